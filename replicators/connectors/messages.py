@@ -1,0 +1,479 @@
+"""For every code its texts, its retry rule and its scope. Problems and errors share them, so both read alike.
+
+Texts are for the user: what happened, to what, what to do. `{placeholders}` are named values of ours. A problem found
+before the run and the error of a run that meets the same fault use one code.
+"""
+
+from __future__ import annotations
+
+import string
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class Retry(StrEnum):
+    """AUTO: the outer loop tries again. AFTER_FIX: tried again, slowly, since a person has to mend something.
+    NEVER: only an act (re-sync, edit) goes on."""
+
+    AUTO = "auto"
+    AFTER_FIX = "after_fix"
+    NEVER = "never"
+
+
+class Scope(StrEnum):
+    """What an error stops."""
+
+    RUN = "run"
+    TABLE = "table"
+
+
+class _Lenient(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return f"({key})"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Texts of a code: `title` (a few words), `text` (what happened), `suggestion` (what to do), `impact` (what if not)."""
+
+    title: str
+    text: str
+    suggestion: str
+    impact: str = ""
+    retry: Retry = Retry.AFTER_FIX
+    scope: Scope = Scope.RUN
+
+    def render(self, values: dict[str, str]) -> Message:
+        """The same message with its placeholders filled; a value that is missing shows its name in brackets."""
+        known = _Lenient(values)
+        fill = string.Formatter().vformat
+        return replace(
+            self,
+            title=fill(self.title, (), known),
+            text=fill(self.text, (), known),
+            suggestion=fill(self.suggestion, (), known),
+            impact=fill(self.impact, (), known),
+        )
+
+
+_TABLE_NEVER = {"retry": Retry.NEVER, "scope": Scope.TABLE}
+_TABLE_FIX = {"retry": Retry.AFTER_FIX, "scope": Scope.TABLE}
+
+MESSAGES: dict[str, Message] = {
+    # --- source: connection and rights -------------------------------------------------------------------------
+    "source:unreachable": Message(
+        "Source not reachable",
+        "No server answers at host `{host}`, port {port}.",
+        "Check host and port, that the server runs, and that its firewall lets this machine in.",
+        "Nothing can be read until the server answers.",
+        Retry.AUTO,
+    ),
+    "source:unknown-host": Message(
+        "Unknown host",
+        "The host name `{host}` does not exist.",
+        "Check the spelling of the host name.",
+        "Nothing can be read.",
+        Retry.AUTO,
+    ),
+    "source:timeout": Message(
+        "Source does not answer in time",
+        "The server did not answer within {seconds} seconds.",
+        "Check network and load of the server, then try again.",
+        "",
+        Retry.AUTO,
+    ),
+    "source:login-refused": Message(
+        "Login refused",
+        "The server refused the user name or the password.",
+        "Check user and password; the server's pg_hba.conf must allow this user from this machine, also for replication.",
+        "Nothing can be read.",
+    ),
+    "source:database-missing": Message(
+        "Database missing",
+        "There is no database `{database}` on the server.",
+        "Check the database name.",
+        "Nothing can be read.",
+    ),
+    "source:tls": Message(
+        "TLS failed",
+        "The encrypted connection could not be made with sslmode `{sslmode}`.",
+        "Choose the sslmode that the server offers, or install its certificate.",
+        "Nothing can be read.",
+    ),
+    "source:connection-lost": Message(
+        "Connection lost",
+        "The connection to the source was cut.",
+        "Nothing to do: it is made again by itself. If it repeats, look at the server's log and the network.",
+        "Changes arrive later.",
+        Retry.AUTO,
+    ),
+    "source:version": Message(
+        "Server too old",
+        "The server runs PostgreSQL {version}; version 14 or newer is needed.",
+        "Upgrade the server.",
+        "Changes cannot be followed.",
+        Retry.NEVER,
+    ),
+    "source:wal-level": Message(
+        "wal_level is not logical",
+        "The server's `wal_level` is `{value}`; following changes needs `logical`.",
+        "Run `ALTER SYSTEM SET wal_level = 'logical';` as a superuser, then restart the server.",
+        "Changes cannot be followed.",
+    ),
+    "source:replication-right": Message(
+        "Replication right missing",
+        "The user `{user}` may not replicate.",
+        "Run `ALTER ROLE {user} REPLICATION;` as a superuser (on a managed service grant its replication role).",
+        "Changes cannot be followed.",
+    ),
+    "source:select-right": Message(
+        "SELECT right missing",
+        "The user `{user}` may not read table `{table}`.",
+        "Run `GRANT SELECT ON {quoted} TO {user};`",
+        "The table cannot be copied.",
+        **_TABLE_FIX,  # type: ignore[arg-type]
+    ),
+    "source:usage-right": Message(
+        "USAGE right missing",
+        "The user `{user}` may not use schema `{schema}`.",
+        "Run `GRANT USAGE ON SCHEMA {schema} TO {user};`",
+        "Its tables cannot be copied.",
+        **_TABLE_FIX,  # type: ignore[arg-type]
+    ),
+    "source:publication-right": Message(
+        "Publication can't be made",
+        "The user `{user}` may not publish table `{table}`: only its owner or a superuser may.",
+        "Make the user a member of the table's owner role, or run `ALTER TABLE {quoted} OWNER TO ...`.",
+        "Changes of the table cannot be followed.",
+    ),
+    "source:slots-used-up": Message(
+        "No free replication slot",
+        "All {limit} replication slots of the server are in use.",
+        "Drop a slot that is not needed (`SELECT slot_name, active FROM pg_replication_slots;`) or raise "
+        "`max_replication_slots` and restart the server.",
+        "Changes cannot be followed.",
+    ),
+    "source:senders-used-up": Message(
+        "No free WAL sender",
+        "All {limit} WAL senders of the server are in use.",
+        "Raise `max_wal_senders` and restart the server.",
+        "Changes cannot be followed.",
+    ),
+    "source:slot-missing": Message(
+        "Replication slot gone",
+        "The replication slot `{slot}` no longer exists on the server.",
+        "Re-sync the tables: changes made since then are no longer in the log.",
+        "Changes were lost between the slot's end and now; only a re-sync brings them.",
+        Retry.NEVER,
+    ),
+    "source:slot-invalidated": Message(
+        "Replication slot invalidated",
+        "The server gave up the replication slot `{slot}` because it held more log than `max_slot_wal_keep_size` allows.",
+        "Raise `max_slot_wal_keep_size`, then re-sync the tables.",
+        "Changes were lost; only a re-sync brings them.",
+        Retry.NEVER,
+    ),
+    "source:slot-in-use": Message(
+        "Replication slot in use",
+        "Another process reads the replication slot `{slot}`.",
+        "Wait until the previous run's connection has ended; if another program uses the slot, stop it.",
+        "",
+        Retry.AUTO,
+    ),
+    "source:position-lost": Message(
+        "Position lost",
+        "The server's log no longer continues where this replicator stopped: {reason}.",
+        "Re-sync the tables.",
+        "Changes may be missing in the target; only a re-sync brings them.",
+        Retry.NEVER,
+    ),
+    "source:no-tables": Message(
+        "No table chosen",
+        "No table is chosen.",
+        "Choose at least one table.",
+        "There is nothing to copy.",
+        Retry.NEVER,
+    ),
+    "source:table-missing": Message(
+        "Table missing",
+        "Table `{table}` does not exist at the source.",
+        "Take it out of the selection, or create it again and re-sync it.",
+        "It cannot be copied.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:table-replaced": Message(
+        "Table replaced",
+        "Table `{table}` was dropped and created again, or rewritten, at the source.",
+        "Re-sync the table.",
+        "Changes since then may be missing in the target.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:no-key": Message(
+        "No key",
+        "Table `{table}` has no primary key and no replica identity, so updates and deletes cannot be followed.",
+        "Add a primary key, or accept append-only: only inserts are copied.",
+        "Rows updated or deleted at the source stay as they were in the target.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:key-changed": Message(
+        "Key changed",
+        "The replica identity of table `{table}` changed at the source.",
+        "Re-sync the table.",
+        "",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:schema-ambiguous": Message(
+        "Schema change unclear",
+        "Table `{table}` was changed at the source in a way that has more than one reading: {change}.",
+        "Re-sync the table.",
+        "",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:column-unsupported": Message(
+        "Column type not supported",
+        "Column `{column}` of table `{table}` has type `{native}`, which cannot be copied.",
+        "Exclude the column from the selection.",
+        "The column is left out.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:column-partial": Message(
+        "Column copied in another form",
+        "Column `{column}` of table `{table}` has type `{native}`; {reason}.",
+        "Accept, or exclude the column.",
+        "",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:column-reserved": Message(
+        "Column name reserved",
+        "Column `{column}` of table `{table}` has a name this product needs for itself.",
+        "Exclude or rename the column.",
+        "The table cannot be copied with it.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:value-unsupported": Message(
+        "Value can't be copied",
+        "A value of column `{column}` in table `{table}` can't be copied: {reason}.",
+        "Correct the value at the source and re-sync the table, or exclude the column.",
+        "The table stops; the others go on.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:log-retention": Message(
+        "Log kept without limit",
+        "`max_slot_wal_keep_size` is not set, so a paused replicator can fill the server's disk.",
+        "Set it to what the disk can spare, for example `ALTER SYSTEM SET max_slot_wal_keep_size = '50GB';`",
+        "While the replicator is paused the server keeps all of its log.",
+    ),
+    "source:snapshot-lost": Message(
+        "Snapshot session lost",
+        "The session that held the snapshot of the source ended before all tables were copied.",
+        "Nothing to do: the tables that were not complete are copied again.",
+        "",
+        Retry.AUTO,
+    ),
+    "source:driver-missing": Message(
+        "Driver not installed",
+        "The driver `{driver}` is not installed.",
+        "Install it with `pip install {driver}` and restart.",
+        "This kind of source cannot be used.",
+    ),
+    # --- the change log -----------------------------------------------------------------------------------------
+    "log:disk-full": Message(
+        "Change log is full",
+        "The disk of the change log has less than {reserve} left, or the log reached its limit of {limit}.",
+        "Free space on the disk or raise REPLICATOR_LOG_LIMIT; reading goes on by itself then.",
+        "The source keeps its log meanwhile.",
+        Retry.AUTO,
+    ),
+    "log:not-writable": Message(
+        "Change log not writable",
+        "The folder of the change log can't be written.",
+        "Give the worker's user the right to write it (REPLICATOR_LOG_URL).",
+        "Nothing can be captured.",
+    ),
+    "log:segment-corrupt": Message(
+        "Change log damaged",
+        "Segment {segment} of the change log is damaged at byte {offset}.",
+        "Re-sync the tables named here.",
+        "Changes in that segment can't be applied.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "log:file-corrupt": Message(
+        "Change file damaged",
+        "A change file of table `{table}` is damaged.",
+        "Nothing to do: it is decoded again.",
+        "",
+        Retry.AUTO,
+        Scope.TABLE,
+    ),
+    "log:table-over-limit": Message(
+        "Table's backlog too large",
+        "The unmerged changes of table `{table}` exceed their share of the change log ({limit}).",
+        "Re-sync the table.",
+        "Its backlog was dropped so that the other tables can go on.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    # --- target -------------------------------------------------------------------------------------------------
+    "target:unreachable": Message(
+        "Target not reachable",
+        "The target's catalog or storage does not answer.",
+        "Check the target's settings and that its storage is there.",
+        "Changes wait in the change log.",
+        Retry.AUTO,
+    ),
+    "target:not-writable": Message(
+        "Target not writable",
+        "The target's storage can't be written.",
+        "Give this product the right to write to the warehouse folder.",
+        "Changes wait in the change log.",
+        Retry.AFTER_FIX,
+        Scope.TABLE,
+    ),
+    "target:storage-full": Message(
+        "Target storage full",
+        "The target's storage has no space left.",
+        "Free space; the table goes on by itself.",
+        "Changes wait in the change log.",
+        Retry.AUTO,
+        Scope.TABLE,
+    ),
+    "target:conflict": Message(
+        "Another writer",
+        "Another program wrote to the target table of `{table}` at the same time.",
+        "Nothing to do: it is tried again. If it repeats, stop the other writer.",
+        "",
+        Retry.AUTO,
+        Scope.TABLE,
+    ),
+    "target:table-missing": Message(
+        "Target table gone",
+        "The target table of `{table}` was dropped.",
+        "Re-sync the table.",
+        "Its rows are gone from the target.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:table-replaced": Message(
+        "Target table replaced",
+        "The target table of `{table}` is not the one this replicator wrote.",
+        "Re-sync the table.",
+        "Nothing is written to a table that is not ours.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:table-behind": Message(
+        "Target table behind",
+        "The target table of `{table}` is older than what this replicator had written to it.",
+        "Re-sync the table.",
+        "Changes are missing in it.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:table-ahead": Message(
+        "Target table ahead",
+        "The target table of `{table}` holds changes this replicator does not know.",
+        "Re-sync the table.",
+        "",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:table-taken": Message(
+        "Target table exists",
+        "The target already has a table `{target}` that this replicator did not make.",
+        "Choose another namespace, or drop that table.",
+        "Nothing is written to it.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:row-missing": Message(
+        "Row missing in the target",
+        "An update of table `{table}` needs a row that the target does not have.",
+        "Re-sync the table.",
+        "",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:evolve": Message(
+        "Target table can't follow",
+        "The target table of `{table}` can't take the change `{change}`.",
+        "Re-sync the table.",
+        "",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:column-unsupported": Message(
+        "Column type has no place in the target",
+        "Column `{column}` of table `{table}` ({native}) has no type in the target: {reason}.",
+        "Exclude the column.",
+        "The column is left out.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:column-lossy": Message(
+        "Column loses something",
+        "Column `{column}` of table `{table}` ({native}) becomes `{target_type}` in the target: {reason}.",
+        "Accept, or exclude the column.",
+        "",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    # --- run, configuration -------------------------------------------------------------------------------------
+    "run:java-missing": Message(
+        "Java missing",
+        "Java 17 was not found on the worker's machine.",
+        "Install it (`apt-get install openjdk-17-jre-headless`) or set JAVA_HOME, then retry.",
+        "Spark can't start.",
+    ),
+    "run:jars-missing": Message(
+        "Jars missing",
+        "The lakehouse libraries are not in `{folder}`.",
+        "Run `make setup` on the worker's machine.",
+        "Spark can't start.",
+    ),
+    "run:spark": Message(
+        "Spark failed",
+        "Spark could not start or stopped.",
+        "Look at the run's log; it is tried again.",
+        "",
+        Retry.AUTO,
+    ),
+    "run:lease-lost": Message(
+        "Run replaced",
+        "Another run took over.",
+        "Nothing to do.",
+        "",
+        Retry.AUTO,
+    ),
+    "run:stuck": Message(
+        "Step took too long",
+        "Step `{step}` did not end within {seconds} seconds.",
+        "It is tried again; if it repeats look at the run's log.",
+        "",
+        Retry.AUTO,
+    ),
+    "run:lost": Message(
+        "Run lost",
+        "The process of the run ended without a word.",
+        "It is started again by itself; if it repeats look at the worker's machine (memory?).",
+        "",
+        Retry.AUTO,
+    ),
+    "run:retry-time-used-up": Message(
+        "Retry time used up",
+        "The replicator kept failing for {duration}.",
+        "Mend the cause that its log names, then press Resume.",
+        "Everything captured so far is kept.",
+        Retry.NEVER,
+    ),
+    "config:name-taken": Message(
+        "Name in use",
+        "There is already a replicator called `{name}`.",
+        "Choose another name.",
+        "",
+        Retry.NEVER,
+    ),
+    "config:invalid": Message(
+        "Setting not valid",
+        "`{field}`: {reason}.",
+        "Correct the value.",
+        "",
+        Retry.NEVER,
+    ),
+    "internal:unexpected": Message(
+        "Unexpected error",
+        "Something went wrong that this product does not know ({name_of_error}).",
+        "It is tried again. If it stays, look at the run's log.",
+        "",
+        Retry.AUTO,
+    ),
+}

@@ -1,0 +1,142 @@
+"""Parameters of a connector, declared once: from them come form, serializer, JSON schema, masking and docs."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, TypeVar
+
+MASK = "********"
+T = TypeVar("T")
+
+
+class InvalidParams(ValueError):
+    """`errors` maps a parameter's name to a sentence saying what is wrong with it."""
+
+    def __init__(self, errors: dict[str, str]) -> None:
+        super().__init__("; ".join(f"{k}: {v}" for k, v in errors.items()))
+        self.errors = errors
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """How a parameter is shown and checked."""
+
+    name: str
+    label: str
+    kind: type
+    help: str = ""
+    default: Any = None
+    required: bool = False
+    secret: bool = False
+    choices: tuple[str, ...] = ()
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+def param(
+    label: str,
+    *,
+    help: str = "",
+    default: Any = MISSING,
+    secret: bool = False,
+    choices: tuple[str, ...] = (),
+    minimum: int | None = None,
+    maximum: int | None = None,
+) -> Any:
+    """A dataclass field with its metadata; without a default it is required. Secrets stay out of `repr`."""
+    metadata = {
+        "label": label,
+        "help": help,
+        "secret": secret,
+        "choices": choices,
+        "minimum": minimum,
+        "maximum": maximum,
+    }
+    if default is MISSING:
+        return field(metadata=metadata, repr=not secret)
+    return field(default=default, metadata=metadata, repr=not secret)
+
+
+def _describe(f: Field[Any]) -> Param:
+    kinds: dict[str, type] = {"str": str, "int": int, "bool": bool}
+    kind = f.type if isinstance(f.type, type) else kinds[str(f.type)]
+    required = f.default is MISSING
+    return Param(f.name, kind=kind, default=None if required else f.default, required=required, **f.metadata)
+
+
+def describe(cls: type) -> tuple[Param, ...]:
+    """The parameters of a params dataclass, in order."""
+    return tuple(_describe(f) for f in fields(cls))
+
+
+def _value(p: Param, raw: Any) -> Any:
+    if p.kind is bool:
+        if isinstance(raw, bool):
+            return raw
+        if str(raw).lower() in {"true", "on", "1", "yes"}:
+            return True
+        if str(raw).lower() in {"false", "off", "0", "no", ""}:
+            return False
+        raise ValueError("must be true or false")
+    if p.kind is int:
+        if isinstance(raw, bool):
+            raise ValueError("must be a whole number")
+        try:
+            number = int(str(raw).strip())
+        except ValueError:
+            raise ValueError("must be a whole number") from None
+        if p.minimum is not None and number < p.minimum:
+            raise ValueError(f"must be at least {p.minimum}")
+        if p.maximum is not None and number > p.maximum:
+            raise ValueError(f"must be at most {p.maximum}")
+        return number
+    if not isinstance(raw, str):
+        raise ValueError("must be text")
+    text = raw if p.secret else raw.strip()
+    if "\x00" in text:
+        raise ValueError("must not contain a NUL character")
+    if p.choices and text not in p.choices:
+        raise ValueError(f"must be one of {', '.join(p.choices)}")
+    return text
+
+
+def parse(cls: type[T], data: dict[str, Any]) -> T:
+    """Check `data` and make the params object; InvalidParams names every fault at once."""
+    errors: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    known = {p.name: p for p in describe(cls)}
+    for name in data:
+        if name not in known:
+            errors[name] = "is not a parameter of this connector"
+    for p in known.values():
+        raw = data.get(p.name)
+        if raw is None or (raw == "" and p.kind is not bool):
+            if p.required:
+                errors[p.name] = "is required"
+            else:
+                values[p.name] = p.default
+            continue
+        try:
+            values[p.name] = _value(p, raw)
+        except ValueError as err:
+            errors[p.name] = str(err)
+    if errors:
+        raise InvalidParams(errors)
+    return cls(**values)
+
+
+def secret_names(cls: type) -> frozenset[str]:
+    """The names of the secret parameters."""
+    return frozenset(p.name for p in describe(cls) if p.secret)
+
+
+def masked(cls: type, data: dict[str, Any]) -> dict[str, Any]:
+    """`data` with every secret that is set replaced by `MASK`."""
+    secrets = secret_names(cls)
+    return {k: (MASK if k in secrets and v else v) for k, v in data.items()}
+
+
+def unmasked(cls: type, data: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
+    """`data` where a secret that came back as `MASK` keeps its stored value."""
+    secrets = secret_names(cls)
+    return {k: (stored.get(k, "") if k in secrets and v == MASK else v) for k, v in data.items()}

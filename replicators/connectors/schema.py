@@ -1,0 +1,121 @@
+"""Tables and columns as a source describes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import pyarrow as pa
+
+from replicators.connectors.types import LogicalType, Unsupported, arrow_type, type_from_json, type_to_json
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableId:
+    """A table's name within its database: `schema` and `name`, as the source spells them."""
+
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: `ordinal` is the source's stable number for it (PostgreSQL: attnum), `native` its type's text there."""
+
+    name: str
+    type: LogicalType
+    native: str
+    nullable: bool = True
+    ordinal: int = 0
+    generated: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "type": type_to_json(self.type),
+            "native": self.native,
+            "nullable": self.nullable,
+            "ordinal": self.ordinal,
+            "generated": self.generated,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        return cls(**{**data, "type": type_from_json(data["type"])})
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """The shape of a table that is copied.
+
+    `key` names the columns that identify a row in the log (the replica identity; empty: none, append only), and
+    `primary_key` those of the primary key. `native_id` is the source's own number of the table (PostgreSQL: OID).
+    `columns` holds the copied columns only. `full_before` is true where the log carries whole before images.
+    """
+
+    id: TableId
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    primary_key: tuple[str, ...] = ()
+    native_id: int = 0
+    full_before: bool = False
+
+    def column(self, name: str) -> Column:
+        """The column called `name`; KeyError where there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    @property
+    def supported(self) -> tuple[Column, ...]:
+        """The columns whose type can be copied."""
+        return tuple(c for c in self.columns if not isinstance(c.type, Unsupported))
+
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of a row image: one field per column, in order."""
+        return pa.schema([pa.field(c.name, arrow_type(c.type), nullable=True) for c in self.columns])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schema": self.id.schema,
+            "name": self.id.name,
+            "columns": [c.to_json() for c in self.columns],
+            "key": list(self.key),
+            "primary_key": list(self.primary_key),
+            "native_id": self.native_id,
+            "full_before": self.full_before,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        return cls(
+            id=TableId(data["schema"], data["name"]),
+            columns=tuple(Column.from_json(c) for c in data["columns"]),
+            key=tuple(data["key"]),
+            primary_key=tuple(data.get("primary_key", ())),
+            native_id=data.get("native_id", 0),
+            full_before=data.get("full_before", False),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TableSummary:
+    """A line of the table list: cheap to make for thousands of tables."""
+
+    id: TableId
+    rows_estimated: int | None = None
+    size_bytes: int | None = None
+    has_key: bool = False
+    columns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TableSelection:
+    """A table that a replicator copies; no `columns` means all of them, also those added later."""
+
+    id: TableId
+    columns: tuple[str, ...] = field(default=())

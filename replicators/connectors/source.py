@@ -1,0 +1,235 @@
+"""What a source plugin provides. Every object made from params is a context manager whose `close` always runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+import pyarrow as pa
+
+from replicators.connectors.capabilities import SourceCapabilities
+from replicators.connectors.events import OpCounts
+from replicators.connectors.offsets import Position
+from replicators.connectors.problems import Problem
+from replicators.connectors.schema import TableId, TableSchema, TableSelection, TableSummary
+
+
+class Closing(Protocol):
+    """A context manager that closes."""
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class Catalog(Closing, Protocol):
+    """Looks into the source's tables."""
+
+    def list_tables(self) -> list[TableSummary]:
+        """Every table that could be copied, ordered by name; estimates only, no counting."""
+        ...
+
+    def describe(self, tables: Sequence[TableSelection]) -> dict[TableId, TableSchema]:
+        """The shapes of those tables that exist, chosen columns only (keys are always in); missing ones are left out."""
+        ...
+
+
+class Checks(Closing, Protocol):
+    """Preflight."""
+
+    def connection(self) -> list[Problem]:
+        """Can it be reached, logged in to, followed? Never raises for what a user can mend; at most 10 s."""
+        ...
+
+    def tables(self, tables: Sequence[TableSelection]) -> list[Problem]:
+        """Problems of the chosen tables: rights, keys, types, names."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogBlock:
+    """A run of log messages, ready for a raw segment.
+
+    `data` is repeated [u32 little-endian length][message bytes]. `ends_closed`: the block ends at a transaction's end and
+    starts outside of one, or ends the one that earlier open blocks began; an open block holds part of exactly one
+    transaction. `position` is the end of the last complete transaction so far. `context` is what decoding needs at the
+    block's *start* (JSON-able; the engine puts it in the head of a segment that begins with this block) and
+    `context_version` changes whenever a relation's shape changed within or before this block: such a block starts a new
+    segment. `server_position` is the newest log end the server told.
+    """
+
+    data: bytes | bytearray | memoryview
+    messages: int
+    ends_closed: bool
+    position: Position
+    context: dict[str, Any]
+    context_version: int
+    server_position: int
+    first_committed_at: float | None = None
+
+
+class LogReader(Closing, Protocol):
+    """Reads the source's log as raw bytes. Used by one thread."""
+
+    def prepare(self, tables: Sequence[TableSchema], position: Position | None) -> None:
+        """Make what is needed at the source (slot, publication) where it is missing and `position` is None, otherwise
+        verify that the log continues at `position`: `source:position-lost`, `source:slot-missing`,
+        `source:slot-invalidated`. Idempotent."""
+        ...
+
+    def start(self, position: Position, tables: Sequence[TableSchema]) -> None:
+        """Open the stream after `position`; transactions that end at or before it are dropped whole."""
+        ...
+
+    def read(self, *, wait_seconds: float, max_bytes: int) -> LogBlock | None:
+        """The next block, or None where nothing came within `wait_seconds`. Answers the server's keepalives."""
+        ...
+
+    def acknowledge(self, position: Position) -> None:
+        """Tell the source that everything up to `position` is durable. Cheap; safe to repeat."""
+        ...
+
+    def idle_position(self) -> Position | None:
+        """Where the server says there is nothing to send before, while no transaction is open: may be recorded and then
+        acknowledged. None when unknown."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogStatus:
+    """What the source says of its log: bytes it keeps for us, seconds until it would give up (None: no limit)."""
+
+    retained_bytes: int = 0
+    is_active: bool = False
+    hours_left: float | None = None
+    server_time: float = 0.0
+    end: int = 0
+
+
+class LogControl(Closing, Protocol):
+    """Small questions and acts beside the stream, on a connection of its own."""
+
+    def heartbeat(self) -> int:
+        """Write a mark into the log, so that the stream moves on an idle database; the log position after it."""
+        ...
+
+    def status(self) -> LogStatus:
+        """How much log the source keeps, and its clock (seconds since the epoch)."""
+        ...
+
+    def add_tables(self, tables: Sequence[TableSchema]) -> None:
+        """Let the stream carry these tables too; idempotent; committed when it returns."""
+        ...
+
+    def remove_tables(self, tables: Sequence[TableSchema]) -> None:
+        """Take tables out of the stream; idempotent."""
+        ...
+
+    def drop(self) -> None:
+        """Remove everything this replicator made at the source (slot, publication); idempotent. `source:unreachable`
+        where it can't be asked."""
+        ...
+
+    def drop_statements(self) -> list[str]:
+        """The statements a person would run to do the same."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A part of a table, read by one task; `query` is complete SQL text made by the plugin, quoted by it."""
+
+    table: TableId
+    number: int
+    query: str
+    rows_estimated: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPoint:
+    """A consistent view of the source: `token` opens it in other sessions while its holder lives; changes with a commit
+    `position` lower than `position.value` are inside."""
+
+    token: str
+    position: Position
+
+
+class SnapshotSession(Closing, Protocol):
+    """Holds a consistent view open (CORRECTNESS 16). `create` of a first snapshot also makes the log's start."""
+
+    @property
+    def point(self) -> SnapshotPoint: ...
+
+    def is_alive(self) -> bool:
+        """Whether the view can still be used."""
+        ...
+
+    def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
+        """Disjoint chunks that cover the table in this view."""
+        ...
+
+
+class ChunkReader(Protocol):
+    """Reads one chunk, inside a Spark task. Picklable by reference: made from params and the point's token."""
+
+    def __call__(self, chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
+        """Batches with `schema.arrow_schema()`, at most some tens of MB each."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedTable:
+    """The changes of one table, of one version of its shape, in one segment."""
+
+    schema: TableSchema
+    version: str
+    changes: pa.Table
+    counts: OpCounts
+
+
+@dataclass(frozen=True, slots=True)
+class Poison:
+    """A table whose bytes can't be decoded: the others of the segment are not touched."""
+
+    table: TableId
+    offset: int
+    code: str
+    facts: dict[str, str] = field(default_factory=dict)
+
+
+class LogDecoder(Protocol):
+    """Pure: the same head and body give the same rows and numbers. Runs inside a Spark task; imports no Django."""
+
+    def __call__(self, head: dict[str, Any], body: Any, segment: int) -> Iterator[DecodedTable | Poison]:
+        """Decode a raw segment's body (a uint8 buffer of [u32 length][message]) column-wise. `head["context"]` is the
+        `LogBlock.context` of its first block, `head["tables"]` the frozen selection (`TableSchema.to_json`)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePlugin:
+    """A source's light descriptor: every callable imports its driver inside.
+
+    `decoder` and `chunk_reader` are called in Spark tasks and so are named by dotted path.
+    """
+
+    name: str
+    label: str
+    summary: str
+    params: type
+    capabilities: SourceCapabilities
+    catalog: Callable[[Any], Catalog]
+    checks: Callable[[Any], Checks]
+    log_reader: Callable[[Any, str], LogReader]
+    log_control: Callable[[Any, str], LogControl]
+    snapshot_first: Callable[[Any, str, LogReader], SnapshotSession]
+    snapshot_again: Callable[[Any, str], SnapshotSession]
+    chunk_reader: str
+    decoder: str
+    setup_statements: Callable[[Any], list[str]]
+    translate: Callable[[BaseException], Exception]
+    icon: str = "database"
+    is_hidden: bool = False

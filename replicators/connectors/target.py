@@ -1,0 +1,164 @@
+"""What a target plugin provides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from replicators.connectors.capabilities import TargetCapabilities
+from replicators.connectors.problems import Problem
+from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.source import Closing
+from replicators.connectors.types import LogicalType
+
+
+class FitKind(StrEnum):
+    """How well a type fits: EXACT and WIDENED lose nothing, LOSSY does, UNSUPPORTED has no place."""
+
+    EXACT = "exact"
+    WIDENED = "widened"
+    LOSSY = "lossy"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The target's type for a neutral type; `reason` where something is lost."""
+
+    kind: FitKind
+    native: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What a target table remembers with its data (CORRECTNESS 13): whose it is and up to where it is merged."""
+
+    replicator: str
+    generation: int
+    sequence: int
+    table_uuid: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """An inclusive interval of the *first* key column, in the neutral type's Python or Arrow scalar form."""
+
+    low: Any
+    high: Any
+
+
+@dataclass(frozen=True, slots=True)
+class FoldedBatch:
+    """One merge: Parquet files made by `fold`, all of one schema version.
+
+    Columns: the table's own (`TableSchema.arrow_schema()`), `_delete` bool, and, where `unsent` names columns, `_unsent`
+    (binary, bit i of column i) and `_origin` (struct of the key columns: whose target row fills the unsent ones; NULL: the
+    row itself). One row per key. `truncate`: everything in the table goes first, in the same commit.
+    `ranges` cover the keys and origins (empty: no pruning possible).
+    """
+
+    schema: TableSchema
+    paths: tuple[str, ...]
+    sequence: int
+    rows: int
+    unsent: tuple[str, ...] = ()
+    has_origins: bool = False
+    truncate: bool = False
+    ranges: tuple[KeyRange, ...] = ()
+    append_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TargetTable:
+    """A table at the target as this replicator knows it: `generation` grows with each re-sync."""
+
+    source: TableId
+    replicator: str
+    generation: int
+    table_uuid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """What a merge did; `was_applied` False: the token showed that it had been done before."""
+
+    was_applied: bool
+    table_uuid: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class TargetWriter(Protocol):
+    """Writes one target through a Spark session. Thread safe: each call makes its own `newSession()` where a token
+    travels by session conf. Every method is idempotent for the same arguments. Errors are `ReplicationError`s."""
+
+    def names(self, table: TableId) -> tuple[str, ...]:
+        """The target table's name parts (namespace, name), not quoted."""
+        ...
+
+    def token(self, table: TargetTable) -> Token | None:
+        """What the live table remembers; None where there is no such table or no token."""
+        ...
+
+    def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
+        """Make an empty staging place for this generation; what an earlier try left there is thrown away.
+        `target:table-taken` where a live table exists that isn't this replicator's."""
+        ...
+
+    def load_snapshot(self, table: TargetTable, schema: TableSchema, frame: Any) -> None:
+        """Append a DataFrame with the schema's columns to the staging place."""
+        ...
+
+    def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
+        """Make the staged rows the live table in one step, together with the token; the table's UUID. Called again after
+        a crash it sees the token and does nothing."""
+        ...
+
+    def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
+        """Apply a batch and its sequence in one commit; reads the token first and skips what is already there.
+        `target:table-missing`, `target:table-replaced`, `target:table-behind`, `target:row-missing`."""
+        ...
+
+    def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
+        """Make the live table fit `new` (added columns, dropped ones, widened types); the changes made, as text."""
+        ...
+
+    def maintain(self, table: TargetTable) -> dict[str, Any]:
+        """Compact and expire, keeping the token readable; figures of what was done."""
+        ...
+
+    def drop(self, table: TargetTable) -> None:
+        """Remove the table and its data, if it is this replicator's; idempotent."""
+        ...
+
+
+class TargetChecks(Closing, Protocol):
+    """Preflight of a target; needs no Spark."""
+
+    def connection(self) -> list[Problem]:
+        """Can its catalog and storage be reached and written?"""
+        ...
+
+    def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
+        """Names that are taken or that two tables would share."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPlugin:
+    """A target's light descriptor; `writer` gets the Spark session that `spark_conf` was put into."""
+
+    name: str
+    label: str
+    summary: str
+    params: type
+    capabilities: TargetCapabilities
+    fit: Callable[[LogicalType], Fit]
+    checks: Callable[[Any], TargetChecks]
+    writer: Callable[[Any, Any], TargetWriter]
+    spark_conf: Callable[[Any], dict[str, str]]
+    jars: Callable[[Any], tuple[str, ...]]
+    icon: str = "database"
+    is_hidden: bool = False

@@ -1,0 +1,87 @@
+"""What people define: replicators, and the tokens programs use."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.urls import reverse
+
+
+class DesiredState(models.TextChoices):
+    """What a person asked for."""
+
+    RUNNING = "running", "Running"
+    PAUSED = "paused", "Paused"
+
+
+class ReplicatorQuerySet(models.QuerySet["Replicator"]):
+    """Names for the filters that selectors use."""
+
+    def live(self) -> ReplicatorQuerySet:
+        """Those that are not being deleted."""
+        return self.filter(deleting_since=None)
+
+
+class Replicator(models.Model):
+    """A replicator: copies chosen tables of a source into a target.
+
+    `*_params` hold what is not secret, `*_secrets` an encrypted JSON object. `tables` is a list of
+    `{"schema", "name", "columns": [names] or []}`, no columns meaning all. `options` are the advanced settings.
+    `generation` differs between two replicators of one name, so that a new one never finds old positions.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    name = models.CharField(max_length=64, unique=True)
+    description = models.CharField(max_length=400, blank=True)
+    source_kind = models.CharField(max_length=40)
+    source_params = models.JSONField(default=dict)
+    source_secrets = models.TextField(blank=True)
+    target_kind = models.CharField(max_length=40)
+    target_params = models.JSONField(default=dict)
+    target_secrets = models.TextField(blank=True)
+    tables = models.JSONField(default=list)
+    options = models.JSONField(default=dict)
+    desired_state = models.CharField(
+        max_length=10, choices=DesiredState.choices, default=DesiredState.PAUSED
+    )
+    keep_target = models.BooleanField(default=True)
+    deleting_since = models.DateTimeField(null=True, blank=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="replicators"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    objects = models.Manager.from_queryset(ReplicatorQuerySet)()
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        return reverse("runners:replicator", args=[self.pk])
+
+    @property
+    def slot_name(self) -> str:
+        """The name of what it makes at the source: unique for ever, at most 63 bytes of [a-z0-9_]."""
+        return f"replicator_{self.pk.hex}"
+
+
+class ApiToken(models.Model):
+    """A program's token: only its SHA-256 is kept, the text is shown once."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=80)
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("-created_at",)
+
+    def __str__(self) -> str:
+        return self.name

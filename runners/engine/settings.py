@@ -1,0 +1,30 @@
+"""The engine's knobs, in one frozen object; the engine never reads Django's settings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerSettings:
+    """Times in seconds, sizes in bytes. Each is an environment variable `REPLICATOR_<NAME>`."""
+
+    log_url: str = "var/log"
+    spark_master: str = "local[2]"
+    spark_remote: str = ""
+    spark_driver_memory: str = "1g"
+    spark_local_dir: str = ""
+    jars_dir: str = "var/jars"
+    seal_seconds: float = 1.0
+    seal_bytes: int = 64 << 20
+    merge_seconds: float = 1.0
+    merge_parallel: int = 4
+    rows_per_chunk: int = 250_000
+    log_limit_bytes: int = 50 << 30
+    table_limit_bytes: int = 20 << 30
+    disk_reserve_bytes: int = 1 << 30
+    keep_seconds: float = 24 * 3600.0
+    heartbeat_seconds: float = 5.0
+    step_deadline_seconds: float = 900.0
+    lease_seconds: float = 30.0
+    maintain_every_commits: int = 50

@@ -1,0 +1,317 @@
+"""What the engine must remember, as a protocol, and its in-memory twin for tests.
+
+Every write is one transaction and is refused with `run:lease-lost` once another run holds the lease. Progress never
+moves back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Protocol
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import OpCounts
+from replicators.connectors.offsets import Position
+from replicators.connectors.schema import TableId, TableSchema
+
+
+class TableState(StrEnum):
+    """Where a table is. FAILING ones do not stop the others."""
+
+    WAITING = "waiting"
+    SNAPSHOTTING = "snapshotting"
+    REPLICATING = "replicating"
+    FAILING = "failing"
+    REMOVED = "removed"
+
+
+class Desire(StrEnum):
+    """What a person asks of the run."""
+
+    RUN = "run"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow:
+    """A sealed raw segment. `position` is the last complete transaction's end at its seal; `is_closed`: it ends at a
+    transaction's end. `crc32` and `size_bytes` are of the whole file."""
+
+    number: int
+    path: str
+    size_bytes: int
+    crc32: int
+    position: Position
+    is_closed: bool
+    messages: int = 0
+    is_decoded: bool = False
+    sealed_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFileRow:
+    """A change file: one table and one schema version of one segment."""
+
+    table: TableId
+    segment: int
+    path: str
+    version: str
+    schema: TableSchema
+    counts: OpCounts
+    first_sequence: int
+    last_sequence: int
+    first_committed_at: float
+    last_committed_at: float
+    first_position: int
+    last_position: int
+    size_bytes: int
+    crc32: int
+    unsent: tuple[str, ...] = ()
+    has_key_changes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A table's progress.
+
+    `merged_sequence`: everything up to it is in the target or was not there to be merged; `token_sequence`: what the
+    target's own token said after our last commit. `snapshot_position`: changes committed before it came by snapshot.
+    `schema` is the shape that the target has now.
+    """
+
+    id: TableId
+    state: TableState = TableState.WAITING
+    generation: int = 1
+    schema: TableSchema | None = None
+    table_uuid: str = ""
+    merged_sequence: int = 0
+    token_sequence: int = 0
+    snapshot_position: int = 0
+    is_snapshot_done: bool = False
+    error_code: str = ""
+    error_facts: dict[str, str] = field(default_factory=dict)
+    retry_at: float | None = None
+    failures: int = 0
+    is_resync_asked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a run starts from. `last_segment` is the highest number ever used."""
+
+    position: Position | None
+    last_segment: int
+    tables: tuple[TableRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFigures:
+    """A table's figures for the pages; lag is None while it is not known."""
+
+    lag_seconds: float | None
+    unmerged_since: float | None
+    backlog_bytes: int = 0
+
+
+class Store(Protocol):
+    """The engine's memory. All writes carry the lease."""
+
+    def memory(self) -> Memory: ...
+
+    def desire(self) -> Desire:
+        """What is asked of this run now."""
+        ...
+
+    def renew(self, until: float) -> None:
+        """Renew the lease until that time (seconds since the epoch); `run:lease-lost` where it is another's."""
+        ...
+
+    # capture
+    def record_start(self, position: Position) -> None:
+        """The log's first position, once."""
+        ...
+
+    def record_segment(self, segment: SegmentRow, position: Position) -> None:
+        """Step 2 of the order of writes: segment row and captured position in one transaction."""
+        ...
+
+    def record_position(self, position: Position) -> None:
+        """A position without rows (keepalive), before it is acknowledged."""
+        ...
+
+    def segments(self) -> list[SegmentRow]:
+        """All that are kept, by number."""
+        ...
+
+    def discard_segments(self, numbers: Sequence[int]) -> None:
+        """Forget segments (an open transaction cut by a crash) and their change files. Their numbers stay used."""
+        ...
+
+    # decode
+    def record_decoded(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
+        """Step 4: files listed and segments marked, in one transaction."""
+        ...
+
+    def change_files(self, table: TableId, *, after: int, upto: int) -> list[ChangeFileRow]:
+        """The table's files with `after` < last_sequence and first_sequence <= `upto`, by sequence."""
+        ...
+
+    # tables
+    def tables(self) -> list[TableRow]: ...
+
+    def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
+        """The one door for a table's state: `event` of `runners.states.TABLE_TRANSITIONS`, with fields of `TableRow` to
+        change beside it, compare-and-set, an event row in the same transaction."""
+        ...
+
+    def table_progress(self, table: TableId, **changes: Any) -> None:
+        """Change fields other than the state."""
+        ...
+
+    def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None: ...
+
+    def record_merged(self, table: TableId, sequence: int, token: int | None, counts: OpCounts) -> None:
+        """Step 6; `token` None: nothing was written to the target."""
+        ...
+
+    def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
+        """For the pages and `TableMetric` rows; `facts`: log bytes, retained bytes, hours left, state words."""
+        ...
+
+    # pruning
+    def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
+        """Segments sealed before that time which every live table has merged, and their change files."""
+        ...
+
+    def forget(self, segments: Sequence[int]) -> None:
+        """Drop the rows of pruned segments and their change files."""
+        ...
+
+    def log(self, level: str, text: str, table: TableId | None = None) -> None: ...
+
+
+EVENTS_STATE = {
+    "table_snapshot_started": TableState.SNAPSHOTTING,
+    "table_snapshot_done": TableState.REPLICATING,
+    "table_failed": TableState.FAILING,
+    "table_recovered": TableState.REPLICATING,
+    "table_waits": TableState.WAITING,
+    "table_removed": TableState.REMOVED,
+}
+
+
+class MemoryStore:
+    """The twin: the same promises in a dict, for tests of the engine. `lost` makes every write fail with lease-lost."""
+
+    def __init__(self, tables: Sequence[TableId] = ()) -> None:
+        self._position: Position | None = None
+        self._segments: dict[int, SegmentRow] = {}
+        self._last = 0
+        self._files: list[ChangeFileRow] = []
+        self._tables: dict[TableId, TableRow] = {t: TableRow(t) for t in tables}
+        self.counts: dict[TableId, OpCounts] = {}
+        self.events: list[tuple[TableId, str]] = []
+        self.lines: list[tuple[str, str, TableId | None]] = []
+        self.figures: dict[TableId, TableFigures] = {}
+        self.asked = Desire.RUN
+        self.lost = False
+
+    def _write(self) -> None:
+        if self.lost:
+            raise ReplicationError("run:lease-lost")
+
+    def memory(self) -> Memory:
+        return Memory(self._position, self._last, tuple(self._tables.values()))
+
+    def desire(self) -> Desire:
+        return self.asked
+
+    def renew(self, until: float) -> None:
+        self._write()
+
+    def record_start(self, position: Position) -> None:
+        self._write()
+        self._position = position
+
+    def record_segment(self, segment: SegmentRow, position: Position) -> None:
+        self._write()
+        if segment.number <= self._last:
+            raise ValueError(f"segment number {segment.number} was used before")
+        self._segments[segment.number] = segment
+        self._last = segment.number
+        self.record_position(position)
+
+    def record_position(self, position: Position) -> None:
+        self._write()
+        if self._position is None or position.value > self._position.value:
+            self._position = position
+
+    def segments(self) -> list[SegmentRow]:
+        return [self._segments[n] for n in sorted(self._segments)]
+
+    def discard_segments(self, numbers: Sequence[int]) -> None:
+        self._write()
+        self.forget(numbers)
+
+    def record_decoded(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
+        self._write()
+        self._files = [f for f in self._files if f.segment not in set(numbers)] + list(files)
+        for n in numbers:
+            self._segments[n] = replace(self._segments[n], is_decoded=True)
+
+    def change_files(self, table: TableId, *, after: int, upto: int) -> list[ChangeFileRow]:
+        found = [
+            f for f in self._files if f.table == table and f.last_sequence > after and f.first_sequence <= upto
+        ]
+        return sorted(found, key=lambda f: f.first_sequence)
+
+    def tables(self) -> list[TableRow]:
+        return list(self._tables.values())
+
+    def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
+        self._write()
+        self._tables[table] = replace(self._tables[table], state=EVENTS_STATE[event], **changes)
+        self.events.append((table, event))
+        return self._tables[table]
+
+    def table_progress(self, table: TableId, **changes: Any) -> None:
+        self._write()
+        self._tables[table] = replace(self._tables[table], **changes)
+
+    def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None:
+        self._write()
+
+    def record_merged(self, table: TableId, sequence: int, token: int | None, counts: OpCounts) -> None:
+        self._write()
+        row = self._tables[table]
+        self._tables[table] = replace(
+            row,
+            merged_sequence=max(sequence, row.merged_sequence),
+            token_sequence=row.token_sequence if token is None else token,
+        )
+        self.counts[table] = self.counts.get(table, OpCounts()) + counts
+
+    def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
+        self.figures.update(figures)
+
+    def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
+        live = [t for t in self._tables.values() if t.state is not TableState.REMOVED]
+        merged = min((t.merged_sequence for t in live), default=0)
+        done = [
+            s
+            for s in self.segments()
+            if s.is_decoded and s.sealed_at < older_than and ((s.number << 32) | 0xFFFFFFFF) <= merged
+        ]
+        numbers = {s.number for s in done}
+        return done, [f for f in self._files if f.segment in numbers]
+
+    def forget(self, segments: Sequence[int]) -> None:
+        self._write()
+        gone = set(segments)
+        self._segments = {n: s for n, s in self._segments.items() if n not in gone}
+        self._files = [f for f in self._files if f.segment not in gone]
+
+    def log(self, level: str, text: str, table: TableId | None = None) -> None:
+        self.lines.append((level, text, table))

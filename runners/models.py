@@ -1,0 +1,250 @@
+"""What runs: runs, their tables' progress, the change log's listing, figures, events and log lines.
+
+The listing here is the truth about the change log; files without a row are swept.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+from django.db.models import Q
+
+from replicators.models import Replicator
+from runners.states import RUN_ACTIVE, RunState, TableState
+
+
+def _in(field: str, states: type) -> Q:
+    return Q(**{f"{field}__in": [str(s) for s in states]})  # type: ignore[attr-defined]
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    """Names for the filters that services and selectors use."""
+
+    def active(self) -> RunQuerySet:
+        """Those that may still have a process."""
+        return self.filter(state__in=[str(s) for s in RUN_ACTIVE])
+
+
+class Run(models.Model):
+    """One process that runs a replicator. Only `services.run_transition` writes `state`."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="runs")
+    state = models.CharField(max_length=10, default=RunState.STARTING)
+    lease = models.CharField(max_length=40, blank=True)
+    lease_until = models.DateTimeField(null=True, blank=True)
+    pid = models.PositiveIntegerField(null=True, blank=True)
+    pid_started_at = models.FloatField(null=True, blank=True)
+    hostname = models.CharField(max_length=120, blank=True)
+    is_stop_asked = models.BooleanField(default=False)
+    stop_origin = models.CharField(max_length=10, blank=True)
+    step = models.CharField(max_length=40, blank=True)
+    error_code = models.CharField(max_length=60, blank=True)
+    error_facts = models.JSONField(default=dict, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    objects = models.Manager.from_queryset(RunQuerySet)()
+
+    class Meta:
+        ordering = ("-created_at",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=["replicator"],
+                condition=Q(state__in=[str(s) for s in RUN_ACTIVE]),
+                name="one_live_run_per_replicator",
+            ),
+            models.CheckConstraint(condition=_in("state", RunState), name="run_state_known"),
+        )
+
+    def __str__(self) -> str:
+        return f"run {self.pk} of {self.replicator_id}"
+
+
+class Progress(models.Model):
+    """A replicator's own progress: captured position, segment numbers, the supervisor's back-off, last figures."""
+
+    replicator = models.OneToOneField(Replicator, on_delete=models.CASCADE, related_name="progress")
+    position = models.JSONField(null=True, blank=True)
+    last_segment = models.BigIntegerField(default=0)
+    facts = models.JSONField(default=dict, blank=True)
+    facts_at = models.DateTimeField(null=True, blank=True)
+    failures = models.PositiveIntegerField(default=0)
+    failing_since = models.DateTimeField(null=True, blank=True)
+    retry_at = models.DateTimeField(null=True, blank=True)
+    error_code = models.CharField(max_length=60, blank=True)
+    error_facts = models.JSONField(default=dict, blank=True)
+    is_given_up = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return f"progress of {self.replicator_id}"
+
+
+class Table(models.Model):
+    """A table of a replicator: the fields of `engine.store.TableRow`, and what the pages show."""
+
+    replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="table_rows")
+    schema_name = models.CharField(max_length=255)
+    name = models.CharField(max_length=255)
+    state = models.CharField(max_length=14, default=TableState.WAITING)
+    generation = models.PositiveIntegerField(default=1)
+    shape = models.JSONField(null=True, blank=True)
+    table_uuid = models.CharField(max_length=64, blank=True)
+    merged_sequence = models.BigIntegerField(default=0)
+    token_sequence = models.BigIntegerField(default=0)
+    snapshot_position = models.BigIntegerField(default=0)
+    is_snapshot_done = models.BooleanField(default=False)
+    is_resync_asked = models.BooleanField(default=False)
+    error_code = models.CharField(max_length=60, blank=True)
+    error_facts = models.JSONField(default=dict, blank=True)
+    error_since = models.DateTimeField(null=True, blank=True)
+    retry_at = models.DateTimeField(null=True, blank=True)
+    failures = models.PositiveIntegerField(default=0)
+    rows_snapshotted = models.BigIntegerField(default=0)
+    rows_total = models.BigIntegerField(null=True, blank=True)
+    inserts = models.BigIntegerField(default=0)
+    updates = models.BigIntegerField(default=0)
+    deletes = models.BigIntegerField(default=0)
+    backlog_bytes = models.BigIntegerField(default=0)
+    merged_at = models.DateTimeField(null=True, blank=True)
+    unmerged_since = models.DateTimeField(null=True, blank=True)
+    lag_seconds = models.FloatField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("schema_name", "name")
+        constraints = (
+            models.UniqueConstraint(
+                fields=["replicator", "schema_name", "name"], name="one_row_per_table"
+            ),
+            models.CheckConstraint(condition=_in("state", TableState), name="table_state_known"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.schema_name}.{self.name}"
+
+
+class Segment(models.Model):
+    """A sealed raw segment (order of writes, step 2)."""
+
+    replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="segments")
+    number = models.BigIntegerField()
+    path = models.CharField(max_length=1000)
+    size_bytes = models.BigIntegerField()
+    crc32 = models.BigIntegerField()
+    position = models.JSONField()
+    is_closed = models.BooleanField()
+    messages = models.BigIntegerField(default=0)
+    is_decoded = models.BooleanField(default=False)
+    sealed_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("number",)
+        constraints = (
+            models.UniqueConstraint(fields=["replicator", "number"], name="one_segment_per_number"),
+        )
+
+    def __str__(self) -> str:
+        return f"segment {self.number}"
+
+
+class ChangeFile(models.Model):
+    """A change file (order of writes, step 4): fields of `engine.store.ChangeFileRow`."""
+
+    replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="change_files")
+    segment_number = models.BigIntegerField()
+    schema_name = models.CharField(max_length=255)
+    table_name = models.CharField(max_length=255)
+    path = models.CharField(max_length=1000)
+    version = models.CharField(max_length=64)
+    shape = models.JSONField()
+    inserts = models.BigIntegerField(default=0)
+    updates = models.BigIntegerField(default=0)
+    deletes = models.BigIntegerField(default=0)
+    truncates = models.BigIntegerField(default=0)
+    first_sequence = models.BigIntegerField()
+    last_sequence = models.BigIntegerField()
+    first_committed_at = models.FloatField()
+    last_committed_at = models.FloatField()
+    first_position = models.BigIntegerField()
+    last_position = models.BigIntegerField()
+    size_bytes = models.BigIntegerField()
+    crc32 = models.BigIntegerField()
+    unsent = models.JSONField(default=list)
+    has_key_changes = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ("first_sequence",)
+        indexes = (
+            models.Index(fields=["replicator", "schema_name", "table_name", "last_sequence"]),
+            models.Index(fields=["replicator", "segment_number"]),
+        )
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class Event(models.Model):
+    """Something that happened: a change of state, or an act of a person. Written in the transaction of the change."""
+
+    replicator = models.ForeignKey(
+        Replicator, null=True, on_delete=models.CASCADE, related_name="events"
+    )
+    run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.SET_NULL)
+    schema_name = models.CharField(max_length=255, blank=True)
+    table_name = models.CharField(max_length=255, blank=True)
+    kind = models.CharField(max_length=60)
+    actor = models.CharField(max_length=150, blank=True)
+    code = models.CharField(max_length=60, blank=True)
+    facts = models.JSONField(default=dict, blank=True)
+    at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+class LogLine(models.Model):
+    """A line of a replicator's log, capped per replicator."""
+
+    replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="log_lines")
+    run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.SET_NULL)
+    at = models.DateTimeField()
+    level = models.CharField(max_length=8)
+    table = models.CharField(max_length=511, blank=True)
+    text = models.TextField()
+
+    class Meta:
+        ordering = ("id",)
+        indexes = (models.Index(fields=["replicator", "id"]),)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class TableMetric(models.Model):
+    """A table's figures over time: every 10 s kept an hour, every minute kept 7 days (`resolution_seconds`)."""
+
+    table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="metrics")
+    at = models.DateTimeField()
+    resolution_seconds = models.PositiveSmallIntegerField()
+    lag_seconds = models.FloatField(null=True)
+    inserts = models.BigIntegerField(default=0)
+    updates = models.BigIntegerField(default=0)
+    deletes = models.BigIntegerField(default=0)
+    rows_snapshotted = models.BigIntegerField(default=0)
+    backlog_bytes = models.BigIntegerField(default=0)
+
+    class Meta:
+        ordering = ("at",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=["table", "resolution_seconds", "at"], name="one_metric_per_moment"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.table_id} {self.at:%F %T}"

@@ -1,0 +1,74 @@
+"""The three state machines as data: states, transitions, groups, labels and colours. No I/O."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from runners.engine.store import EVENTS_STATE, TableState
+
+__all__ = ["RUN_ACTIVE", "RUN_FINAL", "RUN_TRANSITIONS", "TABLE_TRANSITIONS", "RunState", "TableState", "LABELS", "COLOURS"]
+
+
+class RunState(StrEnum):
+    """Where a run's process is."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    LOST = "lost"
+
+
+RUN_ACTIVE = frozenset({RunState.STARTING, RunState.RUNNING, RunState.STOPPING})
+RUN_FINAL = frozenset(RunState) - RUN_ACTIVE
+
+RUN_TRANSITIONS: dict[tuple[RunState, str], RunState] = {
+    (RunState.STARTING, "run_started"): RunState.RUNNING,
+    (RunState.STARTING, "run_stop_asked"): RunState.STOPPING,
+    (RunState.RUNNING, "run_stop_asked"): RunState.STOPPING,
+    **{(s, "run_stopped"): RunState.STOPPED for s in sorted(RUN_ACTIVE)},
+    **{(s, "run_failed"): RunState.FAILED for s in sorted(RUN_ACTIVE)},
+    **{(s, "run_lost"): RunState.LOST for s in sorted(RUN_ACTIVE)},
+}
+
+_LIVE = (TableState.WAITING, TableState.SNAPSHOTTING, TableState.REPLICATING, TableState.FAILING)
+TABLE_TRANSITIONS: dict[tuple[TableState, str], TableState] = {
+    (TableState.WAITING, "table_snapshot_started"): TableState.SNAPSHOTTING,
+    (TableState.SNAPSHOTTING, "table_snapshot_started"): TableState.SNAPSHOTTING,
+    (TableState.SNAPSHOTTING, "table_snapshot_done"): TableState.REPLICATING,
+    (TableState.FAILING, "table_recovered"): TableState.REPLICATING,
+    **{(s, "table_waits"): TableState.WAITING for s in _LIVE},
+    **{(s, "table_failed"): TableState.FAILING for s in _LIVE},
+    **{(s, "table_removed"): TableState.REMOVED for s in _LIVE},
+}
+assert {e for _, e in TABLE_TRANSITIONS} == set(EVENTS_STATE)
+
+LABELS: dict[str, str] = {
+    TableState.WAITING: "Waiting",
+    TableState.SNAPSHOTTING: "Snapshotting",
+    TableState.REPLICATING: "Replicating",
+    TableState.FAILING: "Failing",
+    TableState.REMOVED: "Removed",
+    RunState.STARTING: "Starting",
+    RunState.RUNNING: "Running",
+    RunState.STOPPING: "Stopping",
+    RunState.STOPPED: "Stopped",
+    RunState.FAILED: "Failed",
+    RunState.LOST: "Lost",
+    "paused": "Paused",
+}
+COLOURS: dict[str, str] = {
+    TableState.WAITING: "slate",
+    TableState.SNAPSHOTTING: "blue",
+    TableState.REPLICATING: "green",
+    TableState.FAILING: "red",
+    TableState.REMOVED: "slate",
+    RunState.STARTING: "blue",
+    RunState.RUNNING: "green",
+    RunState.STOPPING: "amber",
+    RunState.STOPPED: "slate",
+    RunState.FAILED: "red",
+    RunState.LOST: "red",
+    "paused": "amber",
+}
