@@ -23,7 +23,8 @@ class TableId:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: `ordinal` is the source's stable number for it (PostgreSQL: attnum), `native` its type's text there."""
+    """A column: `ordinal` is the source's stable number for it (PostgreSQL: attnum), `native` its type's text there, and
+    `wire` the source plugin's own word for how its values look in the log and in a snapshot query."""
 
     name: str
     type: LogicalType
@@ -31,6 +32,7 @@ class Column:
     nullable: bool = True
     ordinal: int = 0
     generated: bool = False
+    wire: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -40,6 +42,7 @@ class Column:
             "nullable": self.nullable,
             "ordinal": self.ordinal,
             "generated": self.generated,
+            "wire": self.wire,
         }
 
     @classmethod
