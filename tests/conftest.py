@@ -1,0 +1,45 @@
+"""Fixtures that every suite shares: real servers, each started only when a test asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from demo.broker import EmbeddedBroker
+from demo.postgres import EmbeddedPostgres
+from tests.servers import Database, fresh_database
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[EmbeddedPostgres]:
+    """One PostgreSQL 18 for the whole session, without fsync; tests make databases on it, not servers."""
+    with EmbeddedPostgres(fsync=False, options={"max_connections": "200"}) as server:
+        yield server
+
+
+@pytest.fixture
+def private_postgres() -> Iterator[EmbeddedPostgres]:
+    """A PostgreSQL of the test's own, to be killed, restarted or configured badly."""
+    with EmbeddedPostgres(fsync=False) as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: EmbeddedPostgres) -> Iterator[Database]:
+    """A fresh, empty database on the session's server."""
+    with fresh_database(postgres) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[EmbeddedBroker]:
+    """One Redis-protocol broker for the whole session."""
+    with EmbeddedBroker() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_url(broker: EmbeddedBroker) -> str:
+    """The session's broker."""
+    return broker.url
