@@ -37,6 +37,8 @@ class Run(models.Model):
     pid = models.PositiveIntegerField(null=True, blank=True)
     pid_started_at = models.FloatField(null=True, blank=True)
     hostname = models.CharField(max_length=120, blank=True)
+    supervisor = models.CharField(max_length=40, blank=True)
+    supervised_at = models.DateTimeField(null=True, blank=True)
     is_stop_asked = models.BooleanField(default=False)
     stop_origin = models.CharField(max_length=10, blank=True)
     step = models.CharField(max_length=40, blank=True)
@@ -248,3 +250,13 @@ class TableMetric(models.Model):
 
     def __str__(self) -> str:
         return f"{self.table_id} {self.at:%F %T}"
+
+
+class Sign(models.Model):
+    """The last time a part of the machinery was seen alive; the banner "No worker" reads it."""
+
+    name = models.CharField(max_length=40, primary_key=True)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return self.name

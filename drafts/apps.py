@@ -1,0 +1,12 @@
+"""The Django application `drafts`."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class DraftsConfig(AppConfig):
+    """Configuration of `drafts`."""
+
+    name = "drafts"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,12 @@
+"""The Django application `replicators`."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+
+
+class ReplicatorsConfig(AppConfig):
+    """Configuration of `replicators`."""
+
+    name = "replicators"
+    default_auto_field = "django.db.models.BigAutoField"

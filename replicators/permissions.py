@@ -1,0 +1,18 @@
+"""Who may look and who may act; members of the groups `viewer` and `editor`, and superusers."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+
+VIEW = "replicators.view_replicator"
+EDIT = "replicators.change_replicator"
+
+
+def can_view(user: AbstractBaseUser | AnonymousUser) -> bool:
+    """May see replicators, their state and their logs."""
+    return bool(user.has_perm(VIEW))  # type: ignore[union-attr]
+
+
+def can_edit(user: AbstractBaseUser | AnonymousUser) -> bool:
+    """May make, start, pause, change and delete replicators, and ask a source with given parameters."""
+    return bool(user.has_perm(EDIT))  # type: ignore[union-attr]
