@@ -159,6 +159,13 @@ MESSAGES: dict[str, Message] = {
         "Raise `max_wal_senders` and restart the server.",
         "Changes cannot be followed.",
     ),
+    "source:connections-used-up": Message(
+        "No free connection",
+        "The server accepts no more connections.",
+        "Close connections that are not needed, or raise `max_connections` and restart the server.",
+        "Nothing can be read until a connection is free.",
+        Retry.AUTO,
+    ),
     "source:slot-missing": Message(
         "Replication slot gone",
         "The replication slot `{slot}` no longer exists on the server.",
