@@ -23,7 +23,7 @@ class RunQuerySet(models.QuerySet["Run"]):
 
     def active(self) -> RunQuerySet:
         """Those that may still have a process."""
-        return self.filter(state__in=[str(s) for s in RUN_ACTIVE])
+        return self.filter(state__in=sorted(str(s) for s in RUN_ACTIVE))
 
 
 class Run(models.Model):
@@ -55,7 +55,7 @@ class Run(models.Model):
         constraints = (
             models.UniqueConstraint(
                 fields=["replicator"],
-                condition=Q(state__in=[str(s) for s in RUN_ACTIVE]),
+                condition=Q(state__in=sorted(str(s) for s in RUN_ACTIVE)),
                 name="one_live_run_per_replicator",
             ),
             models.CheckConstraint(condition=_in("state", RunState), name="run_state_known"),

@@ -204,7 +204,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='run',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ['running', 'stopping', 'starting'])), fields=('replicator',), name='one_live_run_per_replicator'),
+            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ['running', 'starting', 'stopping'])), fields=('replicator',), name='one_live_run_per_replicator'),
         ),
         migrations.AddConstraint(
             model_name='run',
