@@ -1,0 +1,60 @@
+# The commands of this project. `make` alone lists them.
+PYTHON ?= python3.11
+PY := .venv/bin/python
+.DEFAULT_GOAL := help
+.PHONY: help python setup setup-tests demo demo-reset dev check format test test-fast e2e bench openapi docs clean
+
+help: ## list these commands
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 16
+
+python:
+	@command -v $(PYTHON) >/dev/null || { \
+	  echo "$(PYTHON) is missing. As root: apt-get install python3.11 (or: make PYTHON=... )"; exit 1; }
+
+setup: python ## install what the program needs (apt, Python, jars, front-end files)
+	@$(PYTHON) -m setup
+
+setup-tests: python
+	@$(PYTHON) -m setup --tests
+
+demo: setup ## a live PostgreSQL into a lakehouse, in the foreground; Ctrl-C stops it
+	@$(PY) -m demo
+
+demo-reset: setup ## as demo, from an empty start
+	@$(PY) -m demo --reset
+
+dev: setup ## web, workers, beat and broker with DEBUG, without demo data
+	@$(PY) -m demo --dev
+
+check: setup-tests ## lint, types, layers, migrations, OpenAPI
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	.venv/bin/lint-imports
+	$(PY) manage.py makemigrations --check --dry-run
+	$(PY) manage.py spectacular --validate --fail-on-warn --file var/openapi.yaml
+
+format: ## let ruff write the code's format
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+test: setup-tests ## the whole suite, with real servers
+	$(PY) -m pytest
+
+test-fast: ## unit and app tests only
+	$(PY) -m pytest tests/unit tests/app
+
+e2e: setup-tests ## the browser tests
+	$(PY) -m pytest tests/e2e
+
+bench: setup-tests ## measure, print a table, write benchmarks/results.json
+	@$(PY) -m benchmarks
+
+openapi: ## write docs/openapi.yaml
+	$(PY) manage.py spectacular --validate --file docs/openapi.yaml
+
+docs: openapi ## write the generated pages of docs/
+
+clean: ## remove caches and what set-up made (the demo's data stay: see demo-reset)
+	rm -rf .venv var/jars var/setup node_modules static/vendor staticfiles
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

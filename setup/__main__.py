@@ -1,0 +1,59 @@
+"""`python -m setup [--tests]`: bring this clone to where `make demo` (or `make test`) can run."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import sys
+import time
+from collections.abc import Callable
+
+from setup import steps
+from setup.machine import ROOT, Missing
+from setup.work import say
+
+
+def _steps(with_tests: bool) -> list[tuple[str, Callable[[], None]]]:
+    return [
+        ("free disk", steps.check_disk),
+        ("system packages", lambda: steps.apt_packages(with_tests=with_tests)),
+        (
+            "Python packages (some minutes the first time)",
+            lambda: steps.python_packages(sys.executable, with_tests=with_tests),
+        ),
+        ("jars for Spark", steps.jars),
+        ("front-end files", steps.front_end),
+        ("compiled decoder", steps.warm_up),
+    ]
+
+
+def main() -> int:
+    """Run the steps in order; 0, or 1 with a sentence that says what is missing."""
+    parser = argparse.ArgumentParser(prog="setup", description=__doc__)
+    parser.add_argument("--tests", action="store_true", help="also what checks and tests need")
+    with_tests = parser.parse_args().tests
+    if sys.version_info < (3, 11):
+        say("Python 3.11 or newer is needed: make PYTHON=python3.11 ...")
+        return 1
+    (ROOT / "var").mkdir(exist_ok=True)
+    with (ROOT / "var" / "setup.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        started = time.monotonic()
+        todo = _steps(with_tests)
+        for number, (label, step) in enumerate(todo, start=1):
+            say(f"[{number}/{len(todo)}] {label}")
+            try:
+                step()
+            except Missing as problem:
+                say(f"\n{problem}")
+                return 1
+        say(f"Set-up is complete ({time.monotonic() - started:.0f} s).")
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        say("\nStopped. The same command goes on from here.")
+        sys.exit(130)

