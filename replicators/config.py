@@ -1,0 +1,259 @@
+"""A replicator's configuration, parsed once at the border; pure, knows no database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
+
+from replicators.connectors import params, registry
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.params import InvalidParams
+from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.source import SourcePlugin
+from replicators.connectors.target import TargetPlugin
+
+NAME_LENGTH = 64
+ROLES = ("source", "target")
+
+
+class InvalidConfig(ValueError):
+    """`errors` maps a field (`name`, `source.host`, `tables`, `options.seal_seconds`) to a sentence."""
+
+    def __init__(self, errors: dict[str, str]) -> None:
+        super().__init__("; ".join(f"{k}: {v}" for k, v in errors.items()))
+        self.errors = errors
+
+
+def _option(
+    label: str, default: float, minimum: float, maximum: float, *, help: str, applies: str
+) -> Any:
+    metadata = {
+        "label": label,
+        "minimum": minimum,
+        "maximum": maximum,
+        "help": help,
+        "applies": applies,
+    }
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The advanced settings of a replicator; metadata says label, limits, help and when a change applies."""
+
+    seal_seconds: float = _option(
+        "Seal after", 1.0, 0.1, 60.0,
+        help="Seconds after which changes read from the source are made durable as a segment.",
+        applies="at the next start",
+    )  # fmt: skip
+    merge_seconds: float = _option(
+        "Merge every", 1.0, 0.1, 3600.0,
+        help="Seconds between two merges of a table; longer makes fewer and larger commits.",
+        applies="at the next start",
+    )  # fmt: skip
+    retry_minutes: float = _option(
+        "Retry for", 1440.0, 1.0, 43200.0,
+        help="Minutes a failing replicator is tried again before it stops and waits for a person.",
+        applies="at once",
+    )  # fmt: skip
+    keep_hours: float = _option(
+        "Keep changes for", 24.0, 0.0, 720.0,
+        help="Hours that merged changes stay in the change log.",
+        applies="at the next start",
+    )  # fmt: skip
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any] | None) -> Self:
+        """Check and fill with defaults; InvalidConfig names every fault."""
+        data = data or {}
+        known = {f.name: f for f in fields(cls)}
+        errors = {f"options.{k}": "is not an option" for k in data if k not in known}
+        values: dict[str, float] = {}
+        for name, raw in data.items():
+            if name not in known or raw in (None, ""):
+                continue
+            low, high = known[name].metadata["minimum"], known[name].metadata["maximum"]
+            number = _number(raw)
+            if number is None or not low <= number <= high:
+                errors[f"options.{name}"] = f"must be a number from {low:g} to {high:g}"
+            else:
+                values[name] = number
+        if errors:
+            raise InvalidConfig(errors)
+        return cls(**values)
+
+    def to_json(self) -> dict[str, float]:
+        """Every option with its value."""
+        return asdict(self)
+
+
+def _number(raw: Any) -> float | None:
+    if isinstance(raw, bool):
+        return None
+    try:
+        return float(raw)
+    except (TypeError, ValueError):
+        return None
+
+
+def plugin_of(role: str, kind: str) -> SourcePlugin | TargetPlugin:
+    """The plugin of that role; `config:unknown-kind` where there is none."""
+    known = registry.sources() if role == "source" else registry.targets()
+    if kind not in known:
+        shown = ", ".join(sorted(k for k, p in known.items() if not p.is_hidden))
+        raise ReplicationError("config:unknown-kind", role=role, kind=str(kind)[:40], known=shown)
+    return known[kind]  # type: ignore[return-value]
+
+
+def source_plugin(kind: str) -> SourcePlugin:
+    """The source plugin of that name; `config:unknown-kind` where there is none."""
+    return plugin_of("source", kind)  # type: ignore[return-value]
+
+
+def target_plugin(kind: str) -> TargetPlugin:
+    """The target plugin of that name; `config:unknown-kind` where there is none."""
+    return plugin_of("target", kind)  # type: ignore[return-value]
+
+
+def parse_params(role: str, kind: str, data: Any) -> Any:
+    """The params object of a connector; InvalidConfig with fields like `source.host`."""
+    if not kind:
+        raise InvalidConfig({f"{role}_kind": "is required"})
+    try:
+        plugin = plugin_of(role, kind)
+    except ReplicationError as err:
+        raise InvalidConfig({f"{role}_kind": err.message.text}) from err
+    if not isinstance(data, Mapping):
+        raise InvalidConfig({f"{role}_params": "must be an object"})
+    try:
+        return params.parse(plugin.params, dict(data))
+    except InvalidParams as err:
+        raise InvalidConfig({f"{role}.{k}": v for k, v in err.errors.items()}) from err
+
+
+def _table(raw: Any) -> TableSelection:
+    if isinstance(raw, TableSelection):
+        return raw
+    if not isinstance(raw, Mapping):
+        raise ValueError("each must be an object with schema and name")
+    schema, name, columns = raw.get("schema"), raw.get("name"), raw.get("columns") or []
+    if not isinstance(schema, str) or not isinstance(name, str) or not name:
+        raise ValueError("each must have schema and name as text")
+    if not isinstance(columns, (list, tuple)) or not all(isinstance(c, str) for c in columns):
+        raise ValueError("columns must be a list of names")
+    return TableSelection(TableId(schema, name), tuple(columns))
+
+
+def parse_tables(data: Any) -> tuple[TableSelection, ...]:
+    """`[{"schema", "name", "columns"}]` as selections; InvalidConfig where something is wrong or doubled."""
+    if not isinstance(data, (list, tuple)):
+        raise InvalidConfig({"tables": "must be a list"})
+    try:
+        tables = tuple(_table(raw) for raw in data)
+    except ValueError as err:
+        raise InvalidConfig({"tables": str(err)}) from err
+    if not tables:
+        raise InvalidConfig({"tables": "Choose at least one table."})
+    if len({t.id for t in tables}) < len(tables):
+        raise InvalidConfig({"tables": "a table is named twice"})
+    return tables
+
+
+def tables_to_json(tables: Iterable[TableSelection]) -> list[dict[str, Any]]:
+    """The form in which models and REST keep selections."""
+    return [
+        {"schema": t.id.schema, "name": t.id.name, "columns": list(t.columns)} for t in tables
+    ]
+
+
+def parse_name(raw: Any) -> str:
+    """The name, stripped; InvalidConfig where it is empty or too long."""
+    name = raw.strip() if isinstance(raw, str) else ""
+    if not name:
+        raise InvalidConfig({"name": "is required"})
+    if len(name) > NAME_LENGTH or not name.isprintable():
+        raise InvalidConfig({"name": f"must be at most {NAME_LENGTH} printable characters"})
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicatorConfig:
+    """All that a replicator is told; `source_params` and `target_params` are the plugins' params objects."""
+
+    name: str
+    source_kind: str
+    source_params: Any
+    target_kind: str
+    target_params: Any
+    tables: tuple[TableSelection, ...]
+    options: Options = field(default_factory=Options)
+    description: str = ""
+    replicator: str = ""
+
+    @property
+    def source(self) -> SourcePlugin:
+        return source_plugin(self.source_kind)
+
+    @property
+    def target(self) -> TargetPlugin:
+        return target_plugin(self.target_kind)
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any], *, replicator: str = "") -> Self:
+        """From the fields of `Replicator` or `Draft`, secrets in clear inside the params; InvalidConfig names every
+        fault at once."""
+        parsers = {
+            "name": lambda: parse_name(data.get("name")),
+            "source_params": lambda: _params("source", data),
+            "target_params": lambda: _params("target", data),
+            "tables": lambda: parse_tables(data.get("tables") or []),
+            "options": lambda: Options.parse(data.get("options")),
+        }
+        values: dict[str, Any] = {}
+        errors: dict[str, str] = {}
+        for name, parse in parsers.items():
+            try:
+                values[name] = parse()
+            except InvalidConfig as err:
+                errors |= err.errors
+        if errors:
+            raise InvalidConfig(errors)
+        return cls(
+            source_kind=data["source_kind"],
+            target_kind=data["target_kind"],
+            description=str(data.get("description") or "")[:400],
+            replicator=replicator,
+            **values,
+        )
+
+
+def _params(role: str, data: Mapping[str, Any]) -> Any:
+    kind = data.get(f"{role}_kind") or ""
+    return parse_params(role, kind if isinstance(kind, str) else "", data.get(f"{role}_params") or {})
+
+
+def split_secrets(role: str, kind: str, data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(what may be stored in clear, the secrets) of raw params."""
+    names = params.secret_names(plugin_of(role, kind).params)
+    return (
+        {k: v for k, v in data.items() if k not in names},
+        {k: v for k, v in data.items() if k in names and v not in (None, "")},
+    )
+
+
+def with_stored(
+    role: str, kind: str, data: Mapping[str, Any], stored: Mapping[str, Any]
+) -> dict[str, Any]:
+    """`data` where a secret that came back as the mask keeps its stored value."""
+    return params.unmasked(plugin_of(role, kind).params, dict(data), dict(stored))
+
+
+def plain(values: Any) -> dict[str, Any]:
+    """A params object as raw params."""
+    return asdict(values)
+
+
+def masked(role: str, kind: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Raw params with every secret replaced by the mask."""
+    return params.masked(plugin_of(role, kind).params, dict(data))

@@ -1,0 +1,29 @@
+"""Reads replicators and lists connectors; writes nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+
+from replicators.connectors import params, registry
+from replicators.connectors.source import SourcePlugin
+from replicators.connectors.target import TargetPlugin
+from replicators.models import Replicator
+
+
+def plugins(role: str) -> list[SourcePlugin | TargetPlugin]:
+    """The plugins of a role that may be chosen, by label; hidden ones only where the settings show them."""
+    known = registry.sources() if role == "source" else registry.targets()
+    shown: list[Any] = [p for p in known.values() if settings.SHOW_HIDDEN_PLUGINS or not p.is_hidden]
+    return sorted(shown, key=lambda p: p.label)
+
+
+def plugin_params(plugin: SourcePlugin | TargetPlugin) -> tuple[params.Param, ...]:
+    """What a plugin asks for, in order."""
+    return params.describe(plugin.params)
+
+
+def replicator_get(pk: Any) -> Replicator:
+    """The replicator, also while it is being deleted; `Replicator.DoesNotExist`."""
+    return Replicator.objects.get(pk=pk)

@@ -1,0 +1,190 @@
+"""Makes and changes replicators and API tokens; the only writer of their rows."""
+
+from __future__ import annotations
+
+import secrets as random
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import IntegrityError, transaction
+
+from replicators import config as configs
+from replicators.config import InvalidConfig, ReplicatorConfig
+from replicators.connectors.errors import ReplicationError
+from replicators.models import ApiToken, Replicator
+from replicators.secrets import decrypt, digest, encrypt
+
+TOKEN_PREFIX = "rpl_"
+_FIELDS = frozenset(
+    {
+        "name", "description", "source_kind", "source_params", "target_kind", "target_params",
+        "tables", "options",
+    }
+)  # fmt: skip
+
+
+class NameTaken(ReplicationError):
+    """Another replicator has that name; `errors` names the field."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("config:name-taken", name=name)
+        self.errors = {"name": self.message.text}
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return (NameTaken, (self.facts["name"],))
+
+
+def params_of(row: Any, role: str) -> dict[str, Any]:
+    """The raw params of a `Replicator` or `Draft`, secrets in clear; never to be shown."""
+    return {**getattr(row, f"{role}_params"), **decrypt(getattr(row, f"{role}_secrets"))}
+
+
+def params_shown(row: Any, role: str) -> dict[str, Any]:
+    """The raw params of a `Replicator` or `Draft` with masked secrets."""
+    kind = getattr(row, f"{role}_kind")
+    return configs.masked(role, kind, params_of(row, role)) if kind else {}
+
+
+def params_store(row: Any, role: str, kind: str, data: Mapping[str, Any]) -> None:
+    """Put raw params into a `Replicator` or `Draft` (not saved): secrets encrypted, the mask keeps what is stored."""
+    is_same_kind = getattr(row, f"{role}_kind") == kind
+    stored = decrypt(getattr(row, f"{role}_secrets")) if is_same_kind else {}
+    clear, hidden = configs.split_secrets(role, kind, configs.with_stored(role, kind, data, stored))
+    setattr(row, f"{role}_kind", kind)
+    setattr(row, f"{role}_params", clear)
+    setattr(row, f"{role}_secrets", encrypt(hidden))
+
+
+def config_of(row: Any) -> ReplicatorConfig:
+    """The parsed configuration of a `Replicator` or `Draft`; InvalidConfig where it isn't whole."""
+    data = {name: getattr(row, name) for name in _FIELDS}
+    for role in configs.ROLES:
+        data[f"{role}_params"] = params_of(row, role)
+    return ReplicatorConfig.parse(data, replicator=str(row.pk))
+
+
+def source_of(replicator: Replicator) -> Any:
+    """The source's params object."""
+    return configs.parse_params("source", replicator.source_kind, params_of(replicator, "source"))
+
+
+def target_of(replicator: Replicator) -> Any:
+    """The target's params object."""
+    return configs.parse_params("target", replicator.target_kind, params_of(replicator, "target"))
+
+
+def _is_name_taken(name: str, *, besides: Any = None) -> bool:
+    return Replicator.objects.filter(name=name).exclude(pk=besides).exists()
+
+
+def _fill(row: Replicator, config: ReplicatorConfig) -> None:
+    row.name, row.description = config.name, config.description
+    params_store(row, "source", config.source_kind, configs.plain(config.source_params))
+    params_store(row, "target", config.target_kind, configs.plain(config.target_params))
+    row.tables = configs.tables_to_json(config.tables)
+    row.options = config.options.to_json()
+
+
+def _save(row: Replicator) -> None:
+    if _is_name_taken(row.name, besides=row.pk):
+        raise NameTaken(row.name)
+    try:
+        with transaction.atomic():
+            row.save()
+    except IntegrityError as err:
+        raise NameTaken(row.name) from err
+
+
+@transaction.atomic
+def replicator_create(
+    *,
+    actor: User | None,
+    name: str,
+    description: str = "",
+    source_kind: str,
+    source_params: Mapping[str, Any],
+    target_kind: str,
+    target_params: Mapping[str, Any],
+    tables: Any,
+    options: Mapping[str, Any] | None = None,
+) -> Replicator:
+    """A new replicator, paused. InvalidConfig names the faulty fields; `NameTaken` where the name is in use."""
+    config = ReplicatorConfig.parse(
+        {
+            "name": name,
+            "description": description,
+            "source_kind": source_kind,
+            "source_params": source_params,
+            "target_kind": target_kind,
+            "target_params": target_params,
+            "tables": tables,
+            "options": options,
+        }
+    )
+    row = Replicator(created_by=actor)
+    _fill(row, config)
+    _save(row)
+    return row
+
+
+@transaction.atomic
+def replicator_update(*, replicator: Replicator, actor: User | None, **changes: Any) -> Replicator:
+    """Change name, description, params (same kinds), or options; params with masked secrets keep the stored ones.
+
+    `config:not-now` while it is being deleted. Tables and kinds are fixed here: InvalidConfig.
+    """
+    fixed = {"tables", "source_kind", "target_kind"} & set(changes)
+    unknown = set(changes) - _FIELDS
+    if fixed or unknown:
+        raise InvalidConfig(
+            {k: "can't be changed" for k in fixed} | {k: "is not a field" for k in unknown}
+        )
+    row = Replicator.objects.select_for_update().get(pk=replicator.pk)
+    if row.deleting_since is not None:
+        raise ReplicationError("config:not-now", name=row.name, reason="it is being deleted")
+    for role in configs.ROLES:
+        if f"{role}_params" in changes:
+            params_store(row, role, getattr(row, f"{role}_kind"), changes[f"{role}_params"] or {})
+    for name in ("name", "description", "options"):
+        if name in changes:
+            setattr(row, name, changes[name])
+    _fill(row, config_of(row))
+    _save(row)
+    return row
+
+
+def replicator_export(replicator: Replicator) -> dict[str, Any]:
+    """The definition without secrets, to be kept or imported elsewhere."""
+    return {
+        "name": replicator.name,
+        "description": replicator.description,
+        "source_kind": replicator.source_kind,
+        "source_params": dict(replicator.source_params),
+        "target_kind": replicator.target_kind,
+        "target_params": dict(replicator.target_params),
+        "tables": replicator.tables,
+        "options": replicator.options,
+    }
+
+
+def token_create(*, user: User, name: str) -> tuple[ApiToken, str]:
+    """A new API token and its text, which can't be shown again."""
+    text = TOKEN_PREFIX + random.token_urlsafe(32)
+    if not name.strip():
+        raise InvalidConfig({"name": "is required"})
+    return ApiToken.objects.create(user=user, name=name.strip()[:80], digest=digest(text)), text
+
+
+def token_revoke(*, token: ApiToken) -> None:
+    """The token is refused from now on; idempotent."""
+    ApiToken.objects.filter(pk=token.pk).delete()
+
+
+def token_user(text: str) -> User:
+    """The active user of a token's text; ObjectDoesNotExist where there is none."""
+    token = ApiToken.objects.select_related("user").get(digest=digest(text))
+    if not token.user.is_active:
+        raise ObjectDoesNotExist("the user is not active")
+    return token.user
