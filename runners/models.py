@@ -41,6 +41,7 @@ class Run(models.Model):
     supervised_at = models.DateTimeField(null=True, blank=True)
     is_stop_asked = models.BooleanField(default=False)
     stop_origin = models.CharField(max_length=10, blank=True)
+    stop_asked_at = models.DateTimeField(null=True, blank=True)
     step = models.CharField(max_length=40, blank=True)
     error_code = models.CharField(max_length=60, blank=True)
     error_facts = models.JSONField(default=dict, blank=True)

@@ -1,0 +1,188 @@
+"""What people do with replicators that run: start, pause, resume, delete, re-sync; each act is an event row."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.utils import timezone
+
+from replicators.config import parse_tables
+from replicators.connectors.schema import TableId
+from replicators.models import DesiredState, Replicator
+from runners.events import event_add
+from runners.models import Progress, Run, Table
+from runners.queue import nudge
+from runners.states import TableState
+from runners.transitions import IllegalTransition, run_transition, table_transition
+
+__all__ = [
+    "IllegalTransition",
+    "progress_of",
+    "replicator_delete",
+    "replicator_pause",
+    "replicator_resume",
+    "replicator_start",
+    "run_ask_stop",
+    "run_transition",
+    "table_resync",
+    "table_retry",
+    "table_transition",
+    "tables_sync",
+]
+
+Actor = AbstractBaseUser | None
+_CALM = {
+    "failures": 0,
+    "failing_since": None,
+    "retry_at": None,
+    "error_code": "",
+    "error_facts": {},
+    "is_given_up": False,
+}
+
+
+def _name(actor: Actor) -> str:
+    return actor.get_username() if actor is not None else ""
+
+
+def progress_of(replicator: Replicator) -> Progress:
+    """The replicator's progress row, made where it is missing."""
+    return Progress.objects.get_or_create(replicator=replicator)[0]
+
+
+def tables_sync(replicator: Replicator) -> None:
+    """A row for every selected table; idempotent."""
+    rows = [
+        Table(replicator=replicator, schema_name=t.id.schema, name=t.id.name)
+        for t in parse_tables(replicator.tables)
+    ]
+    Table.objects.bulk_create(rows, ignore_conflicts=True)
+
+
+def back_off_clear(replicator: Replicator) -> None:
+    """Forget failures: the next start is at once."""
+    progress_of(replicator)
+    Progress.objects.filter(replicator=replicator).update(**_CALM)
+
+
+def _locked(replicator: Replicator, event: str) -> Replicator:
+    row = Replicator.objects.select_for_update().get(pk=replicator.pk)
+    if row.deleting_since is not None:
+        raise IllegalTransition("deleting", event, message="This replicator is being deleted.")
+    return row
+
+
+def _ask(replicator: Replicator, state: DesiredState) -> bool:
+    found = Replicator.objects.filter(pk=replicator.pk).exclude(desired_state=state)
+    return bool(found.update(desired_state=state, updated_at=timezone.now()))
+
+
+@transaction.atomic
+def _run_from_now(replicator: Replicator, actor: Actor, event: str) -> Replicator:
+    row = _locked(replicator, event)
+    tables_sync(row)
+    back_off_clear(row)
+    _ask(row, DesiredState.RUNNING)
+    event_add(event, replicator=row, actor=_name(actor))
+    nudge()
+    replicator.refresh_from_db()
+    return replicator
+
+
+def replicator_start(*, replicator: Replicator, actor: Actor) -> Replicator:
+    """Ask it to run; does not wait. Idempotent. IllegalTransition while it is being deleted."""
+    return _run_from_now(replicator, actor, "replicator_started")
+
+
+def replicator_resume(*, replicator: Replicator, actor: Actor) -> Replicator:
+    """Ask it to run again at once: clears back-off and given-up too; does not wait."""
+    return _run_from_now(replicator, actor, "replicator_resumed")
+
+
+@transaction.atomic
+def replicator_pause(*, replicator: Replicator, actor: Actor) -> Replicator:
+    """Ask it to stop; the run seals what it has read and ends. Idempotent; does not wait."""
+    row = _locked(replicator, "replicator_paused")
+    if _ask(row, DesiredState.PAUSED):
+        event_add("replicator_paused", replicator=row, actor=_name(actor))
+    _stop_runs(row, _name(actor))
+    nudge()
+    replicator.refresh_from_db()
+    return replicator
+
+
+def _stop_runs(replicator: Replicator, actor: str) -> None:
+    for run in Run.objects.active().filter(replicator=replicator):
+        run_ask_stop(run=run, origin="user", actor=actor)
+
+
+@transaction.atomic
+def run_ask_stop(*, run: Run, origin: str, actor: str = "") -> Run:
+    """Ask a run to stop, for the reason `user`, `error` or `shutdown`; idempotent, also for an ended run."""
+    run.refresh_from_db()
+    Run.objects.filter(pk=run.pk, is_stop_asked=False).update(
+        is_stop_asked=True, stop_origin=origin, stop_asked_at=timezone.now()
+    )
+    try:
+        return run_transition(
+            run=run, event="run_stop_asked", facts={"origin": origin}, actor=actor
+        )
+    except IllegalTransition:
+        run.refresh_from_db()
+        return run
+
+
+@transaction.atomic
+def replicator_delete(*, replicator: Replicator, actor: Actor, keep_target: bool) -> Replicator:
+    """Mark it as being deleted and stop its run; a task removes the rest. Idempotent; does not wait."""
+    row = Replicator.objects.select_for_update().get(pk=replicator.pk)
+    if row.deleting_since is None:
+        back_off_clear(row)
+        Replicator.objects.filter(pk=row.pk).update(
+            deleting_since=timezone.now(),
+            keep_target=keep_target,
+            desired_state=DesiredState.PAUSED,
+        )
+        facts = {"keep_target": keep_target}
+        event_add("replicator_delete_asked", replicator=row, actor=_name(actor), facts=facts)
+    _stop_runs(row, _name(actor))
+    nudge()
+    replicator.refresh_from_db()
+    return replicator
+
+
+def _table(replicator: Replicator, schema: str, name: str) -> Table:
+    return Table.objects.get(replicator=replicator, schema_name=schema, name=name)
+
+
+@transaction.atomic
+def table_resync(*, replicator: Replicator, schema: str, name: str, actor: Actor) -> Table:
+    """Ask for a fresh copy of a table; works while the run runs. `Table.DoesNotExist`; IllegalTransition for a removed
+    table."""
+    row = _locked(replicator, "table_resync_asked")
+    table = _table(row, schema, name)
+    if table.state == TableState.REMOVED:
+        raise IllegalTransition(table.state, "table_resync_asked")
+    if Table.objects.filter(pk=table.pk, is_resync_asked=False).update(is_resync_asked=True):
+        event_add(
+            "table_resync_asked", replicator=row, table=TableId(schema, name), actor=_name(actor)
+        )
+    back_off_clear(row)
+    nudge()
+    table.refresh_from_db()
+    return table
+
+
+@transaction.atomic
+def table_retry(*, replicator: Replicator, schema: str, name: str, actor: Actor) -> Table:
+    """Try a failing table again now instead of at the end of its back-off; IllegalTransition where it isn't failing."""
+    row = _locked(replicator, "table_retry_asked")
+    table = _table(row, schema, name)
+    if table.state != TableState.FAILING:
+        raise IllegalTransition(table.state, "table_retry_asked")
+    Table.objects.filter(pk=table.pk).update(retry_at=timezone.now())
+    event_add("table_retry_asked", replicator=row, table=TableId(schema, name), actor=_name(actor))
+    back_off_clear(row)
+    nudge()
+    table.refresh_from_db()
+    return table

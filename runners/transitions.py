@@ -1,0 +1,99 @@
+"""The one door through which the states of runs and tables change: compare-and-set, with an event row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from replicators.connectors.schema import TableId
+from runners.events import event_add
+from runners.models import Run, Table
+from runners.states import RUN_ACTIVE, RUN_TRANSITIONS, TABLE_TRANSITIONS, RunState, TableState
+
+_TRIES = 5
+
+
+class IllegalTransition(Exception):
+    """`event` does not fit `state`; `legal` are those that would. `message` is for people."""
+
+    def __init__(self, state: str, event: str, legal: tuple[str, ...] = (), message: str = "") -> None:
+        self.state, self.event, self.legal = str(state), event, legal
+        self.message = message or f"Not possible while it is {state}."
+        super().__init__(f"{event} is not possible in state {state}; possible: {', '.join(legal)}")
+
+
+def _next(table: dict[tuple[Any, str], Any], state: Any, event: str) -> Any:
+    found = table.get((state, event))
+    if found is None:
+        raise IllegalTransition(state, event, tuple(sorted(e for s, e in table if s == state)))
+    return found
+
+
+@transaction.atomic
+def run_transition(
+    *,
+    run: Run,
+    event: str,
+    code: str = "",
+    facts: dict[str, Any] | None = None,
+    actor: str = "",
+    **changes: Any,
+) -> Run:
+    """Move a run by `event` and change other fields with it; the run as it is then. Someone was first: the new state
+    decides whether the event still fits. IllegalTransition where it does not."""
+    for _ in range(_TRIES):
+        now = Run.objects.select_related("replicator").get(pk=run.pk)
+        state = _next(RUN_TRANSITIONS, RunState(now.state), event)
+        values: dict[str, Any] = {"state": state, **changes}
+        if state not in RUN_ACTIVE:
+            values.setdefault("ended_at", timezone.now())
+        if code:
+            values |= {"error_code": code, "error_facts": facts or {}}
+        if Run.objects.filter(pk=run.pk, state=now.state).update(**values):
+            event_add(
+                event, replicator=now.replicator, run=now, actor=actor, code=code, facts=facts
+            )
+            run.refresh_from_db()
+            return run
+    raise IllegalTransition(now.state, event)
+
+
+@transaction.atomic
+def table_transition(
+    *,
+    table: Table,
+    event: str,
+    run: Run | None = None,
+    code: str = "",
+    facts: dict[str, Any] | None = None,
+    actor: str = "",
+    **changes: Any,
+) -> Table:
+    """The same for a table; a repeated failure of one cause keeps its `error_since` and writes no second event."""
+    for _ in range(_TRIES):
+        now = Table.objects.select_related("replicator").get(pk=table.pk)
+        state = _next(TABLE_TRANSITIONS, TableState(now.state), event)
+        values = {"state": state, **_error(now, state, code, facts), **changes}
+        if Table.objects.filter(pk=table.pk, state=now.state).update(**values):
+            if state != now.state or code != now.error_code:
+                event_add(
+                    event,
+                    replicator=now.replicator,
+                    run=run,
+                    table=TableId(now.schema_name, now.name),
+                    actor=actor,
+                    code=code,
+                    facts=facts,
+                )
+            table.refresh_from_db()
+            return table
+    raise IllegalTransition(now.state, event)
+
+
+def _error(now: Table, state: TableState, code: str, facts: dict[str, Any] | None) -> dict[str, Any]:
+    if state is not TableState.FAILING:
+        return {"error_code": "", "error_facts": {}, "error_since": None, "retry_at": None}
+    since = now.error_since if now.error_since and now.error_code == code else timezone.now()
+    return {"error_code": code, "error_facts": facts or {}, "error_since": since}
