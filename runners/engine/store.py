@@ -150,11 +150,15 @@ class Store(Protocol):
         ...
 
     # decode
-    def record_decoded(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
+    def record_decoded(
+        self, numbers: Sequence[int], files: Sequence[ChangeFileRow]
+    ) -> None:
         """Step 4: files listed and segments marked, in one transaction."""
         ...
 
-    def change_files(self, table: TableId, *, after: int, upto: int) -> list[ChangeFileRow]:
+    def change_files(
+        self, table: TableId, *, after: int, upto: int
+    ) -> list[ChangeFileRow]:
         """The table's files with `after` < last_sequence and first_sequence <= `upto`, by sequence."""
         ...
 
@@ -170,18 +174,26 @@ class Store(Protocol):
         """Change fields other than the state."""
         ...
 
-    def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None: ...
+    def record_snapshot_rows(
+        self, table: TableId, rows: int, total: int | None
+    ) -> None: ...
 
-    def record_merged(self, table: TableId, sequence: int, token: int | None, counts: OpCounts) -> None:
+    def record_merged(
+        self, table: TableId, sequence: int, token: int | None, counts: OpCounts
+    ) -> None:
         """Step 6; `token` None: nothing was written to the target."""
         ...
 
-    def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
+    def record_figures(
+        self, figures: dict[TableId, TableFigures], facts: dict[str, Any]
+    ) -> None:
         """For the pages and `TableMetric` rows; `facts`: log bytes, retained bytes, hours left, state words."""
         ...
 
     # pruning
-    def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
+    def prunable(
+        self, *, older_than: float
+    ) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
         """Segments sealed before that time which every live table has merged, and their change files."""
         ...
 
@@ -255,15 +267,23 @@ class MemoryStore:
         self._write()
         self.forget(numbers)
 
-    def record_decoded(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
+    def record_decoded(
+        self, numbers: Sequence[int], files: Sequence[ChangeFileRow]
+    ) -> None:
         self._write()
-        self._files = [f for f in self._files if f.segment not in set(numbers)] + list(files)
+        self._files = [f for f in self._files if f.segment not in set(numbers)] + list(
+            files
+        )
         for n in numbers:
             self._segments[n] = replace(self._segments[n], is_decoded=True)
 
-    def change_files(self, table: TableId, *, after: int, upto: int) -> list[ChangeFileRow]:
+    def change_files(
+        self, table: TableId, *, after: int, upto: int
+    ) -> list[ChangeFileRow]:
         found = [
-            f for f in self._files if f.table == table and f.last_sequence > after and f.first_sequence <= upto
+            f
+            for f in self._files
+            if f.table == table and f.last_sequence > after and f.first_sequence <= upto
         ]
         return sorted(found, key=lambda f: f.first_sequence)
 
@@ -272,7 +292,9 @@ class MemoryStore:
 
     def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
         self._write()
-        self._tables[table] = replace(self._tables[table], state=EVENTS_STATE[event], **changes)
+        self._tables[table] = replace(
+            self._tables[table], state=EVENTS_STATE[event], **changes
+        )
         self.events.append((table, event))
         return self._tables[table]
 
@@ -280,10 +302,14 @@ class MemoryStore:
         self._write()
         self._tables[table] = replace(self._tables[table], **changes)
 
-    def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None:
+    def record_snapshot_rows(
+        self, table: TableId, rows: int, total: int | None
+    ) -> None:
         self._write()
 
-    def record_merged(self, table: TableId, sequence: int, token: int | None, counts: OpCounts) -> None:
+    def record_merged(
+        self, table: TableId, sequence: int, token: int | None, counts: OpCounts
+    ) -> None:
         self._write()
         row = self._tables[table]
         self._tables[table] = replace(
@@ -293,16 +319,22 @@ class MemoryStore:
         )
         self.counts[table] = self.counts.get(table, OpCounts()) + counts
 
-    def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
+    def record_figures(
+        self, figures: dict[TableId, TableFigures], facts: dict[str, Any]
+    ) -> None:
         self.figures.update(figures)
 
-    def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
+    def prunable(
+        self, *, older_than: float
+    ) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
         live = [t for t in self._tables.values() if t.state is not TableState.REMOVED]
         merged = min((t.merged_sequence for t in live), default=0)
         done = [
             s
             for s in self.segments()
-            if s.is_decoded and s.sealed_at < older_than and ((s.number << 32) | 0xFFFFFFFF) <= merged
+            if s.is_decoded
+            and s.sealed_at < older_than
+            and ((s.number << 32) | 0xFFFFFFFF) <= merged
         ]
         numbers = {s.number for s in done}
         return done, [f for f in self._files if f.segment in numbers]

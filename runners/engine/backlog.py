@@ -1,0 +1,114 @@
+"""What is captured, decoded and not yet merged, in memory, so that the loop asks the store only when something changed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+
+from replicators.connectors.schema import TableId
+from runners.engine.merge import Frontier, frontier
+from runners.engine.store import ChangeFileRow, SegmentRow
+
+TRIM_PAST = 4096
+
+
+class Backlog:
+    """Thread safe. Segments in order with their marks, and per table the commit time of its oldest unmerged change."""
+
+    def __init__(self, segments: Sequence[SegmentRow], last_segment: int) -> None:
+        self._lock = threading.Lock()
+        self._segments: dict[int, SegmentRow] = {s.number: s for s in segments}
+        self._decoded = {s.number for s in segments if s.is_decoded}
+        self._last = last_segment
+        self._oldest: dict[TableId, float] = {}
+        self._touched: dict[TableId, int] = {}
+        self._frontier = self._reach()
+
+    def sealed(self, row: SegmentRow) -> None:
+        """A segment was recorded."""
+        with self._lock:
+            self._segments[row.number] = row
+
+    def dropped(self, numbers: Iterable[int]) -> None:
+        """Segments were discarded or pruned."""
+        with self._lock:
+            for number in numbers:
+                self._segments.pop(number, None)
+                self._decoded.discard(number)
+                self._last = max(self._last, number)
+
+    def undecoded(self, limit: int) -> list[SegmentRow]:
+        """The first segments that wait for decoding."""
+        with self._lock:
+            waiting = [
+                s for n, s in sorted(self._segments.items()) if n not in self._decoded
+            ]
+        return waiting[:limit]
+
+    def decoded(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
+        """Segments were decoded and their files listed."""
+        with self._lock:
+            self._decoded.update(numbers)
+            for file in files:
+                self._touched[file.table] = self._touched.get(file.table, 0) + 1
+                at = self._oldest.get(file.table)
+                self._oldest[file.table] = min(
+                    file.first_committed_at, at or file.first_committed_at
+                )
+            self._frontier = self._reach()
+            if len(self._segments) > TRIM_PAST:
+                self._trim()
+
+    def _reach(self) -> Frontier:
+        rows = [
+            (n, s.is_closed, n in self._decoded)
+            for n, s in sorted(self._segments.items())
+        ]
+        return frontier(rows, self._last)
+
+    def _trim(self) -> None:
+        keep = sorted(self._segments)[-TRIM_PAST // 2 :]
+        edge = min(keep[0], self._frontier.segment)
+        for number in [n for n in self._segments if n < edge]:
+            del self._segments[number]
+            self._decoded.discard(number)
+
+    @property
+    def frontier(self) -> Frontier:
+        """Up to where merges may go."""
+        return self._frontier
+
+    def last_before(self, position: int) -> int:
+        """The last closed segment whose transactions all ended at or before `position`; 0 for none."""
+        with self._lock:
+            fitting = [
+                n
+                for n, s in self._segments.items()
+                if s.is_closed and s.position.value <= position
+            ]
+            lowest = min(self._segments, default=self._last + 1)
+        return max(fitting, default=lowest - 1)
+
+    def touched(self, table: TableId) -> int:
+        """A number that changes whenever files of the table are listed: ask it before the store, for `mark`."""
+        return self._touched.get(table, 0)
+
+    def mark(self, table: TableId, oldest: float | None, touched: int) -> None:
+        """The commit time of the table's oldest unmerged change as the store told after `touched` was asked; None: nothing
+        waits. Left as it is where files were listed since."""
+        with self._lock:
+            if self._touched.get(table, 0) != touched and oldest is None:
+                return
+            if oldest is None:
+                self._oldest.pop(table, None)
+            else:
+                self._oldest[table] = oldest
+
+    def oldest(self, table: TableId) -> float | None:
+        """When the table's oldest unmerged change was committed at the source."""
+        return self._oldest.get(table)
+
+    @property
+    def waiting(self) -> int:
+        """How many segments wait for decoding."""
+        return len(self._segments) - len(self._decoded)

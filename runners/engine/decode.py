@@ -1,0 +1,195 @@
+"""The decode job: raw segments to change files, a Spark task per segment, columnar. Order of writes, step 4."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import OpCounts
+from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.source import DecodedTable, Poison
+from runners.engine.changelog import file_word, fsync_folder, read_segment
+from runners.engine.store import ChangeFileRow, SegmentRow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RESULT = "segment long, result string"
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeTask:
+    """What a task needs for one segment."""
+
+    number: int
+    path: str
+    crc32: int
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What a decode job made."""
+
+    files: tuple[ChangeFileRow, ...]
+    poisons: tuple[tuple[int, Poison], ...]
+
+
+def load(path: str) -> Any:
+    """The object at a dotted path `package.module:name`."""
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
+    """Decode one segment and write its change files, durable; the facts as JSON. Runs in a task; pure but for files of
+    its own attempt's name."""
+    files: list[dict[str, Any]] = []
+    poisons: list[dict[str, Any]] = []
+    try:
+        head, body = read_segment(task.path, task.crc32, task.number)
+    except ReplicationError as err:
+        return {"corrupt": err.facts, "files": [], "poisons": []}
+    for item in load(decoder)(head, body, task.number):
+        if isinstance(item, Poison):
+            poisons.append(
+                {"table": [item.table.schema, item.table.name], "offset": item.offset,
+                 "code": item.code, "facts": item.facts}
+            )  # fmt: skip
+        elif item.changes.num_rows:
+            files.append(_write(task, item))
+    if files:
+        fsync_folder(Path(task.prefix).parent)
+    return {"files": files, "poisons": poisons}
+
+
+def _write(task: DecodeTask, item: DecodedTable) -> dict[str, Any]:
+    path = f"{task.prefix}-{file_word(str(item.schema.id))}-{item.version}.parquet"
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        item.changes, sink, compression="zstd", compression_level=1, use_dictionary=False,
+        write_statistics=False, row_group_size=262_144,
+    )  # fmt: skip
+    data = sink.getvalue()
+    with open(path, "wb") as file:
+        file.write(data)
+        file.flush()
+        _fsync(file.fileno())
+    return _facts(item, path, data)
+
+
+def _fsync(fd: int) -> None:
+    import os
+
+    os.fsync(fd)
+
+
+def _facts(item: DecodedTable, path: str, data: pa.Buffer) -> dict[str, Any]:
+    changes = item.changes
+    sequence, at = (
+        changes.column("_sequence"),
+        pc.min_max(changes.column("_committed_at").cast(pa.int64())),
+    )
+    position = pc.min_max(changes.column("_position"))
+    return {
+        "path": path,
+        "version": item.version,
+        "schema": item.schema.to_json(),
+        "counts": [
+            item.counts.inserts,
+            item.counts.updates,
+            item.counts.deletes,
+            item.counts.truncates,
+        ],
+        "sequence": [sequence[0].as_py(), sequence[-1].as_py()],
+        "at": [at["min"].as_py() / 1e6, at["max"].as_py() / 1e6],
+        "position": [position["min"].as_py(), position["max"].as_py()],
+        "size": len(data),
+        "crc32": zlib.crc32(data),
+        "has_unsent": changes.column("_unchanged").null_count < changes.num_rows,
+        "has_key_changes": _has_before_on_update(changes),
+    }
+
+
+def _has_before_on_update(changes: pa.Table) -> bool:
+    if "_before" not in changes.column_names:
+        return False
+    updates = pc.and_(
+        pc.equal(changes.column("_op"), 1), pc.is_valid(changes.column("_before"))
+    )
+    return bool(pc.any(updates).as_py())
+
+
+def _task_function(
+    tasks: Sequence[DecodeTask], decoder: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                task = tasks[index]
+                text = json.dumps(decode_segment(task, decoder))
+                yield pa.RecordBatch.from_pydict(
+                    {"segment": [task.number], "result": [text]}
+                )
+
+    return run
+
+
+def decode_segments(
+    spark: SparkSession, tasks: Sequence[DecodeTask], decoder: str
+) -> Decoded:
+    """Run the job over a run of segments; the caller lists the files in one transaction."""
+    frame = spark.range(0, len(tasks), 1, len(tasks))
+    rows = frame.mapInArrow(_task_function(tasks, decoder), RESULT).collect()
+    files: list[ChangeFileRow] = []
+    poisons: list[tuple[int, Poison]] = []
+    for row in sorted(rows, key=lambda r: r["segment"]):
+        result = json.loads(row["result"])
+        if "corrupt" in result:
+            raise ReplicationError("log:segment-corrupt", **result["corrupt"])
+        files += [_file_row(row["segment"], f) for f in result["files"]]
+        poisons += [
+            (
+                row["segment"],
+                Poison(TableId(*p["table"]), p["offset"], p["code"], p["facts"]),
+            )
+            for p in result["poisons"]
+        ]
+    return Decoded(tuple(files), tuple(poisons))
+
+
+def _file_row(segment: int, facts: dict[str, Any]) -> ChangeFileRow:
+    schema = TableSchema.from_json(facts["schema"])
+    return ChangeFileRow(
+        table=schema.id,
+        segment=segment,
+        path=facts["path"],
+        version=facts["version"],
+        schema=schema,
+        counts=OpCounts(*facts["counts"]),
+        first_sequence=facts["sequence"][0],
+        last_sequence=facts["sequence"][1],
+        first_committed_at=facts["at"][0],
+        last_committed_at=facts["at"][1],
+        first_position=facts["position"][0],
+        last_position=facts["position"][1],
+        size_bytes=facts["size"],
+        crc32=facts["crc32"],
+        unsent=("*",) if facts["has_unsent"] else (),
+        has_key_changes=facts["has_key_changes"],
+    )
+
+
+def task_for(row: SegmentRow, prefix: str) -> DecodeTask:
+    """The task of a segment."""
+    return DecodeTask(row.number, row.path, row.crc32, prefix)

@@ -1,0 +1,53 @@
+"""Named places in the order of writes where a test can kill or hold this process; nothing happens without the variable.
+
+`REPLICATOR_FAILPOINTS` is a comma-separated list of `<name>=<act>:<flag file>`. `kill`: SIGKILL to the own process the
+first time (the flag file is made first, so that the next process goes on and the test has its proof). `hold`: wait at the
+place while the flag file exists.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from functools import cache
+from pathlib import Path
+
+NAMES = (
+    "segment_renamed",
+    "segment_recorded",
+    "source_acknowledged",
+    "change_files_written",
+    "change_files_listed",
+    "target_merged",
+    "merge_recorded",
+    "files_unlinked",
+    "snapshot_begun",
+    "snapshot_loaded",
+    "snapshot_published",
+    "snapshot_recorded",
+)
+
+
+@cache
+def _plan() -> dict[str, tuple[str, Path]]:
+    plan: dict[str, tuple[str, Path]] = {}
+    for item in filter(None, os.environ.get("REPLICATOR_FAILPOINTS", "").split(",")):
+        name, _, rest = item.partition("=")
+        act, _, flag = rest.partition(":")
+        if name not in NAMES or act not in {"kill", "hold"} or not flag:
+            raise ValueError(
+                f"REPLICATOR_FAILPOINTS: {item!r} is not <name>=<kill|hold>:<flag file>"
+            )
+        plan[name] = (act, Path(flag))
+    return plan
+
+
+def hit(name: str) -> None:
+    """Say that the place `name` was reached."""
+    act, flag = _plan().get(name, ("", Path()))
+    if act == "kill" and not flag.exists():
+        flag.write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGKILL)
+    while act == "hold" and flag.exists():
+        time.sleep(0.05)

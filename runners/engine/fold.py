@@ -1,0 +1,335 @@
+"""Fold change rows into one row per key: a pure function from Arrow to Arrow (CORRECTNESS 6-9, 11). No I/O, no Spark.
+
+The rows are replayed in sequence order over key *codes* (dense integers), so that chains of key changes, swaps and unsent
+columns need no special case: the state of a key is which row last sent each column, or whose target row fills it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba as nb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replicators.connectors.events import Op
+from replicators.connectors.schema import TableSchema
+
+MAX_RANGES = 32
+_INSERT, _UPDATE, _DELETE = int(Op.INSERT), int(Op.UPDATE), int(Op.DELETE)
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """`rows`: the table's columns, `_delete`, `_unsent`, `_origin` as `FoldedBatch` describes; `unsent` names the columns
+    that are still unsent somewhere."""
+
+    rows: pa.Table
+    truncate: bool
+    unsent: tuple[str, ...]
+    has_origins: bool
+
+
+@nb.njit(cache=True, nogil=True)
+def _replay(op, new, old, unsent, keys):  # type: ignore[no-untyped-def]
+    """Replay n rows over `keys` key codes. `old[r]` is -1 unless the row changed its key; `unsent[r, c]` is 1 where the
+    c-th partial column was not sent. Gives per key: its last row (-1: untouched), whether it is deleted, whose target row
+    fills what was never sent (-1: nobody's), and per partial column the row that sent it (-1: none)."""
+    columns = unsent.shape[1]
+    last = np.full(keys, -1, np.int64)
+    gone = np.zeros(keys, np.uint8)
+    origin = np.arange(keys)
+    sent_by = np.full((keys, columns), -1, np.int64)
+    for r in range(len(op)):
+        k = new[r]
+        if op[r] == _DELETE:
+            last[k] = r
+            gone[k] = 1
+            origin[k] = -1
+            sent_by[k, :] = -1
+            continue
+        if op[r] == _INSERT:
+            origin[k] = -1
+        elif old[r] >= 0:
+            j = old[r]
+            origin[k] = origin[j]
+            sent_by[k, :] = sent_by[j, :]
+            last[j] = r
+            gone[j] = 1
+            origin[j] = -1
+            sent_by[j, :] = -1
+        last[k] = r
+        gone[k] = 0
+        for c in range(columns):
+            if unsent[r, c] == 0:
+                sent_by[k, c] = r
+    return last, gone, origin, sent_by
+
+
+def _codes(columns: list[pa.ChunkedArray]) -> np.ndarray[Any, Any]:
+    """Dense codes, equal for equal rows of the key columns."""
+    code: np.ndarray[Any, Any] | None = None
+    for column in columns:
+        encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
+        part = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        if code is None:
+            code = part
+        else:
+            _, code = np.unique(
+                code * (len(encoded.dictionary) + 1) + part, return_inverse=True
+            )
+    assert code is not None
+    return code
+
+
+def _unsent_matrix(
+    changes: pa.Table, schema: TableSchema
+) -> tuple[list[int], np.ndarray[Any, Any]]:
+    """Which columns were not sent somewhere, and for these a row x column matrix of 0 and 1."""
+    rows = changes.num_rows
+    bits = changes.column("_unchanged").combine_chunks()
+    if bits.null_count == rows:
+        return [], np.zeros((rows, 0), np.uint8)
+    width = (len(schema.columns) + 7) // 8
+    flat = np.zeros((rows, width), np.uint8)
+    some = bits.is_valid().to_numpy(zero_copy_only=False)
+    flat[some] = np.frombuffer(
+        b"".join(bits.filter(pa.array(some)).to_pylist()), np.uint8
+    ).reshape(-1, width)
+    matrix = np.unpackbits(flat, axis=1, bitorder="little")[:, : len(schema.columns)]
+    partial = np.flatnonzero(matrix.any(axis=0)).tolist()
+    return partial, np.ascontiguousarray(matrix[:, partial])
+
+
+def _after_truncate(
+    changes: pa.Table, op: np.ndarray[Any, Any]
+) -> tuple[pa.Table, bool]:
+    barriers = np.flatnonzero(op == int(Op.TRUNCATE))
+    if not len(barriers):
+        return changes, False
+    return changes.slice(int(barriers[-1]) + 1), True
+
+
+def fold_inserts(changes: pa.Table, schema: TableSchema) -> Folded:
+    """For tables without a key: the inserts after the last truncate, as they are."""
+    changes, truncate = _after_truncate(changes, changes.column("_op").to_numpy())
+    inserts = changes.filter(pc.equal(changes.column("_op"), _INSERT))
+    rows = inserts.select([c.name for c in schema.columns])
+    return Folded(
+        _finish(rows, schema, np.zeros(rows.num_rows, bool), None, None),
+        truncate,
+        (),
+        False,
+    )
+
+
+def fold(changes: pa.Table, schema: TableSchema) -> Folded:
+    """Fold `changes` (a change file's columns, ascending `_sequence`, one schema version) by `schema.key`."""
+    changes, truncate = _after_truncate(changes, changes.column("_op").to_numpy())
+    op = changes.column("_op").to_numpy().astype(np.int8)
+    count = len(op)
+    before = changes.column("_before").combine_chunks()
+    moved = (op == _UPDATE) & before.is_valid().to_numpy(zero_copy_only=False)
+    moved_rows = np.flatnonzero(moved)
+    keys = _key_columns(changes, before, moved_rows, schema)
+    codes = _codes(keys)
+    new, old = codes[:count], np.full(count, -1, np.int64)
+    old[moved_rows] = codes[count:]
+    old[old == new] = -1
+    partial, unsent = _unsent_matrix(changes, schema)
+    total = int(codes.max()) + 1 if len(codes) else 0
+    last, gone, origin, sent_by = _replay(op, new, old, unsent, total)
+    first = np.zeros(total, np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    return _assemble(
+        changes, schema, keys, first, (last, gone, origin, sent_by), partial, truncate
+    )
+
+
+def _key_columns(
+    changes: pa.Table,
+    before: pa.StructArray,
+    moved: np.ndarray[Any, Any],
+    schema: TableSchema,
+) -> list[pa.ChunkedArray]:
+    """Per key column the new keys of all rows, then the old keys of the `moved` rows."""
+    olds = before.take(pa.array(moved))
+    columns = []
+    for name in schema.key:
+        column = changes.column(name)
+        columns.append(
+            pa.chunked_array([*column.chunks, olds.field(name)], type=column.type)
+        )
+    return columns
+
+
+def _assemble(
+    changes: pa.Table,
+    schema: TableSchema,
+    keys: list[pa.ChunkedArray],
+    first: np.ndarray[Any, Any],
+    state: tuple[np.ndarray[Any, Any], ...],
+    partial: list[int],
+    truncate: bool,
+) -> Folded:
+    last, gone, origin, sent_by = state
+    kept = np.flatnonzero((last >= 0) & (gone == 0))
+    deleted = (
+        np.flatnonzero((last >= 0) & (gone == 1))
+        if not truncate
+        else np.zeros(0, np.int64)
+    )
+    places = np.concatenate([kept, deleted])
+    key_rows = {
+        n: k.take(pa.array(first[places]))
+        for n, k in zip(schema.key, keys, strict=True)
+    }
+    blank = np.zeros(len(deleted), np.int64)
+    sources = np.concatenate([last[kept], blank])
+    is_delete = np.concatenate([np.zeros(len(kept), bool), np.ones(len(deleted), bool)])
+    arrays: dict[str, pa.ChunkedArray] = {}
+    missing = np.zeros((len(places), len(partial)), bool)
+    for position, column in enumerate(schema.columns):
+        if column.name in key_rows:
+            arrays[column.name] = key_rows[column.name]
+            continue
+        rows, absent = sources, is_delete
+        if position in partial:
+            at = partial.index(position)
+            rows = np.concatenate([sent_by[kept, at], blank])
+            missing[: len(kept), at] = rows[: len(kept)] < 0
+            absent = is_delete | (rows < 0)
+        arrays[column.name] = changes.column(column.name).take(
+            pa.array(rows, mask=absent)
+        )
+    names = tuple(
+        schema.columns[p].name for i, p in enumerate(partial) if missing[:, i].any()
+    )
+    origins = np.where(
+        missing.any(axis=1) & (origin[places] != places), origin[places], -1
+    )
+    table = pa.table(arrays)
+    rows_out = _finish(
+        table, schema, is_delete, _bitmap(missing, partial, schema), None
+    )
+    has_origins = bool((origins >= 0).any())
+    struct = _origin_column(keys, first, origins, schema)
+    at = rows_out.schema.get_field_index("_origin")
+    rows_out = rows_out.set_column(at, "_origin", struct)
+    return Folded(rows_out, truncate, names, has_origins)
+
+
+def _bitmap(
+    missing: np.ndarray[Any, Any], partial: list[int], schema: TableSchema
+) -> pa.Array:
+    """Per row the `_unsent` bytes, NULL where everything is there."""
+    some = missing.any(axis=1)
+    full = np.zeros((int(some.sum()), len(schema.columns)), np.uint8)
+    full[:, partial] = missing[some]
+    packed = np.packbits(full, axis=1, bitorder="little")
+    values = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(packed.shape[1]), len(packed), [None, pa.py_buffer(packed.tobytes())]
+    ).cast(pa.binary())
+    index = np.cumsum(some) - 1
+    return values.take(pa.array(index, mask=~some))
+
+
+def _origin_column(
+    keys: list[pa.ChunkedArray],
+    first: np.ndarray[Any, Any],
+    origins: np.ndarray[Any, Any],
+    schema: TableSchema,
+) -> pa.StructArray:
+    absent = origins < 0
+    rows = pa.array(
+        first[np.where(absent, 0, origins)] if len(first) else origins, mask=absent
+    )
+    arrays = [k.take(rows).combine_chunks() for k in keys]
+    return pa.StructArray.from_arrays(
+        arrays, names=list(schema.key), mask=pa.array(absent)
+    )
+
+
+def _finish(
+    rows: pa.Table,
+    schema: TableSchema,
+    is_delete: np.ndarray[Any, Any],
+    unsent: pa.Array | None,
+    origin: pa.StructArray | None,
+) -> pa.Table:
+    """Add the three columns that say what a row is."""
+    count = rows.num_rows
+    rows = rows.cast(schema.arrow_schema())
+    key = pa.struct(
+        [schema.arrow_schema().field(n) for n in schema.key]
+        or [pa.field("_", pa.bool_())]
+    )
+    rows = rows.append_column("_delete", pa.array(is_delete, pa.bool_()))
+    rows = rows.append_column(
+        "_unsent", unsent if unsent is not None else pa.nulls(count, pa.binary())
+    )
+    return rows.append_column(
+        "_origin", origin if origin is not None else pa.nulls(count, key)
+    )
+
+
+def key_ranges(
+    folded: Folded, schema: TableSchema, limit: int = MAX_RANGES
+) -> list[tuple[Any, Any]]:
+    """At most `limit` inclusive intervals that cover the first key column of all rows and origins; empty where they
+    can't prune (no rows, NULLs, floats)."""
+    if not schema.key or not folded.rows.num_rows:
+        return []
+    name = schema.key[0]
+    values = folded.rows.column(name).combine_chunks()
+    if folded.has_origins:
+        origins = folded.rows.column("_origin").combine_chunks()
+        more = origins.filter(origins.is_valid()).field(name)
+        values = pa.concat_arrays([values, more])
+    if (
+        values.null_count
+        or pa.types.is_floating(values.type)
+        or pa.types.is_boolean(values.type)
+    ):
+        return []
+    ordered = pc.unique(values).take(pc.array_sort_indices(pc.unique(values)))
+    starts = _cuts(ordered, limit)
+    ends = [*[s - 1 for s in starts[1:]], len(ordered) - 1]
+    lows, highs = (
+        ordered.take(pa.array(starts)).to_pylist(),
+        ordered.take(pa.array(ends)).to_pylist(),
+    )
+    return list(zip(lows, highs, strict=True))
+
+
+def _cuts(ordered: pa.Array, limit: int) -> list[int]:
+    """Where intervals start: at the widest gaps of numbers, otherwise in groups of equal size."""
+    count = len(ordered)
+    if pa.types.is_integer(ordered.type):
+        gaps = np.diff(ordered.to_numpy().astype(np.float64))
+        wide = np.argsort(gaps)[::-1][: limit - 1]
+        return [0, *sorted((wide[gaps[wide] > 1] + 1).tolist())]
+    groups = min(limit, count)
+    return sorted({i * count // groups for i in range(groups)})
+
+
+def join_ranges(
+    parts: list[list[tuple[Any, Any]]], limit: int = MAX_RANGES
+) -> list[tuple[Any, Any]]:
+    """The intervals of several foldings of one merge as at most `limit`; empty as soon as one part can't prune."""
+    if not parts or any(not p for p in parts):
+        return []
+    merged: list[tuple[Any, Any]] = []
+    for low, high in sorted(r for p in parts for r in p):
+        if merged and low <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    while len(merged) > limit:
+        merged = [
+            (a[0], b[1])
+            for a, b in zip(merged[::2], [*merged[1::2], merged[-1]], strict=False)
+        ]
+    return merged

@@ -1,0 +1,267 @@
+"""Runs `fold` over the change files of one merge: in this process for few rows, in Spark tasks for many. Writes the folded
+rows as Parquet for the target's MERGE; knows no target."""
+
+from __future__ import annotations
+
+import io
+import math
+import pickle
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import Op, OpCounts, change_schema
+from replicators.connectors.schema import TableSchema
+from replicators.connectors.target import FoldedBatch, KeyRange
+from runners.engine.fold import Folded, fold, fold_inserts, join_ranges, key_ranges
+from runners.engine.store import ChangeFileRow
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS_HERE = 20_000
+ROWS_A_TASK = 400_000
+
+
+@dataclass(frozen=True, slots=True)
+class FoldPlan:
+    """One merge's input: files of one schema version, of which rows past `after` and not before `position` count."""
+
+    schema: TableSchema
+    files: tuple[ChangeFileRow, ...]
+    after: int
+    position: int
+    sequence: int
+    prefix: str
+
+    @property
+    def rows(self) -> int:
+        return sum(f.counts.rows for f in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class FoldPart:
+    """What one folding wrote."""
+
+    path: str
+    rows: int
+    counts: OpCounts
+    truncate: bool
+    unsent: tuple[str, ...]
+    has_origins: bool
+    ranges: list[tuple[Any, Any]]
+
+
+def read_changes(plan: FoldPlan) -> pa.Table:
+    """The counting rows of the plan's files, by sequence; `log:file-corrupt` names the segment in its facts."""
+    schema = change_schema(plan.schema)
+    parts = []
+    for file in plan.files:
+        try:
+            data = Path(file.path).read_bytes()
+        except OSError:
+            data = b""
+        if zlib.crc32(data) != file.crc32:
+            raise ReplicationError(
+                "log:file-corrupt", table=file.table, segment=file.segment
+            )
+        parts.append(pq.read_table(io.BytesIO(data), schema=schema))
+    return _counting(pa.concat_tables(parts) if parts else schema.empty_table(), plan)
+
+
+def _counting(changes: pa.Table, plan: FoldPlan) -> pa.Table:
+    if not any(
+        f.first_sequence <= plan.after or f.first_position < plan.position
+        for f in plan.files
+    ):
+        return changes
+    keep = pc.and_(
+        pc.greater(changes.column("_sequence"), plan.after),
+        pc.greater_equal(changes.column("_position"), plan.position),
+    )
+    return changes.filter(keep)
+
+
+def _counts(changes: pa.Table) -> OpCounts:
+    found = {
+        int(e["values"]): int(e["counts"])
+        for e in pc.value_counts(changes.column("_op")).to_pylist()
+    }
+    return OpCounts(*(found.get(int(op), 0) for op in Op))
+
+
+def fold_to_file(
+    changes: pa.Table, schema: TableSchema, path: str, *, truncate: bool = False
+) -> FoldPart:
+    """Fold and write one Parquet file."""
+    counts = _counts(changes)
+    folded: Folded = (
+        fold(changes, schema) if schema.key else fold_inserts(changes, schema)
+    )
+    pq.write_table(
+        folded.rows, path, compression="zstd", compression_level=1, use_dictionary=False
+    )
+    return FoldPart(
+        path,
+        folded.rows.num_rows,
+        counts,
+        folded.truncate or truncate,
+        folded.unsent,
+        folded.has_origins,
+        key_ranges(folded, schema),
+    )
+
+
+def fold_batch(spark: SparkSession, plan: FoldPlan) -> tuple[FoldedBatch, OpCounts]:
+    """Fold the plan's files; the batch for the target and the rows it stands for, by operation."""
+    if plan.rows <= ROWS_HERE:
+        parts = [
+            fold_to_file(read_changes(plan), plan.schema, f"{plan.prefix}-0.parquet")
+        ]
+    else:
+        parts = _fold_in_tasks(spark, plan)
+    counts = OpCounts()
+    for part in parts:
+        counts += part.counts
+    ranges = join_ranges([p.ranges for p in parts if p.rows])
+    batch = FoldedBatch(
+        schema=plan.schema,
+        paths=tuple(p.path for p in parts if p.rows),
+        sequence=plan.sequence,
+        rows=sum(p.rows for p in parts),
+        unsent=tuple(sorted({n for p in parts for n in p.unsent})),
+        has_origins=any(p.has_origins for p in parts),
+        truncate=any(p.truncate for p in parts),
+        ranges=tuple(KeyRange(low, high) for low, high in ranges),
+        append_only=not plan.schema.key,
+    )
+    return batch, counts
+
+
+def _one_task(
+    plan: FoldPlan,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            part = fold_to_file(
+                read_changes(plan), plan.schema, f"{plan.prefix}-0.parquet"
+            )
+            yield pa.RecordBatch.from_pydict({"part": [pickle.dumps(part)]})
+
+    return run
+
+
+def _bucket_task(
+    schema: TableSchema, prefix: str, truncate: bool
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = [b for b in batches if b.num_rows]
+        if not rows:
+            return
+        changes = pa.Table.from_batches(rows)
+        bucket = changes.column("_bucket")[0].as_py()
+        changes = changes.drop_columns(["_bucket"]).cast(change_schema(schema))
+        part = fold_to_file(
+            changes, schema, f"{prefix}-{bucket}.parquet", truncate=truncate
+        )
+        yield pa.RecordBatch.from_pydict({"part": [pickle.dumps(part)]})
+
+    return run
+
+
+def _fold_in_tasks(spark: SparkSession, plan: FoldPlan) -> list[FoldPart]:
+    is_linked = any(f.has_key_changes and f.unsent for f in plan.files)
+    if plan.rows <= ROWS_A_TASK or (is_linked and not plan.schema.full_before):
+        frame = spark.range(0, 1, 1, 1).mapInArrow(_one_task(plan), "part binary")
+        return [pickle.loads(r["part"]) for r in frame.collect()]
+    barrier = _last_truncate(plan)
+    truncate = barrier >= 0
+    rest = replace(plan, after=max(plan.after, barrier))
+    frame = _bucketed(spark, rest)
+    out = frame.mapInArrow(
+        _bucket_task(plan.schema, plan.prefix, truncate), "part binary"
+    )
+    return [pickle.loads(r["part"]) for r in out.collect()]
+
+
+def _last_truncate(plan: FoldPlan) -> int:
+    """The sequence of the plan's last truncate, or -1."""
+    last = -1
+    for file in plan.files:
+        if file.counts.truncates:
+            rows = pq.read_table(file.path, columns=["_sequence", "_op", "_position"])
+            rows = _counting(rows, plan)
+            found = rows.filter(pc.equal(rows.column("_op"), int(Op.TRUNCATE))).column(
+                "_sequence"
+            )
+            last = max([last, *found.to_pylist()[-1:]])
+    return last
+
+
+def _bucketed(spark: SparkSession, plan: FoldPlan) -> DataFrame:
+    """The counting rows, a key's rows in one partition by sequence. An update that changed its key becomes a delete of the
+    old one beside it (CORRECTNESS 8); only rows without unsent columns come here with changed keys."""
+    from pyspark.sql import functions as F
+
+    rows = spark.read.parquet(*[f.path for f in plan.files]).where(
+        (F.col("_sequence") > plan.after) & (F.col("_position") >= plan.position)
+    )
+    key = [F.col(_quoted(k)) for k in plan.schema.key]
+    buckets = max(2, math.ceil(plan.rows / ROWS_A_TASK))
+    if plan.schema.key:
+        rows = _with_old_keys(rows, plan)
+        bucket = F.pmod(F.xxhash64(*key), F.lit(buckets)).cast("int")
+    else:
+        bucket = F.pmod(F.col("_sequence"), F.lit(buckets)).cast("int")
+    rows = rows.withColumn("_bucket", bucket)
+    return rows.repartitionById(buckets, F.col("_bucket")).sortWithinPartitions(
+        "_sequence"
+    )
+
+
+def _with_old_keys(rows: DataFrame, plan: FoldPlan) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    if not any(f.has_key_changes for f in plan.files):
+        return rows
+    names = rows.columns
+    keys = set(plan.schema.key)
+    same = F.lit(True)
+    for k in plan.schema.key:
+        same = same & F.col(_quoted(k)).eqNullSafe(F.col(f"_before.{_quoted(k)}"))
+    moved = rows.where(
+        (F.col("_op") == int(Op.UPDATE)) & F.col("_before").isNotNull() & ~same
+    )
+    olds = []
+    for field in rows.schema.fields:
+        name = field.name
+        if name in keys:
+            olds.append(F.col(f"_before.{_quoted(name)}").alias(name))
+        elif name == "_op":
+            olds.append(F.lit(int(Op.DELETE)).cast("tinyint").alias(name))
+        elif name.startswith("_") and name in {
+            "_sequence",
+            "_committed_at",
+            "_transaction",
+            "_position",
+        }:
+            olds.append(F.col(name))
+        else:
+            olds.append(F.lit(None).cast(field.dataType).alias(name))
+    blank = F.lit(None).cast(rows.schema["_before"].dataType)
+    return (
+        rows.withColumn("_before", blank)
+        .select(*[_quoted(n) for n in names])
+        .union(moved.select(*olds))
+    )
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,177 @@
+"""One table's merge: plan from the listed change files, fold, write with the sequence, record. Order of writes, 5 and 6."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import OpCounts, first_sequence, last_sequence
+from replicators.connectors.schema import TableSchema
+from replicators.connectors.target import TargetTable, TargetWriter
+from runners.engine import failpoints
+from runners.engine.changelog import ChangeLog
+from runners.engine.folding import FoldPlan, fold_batch
+from runners.engine.store import ChangeFileRow, Store, TableRow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS_A_MERGE = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """Up to where everything is decoded: the number of the last segment before the first undecoded one that ends at a
+    transaction's end, and the numbers of all such segments (a merge may end only at one of them)."""
+
+    segment: int
+    closed: tuple[int, ...]
+
+    @property
+    def sequence(self) -> int:
+        return last_sequence(self.segment)
+
+
+def frontier(segments: Sequence[tuple[int, bool, bool]], last_known: int) -> Frontier:
+    """From (number, is_closed, is_decoded) in order. Without any kept segment everything up to `last_known` is done."""
+    if not segments:
+        return Frontier(last_known, ())
+    reached, closed = segments[0][0] - 1, []
+    for number, is_closed, is_decoded in segments:
+        if not is_decoded:
+            break
+        if is_closed:
+            reached = number
+            closed.append(number)
+    return Frontier(reached, tuple(closed))
+
+
+def target_table(replicator: str, row: TableRow) -> TargetTable:
+    """The table as the target's writer wants it named."""
+    return TargetTable(row.id, replicator, row.generation, row.table_uuid)
+
+
+def same_shape(old: TableSchema, new: TableSchema) -> bool:
+    """Whether a target made for `old` takes rows of `new` as they are."""
+    return old.columns == new.columns and old.key == new.key
+
+
+def next_batch(
+    files: Sequence[ChangeFileRow], reached: Frontier, limit: int = ROWS_A_MERGE
+) -> tuple[list[ChangeFileRow], int]:
+    """The first files that may go into one merge (one schema version, whole transactions, about `limit` rows) and the
+    merge's sequence."""
+    version = files[0].version
+    same = []
+    for file in files:
+        if file.version != version:
+            return same, file.first_sequence - 1
+        same.append(file)
+    rows, cut = 0, None
+    ends = set(reached.closed)
+    for file in same:
+        if cut is not None and file.segment > cut:
+            taken = [f for f in same if f.segment <= cut]
+            return taken, last_sequence(cut)
+        rows += file.counts.rows
+        if rows >= limit:
+            cut = next((n for n in sorted(ends) if n >= file.segment), None)
+    return same, reached.sequence
+
+
+class Merger:
+    """Merges tables, one call a table at a time; several tables side by side from threads."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        writer: TargetWriter,
+        store: Store,
+        log: ChangeLog,
+        replicator: str,
+    ) -> None:
+        self._spark = spark
+        self._writer = writer
+        self._store = store
+        self._log = log
+        self._replicator = replicator
+
+    def recover(self, row: TableRow, last_segment: int) -> None:
+        """Compare the target's token with what is recorded (CORRECTNESS 13), once a start; the target wins where it is
+        ahead of us by a merge whose recording a crash cut off."""
+        token = self._writer.token(target_table(self._replicator, row))
+        if token is None:
+            raise ReplicationError("target:table-missing", table=row.id)
+        if (token.replicator, token.generation) != (self._replicator, row.generation):
+            raise ReplicationError("target:table-replaced", table=row.id)
+        if row.table_uuid and token.table_uuid != row.table_uuid:
+            raise ReplicationError("target:table-replaced", table=row.id)
+        if token.sequence < row.token_sequence:
+            raise ReplicationError("target:table-behind", table=row.id)
+        if token.sequence > last_sequence(last_segment):
+            raise ReplicationError("target:table-ahead", table=row.id)
+        if token.sequence > row.token_sequence:
+            merged = max(token.sequence, row.merged_sequence)
+            self._store.table_progress(
+                row.id, token_sequence=token.sequence, merged_sequence=merged
+            )
+
+    def pending(self, row: TableRow, reached: Frontier) -> list[ChangeFileRow]:
+        """The table's listed files that are not merged and are not in its snapshot."""
+        return [f for f in self.unmerged(row) if f.segment <= reached.segment]
+
+    def unmerged(self, row: TableRow) -> list[ChangeFileRow]:
+        """The same, also beyond the frontier: what is decoded of transactions that are not complete."""
+        files = self._store.change_files(
+            row.id, after=row.merged_sequence, upto=last_sequence(2**31 - 1)
+        )
+        return [f for f in files if f.last_position >= row.snapshot_position]
+
+    def merge(
+        self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier
+    ) -> OpCounts:
+        """One merge of the first files; afterwards the table's merged sequence is recorded."""
+        batch_files, sequence = next_batch(files, reached)
+        schema = batch_files[0].schema
+        if row.schema is None or not same_shape(row.schema, schema):
+            self._evolve(row, schema)
+        plan = FoldPlan(
+            schema=schema,
+            files=tuple(batch_files),
+            after=row.merged_sequence,
+            position=row.snapshot_position,
+            sequence=sequence,
+            prefix=self._log.merge_path(row.id, sequence),
+        )
+        batch, counts = fold_batch(self._spark, plan)
+        try:
+            self._writer.merge(target_table(self._replicator, row), batch)
+        finally:
+            for path in batch.paths:
+                with suppress(OSError):
+                    Path(path).unlink(missing_ok=True)
+        failpoints.hit("target_merged")
+        self._store.record_merged(row.id, sequence, sequence, counts)
+        failpoints.hit("merge_recorded")
+        return counts
+
+    def _evolve(self, row: TableRow, new: TableSchema) -> None:
+        old = row.schema
+        if old is None or old.key != new.key:
+            raise ReplicationError("source:key-changed", table=row.id)
+        changes = self._writer.evolve(target_table(self._replicator, row), old, new)
+        self._store.table_progress(row.id, schema=new)
+        for change in changes:
+            self._store.log(
+                "INFO", f"Target table follows the source: {change}", row.id
+            )
+
+
+def skip_to(store: Store, row: TableRow, reached: Frontier) -> None:
+    """Nothing of the table is pending: its merged sequence follows the frontier, so that old files can be pruned."""
+    if reached.sequence > max(row.merged_sequence, first_sequence(1)):
+        store.record_merged(row.id, reached.sequence, None, OpCounts())

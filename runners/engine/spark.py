@@ -1,0 +1,96 @@
+"""The one place where a Spark session is made. DataFrame API only: nothing here or elsewhere touches an RDD."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from replicators.connectors.errors import ReplicationError
+from runners.engine.settings import RunnerSettings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parents[2]
+
+_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.python.worker.reuse": "true",
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.cleaner.periodicGC.interval": "5min",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.scheduler.mode": "FAIR",
+}
+_JAVA_OPTIONS = (
+    "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=160m -XX:MaxMetaspaceSize=320m "
+    "-XX:TieredStopAtLevel=4 -Dderby.system.home=/nonexistent"
+)
+
+
+def _require_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    found = (
+        Path(home, "bin", "java").exists() if home else shutil.which("java") is not None
+    )
+    if not found:
+        raise ReplicationError("run:java-missing")
+
+
+def _jar_paths(folder: str, prefixes: tuple[str, ...]) -> list[str]:
+    """The jars whose names begin with one of `prefixes`; every prefix must be there."""
+    found: list[str] = []
+    for prefix in prefixes:
+        names = sorted(Path(folder).glob(f"{prefix}*.jar"))
+        if not names:
+            raise ReplicationError("run:jars-missing", folder=folder)
+        found += [str(p.absolute()) for p in names]
+    return found
+
+
+def open_session(
+    settings: RunnerSettings, name: str, jars: tuple[str, ...], conf: dict[str, str]
+) -> SparkSession:
+    """The session of this process: local, a cluster's, or Spark Connect. Takes about 6 s.
+    `run:java-missing`, `run:jars-missing`, `run:spark`."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    os.environ["PYTHONPATH"] = path
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(name)
+    if settings.spark_remote:
+        builder = builder.remote(settings.spark_remote)
+    else:
+        _require_java()
+        if settings.spark_master.startswith("local-cluster"):
+            import pyspark
+
+            os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
+        builder = builder.master(settings.spark_master)
+        builder = builder.config(
+            "spark.jars", ",".join(_jar_paths(settings.jars_dir, jars))
+        )
+        builder = builder.config("spark.driver.memory", settings.spark_driver_memory)
+        builder = builder.config("spark.driver.extraJavaOptions", _JAVA_OPTIONS)
+        builder = builder.config("spark.executorEnv.PYTHONPATH", path)
+        if settings.spark_local_dir:
+            builder = builder.config("spark.local.dir", settings.spark_local_dir)
+    for key, value in {**_CONF, **conf}.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except ReplicationError:
+        raise
+    except Exception as err:
+        raise ReplicationError("run:spark") from err

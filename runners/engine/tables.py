@@ -1,0 +1,301 @@
+"""What to do next for each table: snapshot, merge, retry, re-sync, maintain. One job a table at a time; a fault stops its
+table only."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from replicators.connectors.errors import ReplicationError, Retry, Scope
+from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.target import TargetWriter
+from runners.engine import failpoints
+from runners.engine.backlog import Backlog
+from runners.engine.merge import Merger, skip_to, target_table
+from runners.engine.settings import RunnerSettings
+from runners.engine.snapshot import Snapshotter
+from runners.engine.store import Store, TableRow, TableState
+from runners.engine.watchdog import Watchdog
+
+logger = logging.getLogger("replicator.tables")
+SKIP_SECONDS = 30.0
+RETRY_FIRST_SECONDS = 5.0
+RETRY_LAST_SECONDS = 600.0
+
+
+def retry_delay(failures: int) -> float:
+    """Seconds before the next try of a table that failed `failures` times in a row."""
+    return float(min(RETRY_LAST_SECONDS, RETRY_FIRST_SECONDS * 2 ** min(failures, 10)))
+
+
+class TableJobs:
+    """Schedules the tables' jobs on a few threads. `snapshots` gives the snapshotter of the present consistent view with
+    the described tables, its point and the sequence its tables start at."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        merger: Merger,
+        writer: TargetWriter,
+        backlog: Backlog,
+        watchdog: Watchdog,
+        settings: RunnerSettings,
+        replicator: str,
+        snapshots: SnapshotSource,
+        decode_again: Callable[[int], None],
+    ) -> None:
+        self._store = store
+        self._merger = merger
+        self._writer = writer
+        self._backlog = backlog
+        self._watchdog = watchdog
+        self._settings = settings
+        self._replicator = replicator
+        self._snapshots = snapshots
+        self._decode_again = decode_again
+        self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")
+        self._copies = ThreadPoolExecutor(1, "snapshot")
+        self._busy: dict[TableId, Future[None]] = {}
+        self._merged_at: dict[TableId, float] = {}
+        self._merges: dict[TableId, int] = {}
+        self._skipped_at = time.monotonic()
+
+    def turn(self) -> None:
+        """Look at every table once and start what is due. Raises what must stop the run."""
+        for table, future in list(self._busy.items()):
+            if future.done():
+                del self._busy[table]
+                future.result()
+        rows = self._store.tables()
+        for row in rows:
+            if row.id not in self._busy and row.state is not TableState.REMOVED:
+                self._consider(row)
+        if time.monotonic() - self._skipped_at > SKIP_SECONDS:
+            self._skipped_at = time.monotonic()
+            self._skip_idle(rows)
+
+    def drain(self) -> None:
+        """Wait for what runs; start nothing more."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._copies.shutdown(wait=True, cancel_futures=True)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether any job runs."""
+        return any(not f.done() for f in self._busy.values())
+
+    def _consider(self, row: TableRow) -> None:
+        if row.is_resync_asked:
+            self._restart(row)
+            return
+        match row.state:
+            case TableState.WAITING | TableState.SNAPSHOTTING:
+                self._start(row, "snapshot", self._snapshot, self._copies)
+            case TableState.FAILING:
+                self._retry(row)
+            case TableState.REPLICATING:
+                self._merge_if_due(row)
+            case _:
+                pass
+
+    def _restart(self, row: TableRow) -> None:
+        """Re-sync: a new generation that starts with a snapshot (CORRECTNESS 15); the old rows stay until it is done."""
+        self._store.table_event(
+            row.id,
+            "table_waits",
+            is_resync_asked=False,
+            is_snapshot_done=False,
+            error_code="",
+            error_facts={},
+            retry_at=None,
+            failures=0,
+        )
+
+    def _retry(self, row: TableRow) -> None:
+        if row.retry_at is None or row.retry_at > time.time():
+            return
+        if not row.is_snapshot_done:
+            self._store.table_event(
+                row.id, "table_waits", retry_at=None, error_code="", error_facts={}
+            )
+        else:
+            self._start(row, "merge", self._merge, self._pool)
+
+    def _merge_if_due(self, row: TableRow) -> None:
+        since = time.monotonic() - self._merged_at.get(row.id, 0.0)
+        if (
+            self._backlog.oldest(row.id) is not None
+            and since >= self._settings.merge_seconds
+        ):
+            self._start(row, "merge", self._merge, self._pool)
+        elif self._merges.get(row.id, 0) >= self._settings.maintain_every_commits:
+            self._start(row, "maintain", self._maintain, self._pool)
+
+    def _start(
+        self,
+        row: TableRow,
+        step: str,
+        job: Callable[[TableRow], None],
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        self._busy[row.id] = pool.submit(self._guarded, row, step, job)
+
+    def _guarded(
+        self, row: TableRow, step: str, job: Callable[[TableRow], None]
+    ) -> None:
+        """Run a job; its fault becomes the table's state, unless it is the run's."""
+        try:
+            with self._watchdog.step(f"{step} of {row.id}"):
+                job(row)
+        except ReplicationError as err:
+            if err.code == "log:file-corrupt":
+                self._decode_again(int(err.facts["segment"]))
+            elif err.scope is Scope.RUN and err.code != "internal:unexpected":
+                raise
+            else:
+                self._fail(row, err)
+        except Exception as err:
+            logger.exception(
+                "%s of %s failed.", step, row.id, extra={"table": str(row.id)}
+            )
+            unknown = ReplicationError(
+                "internal:unexpected", table=row.id, name_of_error=type(err).__name__
+            )
+            self._fail(row, unknown)
+
+    def _fail(self, row: TableRow, err: ReplicationError) -> None:
+        logger.error(
+            "%s", err, extra={"table": str(row.id)}, exc_info=err.__cause__ is not None
+        )
+        retry_at = (
+            None
+            if err.retry is Retry.NEVER
+            else time.time() + retry_delay(row.failures)
+        )
+        self._store.table_event(
+            row.id,
+            "table_failed",
+            error_code=err.code,
+            error_facts=err.facts,
+            retry_at=retry_at,
+            failures=row.failures + 1,
+        )
+
+    def _merge(self, row: TableRow) -> None:
+        reached = self._backlog.frontier
+        files = self._merger.pending(row, reached)
+        if files and row.state is TableState.FAILING:
+            self._merger.recover(row, reached.segment)
+            row = self._row(row.id)
+            files = self._merger.pending(row, reached)
+        if files:
+            self._merger.merge(row, files, reached)
+            self._merges[row.id] = self._merges.get(row.id, 0) + 1
+        self._mark(row.id)
+        self._merged_at[row.id] = time.monotonic()
+        if row.state is TableState.FAILING:
+            self._store.table_event(
+                row.id,
+                "table_recovered",
+                error_code="",
+                error_facts={},
+                retry_at=None,
+                failures=0,
+            )
+        elif row.failures:
+            self._store.table_progress(row.id, failures=0)
+
+    def _row(self, table: TableId) -> TableRow:
+        return next(r for r in self._store.tables() if r.id == table)
+
+    def _snapshot(self, row: TableRow) -> None:
+        view = self._snapshots.view(row.id)
+        if view is None:
+            return
+        generation = (
+            row.generation + 1
+            if row.state is TableState.SNAPSHOTTING or row.table_uuid
+            else row.generation
+        )
+        self._store.table_event(
+            row.id,
+            "table_snapshot_started",
+            generation=generation,
+            is_snapshot_done=False,
+        )
+        row = self._row(row.id)
+        table = target_table(self._replicator, row)
+        done = view.snapshotter.copy(table, view.schema, view.sequence)
+        if done is None:
+            return
+        uuid, rows = done
+        self._store.record_snapshot_rows(row.id, rows, rows)
+        self._store.table_event(
+            row.id,
+            "table_snapshot_done",
+            schema=view.schema,
+            table_uuid=uuid,
+            merged_sequence=view.sequence,
+            token_sequence=view.sequence,
+            snapshot_position=view.position,
+            is_snapshot_done=True,
+            error_code="",
+            error_facts={},
+            failures=0,
+        )
+        failpoints.hit("snapshot_recorded")
+        self._mark(row.id)
+
+    def _mark(self, table: TableId) -> None:
+        """Bring the table's oldest unmerged change up to date, also those beyond the frontier."""
+        touched = self._backlog.touched(table)
+        files = self._merger.unmerged(self._row(table))
+        self._backlog.mark(
+            table, files[0].first_committed_at if files else None, touched
+        )
+
+    def _maintain(self, row: TableRow) -> None:
+        started = time.monotonic()
+        facts: dict[str, Any] = self._writer.maintain(
+            target_table(self._replicator, row)
+        )
+        self._merges[row.id] = 0
+        took = time.monotonic() - started
+        logger.info(
+            "Maintained in %.1f s: %s", took, facts, extra={"table": str(row.id)}
+        )
+
+    def _skip_idle(self, rows: list[TableRow]) -> None:
+        reached = self._backlog.frontier
+        for row in rows:
+            idle = row.id not in self._busy and self._backlog.oldest(row.id) is None
+            if idle and row.state is TableState.REPLICATING:
+                skip_to(self._store, row, reached)
+
+
+class View:
+    """A consistent view, as one table's snapshot needs it."""
+
+    def __init__(
+        self,
+        snapshotter: Snapshotter,
+        schema: TableSchema,
+        position: int,
+        sequence: int,
+    ) -> None:
+        self.snapshotter = snapshotter
+        self.schema = schema
+        self.position = position
+        self.sequence = sequence
+
+
+class SnapshotSource:
+    """Gives the view for a table; None where a stop is near. Implemented by `views.Views`."""
+
+    def view(self, table: TableId) -> View | None:
+        """The view to copy the table in; `source:table-missing` and others of the source."""
+        raise NotImplementedError

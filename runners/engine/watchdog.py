@@ -1,0 +1,97 @@
+"""Keeps the lease while every step is within its deadline, and ends this process where it can't be kept
+(CORRECTNESS 29)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from runners.engine.settings import RunnerSettings
+from runners.engine.store import Store
+
+logger = logging.getLogger("replicator.watchdog")
+
+
+def kill_own_group() -> None:
+    """SIGKILL to the own process group: nothing of a run outlives its lease."""
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+class Watchdog:
+    """A thread that renews the lease a third of its length ahead."""
+
+    def __init__(
+        self,
+        store: Store,
+        settings: RunnerSettings,
+        *,
+        clock: Callable[[], float] = time.time,
+        kill: Callable[[], None] = kill_own_group,
+    ) -> None:
+        self._store = store
+        self._settings = settings
+        self._clock = clock
+        self._kill = kill
+        self._deadlines: dict[int, tuple[str, float]] = {}
+        self._lock = threading.Lock()
+        self._next = 0
+        self._lease_until = clock() + settings.lease_seconds
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End watching."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    @contextmanager
+    def step(self, name: str, seconds: float | None = None) -> Iterator[None]:
+        """A step that must end within `seconds` (default: the setting), by the monotonic clock."""
+        limit = time.monotonic() + (seconds or self._settings.step_deadline_seconds)
+        with self._lock:
+            self._next += 1
+            number = self._next
+            self._deadlines[number] = (name, limit)
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._deadlines[number]
+
+    def overdue(self) -> str | None:
+        """The name of a step that is past its deadline."""
+        now = time.monotonic()
+        with self._lock:
+            return next(
+                (name for name, limit in self._deadlines.values() if now > limit), None
+            )
+
+    def turn(self) -> None:
+        """One look: renew, or end the process."""
+        late = self.overdue()
+        if late is not None:
+            logger.critical("Step %s is past its deadline; ending this run.", late)
+            self._kill()
+            return
+        try:
+            until = self._clock() + self._settings.lease_seconds
+            self._store.renew(until)
+            self._lease_until = until
+        except Exception:
+            logger.exception("The lease could not be renewed.")
+            if self._clock() > self._lease_until - self._settings.lease_seconds / 3:
+                self._kill()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._settings.lease_seconds / 3):
+            self.turn()
