@@ -1,0 +1,186 @@
+"""The report on what will be copied, and how well; a reading of plugins' types, with no rules of its own. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+from replicators.connectors.problems import Problem, Severity
+from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection
+from replicators.connectors.target import Fit, FitKind
+from replicators.connectors.types import LogicalType, Unsupported, type_to_json
+
+FitOf = Callable[[LogicalType], Fit]
+
+
+class Support(StrEnum):
+    """Whether a column is copied whole, with a loss, or not at all."""
+
+    YES = "YES"
+    PARTIAL = "PARTIAL"
+    NO = "NO"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnReport:
+    """A column on its way; `neutral` is the JSON form of its neutral type."""
+
+    name: str
+    native: str
+    neutral: dict[str, Any]
+    target_type: str
+    support: Support
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """A table; `partial` and `unsupported` count its columns."""
+
+    schema: str
+    name: str
+    columns: tuple[ColumnReport, ...]
+    has_key: bool = True
+
+    @property
+    def columns_total(self) -> int:
+        return len(self.columns)
+
+    @property
+    def partial(self) -> int:
+        return sum(c.support is Support.PARTIAL for c in self.columns)
+
+    @property
+    def unsupported(self) -> int:
+        return sum(c.support is Support.NO for c in self.columns)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of REST."""
+        return {
+            "schema": self.schema,
+            "name": self.name,
+            "has_key": self.has_key,
+            "columns_total": self.columns_total,
+            "partial": self.partial,
+            "unsupported": self.unsupported,
+            "columns": [{**asdict(c), "support": str(c.support)} for c in self.columns],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an assessment found; errors forbid a deploy."""
+
+    tables: tuple[TableReport, ...]
+    problems: tuple[Problem, ...]
+    assessed_at: datetime
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        return tuple(p for p in self.problems if p.severity is Severity.ERROR)
+
+    @property
+    def has_errors(self) -> bool:
+        return bool(self.errors)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of REST."""
+        return {
+            "assessed_at": self.assessed_at.isoformat(),
+            "has_errors": self.has_errors,
+            "tables": [t.to_json() for t in self.tables],
+            "problems": [p.to_json() for p in self.problems],
+        }
+
+
+def _fit_of(column: Column, fit: FitOf) -> Fit:
+    if isinstance(column.type, Unsupported):
+        return Fit(FitKind.UNSUPPORTED, "", f"type {column.native} cannot be read")
+    return fit(column.type)
+
+
+_SUPPORT = {
+    FitKind.EXACT: Support.YES,
+    FitKind.WIDENED: Support.YES,
+    FitKind.LOSSY: Support.PARTIAL,
+    FitKind.UNSUPPORTED: Support.NO,
+}
+
+
+def column_report(column: Column, fit: FitOf, said: dict[str, Problem]) -> ColumnReport:
+    """How a column is copied; `said` are problems of this column by code."""
+    found = _fit_of(column, fit)
+    support, reason = _SUPPORT[found.kind], found.reason
+    partial = said.get("source:column-partial")
+    if partial is not None and support is Support.YES:
+        support, reason = Support.PARTIAL, dict(partial.facts).get("reason", partial.message.text)
+    return ColumnReport(
+        column.name, column.native, type_to_json(column.type), found.native, support, reason
+    )
+
+
+def table_report(schema: TableSchema, fit: FitOf, problems: Iterable[Problem]) -> TableReport:
+    """How a table is copied."""
+    mine = [p for p in problems if p.table == schema.id]
+    columns = tuple(
+        column_report(c, fit, {p.code: p for p in mine if p.column == c.name})
+        for c in schema.columns
+    )
+    return TableReport(schema.id.schema, schema.id.name, columns, bool(schema.key))
+
+
+def fit_problems(schema: TableSchema, fit: FitOf) -> list[Problem]:
+    """What the target's types say: a column without place is left out, unless it is part of the key."""
+    found: list[Problem] = []
+    for column in schema.supported:
+        result = fit(column.type)
+        facts = {"native": column.native, "reason": result.reason, "target_type": result.native}
+        if result.kind is FitKind.UNSUPPORTED:
+            is_key = column.name in schema.key
+            found.append(
+                Problem.of(
+                    "target:column-unsupported",
+                    severity=Severity.ERROR if is_key else Severity.WARNING,
+                    table=schema.id,
+                    column=column.name,
+                    **facts,
+                )
+            )
+        elif result.kind is FitKind.LOSSY:
+            found.append(
+                Problem.of(
+                    "target:column-lossy",
+                    severity=Severity.WARNING,
+                    table=schema.id,
+                    column=column.name,
+                    **facts,
+                )
+            )
+    return found
+
+
+def missing_tables(
+    chosen: Iterable[TableSelection], found: dict[TableId, TableSchema]
+) -> list[Problem]:
+    """A problem for every chosen table that the source does not have."""
+    return [Problem.of("source:table-missing", table=t.id) for t in chosen if t.id not in found]
+
+
+def distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Without repetitions, errors first, otherwise in order."""
+    seen: dict[tuple[Any, ...], Problem] = {}
+    for problem in problems:
+        seen.setdefault((problem.code, problem.table, problem.column), problem)
+    return tuple(sorted(seen.values(), key=lambda p: p.severity is not Severity.ERROR))
+
+
+def report_of(
+    schemas: Iterable[TableSchema], fit: FitOf, problems: Iterable[Problem]
+) -> Report:
+    """Everything put together, now."""
+    known = distinct(problems)
+    tables = tuple(table_report(s, fit, known) for s in schemas)
+    return Report(tables, known, datetime.now(UTC))

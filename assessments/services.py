@@ -1,0 +1,109 @@
+"""Asks sources and targets before a replicator runs; stores nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from assessments.report import Report, fit_problems, missing_tables, report_of
+from replicators.config import ReplicatorConfig, parse_params, plugin_of, source_plugin
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems import Problem, Severity
+from replicators.connectors.schema import TableId, TableSchema, TableSelection, TableSummary
+from replicators.connectors.source import SourcePlugin
+from replicators.connectors.target import TargetPlugin
+
+
+@contextmanager
+def translated(plugin: SourcePlugin | TargetPlugin) -> Iterator[None]:
+    """Whatever a driver raises leaves as a `ReplicationError`."""
+    try:
+        yield
+    except ReplicationError:
+        raise
+    except ModuleNotFoundError as err:
+        raise ReplicationError("source:driver-missing", driver=err.name or "") from err
+    except Exception as err:
+        raise _translate(plugin, err) from err
+
+
+def _translate(plugin: SourcePlugin | TargetPlugin, err: Exception) -> Exception:
+    found = plugin.translate(err) if isinstance(plugin, SourcePlugin) else None
+    if isinstance(found, ReplicationError):
+        return found
+    return ReplicationError("internal:unexpected", name_of_error=type(err).__name__)
+
+
+def problem_of(err: ReplicationError) -> Problem:
+    """The same fault as a problem."""
+    return Problem.of(err.code, table=err.table, **err.facts)
+
+
+def _params(role: str, kind: str, params: Any) -> Any:
+    return parse_params(role, kind, params) if isinstance(params, Mapping) else params
+
+
+def connection_test(*, role: str, kind: str, params: Any) -> list[Problem]:
+    """Can it be reached and used? Blocks at most about 10 s. `params`: raw (secrets in clear) or the params object.
+    Raises only InvalidConfig."""
+    values = _params(role, kind, params)
+    plugin = plugin_of(role, kind)
+    try:
+        with translated(plugin), plugin.checks(values) as checks:
+            return list(checks.connection())
+    except ReplicationError as err:
+        return [problem_of(err)]
+
+
+def list_tables(*, kind: str, params: Any) -> list[TableSummary]:
+    """The tables of a source; ReplicationError where it can't be asked."""
+    plugin = source_plugin(kind)
+    with translated(plugin), plugin.catalog(_params("source", kind, params)) as catalog:
+        return catalog.list_tables()
+
+
+def describe_table(*, kind: str, params: Any, table: TableId) -> TableSchema:
+    """The shape of a table; `source:table-missing` where there is none."""
+    plugin = source_plugin(kind)
+    with translated(plugin), plugin.catalog(_params("source", kind, params)) as catalog:
+        found = catalog.describe([TableSelection(table)])
+    if table not in found:
+        raise ReplicationError("source:table-missing", table=table)
+    return found[table]
+
+
+def _ask_source(config: ReplicatorConfig) -> tuple[dict[TableId, TableSchema], list[Problem]]:
+    plugin = config.source
+    with translated(plugin), plugin.checks(config.source_params) as checks:
+        problems = list(checks.connection())
+        if any(p.severity is Severity.ERROR and p.table is None for p in problems):
+            return {}, problems
+        problems += checks.tables(config.tables)
+    with translated(plugin), plugin.catalog(config.source_params) as catalog:
+        schemas = catalog.describe(config.tables)
+    return schemas, problems + missing_tables(config.tables, schemas)
+
+
+def _ask_target(config: ReplicatorConfig, schemas: list[TableSchema]) -> list[Problem]:
+    with translated(config.target), config.target.checks(config.target_params) as checks:
+        problems = list(checks.connection())
+        return problems + list(checks.tables(schemas, config.replicator))
+
+
+def assess(config: ReplicatorConfig) -> Report:
+    """The report on a whole configuration; what can't be reached is a problem in it, never an exception."""
+    schemas: dict[TableId, TableSchema] = {}
+    problems: list[Problem] = []
+    try:
+        schemas, problems = _ask_source(config)
+    except ReplicationError as err:
+        problems.append(problem_of(err))
+    chosen = [schemas[t.id] for t in config.tables if t.id in schemas]
+    try:
+        problems += _ask_target(config, chosen)
+    except ReplicationError as err:
+        problems.append(problem_of(err))
+    fit = config.target.fit
+    problems += [p for schema in chosen for p in fit_problems(schema, fit)]
+    return report_of(chosen, fit, problems)

@@ -1,0 +1,153 @@
+"""Fills, assesses and deploys drafts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.utils import timezone
+
+from assessments.report import Report
+from assessments.services import assess
+from drafts.models import Draft
+from replicators.config import InvalidConfig, split_secrets
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems import Problem
+from replicators.models import Replicator
+from replicators.services import config_of, params_of, params_store, replicator_create
+from runners.services import replicator_start
+
+_PLAIN = ("name", "description", "tables", "options")
+_KINDS = {"name": str, "description": str, "tables": list, "options": dict}
+_LENGTHS = {"name": 64, "description": 400}
+_ROLES = ("source", "target")
+_FIELDS = frozenset(_PLAIN) | {f"{r}_{f}" for r in _ROLES for f in ("kind", "params")}
+
+
+class StaleDraft(Exception):
+    """The draft was saved by somebody else meanwhile; `version` is the newest."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__("The draft was changed elsewhere; load it again.")
+        self.version = version
+
+
+class DraftDeployed(Exception):
+    """The draft became a replicator and can't be changed any more."""
+
+
+class DeployRefused(Exception):
+    """The assessment found errors; `problems` are all it found."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("The assessment found errors.")
+        self.problems = problems
+
+
+def _checked(fields: Mapping[str, Any]) -> None:
+    errors = {k: "is not a field" for k in fields if k not in _FIELDS}
+    for name, kind in _KINDS.items():
+        if name in fields and not isinstance(fields[name], kind):
+            errors[name] = f"must be {'text' if kind is str else 'a ' + kind.__name__}"
+        elif name in _LENGTHS and len(fields.get(name, "")) > _LENGTHS[name]:
+            errors[name] = f"must be at most {_LENGTHS[name]} characters"
+    if errors:
+        raise InvalidConfig(errors)
+
+
+def _fill_params(draft: Draft, role: str, fields: Mapping[str, Any]) -> None:
+    kind = fields.get(f"{role}_kind", getattr(draft, f"{role}_kind"))
+    is_new = kind != getattr(draft, f"{role}_kind")
+    data = fields.get(f"{role}_params", {} if is_new else None)
+    if not kind or data is None:
+        return
+    if not isinstance(data, Mapping):
+        raise InvalidConfig({f"{role}_params": "must be an object"})
+    try:
+        split_secrets(role, kind, data)
+    except ReplicationError as err:
+        raise InvalidConfig({f"{role}_kind": err.message.text}) from err
+    params_store(draft, role, kind, data)
+
+
+def _fill(draft: Draft, fields: Mapping[str, Any]) -> None:
+    _checked(fields)
+    for name in _PLAIN:
+        if name in fields:
+            setattr(draft, name, fields[name])
+    for role in _ROLES:
+        _fill_params(draft, role, fields)
+
+
+def draft_create(*, actor: User | None, **fields: Any) -> Draft:
+    """A new draft with whatever is known already; half-filled params are kept as they are."""
+    draft = Draft(created_by=actor)
+    _fill(draft, fields)
+    draft.save()
+    return draft
+
+
+@transaction.atomic
+def draft_update(*, draft: Draft, version: int, **fields: Any) -> Draft:
+    """Change fields of the draft that the caller saw as `version`; `StaleDraft` where it is another one now."""
+    now = Draft.objects.select_for_update().get(pk=draft.pk)
+    if now.replicator_id is not None:
+        raise DraftDeployed
+    if now.version != version:
+        raise StaleDraft(now.version)
+    _fill(now, fields)
+    now.version += 1
+    now.save()
+    return now
+
+
+def draft_assess(*, draft: Draft) -> Report:
+    """The report on the draft as it is; InvalidConfig where it isn't whole. Blocks while source and target answer."""
+    return assess(config_of(draft))
+
+
+def draft_deploy(*, draft: Draft, actor: User | None) -> Replicator:
+    """Make the replicator and start it; deploying again gives the same one. Assesses first: `DeployRefused` on an error.
+    InvalidConfig, `NameTaken`."""
+    done = _deployed(draft)
+    if done is not None:
+        return done
+    report = assess(config_of(draft))
+    if report.has_errors:
+        raise DeployRefused(report.problems)
+    return _deploy(draft, actor)
+
+
+def _deployed(draft: Draft) -> Replicator | None:
+    pk = Draft.objects.filter(pk=draft.pk).values_list("replicator_id", flat=True).get()
+    return None if pk is None else Replicator.objects.filter(pk=pk).first()
+
+
+@transaction.atomic
+def _deploy(draft: Draft, actor: User | None) -> Replicator:
+    now = Draft.objects.select_for_update().get(pk=draft.pk)
+    done = _deployed(now)
+    if done is not None:
+        return done
+    if now.version != draft.version:
+        raise StaleDraft(now.version)
+    replicator = replicator_create(
+        actor=actor,
+        name=now.name,
+        description=now.description,
+        source_kind=now.source_kind,
+        source_params=params_of(now, "source"),
+        target_kind=now.target_kind,
+        target_params=params_of(now, "target"),
+        tables=now.tables,
+        options=now.options,
+    )
+    Draft.objects.filter(pk=now.pk).update(replicator_id=replicator.pk, updated_at=timezone.now())
+    return replicator_start(replicator=replicator, actor=actor)
+
+
+def draft_delete(*, draft: Draft) -> None:
+    """Forget the draft; a replicator made from it stays."""
+    Draft.objects.filter(pk=draft.pk).delete()
