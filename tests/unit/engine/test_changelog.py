@@ -1,0 +1,58 @@
+"""Raw segments are whole or not there; damage is seen (CORRECTNESS 27)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from runners.engine.changelog import ChangeLog, read_segment
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> ChangeLog:
+    return ChangeLog(str(tmp_path), "r1", "a1")
+
+
+def test_a_sealed_segment_reads_back(log: ChangeLog) -> None:
+    file = log.begin_segment(7, {"tables": [1]})
+    file.append(b"abc")
+    sealed = file.seal()
+    head, body = read_segment(sealed.path, sealed.crc32, 7)
+    assert head == {"tables": [1]}
+    assert body.tobytes() == b"abc"
+    assert sealed.size_bytes == Path(sealed.path).stat().st_size
+    assert log.highest_number() == 7
+
+
+@pytest.mark.parametrize("at", [0, 9, 20, -1])
+def test_a_flipped_bit_is_an_error_that_names_the_segment(
+    log: ChangeLog, at: int
+) -> None:
+    file = log.begin_segment(3, {"tables": []})
+    file.append(b"x" * 100)
+    sealed = file.seal()
+    data = bytearray(Path(sealed.path).read_bytes())
+    data[at] ^= 1
+    Path(sealed.path).write_bytes(data)
+    with pytest.raises(ReplicationError) as caught:
+        read_segment(sealed.path, sealed.crc32, 3)
+    assert caught.value.code == "log:segment-corrupt"
+    assert caught.value.facts["segment"] == "3"
+
+
+def test_what_is_not_listed_is_swept(log: ChangeLog) -> None:
+    kept = log.begin_segment(1, {}).seal()
+    orphan = log.begin_segment(2, {}).seal()
+    unfinished = log.begin_segment(3, {})
+    unfinished.append(b"abc")
+    assert log.sweep([kept.path]) == 2
+    assert Path(kept.path).exists()
+    assert not Path(orphan.path).exists()
+
+
+def test_a_full_disk_is_a_clear_error() -> None:
+    with pytest.raises(ReplicationError) as caught:
+        ChangeLog("/dev/full", "r1", "a1")
+    assert caught.value.code == "log:not-writable"

@@ -1,0 +1,83 @@
+"""Merges never pass the decode frontier and end at transactions' ends (CORRECTNESS 2 and 3)."""
+
+from __future__ import annotations
+
+from replicators.connectors.events import OpCounts, first_sequence, last_sequence
+from replicators.connectors.offsets import Position
+from runners.engine.backlog import Backlog
+from runners.engine.merge import Frontier, frontier, next_batch
+from runners.engine.store import ChangeFileRow, SegmentRow
+from tests.unit.engine.changes import SCHEMA
+
+
+def segment(number: int, *, closed: bool = True, decoded: bool = False) -> SegmentRow:
+    return SegmentRow(
+        number, f"{number}.raw", 1, 0, Position(number * 100), closed, 1, decoded
+    )
+
+
+def change_file(number: int, rows: int = 10, version: str = "v1") -> ChangeFileRow:
+    return ChangeFileRow(
+        table=SCHEMA.id,
+        segment=number,
+        path=f"{number}.parquet",
+        version=version,
+        schema=SCHEMA,
+        counts=OpCounts(inserts=rows),
+        first_sequence=first_sequence(number),
+        last_sequence=first_sequence(number) + rows - 1,
+        first_committed_at=float(number),
+        last_committed_at=float(number),
+        first_position=number,
+        last_position=number,
+        size_bytes=1,
+        crc32=0,
+    )
+
+
+def test_a_segment_decoded_before_an_earlier_one_does_not_move_the_frontier() -> None:
+    assert (
+        frontier([(5, True, True), (6, True, False), (7, True, True)], 7).segment == 5
+    )
+
+
+def test_an_open_transaction_holds_the_frontier_until_its_last_segment() -> None:
+    open_ones = [(5, True, True), (6, False, True), (7, False, True)]
+    assert frontier(open_ones, 7).segment == 5
+    assert frontier([*open_ones, (8, True, True)], 8) == Frontier(8, (5, 8))
+
+
+def test_without_segments_everything_known_is_done() -> None:
+    assert frontier([], 41).segment == 41
+
+
+def test_a_batch_is_cut_only_where_a_transaction_ends() -> None:
+    files = [change_file(n) for n in (5, 6, 7, 8, 9)]
+    taken, sequence = next_batch(files, Frontier(9, (5, 8, 9)), limit=15)
+    assert [f.segment for f in taken] == [5, 6, 7, 8]
+    assert sequence == last_sequence(8)
+
+
+def test_a_batch_never_crosses_a_schema_version() -> None:
+    files = [change_file(5), change_file(6, version="v2"), change_file(7, version="v2")]
+    taken, sequence = next_batch(files, Frontier(7, (5, 6, 7)))
+    assert [f.segment for f in taken] == [5]
+    assert sequence == files[1].first_sequence - 1
+
+
+def test_a_file_listed_while_its_table_is_merged_is_not_forgotten() -> None:
+    backlog = Backlog([segment(1)], 1)
+    touched = backlog.touched(SCHEMA.id)
+    backlog.decoded([1], [change_file(1)])
+    backlog.mark(SCHEMA.id, None, touched)
+    assert backlog.oldest(SCHEMA.id) == 1.0
+    backlog.mark(SCHEMA.id, None, backlog.touched(SCHEMA.id))
+    assert backlog.oldest(SCHEMA.id) is None
+
+
+def test_a_snapshot_starts_after_the_segments_that_end_before_its_point() -> None:
+    backlog = Backlog(
+        [segment(1, decoded=True), segment(2, decoded=True), segment(3)], 3
+    )
+    assert backlog.last_before(250) == 2
+    assert backlog.last_before(50) == 0
