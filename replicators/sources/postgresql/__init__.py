@@ -1,0 +1,85 @@
+"""PostgreSQL 14 and newer as a source: a logical replication slot, read with pgoutput. Imports no driver here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from replicators.connectors.capabilities import SourceCapabilities
+from replicators.connectors.source import (
+    Catalog,
+    Checks,
+    LogControl,
+    LogReader,
+    SnapshotSession,
+    SourcePlugin,
+)
+from replicators.sources.postgresql.params import PostgresqlParams
+
+__all__ = ["PLUGIN"]
+
+
+def _catalog(params: Any) -> Catalog:
+    from replicators.sources.postgresql.catalog import PostgresqlCatalog
+
+    return PostgresqlCatalog(params)
+
+
+def _checks(params: Any) -> Checks:
+    from replicators.sources.postgresql.checks import PostgresqlChecks
+
+    return PostgresqlChecks(params)
+
+
+def _log_reader(params: Any, slot_name: str) -> LogReader:
+    from replicators.sources.postgresql.log import LogReader as Reader
+
+    return Reader(params, slot_name)
+
+
+def _log_control(params: Any, slot_name: str) -> LogControl:
+    from replicators.sources.postgresql.control import LogControl as Control
+
+    return Control(params, slot_name)
+
+
+def _snapshot_first(params: Any, slot_name: str, reader: LogReader) -> SnapshotSession:
+    from replicators.sources.postgresql.snapshot import snapshot_first
+
+    return snapshot_first(params, slot_name, reader)
+
+
+def _snapshot_again(params: Any, name: str) -> SnapshotSession:
+    from replicators.sources.postgresql.snapshot import snapshot_again
+
+    return snapshot_again(params, name)
+
+
+def _setup_statements(params: Any) -> list[str]:
+    from replicators.sources.postgresql.checks import setup_statements
+
+    return setup_statements(params)
+
+
+def _translate(err: BaseException) -> Exception:
+    from replicators.sources.postgresql.errors import translate
+
+    return translate(err)
+
+
+PLUGIN = SourcePlugin(
+    name="postgresql",
+    label="PostgreSQL",
+    summary="Tables of a PostgreSQL database, followed through its write-ahead log.",
+    params=PostgresqlParams,
+    capabilities=SourceCapabilities(minimum_version="14"),
+    catalog=_catalog,
+    checks=_checks,
+    log_reader=_log_reader,
+    log_control=_log_control,
+    snapshot_first=_snapshot_first,
+    snapshot_again=_snapshot_again,
+    chunk_reader="replicators.sources.postgresql.snapshot:ChunkReader",
+    decoder="replicators.sources.postgresql.decode:decode",
+    setup_statements=_setup_statements,
+    translate=_translate,
+)

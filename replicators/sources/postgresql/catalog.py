@@ -1,0 +1,184 @@
+"""Looks into a database's tables by a few native queries, whatever their number; changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+
+from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection, TableSummary
+from replicators.sources.postgresql.connections import connect
+from replicators.sources.postgresql.errors import translate
+from replicators.sources.postgresql.params import PostgresqlParams
+from replicators.sources.postgresql.types import NativeType, column_type
+
+LIST = """
+SELECT n.nspname, c.relname,
+       CASE WHEN c.relkind = 'p' THEN p.rows WHEN c.reltuples >= 0 THEN c.reltuples::bigint END,
+       CASE WHEN c.relkind = 'p' THEN p.pages ELSE c.relpages END::bigint
+           * current_setting('block_size')::bigint,
+       c.relreplident IN ('f', 'i') OR EXISTS (SELECT FROM pg_index i
+           WHERE i.indrelid = c.oid AND i.indisprimary AND i.indimmediate),
+       (SELECT count(*) FROM pg_attribute a
+           WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped)
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN LATERAL (
+    SELECT sum(l.reltuples) FILTER (WHERE l.reltuples >= 0)::bigint AS rows, sum(l.relpages) AS pages
+    FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf
+) p ON c.relkind = 'p'
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'
+  AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+ORDER BY n.nspname, c.relname
+"""
+
+TABLES = """
+SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text, c.relkind::text, c.relpersistence::text,
+       (SELECT i.indkey::int2[] FROM pg_index i
+        WHERE i.indrelid = c.oid AND i.indisprimary),
+       (SELECT i.indimmediate FROM pg_index i
+        WHERE i.indrelid = c.oid AND i.indisprimary),
+       (SELECT (i.indkey::int2[])[0:i.indnkeyatts - 1] FROM pg_index i
+        WHERE i.indrelid = c.oid AND i.indisreplident)
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN unnest(%s::text[], %s::text[]) AS w(schema_name, table_name)
+  ON w.schema_name = n.nspname AND w.table_name = c.relname
+WHERE c.relkind IN ('r', 'p')
+"""
+
+COLUMNS = """
+SELECT a.attrelid::bigint, a.attnum::int, a.attname, a.atttypid::bigint, a.atttypmod,
+       format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, a.attgenerated <> ''
+FROM pg_attribute a
+WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+ORDER BY a.attrelid, a.attnum
+"""
+
+TYPES = """
+WITH RECURSIVE used AS (
+    SELECT t.oid, t.typname, t.typtype, t.typelem, t.typcategory, t.typbasetype, t.typtypmod
+    FROM pg_type t WHERE t.oid = ANY(%s::oid[])
+  UNION
+    SELECT t.oid, t.typname, t.typtype, t.typelem, t.typcategory, t.typbasetype, t.typtypmod
+    FROM used u JOIN pg_type t
+      ON t.oid = u.typbasetype OR (t.oid = u.typelem AND u.typcategory = 'A')
+)
+SELECT u.oid::bigint, u.typname, u.typtype::text,
+       CASE WHEN u.typcategory = 'A' THEN u.typelem ELSE 0 END::bigint,
+       u.typbasetype::bigint, u.typtypmod,
+       ARRAY(SELECT e.enumlabel::text FROM pg_enum e WHERE e.enumtypid = u.oid ORDER BY e.enumsortorder)
+FROM used u
+"""
+
+
+class TypeBook:
+    """The types named by OIDs, with their elements, bases and labels, read by one query."""
+
+    def __init__(self, connection: psycopg.Connection[Any], oids: Sequence[int]) -> None:
+        rows = connection.execute(TYPES, [sorted(set(oids))]).fetchall()
+        self._rows = {row[0]: row for row in rows}
+
+    def native(self, oid: int, typmod: int) -> NativeType:
+        """The type of a column declared with `oid` and `typmod`."""
+        _, name, kind, element, base, base_typmod, labels = self._rows[oid]
+        return NativeType(
+            oid=oid,
+            name=name,
+            typmod=typmod,
+            kind=kind,
+            element=self.native(element, typmod) if element else None,
+            base=self.native(base, base_typmod) if base else None,
+            labels=tuple(labels),
+        )
+
+
+class PostgresqlCatalog:
+    """Catalog of one database; one connection, made at once."""
+
+    def __init__(self, params: PostgresqlParams) -> None:
+        self.params = params
+        self._connection = connect(params)
+
+    def list_tables(self) -> list[TableSummary]:
+        """Plain and partitioned tables (a partitioned one stands for its partitions), never views, foreign, temporary
+        or unlogged tables, nor those of the system's schemas."""
+        try:
+            rows = self._connection.execute(LIST).fetchall()
+        except psycopg.Error as err:
+            raise translate(err, self.params) from err
+        return [
+            TableSummary(TableId(schema, table), rows_estimated, size, has_key, columns)
+            for schema, table, rows_estimated, size, has_key, columns in rows
+        ]
+
+    def describe(self, tables: Sequence[TableSelection]) -> dict[TableId, TableSchema]:
+        """The shapes, by three queries. Columns of a type that can't be copied are in, as `Unsupported`."""
+        try:
+            return describe(self._connection, tables)
+        except psycopg.Error as err:
+            raise translate(err, self.params) from err
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def describe(
+    connection: psycopg.Connection[Any], tables: Sequence[TableSelection]
+) -> dict[TableId, TableSchema]:
+    """As `Catalog.describe`, on an open connection (or inside its snapshot)."""
+    wanted = {t.id: t for t in tables}
+    found = connection.execute(
+        TABLES, [[t.schema for t in wanted], [t.name for t in wanted]]
+    ).fetchall()
+    columns: dict[int, list[tuple[Any, ...]]] = {row[0]: [] for row in found}
+    oids = []
+    for row in connection.execute(COLUMNS, [list(columns)]).fetchall():
+        columns[row[0]].append(row)
+        oids.append(row[3])
+    book = TypeBook(connection, oids)
+    return {
+        schema.id: schema
+        for row in found
+        for schema in [_table(row, columns[row[0]], wanted[TableId(row[1], row[2])], book)]
+    }
+
+
+def _column(row: tuple[Any, ...], book: TypeBook) -> Column:
+    _, number, name, oid, typmod, native, nullable, generated = row
+    kind, wire = column_type(book.native(oid, typmod))
+    return Column(name, kind, native, nullable, number, generated, wire)
+
+
+def _table(
+    row: tuple[Any, ...], columns: list[tuple[Any, ...]], selection: TableSelection, book: TypeBook
+) -> TableSchema:
+    oid, schema, table, identity, _, _, primary, is_immediate, index = row
+    by_number = {c[1]: c[2] for c in columns}
+    primary_key = tuple(by_number[n] for n in primary or ())
+    key = {
+        "d": primary_key if is_immediate else (),
+        "f": primary_key,
+        "i": tuple(by_number[n] for n in index or ()),
+    }.get(identity, ())
+    chosen = set(selection.columns) | set(key)
+    kept = [c for c in columns if not selection.columns or c[2] in chosen]
+    return TableSchema(
+        id=TableId(schema, table),
+        columns=tuple(_column(c, book) for c in kept),
+        key=key,
+        primary_key=primary_key,
+        native_id=oid,
+        full_before=identity == "f",
+    )

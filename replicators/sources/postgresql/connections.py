@@ -1,0 +1,102 @@
+"""Makes connections to PostgreSQL with the session settings pinned, so that the log and the snapshot spell values alike."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import conninfo, pq
+
+from replicators.sources.postgresql.errors import translate
+from replicators.sources.postgresql.offsets import Identity
+from replicators.sources.postgresql.params import PostgresqlParams
+
+CONNECT_SECONDS = 5
+SETTINGS = {
+    "datestyle": "ISO",
+    "intervalstyle": "postgres",
+    "timezone": "UTC",
+    "extra_float_digits": "3",
+    "bytea_output": "hex",
+    "search_path": "pg_catalog",
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+}
+
+
+def _root_certificate() -> str | None:
+    named = os.environ.get("PGSSLROOTCERT")
+    own = Path.home() / ".postgresql" / "root.crt"
+    return None if named or own.exists() else "system"
+
+
+def connection_string(params: PostgresqlParams, **more: Any) -> str:
+    """A libpq connection string. It holds the password: never log it."""
+    values: dict[str, Any] = {
+        "host": params.host,
+        "port": params.port,
+        "dbname": params.database,
+        "user": params.user,
+        "password": params.password or None,
+        "sslmode": params.sslmode,
+        "connect_timeout": CONNECT_SECONDS,
+        "application_name": "replicator",
+        "client_encoding": "UTF8",
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "options": " ".join(f"-c {k}={v}" for k, v in SETTINGS.items()),
+    }
+    if params.sslmode == "verify-full":
+        values["sslrootcert"] = _root_certificate()
+    return conninfo.make_conninfo("", **{**values, **more})
+
+
+def connect(params: PostgresqlParams) -> psycopg.Connection[tuple[Any, ...]]:
+    """An ordinary connection in autocommit; ReplicationError where it can't be made."""
+    try:
+        return psycopg.connect(connection_string(params), autocommit=True, prepare_threshold=None)
+    except psycopg.Error as err:
+        raise translate(err, params) from err
+
+
+class ReplicationConnection:
+    """A walsender's connection, for replication commands; use from one thread."""
+
+    def __init__(self, params: PostgresqlParams) -> None:
+        self.params = params
+        try:
+            connection = psycopg.Connection.connect(
+                connection_string(params, replication="database"), autocommit=True
+            )
+        except psycopg.Error as err:
+            raise translate(err, params) from err
+        self._owner = connection
+        self.pgconn: pq.abc.PGconn = connection.pgconn
+
+    def command(self, text: str, **facts: object) -> list[list[str | None]]:
+        """Run a replication command; its rows as text."""
+        result = self.pgconn.exec_(text.encode())
+        if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
+            error = psycopg.errors.error_from_result(result)
+            raise translate(error, self.params, **facts) from error
+        return [
+            [_text(result.get_value(row, column)) for column in range(result.nfields)]
+            for row in range(result.ntuples)
+        ]
+
+    def identity(self) -> Identity:
+        """The server's system identifier and timeline."""
+        row = self.command("IDENTIFY_SYSTEM")[0]
+        return Identity(str(row[0]), int(row[1] or 0))
+
+    def close(self) -> None:
+        """End the connection; safe to repeat."""
+        self._owner.close()
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode()

@@ -1,0 +1,113 @@
+"""Small questions and acts beside the stream, on an ordinary connection; never reads the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import psycopg
+
+from replicators.connectors.schema import TableSchema
+from replicators.connectors.source import LogStatus
+from replicators.sources.postgresql import slots
+from replicators.sources.postgresql.connections import connect
+from replicators.sources.postgresql.errors import translate
+from replicators.sources.postgresql.offsets import lsn_to_int
+from replicators.sources.postgresql.params import PostgresqlParams
+
+T = TypeVar("T")
+Connection = psycopg.Connection[Any]
+RATE_SECONDS = 10.0
+
+STATUS = """
+SELECT coalesce(pg_current_wal_lsn() - s.restart_lsn, 0)::bigint, coalesce(s.active, false),
+       s.safe_wal_size, extract(epoch FROM clock_timestamp())::float8,
+       (pg_current_wal_lsn() - '0/0')::bigint
+FROM (SELECT) one LEFT JOIN pg_replication_slots s ON s.slot_name = %s
+"""
+
+
+class LogControl:
+    """See `connectors.source.LogControl`. Connects when first used, and again after a cut."""
+
+    def __init__(self, params: PostgresqlParams, slot_name: str) -> None:
+        self.params = params
+        self.slot = slot_name
+        self._connection: Connection | None = None
+        self._rate_from: tuple[float, int] | None = None
+        self._bytes_per_second = 0.0
+
+    def _ask(self, act: Callable[[Connection], T]) -> T:
+        if self._connection is None or self._connection.closed:
+            self._connection = connect(self.params)
+        try:
+            return act(self._connection)
+        except psycopg.Error as err:
+            self.close()
+            raise translate(err, self.params, slot=self.slot) from err
+
+    def heartbeat(self) -> int:
+        """Commit a small message to the log. Everything committed before this call lies before the returned position; the
+        stream has been read up to it once a block's or the idle position is at or past it."""
+        row = self._ask(
+            lambda c: c.execute(
+                "SELECT pg_logical_emit_message(true, 'replicator', 'heartbeat')::text"
+            ).fetchone()
+        )
+        return lsn_to_int(row[0]) if row else 0
+
+    def status(self) -> LogStatus:
+        """Bytes the server keeps for the slot, hours until it gives up at the rate of late, its clock and log end."""
+        row = self._ask(lambda c: c.execute(STATUS, [self.slot]).fetchone())
+        assert row is not None
+        retained, is_active, safe, clock, end = row
+        self._note_rate(clock, end)
+        hours = None
+        if safe is not None and self._bytes_per_second > 0:
+            hours = max(0.0, safe / self._bytes_per_second / 3600)
+        return LogStatus(max(retained, 0), is_active, hours, clock, end)
+
+    def _note_rate(self, clock: float, end: int) -> None:
+        if self._rate_from is None:
+            self._rate_from = (clock, end)
+            return
+        since, start = self._rate_from
+        if clock - since >= RATE_SECONDS:
+            self._bytes_per_second = (end - start) / (clock - since)
+            self._rate_from = (clock, end)
+
+    def add_tables(self, tables: Sequence[TableSchema]) -> None:
+        """Publish these tables too."""
+        self._ask(lambda c: slots.publish(c, self.slot, tables))
+
+    def remove_tables(self, tables: Sequence[TableSchema]) -> None:
+        """Publish these tables no longer."""
+        self._ask(lambda c: slots.unpublish(c, self.slot, tables))
+
+    def unpublished(self, tables: Sequence[TableSchema]) -> list[TableSchema]:
+        """Those of `tables` that the stream does not carry: dropped and made again, or taken out by somebody."""
+        return self._ask(lambda c: slots.unpublished(c, self.slot, tables))
+
+    def drop(self) -> None:
+        """Drop slot and publications, ending the connection that reads the slot."""
+        self._ask(lambda c: slots.drop_slot(c, self.slot))
+        self._ask(lambda c: slots.drop_publications(c, self.slot))
+
+    def drop_statements(self) -> list[str]:
+        """The same as statements."""
+        return slots.drop_statements(self.slot)
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,95 @@
+"""Turns errors of psycopg, libpq and ADBC into `ReplicationError`s by a table; never lets a driver's text into them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableId
+from replicators.sources.postgresql.params import PostgresqlParams
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Applies where the sqlstate begins with `state` (empty: any) and the text matches `pattern` (empty: any)."""
+
+    code: str
+    state: str = ""
+    pattern: str = ""
+
+    def fits(self, state: str, text: str) -> bool:
+        return state.startswith(self.state) and re.search(self.pattern, text, re.IGNORECASE) is not None
+
+
+RULES = (
+    Rule("source:slot-missing", "42704", r"replication slot"),
+    Rule("source:position-lost", "42704", r"publication"),
+    Rule("source:snapshot-lost", "", r"snapshot .* does not exist|invalid snapshot identifier"),
+    Rule("source:snapshot-lost", "", r"could not import the requested snapshot"),
+    Rule("source:slot-in-use", "55006", r"replication slot"),
+    Rule("source:slot-invalidated", "55000", r"can no longer (get|access)|invalidated"),
+    Rule("source:slot-invalidated", "58P01", r"WAL segment"),
+    Rule("source:wal-level", "55000", r"wal_level"),
+    Rule("source:slots-used-up", "53400", r"replication slots"),
+    Rule("source:senders-used-up", "", r"max_wal_senders"),
+    Rule("source:connections-used-up", "53300"),
+    Rule("source:replication-right", "42501", r"replication"),
+    Rule("source:publication-right", "42501", r"must be owner|publication|permission denied for database"),
+    Rule("source:usage-right", "42501", r"schema"),
+    Rule("source:select-right", "42501"),
+    Rule("source:table-missing", "42P01"),
+    Rule("source:login-refused", "28"),
+    Rule("source:database-missing", "3D000"),
+    Rule("source:value-unsupported", "", r"out of range|overflow|exceeds? .*range|array.*dimension"),
+    Rule("source:timeout", "57014"),
+    Rule("source:connection-lost", "57P"),
+    Rule("source:unknown-host", "", r"translate host name|resolve host|name resolution|not known"),
+    Rule("source:timeout", "", r"timeout expired|timed out"),
+    Rule("source:login-refused", "", r"authentication failed|no password supplied|pg_hba\.conf"),
+    Rule("source:login-refused", "", r"role \".*\" does not exist|not permitted to log in"),
+    Rule("source:replication-right", "", r"replication role|REPLICATION attribute|start WAL sender"),
+    Rule("source:database-missing", "", r"database \".*\" does not exist"),
+    Rule("source:connections-used-up", "", r"too many (clients|connections)|connection slots"),
+    Rule("source:connection-lost", "", r"server closed the connection|connection is (lost|closed)"),
+    Rule("source:connection-lost", "", r"starting up|shutting down|terminating connection|recovery mode"),
+    Rule("source:tls", "", r"SSL|certificate|TLS"),
+    Rule("source:unreachable", "", r"refused|No such file|unreachable|No route|connection to server"),
+    Rule("source:connection-lost", "08"),
+)
+
+
+def code_of(err: BaseException) -> str:
+    """The code for a driver's error; `internal:unexpected` where no rule fits."""
+    state = str(getattr(err, "sqlstate", None) or "")
+    text = str(err)
+    for rule in RULES:
+        if rule.fits(state, text):
+            return rule.code
+    return "internal:unexpected"
+
+
+def translate(
+    err: BaseException,
+    params: PostgresqlParams | None = None,
+    *,
+    table: TableId | None = None,
+    **facts: object,
+) -> Exception:
+    """The `ReplicationError` for `err`; raise it `from err`. One that is translated already comes back as it is."""
+    if isinstance(err, ReplicationError):
+        return err
+    code = code_of(err)
+    known: dict[str, object] = {}
+    if params is not None:
+        known = {
+            "host": params.host,
+            "port": params.port,
+            "database": params.database,
+            "user": params.user,
+            "sslmode": params.sslmode,
+            "seconds": 10,
+        }
+    if code == "source:position-lost":
+        known["reason"] = "its publication was dropped"
+    return ReplicationError(code, table=table, **{**known, **facts})

@@ -1,0 +1,24 @@
+"""What a person fills in to reach a PostgreSQL server; no connection is made here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicators.connectors.params import param
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresqlParams:
+    """A database on a PostgreSQL server, and the user that reads it."""
+
+    host: str = param("Host", help="Name or address of the server, or the folder of its socket.")
+    database: str = param("Database", help="The database whose tables are copied.")
+    user: str = param("User", help="A role that may log in and replicate.")
+    port: int = param("Port", default=5432, minimum=1, maximum=65535)
+    password: str = param("Password", default="", secret=True)
+    sslmode: str = param(
+        "TLS",
+        help="verify-full also checks the server's certificate and name.",
+        default="prefer",
+        choices=("disable", "prefer", "require", "verify-full"),
+    )

@@ -1,0 +1,214 @@
+"""What a replicator owns at the server: one slot and its two publications; made, checked and dropped here.
+
+`<slot>_full` carries tables with a key, `<slot>_ins` (inserts and truncates only) those without: publishing updates of
+such a table would make its owner's UPDATE fail (CORRECTNESS 20).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.offsets import Position
+from replicators.connectors.schema import TableId, TableSchema
+from replicators.sources.postgresql import sql
+from replicators.sources.postgresql.connections import ReplicationConnection
+from replicators.sources.postgresql.offsets import lsn_to_int
+
+DROP_SECONDS = 10.0
+Connection = psycopg.Connection[Any]
+PUBLISH = {"full": "insert, update, delete, truncate", "ins": "insert, truncate"}
+
+SLOT = """
+SELECT s.database, s.active, s.confirmed_flush_lsn::text, s.wal_status, s.plugin,
+       pg_current_wal_flush_lsn()::text, to_jsonb(s) ->> 'invalidation_reason'
+FROM pg_replication_slots s WHERE s.slot_name = %s
+"""
+MEMBERS = """
+SELECT p.pubname, r.prrelid::bigint, n.nspname, c.relname
+FROM pg_publication p
+LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid
+LEFT JOIN pg_class c ON c.oid = r.prrelid
+LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE p.pubname = ANY(%s)
+"""
+
+
+def publications(slot: str) -> dict[str, str]:
+    """The slot's publications: "full" and "ins" with their names."""
+    return {kind: f"{slot}_{kind}" for kind in PUBLISH}
+
+
+def kind_of(table: TableSchema) -> str:
+    """In which publication a table belongs."""
+    return "full" if table.key else "ins"
+
+
+def _members(connection: Connection, slot: str) -> dict[str, dict[int, TableId]]:
+    names = publications(slot)
+    kinds = {name: kind for kind, name in names.items()}
+    found: dict[str, dict[int, TableId]] = {}
+    for name, oid, schema, table in connection.execute(MEMBERS, [list(kinds)]).fetchall():
+        of = found.setdefault(kinds[name], {})
+        if oid is not None:
+            of[oid] = TableId(schema, table)
+    return found
+
+
+def publish(connection: Connection, slot: str, tables: Sequence[TableSchema]) -> None:
+    """Make the publications where missing and put `tables` into the right one; committed on return. Idempotent."""
+    with connection.transaction():
+        members = _members(connection, slot)
+        for kind, name in publications(slot).items():
+            if kind not in members:
+                connection.execute(
+                    f"CREATE PUBLICATION {sql.name(name)} WITH "
+                    f"(publish = {sql.literal(PUBLISH[kind])}, publish_via_partition_root = true)"
+                )
+            mine = members.get(kind, {})
+            wanted = {t.native_id: t.id for t in tables if kind_of(t) == kind}
+            other = {t.native_id for t in tables if kind_of(t) != kind}
+            _alter(connection, name, "ADD", [t for oid, t in wanted.items() if oid not in mine])
+            _alter(connection, name, "DROP", [t for oid, t in mine.items() if oid in other])
+
+
+def unpublish(connection: Connection, slot: str, tables: Sequence[TableSchema]) -> None:
+    """Take tables out of the publications; those that are gone already do no harm."""
+    gone = {t.native_id for t in tables}
+    with connection.transaction():
+        for kind, mine in _members(connection, slot).items():
+            _alter(
+                connection, publications(slot)[kind], "DROP", [t for o, t in mine.items() if o in gone]
+            )
+
+
+def unpublished(
+    connection: Connection, slot: str, tables: Sequence[TableSchema]
+) -> list[TableSchema]:
+    """Those of `tables` whose changes the stream does not carry, for example since they were made anew."""
+    members = _members(connection, slot)
+    return [t for t in tables if t.native_id not in members.get(kind_of(t), {})]
+
+
+def _alter(connection: Connection, publication: str, act: str, tables: Sequence[TableId]) -> None:
+    if tables:
+        listed = ", ".join(f"ONLY {sql.table(t)}" for t in tables)
+        connection.execute(f"ALTER PUBLICATION {sql.name(publication)} {act} TABLE {listed}")
+
+
+def create_slot(
+    link: ReplicationConnection, slot: str, version: int, *, temporary: bool
+) -> tuple[int, str]:
+    """Make the slot: its consistent point, and the name of the snapshot there, usable while `link` does nothing else."""
+    head = f"CREATE_REPLICATION_SLOT {sql.name(slot)}{' TEMPORARY' if temporary else ''} LOGICAL pgoutput"
+    if version < 150000:
+        commands = [f"{head} EXPORT_SNAPSHOT"]
+    else:
+        commands = [f"{head} (SNAPSHOT 'export')"]
+        if version >= 170000 and not temporary:
+            commands.insert(0, f"{head} (SNAPSHOT 'export', FAILOVER true)")
+    for number, command in enumerate(commands, 1):
+        try:
+            row = link.command(command, slot=slot)[0]
+        except ReplicationError as err:
+            if number == len(commands) or err.code != "internal:unexpected":
+                raise
+            continue
+        return lsn_to_int(str(row[1])), str(row[2])
+    raise AssertionError("the last command returns or raises")
+
+
+def verify(
+    connection: Connection, link: ReplicationConnection, slot: str, position: Position
+) -> None:
+    """Raise where the log does not continue at `position` (CORRECTNESS 23)."""
+    _verify_identity(link, position)
+    row = connection.execute(SLOT, [slot]).fetchone()
+    if row is None:
+        raise ReplicationError("source:slot-missing", slot=slot)
+    database, _, confirmed, wal_status, plugin, end, reason = row
+    if wal_status == "lost" or reason:
+        raise ReplicationError("source:slot-invalidated", slot=slot)
+    if database != connection.info.dbname or plugin != "pgoutput":
+        raise ReplicationError(
+            "source:position-lost", reason=f"the slot `{slot}` belongs to something else"
+        )
+    if lsn_to_int(confirmed) > position.value:
+        raise ReplicationError(
+            "source:position-lost",
+            reason=f"the slot `{slot}` was made again or moved on by something else",
+        )
+    if position.value > lsn_to_int(end):
+        raise ReplicationError(
+            "source:position-lost", reason="the server's log ends before it, as after a restore"
+        )
+    if set(_members(connection, slot)) != set(PUBLISH):
+        raise ReplicationError("source:position-lost", reason="its publication was dropped")
+
+
+def _verify_identity(link: ReplicationConnection, position: Position) -> None:
+    identity = link.identity()
+    known = position.detail
+    if str(known.get("system_identifier", identity.system_identifier)) != identity.system_identifier:
+        raise ReplicationError("source:position-lost", reason="this is another server")
+    timeline = int(known.get("timeline", identity.timeline))
+    if timeline == identity.timeline:
+        return
+    history = link.command(f"TIMELINE_HISTORY {identity.timeline}")[0][1] or ""
+    if position.value > switch_point(history, timeline):
+        raise ReplicationError(
+            "source:position-lost",
+            reason="a standby took over that had not yet received all of the log",
+        )
+
+
+def switch_point(history: str, timeline: int) -> int:
+    """Where the server left `timeline`, by its history file; 0 where it was never on it."""
+    for line in history.splitlines():
+        words = line.split()
+        if len(words) >= 2 and words[0] == str(timeline):
+            return lsn_to_int(words[1])
+    return 0
+
+
+def drop_slot(connection: Connection, slot: str) -> None:
+    """Drop the slot, ending whoever reads it; idempotent."""
+    deadline = time.monotonic() + DROP_SECONDS
+    while True:
+        connection.execute(
+            "SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots "
+            "WHERE slot_name = %s AND active_pid IS NOT NULL",
+            [slot],
+        )
+        try:
+            connection.execute(
+                "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
+                "WHERE slot_name = %s",
+                [slot],
+            )
+        except psycopg.errors.ObjectInUse:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        except psycopg.errors.UndefinedObject:
+            return
+        else:
+            return
+
+
+def drop_publications(connection: Connection, slot: str) -> None:
+    """Drop the publications; idempotent."""
+    for name in publications(slot).values():
+        connection.execute(f"DROP PUBLICATION IF EXISTS {sql.name(name)}")
+
+
+def drop_statements(slot: str) -> list[str]:
+    """The statements a person would run to remove everything."""
+    return [
+        f"SELECT pg_drop_replication_slot({sql.literal(slot).strip()});",
+        *(f"DROP PUBLICATION IF EXISTS {sql.name(name)};" for name in publications(slot).values()),
+    ]

@@ -1,0 +1,166 @@
+"""Consistent snapshots: a session that holds one, chunks of tables in it, and their reading through ADBC in tasks.
+
+Values come out as `decode` gives them from the log, so the chunks' queries cast what ADBC has no lossless form for.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+import pyarrow as pa
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.offsets import Position
+from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.source import Chunk, LogReader, SnapshotPoint
+from replicators.sources.postgresql import slots, sql
+from replicators.sources.postgresql.connections import (
+    ReplicationConnection,
+    connect,
+    connection_string,
+)
+from replicators.sources.postgresql.errors import code_of, translate
+from replicators.sources.postgresql.params import PostgresqlParams
+from replicators.sources.postgresql.values import to_batch, select_list
+
+ROWS_PER_PAGE = 60
+BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+
+LEAVES = """
+SELECT n.nspname, l.relname, l.relkind::text, l.reltuples::float8,
+       CASE WHEN l.relkind = 'r' THEN
+           pg_relation_size(l.oid) / current_setting('block_size')::int ELSE 0 END::bigint
+FROM (SELECT relid FROM pg_partition_tree(%s::oid) WHERE isleaf
+      UNION SELECT %s::oid) t
+JOIN pg_class l ON l.oid = t.relid
+JOIN pg_namespace n ON n.oid = l.relnamespace
+WHERE l.relkind <> 'p'
+ORDER BY n.nspname, l.relname
+"""
+
+
+def snapshot_first(params: PostgresqlParams, slot_name: str, reader: LogReader) -> SnapshotSession:
+    """Make the slot, and hold the view of its start. `reader.prepare(tables, None)` has made the publications."""
+    return SnapshotSession(params, slot_name, temporary=False)
+
+
+def snapshot_again(params: PostgresqlParams, name: str) -> SnapshotSession:
+    """Hold a view of now, with its log position, by a temporary slot that is gone when this returns."""
+    short = f"{name[:50]}_{secrets.token_hex(4)}"
+    return SnapshotSession(params, short, temporary=True)
+
+
+class SnapshotSession:
+    """Holds a view by a transaction of its own: the walsender's own snapshot would end with its next command."""
+
+    def __init__(self, params: PostgresqlParams, slot: str, *, temporary: bool) -> None:
+        self.params = params
+        self._holder = connect(params)
+        link = ReplicationConnection(params)
+        try:
+            identity = link.identity()
+            version = self._holder.info.server_version
+            lsn, exported = slots.create_slot(link, slot, version, temporary=temporary)
+            self._holder.execute(BEGIN)
+            self._holder.execute(f"SET TRANSACTION SNAPSHOT {sql.literal(exported)}")
+            row = self._holder.execute("SELECT pg_export_snapshot()").fetchone()
+            assert row is not None
+            self.point = SnapshotPoint(row[0], identity.position(lsn))
+        except psycopg.Error as err:
+            self._holder.close()
+            raise translate(err, params, slot=slot) from err
+        except BaseException:
+            self._holder.close()
+            raise
+        finally:
+            link.close()
+
+    def is_alive(self) -> bool:
+        """Whether the view can still be used; asks the server."""
+        try:
+            self._holder.execute("SELECT 1")
+        except psycopg.Error:
+            return False
+        return True
+
+    def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
+        """Ranges of pages, a set for each partition; the last range of each has no end."""
+        try:
+            leaves = self._holder.execute(LEAVES, [table.native_id] * 2).fetchall()
+        except psycopg.Error as err:
+            self._holder.close()
+            raise ReplicationError("source:snapshot-lost") from err
+        if not leaves:
+            raise ReplicationError("source:table-missing", table=table.id)
+        columns = select_list(table)
+        chunks: list[Chunk] = []
+        for schema, name, kind, rows, pages in leaves:
+            query = f"SELECT {columns} FROM ONLY {sql.table(TableId(schema, name))}"
+            for condition, estimate in _ranges(kind, rows, pages, rows_per_chunk):
+                chunks.append(Chunk(table.id, len(chunks), query + condition, estimate))
+        return chunks
+
+    def close(self) -> None:
+        """Let the view go; safe to repeat."""
+        self._holder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _ranges(kind: str, rows: float, pages: int, rows_per_chunk: int) -> list[tuple[str, int]]:
+    """Conditions on ctid that cover a table, with estimates of rows. A foreign partition has no pages: one range."""
+    rows = rows if rows >= 0 else pages * ROWS_PER_PAGE
+    if kind != "r" or pages <= 1 or rows <= rows_per_chunk:
+        return [("", math.ceil(rows))]
+    step = max(1, int(pages * rows_per_chunk / rows))
+    starts = range(0, pages, step)
+    estimate = math.ceil(rows / len(starts))
+    last = starts[-1]
+    return [
+        (
+            f" WHERE ctid >= '({a},0)'::tid"
+            + ("" if a == last else f" AND ctid < '({a + step},0)'::tid"),
+            estimate,
+        )
+        for a in starts
+    ]
+
+
+class ChunkReader:
+    """Reads chunks through ADBC, each in a connection of its own inside the view named by `token`. Picklable."""
+
+    def __init__(self, params: PostgresqlParams, token: str) -> None:
+        self.params = params
+        self.token = token
+
+    def __call__(self, chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
+        """Batches of about 16 MB with `schema.arrow_schema()`."""
+        import adbc_driver_manager
+        import adbc_driver_postgresql.dbapi as dbapi
+
+        try:
+            with (
+                dbapi.connect(connection_string(self.params), autocommit=True) as connection,
+                connection.cursor() as cursor,
+            ):
+                self._enter(cursor)
+                cursor.execute(chunk.query)
+                for batch in cursor.fetch_record_batch():
+                    yield to_batch(batch, schema)
+        except adbc_driver_manager.Error as err:
+            raise translate(err, self.params, table=schema.id) from err
+
+    def _enter(self, cursor: Any) -> None:
+        cursor.execute(BEGIN)
+        cursor.execute(f"SET TRANSACTION SNAPSHOT {sql.literal(self.token)}")
