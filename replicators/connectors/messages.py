@@ -166,6 +166,32 @@ MESSAGES: dict[str, Message] = {
         "Nothing can be read until a connection is free.",
         Retry.AUTO,
     ),
+    "source:standby": Message(
+        "Server is a standby",
+        "The server is a standby: a replicator needs the primary.",
+        "Give the address of the primary server.",
+        "Changes cannot be followed.",
+    ),
+    "source:create-right": Message(
+        "CREATE right missing",
+        "The user `{user}` may not create a publication in database `{database}`.",
+        "Run `GRANT CREATE ON DATABASE {database} TO {user};`",
+        "Changes cannot be followed.",
+    ),
+    "source:table-unlogged": Message(
+        "Table is not logged",
+        "Table `{table}` is unlogged or temporary: its changes are not in the server's log.",
+        "Run `ALTER TABLE {quoted} SET LOGGED;`, or take the table out of the selection.",
+        "Its changes cannot be followed.",
+        **_TABLE_FIX,  # type: ignore[arg-type]
+    ),
+    "source:column-missing": Message(
+        "Column missing",
+        "Table `{table}` has no column `{column}`.",
+        "Take the column out of the selection.",
+        "It cannot be copied.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "source:slot-missing": Message(
         "Replication slot gone",
         "The replication slot `{slot}` no longer exists on the server.",

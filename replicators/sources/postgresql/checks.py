@@ -1,0 +1,183 @@
+"""Preflight of a PostgreSQL source: can it be reached, followed, and its tables copied? Changes nothing at the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import RESERVED
+from replicators.connectors.problems import Problem, Severity
+from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection
+from replicators.connectors.types import Unsupported
+from replicators.sources.postgresql import sql
+from replicators.sources.postgresql.catalog import describe
+from replicators.sources.postgresql.connections import ReplicationConnection, connect
+from replicators.sources.postgresql.errors import translate
+from replicators.sources.postgresql.params import PostgresqlParams
+from replicators.sources.postgresql.types import PARTIAL
+
+MINIMUM_VERSION = 140000
+Connection = psycopg.Connection[Any]
+
+SERVER = """
+SELECT current_setting('server_version_num')::int, current_setting('server_version'),
+       current_setting('wal_level'), current_setting('max_slot_wal_keep_size'),
+       (SELECT r.rolsuper OR r.rolreplication FROM pg_roles r WHERE r.rolname = current_user)
+         OR EXISTS (SELECT FROM pg_roles r
+                    WHERE r.rolname IN ('rds_replication', 'cloudsqlsuperuser', 'azure_pg_admin')
+                      AND pg_has_role(current_user, r.oid, 'member')),
+       current_setting('max_replication_slots')::int,
+       (SELECT count(*) FROM pg_replication_slots),
+       current_setting('max_wal_senders')::int,
+       (SELECT count(*) FROM pg_stat_get_wal_senders()),
+       has_database_privilege(current_database(), 'CREATE'),
+       pg_is_in_recovery()
+"""
+
+RIGHTS = """
+SELECT n.nspname, c.relname, has_schema_privilege(n.oid, 'USAGE'),
+       has_table_privilege(c.oid, 'SELECT'),
+       pg_has_role(current_user, c.relowner, 'USAGE') OR r.rolsuper, c.relpersistence = 'p'
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_roles r ON r.rolname = current_user
+JOIN unnest(%s::text[], %s::text[]) AS w(schema_name, table_name)
+  ON w.schema_name = n.nspname AND w.table_name = c.relname
+WHERE c.relkind IN ('r', 'p')
+"""
+
+
+class PostgresqlChecks:
+    """See `connectors.source.Checks`. Connects when asked, so that making it never fails."""
+
+    def __init__(self, params: PostgresqlParams) -> None:
+        self.params = params
+
+    def connection(self) -> list[Problem]:
+        """Problems of server and role; an unreachable one is a problem, not an exception."""
+        try:
+            with connect(self.params) as connection:
+                problems = list(self._server(connection))
+            if not any(p.severity is Severity.ERROR for p in problems):
+                ReplicationConnection(self.params).close()
+        except (psycopg.Error, ReplicationError) as err:
+            return [self._problem(err)]
+        return problems
+
+    def _problem(self, err: Exception) -> Problem:
+        found = translate(err, self.params)
+        assert isinstance(found, ReplicationError)
+        return Problem.of(found.code, **found.facts)
+
+    def _server(self, connection: Connection) -> Iterator[Problem]:
+        row = connection.execute(SERVER).fetchone()
+        assert row is not None
+        number, version, wal_level, keep, may_replicate, slots, used, senders, sending, create, standby = row
+        if number < MINIMUM_VERSION:
+            yield Problem.of("source:version", version=version.split()[0])
+        if standby:
+            yield Problem.of("source:standby")
+        if wal_level != "logical":
+            yield Problem.of("source:wal-level", value=wal_level)
+        if not may_replicate:
+            yield Problem.of("source:replication-right", user=self.params.user)
+        if not create:
+            yield Problem.of(
+                "source:create-right", user=self.params.user, database=self.params.database
+            )
+        if used >= slots:
+            yield Problem.of("source:slots-used-up", limit=slots)
+        if sending >= senders:
+            yield Problem.of("source:senders-used-up", limit=senders)
+        if keep == "-1":
+            yield Problem.of("source:log-retention", severity=Severity.WARNING)
+
+    def tables(self, tables: Sequence[TableSelection]) -> list[Problem]:
+        """Problems of the chosen tables, in their order. Raises `source:*` where the server can't be asked."""
+        if not tables:
+            return [Problem.of("source:no-tables")]
+        try:
+            with connect(self.params) as connection:
+                shapes = describe(connection, tables)
+                wanted = [t.id for t in tables]
+                rows = connection.execute(
+                    RIGHTS, [[t.schema for t in wanted], [t.name for t in wanted]]
+                ).fetchall()
+        except psycopg.Error as err:
+            raise translate(err, self.params) from err
+        rights = {TableId(row[0], row[1]): row[2:] for row in rows}
+        return [p for t in tables for p in self._table(t, shapes.get(t.id), rights.get(t.id))]
+
+    def _table(
+        self, selection: TableSelection, shape: TableSchema | None, rights: tuple[bool, ...] | None
+    ) -> Iterator[Problem]:
+        if shape is None or rights is None:
+            yield Problem.of("source:table-missing", table=selection.id)
+            return
+        yield from self._rights(selection.id, rights)
+        if not shape.key:
+            yield Problem.of("source:no-key", severity=Severity.WARNING, table=shape.id)
+        for column in shape.columns:
+            yield from _column(shape, column)
+        names = {c.name for c in shape.columns}
+        for missing in sorted(set(selection.columns) - names):
+            yield Problem.of("source:column-missing", table=shape.id, column=missing)
+
+    def _rights(self, table: TableId, rights: tuple[bool, ...]) -> Iterator[Problem]:
+        usage, select, owns, is_logged = rights
+        facts = {"user": sql.name(self.params.user), "quoted": sql.table(table)}
+        if not usage:
+            yield Problem.of("source:usage-right", table=table, **facts)
+        if not select:
+            yield Problem.of("source:select-right", table=table, **facts)
+        if not owns:
+            yield Problem.of("source:publication-right", table=table, **facts)
+        if not is_logged:
+            yield Problem.of("source:table-unlogged", table=table, **facts)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _column(table: TableSchema, column: Column) -> Iterator[Problem]:
+    facts = {"native": column.native}
+    if column.name in RESERVED:
+        yield Problem.of("source:column-reserved", table=table.id, column=column.name)
+    if isinstance(column.type, Unsupported):
+        yield Problem.of("source:column-unsupported", table=table.id, column=column.name, **facts)
+    elif column.wire in PARTIAL:
+        yield Problem.of(
+            "source:column-partial",
+            severity=Severity.WARNING,
+            table=table.id,
+            column=column.name,
+            reason=PARTIAL[column.wire],
+            **facts,
+        )
+
+
+def setup_statements(params: PostgresqlParams) -> list[str]:
+    """SQL for an administrator to copy: what the server and the role need."""
+    role = sql.name(params.user)
+    return [
+        "ALTER SYSTEM SET wal_level = 'logical';  -- then restart the server",
+        "ALTER SYSTEM SET max_slot_wal_keep_size = '50GB';  -- as much as the disk can spare",
+        "SELECT pg_reload_conf();",
+        f"ALTER ROLE {role} WITH LOGIN REPLICATION;  -- managed services: grant their replication role",
+        f"GRANT CONNECT, CREATE ON DATABASE {sql.name(params.database)} TO {role};",
+        f"GRANT USAGE ON SCHEMA public TO {role};",
+        f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role};",
+        f"ALTER TABLE public.example OWNER TO {role};  -- only an owner may publish a table",
+    ]
