@@ -22,6 +22,7 @@ class Backlog:
         self._last = last_segment
         self._oldest: dict[TableId, float] = {}
         self._touched: dict[TableId, int] = {}
+        self._bytes: dict[TableId, int] = {}
         self._frontier = self._reach()
 
     def sealed(self, row: SegmentRow) -> None:
@@ -51,6 +52,7 @@ class Backlog:
             self._decoded.update(numbers)
             for file in files:
                 self._touched[file.table] = self._touched.get(file.table, 0) + 1
+                self._bytes[file.table] = self._bytes.get(file.table, 0) + file.size_bytes
                 at = self._oldest.get(file.table)
                 self._oldest[file.table] = min(
                     file.first_committed_at, at or file.first_committed_at
@@ -93,20 +95,25 @@ class Backlog:
         """A number that changes whenever files of the table are listed: ask it before the store, for `mark`."""
         return self._touched.get(table, 0)
 
-    def mark(self, table: TableId, oldest: float | None, touched: int) -> None:
-        """The commit time of the table's oldest unmerged change as the store told after `touched` was asked; None: nothing
-        waits. Left as it is where files were listed since."""
+    def mark(self, table: TableId, unmerged: Sequence[ChangeFileRow], touched: int) -> None:
+        """The table's unmerged files as the store told after `touched` was asked. Left as it is where files were listed
+        since."""
         with self._lock:
-            if self._touched.get(table, 0) != touched and oldest is None:
+            if self._touched.get(table, 0) != touched:
                 return
-            if oldest is None:
-                self._oldest.pop(table, None)
+            self._bytes[table] = sum(f.size_bytes for f in unmerged)
+            if unmerged:
+                self._oldest[table] = unmerged[0].first_committed_at
             else:
-                self._oldest[table] = oldest
+                self._oldest.pop(table, None)
 
     def oldest(self, table: TableId) -> float | None:
         """When the table's oldest unmerged change was committed at the source."""
         return self._oldest.get(table)
+
+    def size_bytes(self, table: TableId) -> int:
+        """Bytes of the table's change files that are not merged."""
+        return self._bytes.get(table, 0)
 
     @property
     def waiting(self) -> int:

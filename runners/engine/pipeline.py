@@ -274,6 +274,7 @@ class Pipeline:
             replicator=job.replicator,
             snapshots=views,
             decode_again=self._decode_again,
+            unlink=self._log.unlink,
         )
         pulse = Pulse(
             lambda: job.source.log_control(params, job.slot),

@@ -142,7 +142,7 @@ class Pulse:
                 lag, since = self.lag(row.id)
             else:
                 lag, since = None, None
-            figures[row.id] = TableFigures(lag, since)
+            figures[row.id] = TableFigures(lag, since, self._backlog.size_bytes(row.id))
         self._store.record_figures(figures, self.facts())
 
     def facts(self) -> dict[str, Any]:

@@ -191,10 +191,15 @@ class Store(Protocol):
         ...
 
     # pruning
+    def drop_changes(self, table: TableId) -> list[str]:
+        """Forget all change files of a table; their paths."""
+        ...
+
     def prunable(
         self, *, older_than: float
     ) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
-        """Segments sealed before that time which every live table has merged, and their change files."""
+        """Segments sealed before that time which every table that still needs them has merged, and their change files.
+        Tables that wait for a re-sync need none: `needs_log`."""
         ...
 
     def forget(self, segments: Sequence[int]) -> None:
@@ -212,6 +217,13 @@ EVENTS_STATE = {
     "table_waits": TableState.WAITING,
     "table_removed": TableState.REMOVED,
 }
+
+
+def needs_log(row: TableRow) -> bool:
+    """Whether the change log must keep what the table has not merged: not where only a re-sync can go on."""
+    if row.state is TableState.FAILING:
+        return row.retry_at is not None and row.is_snapshot_done
+    return row.state in {TableState.SNAPSHOTTING, TableState.REPLICATING}
 
 
 class MemoryStore:

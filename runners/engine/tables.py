@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -47,6 +47,7 @@ class TableJobs:
         replicator: str,
         snapshots: SnapshotSource,
         decode_again: Callable[[int], None],
+        unlink: Callable[[Sequence[str]], None],
     ) -> None:
         self._store = store
         self._merger = merger
@@ -57,6 +58,7 @@ class TableJobs:
         self._replicator = replicator
         self._snapshots = snapshots
         self._decode_again = decode_again
+        self._unlink = unlink
         self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")
         self._copies = ThreadPoolExecutor(1, "snapshot")
         self._busy: dict[TableId, Future[None]] = {}
@@ -92,6 +94,9 @@ class TableJobs:
         if row.is_resync_asked:
             self._restart(row)
             return
+        if self._backlog.size_bytes(row.id) > self._settings.table_limit_bytes:
+            self._drop_backlog(row)
+            return
         match row.state:
             case TableState.WAITING | TableState.SNAPSHOTTING:
                 self._start(row, "snapshot", self._snapshot, self._copies)
@@ -101,6 +106,14 @@ class TableJobs:
                 self._merge_if_due(row)
             case _:
                 pass
+
+    def _drop_backlog(self, row: TableRow) -> None:
+        """The table holds more of the change log than its share: it gives way to the others (CORRECTNESS 28)."""
+        limit = f"{self._settings.table_limit_bytes >> 20} MiB"
+        self._fail(row, ReplicationError("log:table-over-limit", table=row.id, limit=limit))
+        touched = self._backlog.touched(row.id)
+        self._unlink(self._store.drop_changes(row.id))
+        self._backlog.mark(row.id, (), touched)
 
     def _restart(self, row: TableRow) -> None:
         """Re-sync: a new generation that starts with a snapshot (CORRECTNESS 15); the old rows stay until it is done."""

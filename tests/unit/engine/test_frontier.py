@@ -69,9 +69,9 @@ def test_a_file_listed_while_its_table_is_merged_is_not_forgotten() -> None:
     backlog = Backlog([segment(1)], 1)
     touched = backlog.touched(SCHEMA.id)
     backlog.decoded([1], [change_file(1)])
-    backlog.mark(SCHEMA.id, None, touched)
+    backlog.mark(SCHEMA.id, [], touched)
     assert backlog.oldest(SCHEMA.id) == 1.0
-    backlog.mark(SCHEMA.id, None, backlog.touched(SCHEMA.id))
+    backlog.mark(SCHEMA.id, [], backlog.touched(SCHEMA.id))
     assert backlog.oldest(SCHEMA.id) is None
 
 
