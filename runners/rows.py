@@ -1,0 +1,123 @@
+"""Turns the engine's rows into models and back; no queries."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from replicators.connectors.events import OpCounts
+from replicators.connectors.offsets import Position
+from replicators.connectors.schema import TableId, TableSchema
+from replicators.models import Replicator
+from runners.engine.store import ChangeFileRow, SegmentRow, TableRow, TableState
+from runners.models import ChangeFile, Segment, Table
+
+_SAME = frozenset(
+    {
+        "generation", "table_uuid", "merged_sequence", "token_sequence", "snapshot_position",
+        "is_snapshot_done", "error_code", "error_facts", "failures", "is_resync_asked",
+    }
+)  # fmt: skip
+
+
+def moment(seconds: float | None) -> datetime | None:
+    """Seconds since the epoch as a datetime."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def seconds(at: datetime | None) -> float | None:
+    """The inverse."""
+    return None if at is None else at.timestamp()
+
+
+def table_row(row: Table) -> TableRow:
+    """The engine's view of a table."""
+    return TableRow(
+        id=TableId(row.schema_name, row.name),
+        state=TableState(row.state),
+        schema=TableSchema.from_json(row.shape) if row.shape else None,
+        retry_at=seconds(row.retry_at),
+        **{name: getattr(row, name) for name in _SAME},
+    )
+
+
+def table_values(changes: dict[str, Any]) -> dict[str, Any]:
+    """Changes of a `TableRow`'s fields as values of `Table`; TypeError for a field that isn't one."""
+    values: dict[str, Any] = {}
+    for name, value in changes.items():
+        if name == "schema":
+            values["shape"] = value.to_json() if value is not None else None
+        elif name == "retry_at":
+            values["retry_at"] = moment(value)
+        elif name in _SAME:
+            values[name] = value
+        else:
+            raise TypeError(f"{name} is not a field of a table's row")
+    return values
+
+
+def segment_model(replicator: Replicator, row: SegmentRow) -> Segment:
+    """A segment's row, not saved."""
+    return Segment(
+        replicator=replicator,
+        number=row.number,
+        path=row.path,
+        size_bytes=row.size_bytes,
+        crc32=row.crc32,
+        position=row.position.to_json(),
+        is_closed=row.is_closed,
+        messages=row.messages,
+        is_decoded=row.is_decoded,
+        sealed_at=moment(row.sealed_at),
+    )
+
+
+def segment_row(row: Segment) -> SegmentRow:
+    """The engine's view of a segment."""
+    return SegmentRow(
+        number=row.number,
+        path=row.path,
+        size_bytes=row.size_bytes,
+        crc32=row.crc32,
+        position=Position.from_json(row.position),
+        is_closed=row.is_closed,
+        messages=row.messages,
+        is_decoded=row.is_decoded,
+        sealed_at=row.sealed_at.timestamp(),
+    )
+
+
+_FILE_SAME = (
+    "path", "version", "first_sequence", "last_sequence", "first_committed_at",
+    "last_committed_at", "first_position", "last_position", "size_bytes", "crc32",
+    "has_key_changes",
+)  # fmt: skip
+
+
+def file_model(replicator: Replicator, row: ChangeFileRow) -> ChangeFile:
+    """A change file's row, not saved."""
+    return ChangeFile(
+        replicator=replicator,
+        segment_number=row.segment,
+        schema_name=row.table.schema,
+        table_name=row.table.name,
+        shape=row.schema.to_json(),
+        inserts=row.counts.inserts,
+        updates=row.counts.updates,
+        deletes=row.counts.deletes,
+        truncates=row.counts.truncates,
+        unsent=list(row.unsent),
+        **{name: getattr(row, name) for name in _FILE_SAME},
+    )
+
+
+def file_row(row: ChangeFile) -> ChangeFileRow:
+    """The engine's view of a change file."""
+    return ChangeFileRow(
+        table=TableId(row.schema_name, row.table_name),
+        segment=row.segment_number,
+        schema=TableSchema.from_json(row.shape),
+        counts=OpCounts(row.inserts, row.updates, row.deletes, row.truncates),
+        unsent=tuple(row.unsent),
+        **{name: getattr(row, name) for name in _FILE_SAME},
+    )

@@ -1,0 +1,133 @@
+"""What a replicator is doing, in a word and a label: pure functions of what was asked and what is. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from replicators.connectors.messages import MESSAGES
+from runners.states import COLOURS, LABELS, RunState, TableState
+
+FRESH_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the state is made from; `run_state` is that of the live run, None without one."""
+
+    desired: str
+    run_state: RunState | None = None
+    is_deleting: bool = False
+    is_given_up: bool = False
+    error_code: str = ""
+    failures: int = 0
+    retry_at: datetime | None = None
+    live_runs: int = 0
+    max_runs: int = 1
+    failing_tables: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A state with the words and the colour it is shown with."""
+
+    state: str
+    label: str
+    colour: str
+
+
+def _time(seconds: float) -> str:
+    whole = max(1, round(seconds))
+    if whole < 120:
+        return f"{whole} s"
+    return f"{round(whole / 60)} min"
+
+
+def _title(code: str) -> str:
+    return MESSAGES[code].title if code in MESSAGES and "{" not in MESSAGES[code].title else ""
+
+
+def _running(facts: Facts) -> Shown:
+    count = facts.failing_tables
+    if not count:
+        return Shown("running", "Running", COLOURS[RunState.RUNNING])
+    tables = "1 table" if count == 1 else f"{count} tables"
+    return Shown("running", f"Running, {tables} failing", "amber")
+
+
+def replicator_state(facts: Facts, now: datetime) -> Shown:
+    """deleting, starting, running, stopping, paused, failed (waits for a person), failing (tried again by itself),
+    or waiting (for a free slot)."""
+    if facts.is_deleting:
+        return Shown("deleting", "Deleting", "amber")
+    if facts.run_state is RunState.STOPPING or (facts.run_state and facts.desired == "paused"):
+        return Shown("stopping", LABELS[RunState.STOPPING], COLOURS[RunState.STOPPING])
+    if facts.run_state is RunState.RUNNING:
+        return _running(facts)
+    if facts.run_state is RunState.STARTING:
+        label = "Starting again" if facts.failures else LABELS[RunState.STARTING]
+        return Shown("starting", label, COLOURS[RunState.STARTING])
+    if facts.desired == "paused":
+        return Shown("paused", LABELS["paused"], COLOURS["paused"])
+    return _wanted(facts, now)
+
+
+def _wanted(facts: Facts, now: datetime) -> Shown:
+    """It should run and does not."""
+    if facts.is_given_up:
+        title = _title(facts.error_code)
+        label = f"Failed: {title[0].lower()}{title[1:]}" if title else "Failed"
+        return Shown("failed", label, COLOURS[RunState.FAILED])
+    if facts.retry_at is not None and facts.retry_at > now:
+        wait = _time((facts.retry_at - now).total_seconds())
+        return Shown("failing", f"Failed, retrying in {wait}", COLOURS[RunState.FAILED])
+    if facts.live_runs >= facts.max_runs:
+        slots = f"{facts.live_runs} of {facts.max_runs}"
+        return Shown("waiting", f"Waiting for a free slot ({slots})", "slate")
+    return Shown("starting", LABELS[RunState.STARTING], COLOURS[RunState.STARTING])
+
+
+@dataclass(frozen=True, slots=True)
+class LagFacts:
+    """What a table's lag is made from; `facts_at`: when the run last wrote figures."""
+
+    state: TableState
+    is_snapshot_done: bool
+    lag_seconds: float | None
+    unmerged_since: datetime | None
+    error_since: datetime | None
+    facts_at: datetime | None
+    is_live: bool
+
+
+def table_lag(facts: LagFacts, now: datetime) -> float | None:
+    """Seconds the target is behind; None while not known (before and during a snapshot). While nobody writes figures
+    (paused, failing, cut off) it grows from the last moment that is known to be in the target."""
+    copied = facts.state in (TableState.REPLICATING, TableState.FAILING) and facts.is_snapshot_done
+    if not copied:
+        return None
+    age = None if facts.facts_at is None else (now - facts.facts_at).total_seconds()
+    is_fresh = facts.is_live and age is not None and age <= FRESH_SECONDS
+    if is_fresh and facts.lag_seconds is not None:
+        return round(facts.lag_seconds + (age or 0.0 if facts.lag_seconds else 0.0), 3)
+    if is_fresh and facts.state is TableState.REPLICATING:
+        return None
+    since = facts.unmerged_since or facts.error_since or facts.facts_at
+    return None if since is None else round(max(0.0, (now - since).total_seconds()), 3)
+
+
+def worst_lag(lags: list[float | None]) -> float | None:
+    """A replicator's lag: that of its worst table; None while one isn't known."""
+    known = [lag for lag in lags if lag is not None]
+    return max(known) if known and len(known) == len(lags) else None
+
+
+def snapshot_percent(rows: int, total: int | None, is_done: bool) -> int | None:
+    """How much of a snapshot is there; 100 only when it is done; None where the total isn't known."""
+    if is_done:
+        return 100
+    if rows == 0:
+        return 0
+    if not total:
+        return None
+    return min(99, rows * 100 // total)

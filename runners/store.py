@@ -1,0 +1,243 @@
+"""The engine's memory in the database: every write is one transaction that first proves the lease."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import close_old_connections, connection, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import OpCounts
+from replicators.connectors.offsets import Position
+from replicators.connectors.schema import TableId
+from runners.engine.store import (
+    ChangeFileRow,
+    Desire,
+    Memory,
+    SegmentRow,
+    TableFigures,
+    TableRow,
+    TableState,
+)
+from runners.figures import record_metrics
+from runners.models import ChangeFile, Progress, Run, Segment, Table
+from runners.rows import (
+    file_model,
+    file_row,
+    moment,
+    segment_model,
+    segment_row,
+    table_row,
+    table_values,
+)
+from runners.services import progress_of, tables_sync
+from runners.transitions import table_transition
+
+logger = logging.getLogger("replicator.run")
+
+TABLES_SECONDS = 0.5
+
+
+class DjangoStore:
+    """`runners.engine.store.Store` for one run. Thread safe; `tables()` may be half a second behind what people ask."""
+
+    def __init__(self, run_id: Any, lease: str, *, tables_seconds: float = TABLES_SECONDS) -> None:
+        self._run = Run.objects.select_related("replicator").get(pk=run_id)
+        self._replicator = self._run.replicator
+        self._lease = lease
+        self._tables_seconds = tables_seconds
+        self._tables: tuple[float, list[TableRow]] | None = None
+        self._version = 0
+        self._lock = threading.Lock()
+        self._figures: dict[TableId, TableFigures] = {}
+        with self._write():
+            progress_of(self._replicator)
+            tables_sync(self._replicator)
+
+    @contextmanager
+    def _write(self) -> Iterator[None]:
+        if not connection.in_atomic_block:
+            close_old_connections()
+        try:
+            with transaction.atomic():
+                held = Run.objects.active().filter(pk=self._run.pk, lease=self._lease)
+                if not self._lease or not held.select_for_update().exists():
+                    raise ReplicationError("run:lease-lost")
+                yield
+        finally:
+            with self._lock:
+                self._tables = None
+                self._version += 1
+
+    def memory(self) -> Memory:
+        progress = Progress.objects.get(replicator=self._replicator)
+        position = Position.from_json(progress.position) if progress.position else None
+        return Memory(position, progress.last_segment, tuple(self.tables()))
+
+    def desire(self) -> Desire:
+        held = Run.objects.active().filter(
+            pk=self._run.pk, lease=self._lease, is_stop_asked=False
+        )
+        return Desire.RUN if held.exists() else Desire.STOP
+
+    def renew(self, until: float) -> None:
+        with self._write():
+            Run.objects.filter(pk=self._run.pk).update(lease_until=moment(until))
+
+    # --- capture -------------------------------------------------------------------------------------------------
+    @property
+    def _progress(self) -> Any:
+        return Progress.objects.filter(replicator=self._replicator)
+
+    def record_start(self, position: Position) -> None:
+        with self._write():
+            self._progress.update(position=position.to_json())
+
+    def record_segment(self, segment: SegmentRow, position: Position) -> None:
+        with self._write():
+            if not self._progress.filter(last_segment__lt=segment.number).update(
+                last_segment=segment.number
+            ):
+                raise ValueError(f"segment number {segment.number} was used before")
+            segment_model(self._replicator, segment).save(force_insert=True)
+            self._advance(position)
+
+    def record_position(self, position: Position) -> None:
+        with self._write():
+            self._advance(position)
+
+    def _advance(self, position: Position) -> None:
+        known = self._progress.values_list("position", flat=True).get()
+        if not known or position.value > int(known["value"]):
+            self._progress.update(position=position.to_json())
+
+    @property
+    def _segments(self) -> Any:
+        return Segment.objects.filter(replicator=self._replicator)
+
+    def segments(self) -> list[SegmentRow]:
+        return [segment_row(s) for s in self._segments]
+
+    def discard_segments(self, numbers: Sequence[int]) -> None:
+        self.forget(numbers)
+
+    # --- decode --------------------------------------------------------------------------------------------------
+    @property
+    def _files(self) -> Any:
+        return ChangeFile.objects.filter(replicator=self._replicator)
+
+    def record_decoded(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
+        with self._write():
+            self._files.filter(segment_number__in=numbers).delete()
+            ChangeFile.objects.bulk_create([file_model(self._replicator, f) for f in files], 500)
+            self._segments.filter(number__in=numbers).update(is_decoded=True)
+
+    def change_files(self, table: TableId, *, after: int, upto: int) -> list[ChangeFileRow]:
+        found = self._files.filter(
+            schema_name=table.schema,
+            table_name=table.name,
+            last_sequence__gt=after,
+            first_sequence__lte=upto,
+        )
+        return [file_row(f) for f in found]
+
+    # --- tables --------------------------------------------------------------------------------------------------
+    @property
+    def _rows(self) -> Any:
+        return Table.objects.filter(replicator=self._replicator)
+
+    def _row(self, table: TableId) -> Any:
+        return self._rows.filter(schema_name=table.schema, name=table.name)
+
+    def tables(self) -> list[TableRow]:
+        with self._lock:
+            kept, version = self._tables, self._version
+        if kept is not None and time.monotonic() - kept[0] < self._tables_seconds:
+            return list(kept[1])
+        rows = [table_row(t) for t in self._rows]
+        with self._lock:
+            if version == self._version:
+                self._tables = (time.monotonic(), rows)
+        return list(rows)
+
+    def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
+        values = table_values(changes)
+        with self._write():
+            row = table_transition(
+                table=self._row(table).get(),
+                event=event,
+                run=self._run,
+                code=values.pop("error_code", ""),
+                facts=values.pop("error_facts", None),
+                **values,
+                **({"rows_snapshotted": 0} if event == "table_snapshot_started" else {}),
+            )
+        return table_row(row)
+
+    def table_progress(self, table: TableId, **changes: Any) -> None:
+        with self._write():
+            self._row(table).update(**table_values(changes))
+
+    def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None:
+        with self._write():
+            self._row(table).update(rows_snapshotted=rows, rows_total=total)
+
+    def record_merged(
+        self, table: TableId, sequence: int, token: int | None, counts: OpCounts
+    ) -> None:
+        with self._write():
+            known = self._row(table).values_list("merged_sequence", flat=True).get()
+            self._row(table).update(
+                merged_sequence=max(sequence, known),
+                merged_at=timezone.now(),
+                inserts=F("inserts") + counts.inserts,
+                updates=F("updates") + counts.updates,
+                deletes=F("deletes") + counts.deletes,
+                **({} if token is None else {"token_sequence": token}),
+            )
+
+    def record_figures(
+        self, figures: dict[TableId, TableFigures], facts: dict[str, Any]
+    ) -> None:
+        changed = {t: f for t, f in figures.items() if self._figures.get(t) != f}
+        with self._write():
+            for table, found in changed.items():
+                self._row(table).update(
+                    lag_seconds=found.lag_seconds,
+                    unmerged_since=moment(found.unmerged_since),
+                    backlog_bytes=found.backlog_bytes,
+                )
+            self._progress.update(facts=facts, facts_at=timezone.now())
+            record_metrics(self._replicator)
+        self._figures |= changed
+
+    # --- pruning -------------------------------------------------------------------------------------------------
+    def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
+        live = self._rows.exclude(state=TableState.REMOVED)
+        merged = min(live.values_list("merged_sequence", flat=True), default=0)
+        done = [
+            segment_row(s)
+            for s in self._segments.filter(
+                is_decoded=True,
+                sealed_at__lt=moment(older_than),
+                number__lt=(merged + 1) >> 32,
+            )
+        ]
+        numbers = [s.number for s in done]
+        return done, [file_row(f) for f in self._files.filter(segment_number__in=numbers)]
+
+    def forget(self, segments: Sequence[int]) -> None:
+        with self._write():
+            self._files.filter(segment_number__in=segments).delete()
+            self._segments.filter(number__in=segments).delete()
+
+    def log(self, level: str, text: str, table: TableId | None = None) -> None:
+        known = logging.getLevelNamesMapping().get(level.upper(), logging.INFO)
+        logger.log(known, text, extra={"table": str(table) if table else ""})
