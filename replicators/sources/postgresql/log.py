@@ -17,13 +17,13 @@ from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.source import LogBlock
 from replicators.sources.postgresql import slots, sql
+from replicators.sources.postgresql.binary import BinaryGuard
 from replicators.sources.postgresql.blocks import OPEN_BYTES, BlockCutter
 from replicators.sources.postgresql.connections import ReplicationConnection, connect
 from replicators.sources.postgresql.control import LogControl
 from replicators.sources.postgresql.errors import translate
 from replicators.sources.postgresql.offsets import Identity, lsn_to_text
 from replicators.sources.postgresql.params import PostgresqlParams
-from replicators.sources.postgresql.relations import BinaryGuard
 
 __all__ = ["LogControl", "LogReader"]
 

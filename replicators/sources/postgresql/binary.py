@@ -1,0 +1,73 @@
+"""Whether the log may be read in binary: looks at column types, in the catalog at the start and in Relation messages
+later (CORRECTNESS 22)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+
+import psycopg
+
+from replicators.connectors.schema import TableSchema
+from replicators.sources.postgresql.catalog import TypeBook
+from replicators.sources.postgresql.connections import connect
+from replicators.sources.postgresql.params import PostgresqlParams
+from replicators.sources.postgresql.types import BINARY_WIRES, builtin_type, column_type
+
+COLUMN_TAIL = struct.Struct(">Ii")
+LIVE = "SELECT attrelid::bigint, attname FROM pg_attribute WHERE attrelid = ANY(%s::oid[]) AND attnum > 0"
+
+
+def relation_columns(message: bytes) -> Iterator[tuple[str, int, int]]:
+    """Name, type OID and typmod of each column of a Relation message."""
+    at = message.index(b"\x00", 5) + 1
+    at = message.index(b"\x00", at) + 2
+    (count,) = struct.unpack_from(">H", message, at)
+    at += 2
+    for _ in range(count):
+        end = message.index(b"\x00", at + 1)
+        oid, typmod = COLUMN_TAIL.unpack_from(message, end + 1)
+        yield message[at + 1 : end].decode(), oid, typmod
+        at = end + 1 + COLUMN_TAIL.size
+
+
+class BinaryGuard:
+    """Knows of which columns the values are decoded, and whether a binary form of them can be."""
+
+    def __init__(self, params: PostgresqlParams, tables: Sequence[TableSchema]) -> None:
+        self._params = params
+        self._tables = {t.native_id: {c.name for c in t.columns} for t in tables}
+        self._wires = [c.wire for t in tables for c in t.columns if c.wire]
+        self._left_out: dict[int, set[str]] = {}
+        self._oids: dict[int, bool] = {}
+
+    def allows_at_start(self) -> bool:
+        """Whether every chosen column has a binary decoder now; also notes which columns are left out."""
+        with connect(self._params) as connection:
+            for relid, name in connection.execute(LIVE, [list(self._tables)]).fetchall():
+                if name not in self._tables[relid]:
+                    self._left_out.setdefault(relid, set()).add(name)
+        return all(wire in BINARY_WIRES for wire in self._wires)
+
+    def allows(self, relation: bytes) -> bool:
+        """Whether the rows that follow this Relation message can be decoded from binary."""
+        (relid,) = struct.unpack_from(">xI", relation)
+        left_out = self._left_out.get(relid, set())
+        used = [(o, t) for n, o, t in relation_columns(relation) if n not in left_out]
+        return all(self._is_binary(oid, typmod) for oid, typmod in used)
+
+    def _is_binary(self, oid: int, typmod: int) -> bool:
+        native = builtin_type(oid, typmod)
+        if native is not None:
+            return column_type(native)[1] in BINARY_WIRES
+        if oid not in self._oids:
+            self._oids[oid] = self._look_up(oid, typmod)
+        return self._oids[oid]
+
+    def _look_up(self, oid: int, typmod: int) -> bool:
+        try:
+            with connect(self._params) as connection:
+                native = TypeBook(connection, [oid]).native(oid, typmod)
+        except (psycopg.Error, KeyError):
+            return False
+        return column_type(native)[1] in BINARY_WIRES
