@@ -225,7 +225,7 @@ class EmbeddedPostgres:
     def start(self) -> Self:
         """Make the data folder where there is none, start, and wait until connections are accepted."""
         self._prepare()
-        self._stop_leftover()
+        self.stop_leftover()
         if not (self.data_dir / "PG_VERSION").exists():
             self._initdb()
         for _ in range(3):
@@ -396,7 +396,7 @@ class EmbeddedPostgres:
             return ""
         return lines[7].strip()
 
-    def _stop_leftover(self) -> None:
+    def stop_leftover(self) -> None:
         """Stop the server that an earlier parent left on this data folder."""
         lines = self._pid_file()
         if not lines or not lines[0].isdigit() or self.pid == int(lines[0]):

@@ -1,0 +1,41 @@
+"""`python -m demo [--reset | --dev]`: the demo (or the development servers) in the foreground, once a clone."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import sys
+
+from demo.parent import Parent, say
+from demo.place import ROOT, Place
+
+
+def main() -> int:
+    """Run until Ctrl-C; a second start in the same clone only says where the first one runs."""
+    parser = argparse.ArgumentParser(prog="demo", description=__doc__)
+    parser.add_argument("--reset", action="store_true", help="forget the earlier demo and start afresh")
+    parser.add_argument("--dev", action="store_true", help="the program with DEBUG, without demo data")
+    arguments = parser.parse_args()
+    place = Place(ROOT / "var" / "dev", is_dev=True) if arguments.dev else Place()
+    place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (place.folder / "lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _is_running(place, wants_reset=arguments.reset)
+        parent = Parent(place)
+        if arguments.reset:
+            parent.forget()
+        return parent.run()
+
+
+def _is_running(place: Place, *, wants_reset: bool) -> int:
+    url = place.read(place.result).get("url")
+    say(f"It is running already: {url}" if url else "It is being started already.")
+    if wants_reset:
+        say("Stop it first (Ctrl-C there), then reset.")
+    return 1 if wants_reset else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

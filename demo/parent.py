@@ -1,0 +1,369 @@
+"""The one foreground parent of the demo: starts every part in order, keeps them alive, and stops them in order."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from demo import shop
+from demo.broker import EmbeddedBroker
+from demo.place import ROOT, Place
+from demo.postgres import HOST, EmbeddedPostgres, free_port
+from demo.processes import (
+    Identity,
+    Service,
+    become_subreaper,
+    descendants,
+    marked,
+    reap,
+    stop_all,
+    wait_until,
+)
+
+WEB_PORT = 8000
+STOP_SECONDS = 20.0
+STOP_ORDER = ("traffic", "web", "beat", "worker-runs", "worker-default")
+CELERY = ("celery", "-A", "replicators.project", "-q")
+
+
+class StopAsked(BaseException):
+    """Ctrl-C, SIGTERM or SIGHUP."""
+
+
+class StartFailed(RuntimeError):
+    """A part did not start; the text has the end of its log."""
+
+
+def say(text: str = "") -> None:
+    """A line for the person at the terminal; a terminal that went away is no reason to stop."""
+    with contextlib.suppress(OSError):
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def _answers(port: int) -> bool:
+    connection = http.client.HTTPConnection(HOST, port, timeout=5)
+    try:
+        connection.request("GET", "/")
+        return connection.getresponse().status < 500
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+class Parent:
+    """Everything that runs; `run` blocks until somebody asks for the end."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.postgres: EmbeddedPostgres | None = None
+        self.broker: EmbeddedBroker | None = None
+        self.services: dict[str, Service] = {}
+        self.web_port = WEB_PORT
+        self.is_stopping = False
+        self.is_hurried = False
+
+    # -- the whole
+
+    def run(self) -> int:
+        """Start, watch, stop; the exit code."""
+        become_subreaper()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._on_signal)
+        code = 0
+        try:
+            self.start()
+            self.watch()
+        except StopAsked:
+            say("\nStopping: traffic, web, beat, workers and runs, broker, PostgreSQL ...")
+        except (StartFailed, RuntimeError, OSError) as problem:
+            say(f"\n{problem}")
+            code = 1
+        self.is_stopping = True
+        self.stop()
+        say("Stopped." if code == 0 else "Stopped after a failure.")
+        return code
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        if self.is_stopping:
+            self.is_hurried = True
+            return
+        self.is_stopping = True
+        raise StopAsked
+
+    # -- start
+
+    def start(self) -> None:
+        """Every part, each ready before what needs it."""
+        self.place.prepare()
+        self._clear_leftovers()
+        if not self.place.is_dev:
+            self._start_postgres()
+        broker = self._start_broker()
+        environment = self.place.environment(redis_url=broker.url)
+        self._prepare_django(environment)
+        self._start_services(environment)
+        if self.place.is_dev:
+            self._wait_services()
+            say(f"\nhttp://{HOST}:{self.web_port}/ (make a login with: manage.py createsuperuser)")
+            return
+        seeded = self._seed(environment)
+        self._wait_services()
+        self._start_traffic(environment)
+        self._tell(seeded)
+
+    def forget(self) -> None:
+        """Remove everything an earlier demo made, and the processes it may have left."""
+        self._clear_leftovers()
+        recorded = self.place.postgres_folder()
+        EmbeddedPostgres(folder=recorded).stop_leftover()
+        self.place.reset()
+
+    def _clear_leftovers(self) -> None:
+        """End what an earlier parent left when it was killed; PostgreSQL is stopped by its own `start`."""
+        noted = self.place.read(self.place.processes)
+        left = {Identity(pid, started) for pid, started in noted.get("processes", [])}
+        left = {process for process in left if process.is_alive()}
+        left |= descendants(process.pid for process in left) | marked(self.place.folder)
+        if left:
+            say(f"Stopping {len(left)} processes that an earlier start left behind ...")
+            stop_all(left, STOP_SECONDS)
+
+    def _note(self) -> None:
+        """Write down who our children are."""
+        pids = [s.process.pid for s in self.services.values() if s.process is not None]
+        pids += [self.broker.pid] if self.broker is not None and self.broker.pid else []
+        known = [identity for pid in pids if (identity := Identity.of(pid))]
+        text = json.dumps({"processes": [[k.pid, k.started] for k in known]})
+        self.place.write_private(self.place.processes, text)
+
+    def _start_postgres(self) -> None:
+        say("PostgreSQL ...")
+        ports = self.place.read(self.place.folder / "ports.json")
+        self.postgres = EmbeddedPostgres(
+            folder=self.place.postgres_folder(),
+            port=ports.get("postgres", 0),
+            dies_with_parent=False,
+        )
+        self.postgres.start()
+        text = json.dumps({"postgres": self.postgres.port})
+        self.place.write_private(self.place.folder / "ports.json", text)
+        if shop.install(self.postgres):
+            say(f"  made the shop, {shop.ORDERS:,} orders")
+        shop.grant_login(self.postgres)
+
+    def _start_broker(self) -> EmbeddedBroker:
+        say("broker ...")
+        self.broker = EmbeddedBroker(folder=self.place.folder / "broker", dies_with_parent=False)
+        self.broker.start()
+        self._note()
+        return self.broker
+
+    def _prepare_django(self, environment: Mapping[str, str]) -> None:
+        say("database of the program ...")
+        todo = [("migrate", "--noinput")]
+        if not self.place.is_dev:
+            todo.append(("collectstatic", "--noinput"))
+        running = []
+        for arguments in todo:
+            log = self.place.logs / f"{arguments[0]}.log"
+            with log.open("wb") as out:
+                command = [sys.executable, "manage.py", *arguments]
+                child = subprocess.Popen(
+                    command, cwd=ROOT, env=dict(environment), stdout=out, stderr=out
+                )
+            running.append((child, arguments[0], log))
+        for child, name, log in running:
+            if child.wait():
+                raise StartFailed(f"{name} failed:\n{log.read_text()[-2000:]}")
+
+    def _service(
+        self,
+        name: str,
+        command: list[str],
+        environment: Mapping[str, str],
+        ready: Callable[[Path], bool],
+    ) -> None:
+        log = self.place.logs / f"{name}.log"
+        if log.exists():
+            log.replace(log.with_suffix(".log.1"))
+        service = Service(name, command, environment, ROOT, log, lambda: ready(log))
+        service.spawn()
+        self.services[name] = service
+        self._note()
+
+    def _start_services(self, environment: Mapping[str, str]) -> None:
+        say("web, workers, beat ...")
+        self.web_port = WEB_PORT if _is_free(WEB_PORT) else free_port()
+        runs = os.environ.get("REPLICATOR_MAX_RUNS", "4")
+        celery = [sys.executable, "-m", *CELERY]
+
+        def said(text: str) -> Callable[[Path], bool]:
+            return lambda log: log.exists() and text in log.read_text(errors="replace")
+
+        self._service("web", self._web_command(), environment, lambda _: _answers(self.web_port))
+        worker = [*celery, "worker", "--without-gossip", "--without-mingle", "--loglevel=INFO"]
+        self._service(
+            "worker-runs",
+            [*worker, "-n", "runs@%h", "-Q", "runs", "-P", "threads", "-c", runs],
+            environment,
+            said(" ready."),
+        )
+        self._service(
+            "worker-default",
+            [*worker, "-n", "default@%h", "-Q", "default", "-P", "prefork", "-c", "1"],
+            environment,
+            said(" ready."),
+        )
+        beat = [*celery, "beat", "--loglevel=INFO", "--pidfile="]
+        self._service("beat", beat, environment, said("beat: Starting"))
+
+    def _web_command(self) -> list[str]:
+        bind = f"{HOST}:{self.web_port}"
+        if self.place.is_dev:
+            return [sys.executable, "manage.py", "runserver", "--noreload", bind]
+        options = ["--bind", bind, "--worker-class", "gthread", "--workers", "1", "--threads", "8"]
+        options += ["--worker-tmp-dir", "/dev/shm", "--graceful-timeout", "5"]  # noqa: S108
+        return [sys.executable, "-m", "gunicorn", "replicators.project.wsgi", *options]
+
+    def _wait_services(self) -> None:
+        for service in self.services.values():
+            if not service.wait_ready():
+                raise StartFailed(f"«{service.name}» did not start:\n{service.log_tail()}")
+
+    def _seed(self, environment: Mapping[str, str]) -> dict[str, Any]:
+        say("the replicator «shop to lakehouse» ...")
+        assert self.postgres is not None
+        given = {
+            "source": {**self.postgres.params(shop.DATABASE), "user": shop.LOGIN},
+            "warehouse": str(self.place.folder / "warehouse"),
+            "catalog": f"sqlite:///{self.place.folder / 'catalog.sqlite3'}",
+            "schema": shop.SCHEMA,
+            "tables": list(shop.TABLES),
+            "known": self.place.read(self.place.result),
+        }
+        made = subprocess.run(
+            [sys.executable, "-m", "demo.seed"],
+            cwd=ROOT,
+            env=dict(environment),
+            input=json.dumps(given),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if made.returncode:
+            raise StartFailed(f"The replicator could not be made:\n{made.stderr[-2000:]}")
+        return dict(json.loads(made.stdout.splitlines()[-1]))
+
+    def _start_traffic(self, environment: Mapping[str, str]) -> None:
+        assert self.postgres is not None
+        dsn = self.postgres.dsn(shop.DATABASE)
+        command = [sys.executable, "-m", "demo.traffic"]
+        self._service("traffic", command, {**environment, "DEMO_SOURCE_DSN": dsn}, lambda _: True)
+
+    def _tell(self, seeded: Mapping[str, Any]) -> None:
+        assert self.postgres is not None
+        url = f"http://{HOST}:{self.web_port}/"
+        result = {
+            "url": url.rstrip("/"),
+            "user": seeded["user"],
+            "password": seeded["password"],
+            "token": seeded["token"],
+            "replicator_id": seeded["replicator_id"],
+            "source": {"dsn": self.postgres.dsn(shop.DATABASE)},
+            "target": seeded["target"],
+        }
+        self.place.write_private(self.place.result, json.dumps(result, indent=2) + "\n")
+        say(f"\n  {url}\n  user      {result['user']}\n  password  {result['password']}\n")
+        say(f"A program finds these, and a token, in {self.place.result}. Ctrl-C stops everything.")
+
+    # -- while it runs
+
+    def watch(self) -> None:
+        """Start again what died, with a pause that grows, until a signal comes."""
+        while True:
+            time.sleep(0.5)
+            reap(self._own_pids())
+            for service in self.services.values():
+                if not service.is_running and self._may_restart(service):
+                    say(f"«{service.name}» ended; starting it again")
+                    service.spawn()
+                    self._note()
+            if self.broker is not None and self.broker.pid is None:
+                say("The broker ended; starting it again")
+                self.broker.start()
+                self._note()
+            if self.postgres is not None and self.postgres.pid is None:
+                say("PostgreSQL ended; starting it again")
+                self.postgres.start()
+
+    def _may_restart(self, service: Service) -> bool:
+        now = time.monotonic()
+        recent = [at for at in service.deaths if now - at < 60.0]
+        if recent and now - recent[-1] < min(10.0, 2.0 ** (len(recent) - 1)):
+            return False
+        service.deaths = [*recent, now]
+        return True
+
+    def _own_pids(self) -> set[int]:
+        pids = {s.process.pid for s in self.services.values() if s.process is not None}
+        pids |= {self.broker.pid or 0} if self.broker is not None else set()
+        return pids | ({self.postgres.pid or 0} if self.postgres is not None else set())
+
+    # -- the end
+
+    def stop(self) -> None:
+        """In order: traffic, web, beat, workers with their runs, broker, PostgreSQL; 20 s, then SIGKILL."""
+        end = time.monotonic() + STOP_SECONDS
+        for name in STOP_ORDER:
+            service = self.services.get(name)
+            if service is not None:
+                service.ask_to_stop()
+                if not name.startswith("worker"):
+                    wait_until(lambda s=service: self._is_over(s), min(5.0, end - time.monotonic()))  # type: ignore[misc]
+        for service in self.services.values():
+            wait_until(lambda s=service: self._is_over(s), end - time.monotonic())  # type: ignore[misc]
+        self._stop_runs(end)
+        if self.broker is not None:
+            self.broker.stop()
+        if self.postgres is not None:
+            self.postgres.stop("immediate" if self.is_hurried else "fast")
+        self.place.processes.unlink(missing_ok=True)
+
+    def _is_over(self, service: Service) -> bool:
+        return self.is_hurried or not service.is_running
+
+    def _stop_runs(self, end: float) -> None:
+        """What is still there of workers and runs: SIGTERM until the time is over, then SIGKILL."""
+        servers = {pid for s in (self.broker, self.postgres) if s is not None and (pid := s.pid)}
+        spared = servers | {process.pid for process in descendants(servers)}
+        left = {p for p in descendants([os.getpid()]) if p.pid not in spared}
+        left |= {p for p in marked(self.place.folder) if p.pid not in spared}
+        stop_all(left, 0.0 if self.is_hurried else max(0.5, end - time.monotonic()))
+        for service in self.services.values():
+            if service.process is not None:
+                service.process.poll()
+        reap(self._own_pids())

@@ -1,0 +1,166 @@
+"""Child processes of the demo's parent: started, watched, stopped in order, and found again after a crash of the parent."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PR_SET_CHILD_SUBREAPER = 36
+MARK = "REPLICATOR_DEMO_FOLDER"
+
+
+def become_subreaper() -> None:
+    """Orphaned grandchildren (runs whose worker died) become our children, so that we can stop them."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A process for certain: a pid alone may belong to somebody else by now."""
+
+    pid: int
+    started: int
+
+    @classmethod
+    def of(cls, pid: int) -> Identity | None:
+        """The process that has this pid now; None where there is none, or only a zombie."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            return None if fields[0] == "Z" else cls(pid, int(fields[19]))
+        return None
+
+    def is_alive(self) -> bool:
+        """Whether that very process still lives."""
+        return Identity.of(self.pid) == self
+
+    def send(self, number: int) -> None:
+        """Signal it, if it is still that process."""
+        if self.is_alive():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, number)
+
+
+def _parents() -> dict[int, int]:
+    table = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+                table[int(folder.name)] = int(fields[1])
+    return table
+
+
+def descendants(roots: Iterable[int]) -> set[Identity]:
+    """Every living process below these pids, themselves not included."""
+    parents = _parents()
+    found: set[int] = set(roots)
+    while more := {pid for pid, parent in parents.items() if parent in found and pid not in found}:
+        found |= more
+    return {known for pid in found - set(roots) if (known := Identity.of(pid))}
+
+
+def marked(folder: Path) -> set[Identity]:
+    """Every process whose environment names this demo's folder, ourselves and our forebears excepted."""
+    sign = f"{MARK}={folder}".encode()
+    parents, own = _parents(), {os.getpid()}
+    pid = os.getpid()
+    while pid := parents.get(pid, 0):
+        own.add(pid)
+    found = set()
+    for pid in parents.keys() - own:
+        with contextlib.suppress(OSError):
+            if sign in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                known = Identity.of(pid)
+                found |= {known} if known else set()
+    return found
+
+
+def stop_all(processes: Iterable[Identity], seconds: float) -> None:
+    """SIGTERM, and SIGKILL for what is left when the time is over."""
+    left = [process for process in processes if process.is_alive()]
+    for process in left:
+        process.send(signal.SIGTERM)
+    wait_until(lambda: not any(p.is_alive() for p in left), seconds)
+    for process in left:
+        process.send(signal.SIGKILL)
+    wait_until(lambda: not any(p.is_alive() for p in left), 5.0)
+
+
+def wait_until(holds: Callable[[], bool], seconds: float) -> bool:
+    """Ask until it holds or the time is over; orphans that ended meanwhile are reaped by `reap`."""
+    end = time.monotonic() + seconds
+    while not holds():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+@dataclass
+class Service:
+    """One long-running child with its log; started again by the parent when it dies."""
+
+    name: str
+    command: Sequence[str]
+    environment: Mapping[str, str] = field(repr=False)
+    cwd: Path
+    log: Path
+    ready: Callable[[], bool]
+    ready_seconds: float = 90.0
+    process: subprocess.Popen[bytes] | None = None
+    deaths: list[float] = field(default_factory=list)
+
+    def spawn(self) -> None:
+        """Start it in a session of its own: a Ctrl-C in the terminal reaches the parent only."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                list(self.command),
+                cwd=self.cwd,
+                env=dict(self.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the child lives."""
+        return self.process is not None and self.process.poll() is None
+
+    def wait_ready(self) -> bool:
+        """Wait until it does its work; False where it died or took too long."""
+        wait_until(lambda: not self.is_running or self.ready(), self.ready_seconds)
+        return self.is_running and self.ready()
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM."""
+        if self.process is not None and self.is_running:
+            self.process.terminate()
+
+    def log_tail(self) -> str:
+        """The last lines it said."""
+        with contextlib.suppress(OSError):
+            return "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
+        return ""
+
+
+def reap(ours: Iterable[int]) -> None:
+    """Collect ended orphans that were given to us; the pids that are ours are left to their Popen."""
+    own = set(ours)
+    while True:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if ended is None or ended.si_pid in own:
+            return
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(ended.si_pid, 0)
