@@ -1,0 +1,218 @@
+"""Raw segments of pgoutput (protocol 1) into Arrow tables, column-wise. Pure; knows no server and no Django.
+
+A body is repeated [u32 little-endian length][message], its messages without the header of the stream. See
+https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from replicators.connectors.events import OpCounts, change_schema, first_sequence
+from replicators.connectors.schema import TableSchema
+from replicators.connectors.source import DecodedTable, Poison
+from replicators.sources.postgresql import kernels
+from replicators.sources.postgresql.relations import (
+    Relation,
+    Shape,
+    find_table,
+    parse_relation,
+    shape_of,
+)
+from replicators.sources.postgresql.values import Input, ValueFault, read_images
+
+NOT_SELECTED = -1
+NOT_TOLD = -2
+
+
+class Damaged(Exception):
+    """The segment can't be read from this byte on."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"damaged at byte {offset}")
+        self.offset = offset
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of a segment: where each begins, the shape and the transaction it belongs to; `order` lists row
+    numbers by shape, those of shape i from starts[i] to starts[i + 1]."""
+
+    body: np.ndarray
+    at: np.ndarray
+    begin: np.ndarray
+    begins: np.ndarray
+    order: np.ndarray
+    starts: np.ndarray
+    scratch: np.ndarray
+
+
+def decode(head: dict[str, Any], body: Any, segment: int) -> Iterator[DecodedTable | Poison]:
+    """Decode a raw segment: a `DecodedTable` per table and shape of it, in the selection's order, or one `Poison` for a
+    table that can't be decoded. Implements `LogDecoder`."""
+    tables = [TableSchema.from_json(t) for t in head["tables"]]
+    data = np.frombuffer(body, np.uint8)
+    data.flags.writeable = False
+    shapes: list[Shape] = []
+    try:
+        rows = _read_rows(head["context"], data, tables, shapes)
+    except Damaged as damage:
+        for table in tables:
+            yield _corrupt(table, damage.offset, segment)
+        return
+    for table in tables:
+        numbers = [
+            i
+            for i, shape in enumerate(shapes)
+            if shape.schema.id == table.id and rows.starts[i] < rows.starts[i + 1]
+        ]
+        yield from _decode_table([(shapes[i], i) for i in numbers], rows, segment)
+
+
+def warm() -> None:
+    """Compile every kernel, or load it from numba's cache (NUMBA_CACHE_DIR), by decoding a tiny segment."""
+    relation = b"R\0\0\0\1s\0t\0d\0\1\1id\0\0\0\0\x17\xff\xff\xff\xff"
+    begin = b"B" + bytes(20)
+    row = b"I\0\0\0\1N\0\1b\0\0\0\4\0\0\0\1"
+    body = b"".join(struct.pack("<I", len(m)) + m for m in (begin, relation, row))
+    column = {"name": "id", "type": {"type": "Int", "bits": 32}, "native": "int4", "wire": "int4"}
+    table = {"schema": "s", "name": "t", "columns": [column], "key": ["id"]}
+    list(decode({"context": {"relations": {}}, "tables": [table]}, body, 0))
+
+
+def _read_rows(
+    context: dict[str, Any], data: np.ndarray, tables: Sequence[TableSchema], shapes: list[Shape]
+) -> Rows:
+    count, relation_at, begin_count, largest = _scan(data)
+    known: dict[int, int] = {}
+    for relid, message in context.get("relations", {}).items():
+        relation = _relation(base64.b64decode(message), 0)
+        known[int(relid)] = _shape_number(relation, tables, shapes)
+    events: list[tuple[int, int]] = []
+    for offset in relation_at.tolist():
+        size = int.from_bytes(data[offset : offset + 4].tobytes(), "little")
+        relation = _relation(data[offset + 4 : offset + 4 + size].tobytes(), offset)
+        events.append((relation.oid, _shape_number(relation, tables, shapes)))
+    relids = np.array(sorted({*known, *(relid for relid, _ in events)}), np.int64)
+    current = np.array([known.get(int(r), NOT_TOLD) for r in relids], np.int64)
+    begins = np.zeros((begin_count + 1, 3), np.int64)
+    begins[0] = _open_transaction(context.get("transaction"))
+    row_at = np.empty(count, np.uint32 if len(data) < 2**32 else np.int64)
+    row_shape = np.empty(count, np.int32)
+    row_begin = np.empty(count, np.int32)
+    fault, offset = kernels.index(
+        data, relids, current,
+        np.searchsorted(relids, np.array([r for r, _ in events], np.int64)),
+        np.array([n for _, n in events], np.int64), begins, row_at, row_shape, row_begin,
+    )  # fmt: skip
+    if fault:
+        raise Damaged(offset)
+    starts = np.zeros(len(shapes) + 1, np.int64)
+    order = np.empty(count, np.uint32)
+    kernels.group(row_shape, starts, order)
+    return Rows(data, row_at, row_begin, begins, order, starts, np.empty(largest + 1, np.uint8))
+
+
+def _scan(data: np.ndarray) -> tuple[int, np.ndarray, int, int]:
+    found = np.zeros(1024, np.int64)
+    count, relations, begins, largest, damage = kernels.scan(data, found)
+    if relations > len(found):
+        found = np.zeros(relations, np.int64)
+        count, relations, begins, largest, damage = kernels.scan(data, found)
+    if damage >= 0:
+        raise Damaged(damage)
+    return count, found[:relations], begins, largest
+
+
+def _relation(message: bytes, offset: int) -> Relation:
+    try:
+        return parse_relation(message)
+    except ValueError as err:
+        raise Damaged(offset) from err
+
+
+def _shape_number(relation: Relation, tables: Sequence[TableSchema], shapes: list[Shape]) -> int:
+    table = find_table(relation, tables)
+    if table is None:
+        return NOT_SELECTED
+    for i, shape in enumerate(shapes):
+        if shape.relation == relation:
+            return i
+    shapes.append(shape_of(relation, table))
+    return len(shapes) - 1
+
+
+def _open_transaction(message: str | None) -> tuple[int, int, int]:
+    if not message:
+        return 0, 0, -1
+    try:
+        kind, position, at, xid = struct.unpack(">BqqI", base64.b64decode(message))
+    except (struct.error, ValueError) as err:
+        raise Damaged(0) from err
+    if kind != ord("B"):
+        raise Damaged(0)
+    return position, at + kernels.EPOCH_MICROS, xid
+
+
+def _decode_table(
+    shapes: list[tuple[Shape, int]], rows: Rows, segment: int
+) -> Iterator[DecodedTable | Poison]:
+    """Every shape of one table, or only a Poison."""
+    decoded = []
+    for shape, number in shapes:
+        mine = rows.order[rows.starts[number] : rows.starts[number + 1]]
+        result = _decode_shape(shape, mine, rows, segment)
+        if isinstance(result, Poison):
+            yield result
+            return
+        decoded.append(result)
+    yield from decoded
+
+
+def _decode_shape(
+    shape: Shape, mine: np.ndarray, rows: Rows, segment: int
+) -> DecodedTable | Poison:
+    schema = shape.schema
+    if shape.code:
+        return Poison(schema.id, int(rows.at[mine[0]]), shape.code, {"table": str(schema.id)})
+    before = list(schema.columns) if schema.full_before else [schema.column(n) for n in schema.key]
+    where = {c.name: n for c, n in zip(schema.columns, shape.where, strict=True)}
+    keys = np.zeros(len(shape.relation.columns), np.bool_)
+    keys[[where[name] for name in schema.key]] = True
+    given = Input(rows.body, rows.at, mine, rows.scratch)
+    try:
+        images = read_images(given, list(schema.columns), before, where, keys)
+    except ValueFault as fault:
+        offset = int(rows.at[mine[max(fault.row, 0)]])
+        if not fault.reason:
+            return _corrupt(schema, offset, segment)
+        facts = {"table": str(schema.id), "column": fault.column, "reason": fault.reason}
+        return Poison(schema.id, offset, "source:value-unsupported", facts)
+    counts = np.bincount(images.ops, minlength=4).tolist()
+    begins = rows.begins[rows.begin[mine]]
+    columns = [
+        pa.array(mine.astype(np.int64) + first_sequence(segment)),
+        pa.array(images.ops),
+        pa.array(begins[:, 1]).view(pa.timestamp("us", tz="UTC")),
+        pa.array(begins[:, 2]),
+        pa.array(begins[:, 0]),
+        images.unchanged,
+        *images.after,
+        *([images.before] if images.before is not None else []),
+    ]
+    changes = pa.Table.from_arrays(columns, schema=change_schema(schema))
+    return DecodedTable(schema, shape.version, changes, OpCounts(*counts))
+
+
+def _corrupt(table: TableSchema, offset: int, segment: int) -> Poison:
+    facts = {"table": str(table.id), "segment": str(segment), "offset": str(offset)}
+    return Poison(table.id, offset, "log:segment-corrupt", facts)
+
+
