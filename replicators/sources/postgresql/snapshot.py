@@ -26,7 +26,7 @@ from replicators.sources.postgresql.connections import (
 )
 from replicators.sources.postgresql.errors import code_of, translate
 from replicators.sources.postgresql.params import PostgresqlParams
-from replicators.sources.postgresql.values import to_batch, select_list
+from replicators.sources.postgresql.columns import select_list, to_batch
 
 ROWS_PER_PAGE = 60
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
