@@ -1,0 +1,252 @@
+"""Raw segments into change tables: operations, images, relations, transactions."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from replicators.connectors.events import Op, OpCounts, change_schema, first_sequence
+from replicators.connectors.source import DecodedTable, Poison
+from replicators.sources.postgresql.decode import decode
+from tests.unit.sources.pgoutput_messages import (
+    INT4,
+    INT8,
+    TEXT,
+    UNSENT,
+    FakeTable,
+    Sent,
+    begin,
+    body,
+    commit,
+    head,
+    int4,
+    int8,
+    truncate,
+)
+
+ITEMS = FakeTable(
+    7, "items", (Sent("id", INT4, is_key=True), Sent("name", TEXT), Sent("count", INT8))
+)
+NOTES = FakeTable(8, "notes", (Sent("id", INT4, is_key=True), Sent("text", TEXT)))
+LOGGED = replace(ITEMS, oid=9, name="logged", identity="f")
+SECOND = 1_000_000
+
+
+def only(results) -> DecodedTable:
+    (table,) = list(results)
+    assert isinstance(table, DecodedTable), table
+    assert table.changes.schema == change_schema(table.schema)
+    table.changes.validate(full=True)
+    assert table.counts.rows == table.changes.num_rows
+    return table
+
+
+def images(table: DecodedTable) -> list[tuple]:
+    names = [c.name for c in table.schema.columns]
+    return [tuple(r[n] for n in names) for r in table.changes.to_pylist()]
+
+
+def test_every_operation_has_its_images():
+    segment = body(
+        begin(500, 3 * SECOND, 77),
+        ITEMS.insert(int4(1), b"one", int8(10)),
+        ITEMS.insert(int4(2), None, None),
+        ITEMS.update(int4(1), b"uno", int8(11)),
+        ITEMS.update(int4(3), b"drei", int8(12), key=(int4(1), None, None)),
+        ITEMS.delete(int4(2), None, None),
+        truncate(ITEMS),
+        commit(500, 3 * SECOND),
+    )
+    table = only(decode(head(ITEMS), segment, 3))
+    assert images(table) == [
+        (1, "one", 10), (2, None, None), (1, "uno", 11), (3, "drei", 12), (2, None, None),
+        (None, None, None),
+    ]  # fmt: skip
+    changes = table.changes.to_pydict()
+    assert changes["_op"] == [
+        Op.INSERT, Op.INSERT, Op.UPDATE, Op.UPDATE, Op.DELETE, Op.TRUNCATE,
+    ]  # fmt: skip
+    assert changes["_before"] == [None, None, None, {"id": 1}, {"id": 2}, None]
+    assert changes["_unchanged"] == [None] * 6
+    assert changes["_sequence"] == [first_sequence(3) + i for i in range(6)]
+    assert set(changes["_transaction"]) == {77}
+    assert set(changes["_position"]) == {500}
+    assert changes["_committed_at"][0] == dt.datetime(2000, 1, 1, 0, 0, 3, tzinfo=dt.UTC)
+    assert table.counts == OpCounts(inserts=2, updates=2, deletes=1, truncates=1)
+
+
+def test_an_unsent_column_is_marked_and_null():
+    segment = body(begin(), ITEMS.update(int4(1), UNSENT, int8(5)), commit())
+    table = only(decode(head(ITEMS), segment, 1))
+    assert images(table) == [(1, None, 5)]
+    assert table.changes["_unchanged"].to_pylist() == [bytes([0b010])]
+
+
+def test_the_bit_of_an_unsent_column_is_its_index_among_the_chosen_columns():
+    wide = FakeTable(
+        7, "wide", tuple(Sent(f"c{i}", TEXT, is_key=i == 0) for i in range(12)),
+        chosen=("c0", *(f"c{i}" for i in range(2, 12))),
+    )  # fmt: skip
+    values = [b"x"] * 12
+    values[1] = values[11] = UNSENT
+    segment = body(begin(), wide.update(*values), wide.insert(*[b"y"] * 12), commit())
+    table = only(decode(head(wide), segment, 1))
+    assert table.changes["_unchanged"].to_pylist() == [bytes([0, 0b100]), None]
+    assert len(table.schema.columns) == 11
+
+
+def test_with_full_identity_the_old_row_is_kept_and_fills_what_was_not_sent():
+    segment = body(
+        begin(),
+        LOGGED.update(int4(1), UNSENT, int8(5), old=(int4(1), b"long text", int8(4))),
+        LOGGED.update(int4(2), b"x", int8(5), old=(int4(2), None, int8(4))),
+        LOGGED.delete(int4(1), b"long text", int8(5), tag=b"O"),
+        commit(),
+    )
+    schema = replace(LOGGED.schema, key=("id",))
+    given = head(LOGGED)
+    given["tables"] = [schema.to_json()]
+    table = only(decode(given, segment, 1))
+    assert images(table) == [(1, "long text", 5), (2, "x", 5), (1, None, None)]
+    assert table.changes["_unchanged"].to_pylist() == [None, None, None]
+    assert table.changes["_before"].to_pylist() == [
+        {"id": 1, "name": "long text", "count": 4},
+        {"id": 2, "name": None, "count": 4},
+        {"id": 1, "name": "long text", "count": 5},
+    ]
+
+
+def test_an_unsent_key_is_filled_from_the_old_key():
+    table = FakeTable(7, "t", (Sent("k", TEXT, is_key=True), Sent("v", TEXT)))
+    segment = body(begin(), table.update(UNSENT, b"v", key=(b"long key", None)), commit())
+    assert images(only(decode(head(table), segment, 1))) == [("long key", "v")]
+
+
+def test_row_numbers_count_the_rows_of_all_relations():
+    segment = body(
+        begin(),
+        ITEMS.insert(int4(1), b"a", int8(1)),
+        NOTES.insert(int4(1), b"n"),
+        LOGGED.insert(int4(1), b"skipped", int8(1)),
+        truncate(NOTES, LOGGED, ITEMS),
+        ITEMS.insert(int4(2), b"b", int8(2)),
+        commit(),
+    )
+    told = (ITEMS, NOTES, LOGGED)
+    items, notes = decode(head(ITEMS, NOTES, told=told), segment, 2)
+    base = first_sequence(2)
+    assert [s - base for s in items.changes["_sequence"].to_pylist()] == [0, 5, 6]
+    assert [s - base for s in notes.changes["_sequence"].to_pylist()] == [1, 3]
+    alone = only(decode(head(NOTES, told=told), segment, 2))
+    assert alone.changes.equals(notes.changes)
+
+
+def test_a_new_relation_gives_a_table_of_another_version():
+    later = replace(ITEMS, columns=(*ITEMS.columns, Sent("extra", TEXT)))
+    segment = body(
+        begin(),
+        ITEMS.insert(int4(1), b"a", int8(1)),
+        later.relation(),
+        later.insert(int4(2), b"b", int8(2), b"new"),
+        replace(ITEMS, columns=ITEMS.columns[:2]).relation(),
+        replace(ITEMS, columns=ITEMS.columns[:2]).insert(int4(3), b"c"),
+        ITEMS.relation(),
+        ITEMS.insert(int4(4), b"d", int8(4)),
+        commit(),
+    )
+    first, second, third = decode(head(ITEMS), segment, 1)
+    assert images(first) == [(1, "a", 1), (4, "d", 4)]
+    assert images(second) == [(2, "b", 2)]
+    assert images(third) == [(3, "c")]
+    assert [c.name for c in third.schema.columns] == ["id", "name"]
+    assert len({first.version, second.version, third.version}) == 3
+
+
+def test_a_column_whose_type_changed_is_decoded_by_its_new_type():
+    wider = replace(ITEMS, columns=(Sent("id", INT8, is_key=True), *ITEMS.columns[1:]))
+    segment = body(begin(), wider.insert(int8(2**40), b"a", int8(1)), commit())
+    table = only(decode(head(ITEMS, told=(wider,)), segment, 1))
+    assert images(table) == [(2**40, "a", 1)]
+    assert table.changes.schema.field("id").type == pa.int64()
+
+
+def test_the_open_transaction_comes_from_the_head():
+    segment = body(ITEMS.insert(int4(1), b"a", int8(1)), commit())
+    table = only(decode(head(ITEMS, transaction=begin(41, 0, 12)), segment, 1))
+    assert table.changes["_transaction"].to_pylist() == [12]
+    assert table.changes["_position"].to_pylist() == [41]
+
+
+def test_a_row_outside_of_a_transaction_is_damage():
+    segment = body(begin(), commit(), ITEMS.insert(int4(1), b"a", int8(1)))
+    (poison,) = decode(head(ITEMS), segment, 4)
+    assert isinstance(poison, Poison)
+    assert (poison.code, poison.offset) == ("log:segment-corrupt", len(body(begin(), commit())))
+
+
+def test_other_messages_are_passed_over():
+    segment = body(b"O" + bytes(8) + b"origin\0", begin(), b"Y\0\0\0\1a\0b\0", b"M\0" + bytes(12), commit())
+    assert list(decode(head(ITEMS), segment, 1)) == []
+    assert list(decode(head(ITEMS), b"", 1)) == []
+
+
+def test_a_bad_value_poisons_its_table_only():
+    segment = body(
+        begin(),
+        ITEMS.insert(int4(1), b"a", int8(1)),
+        NOTES.insert(int4(1), b"n"),
+        ITEMS.insert(b"\0", b"a", int8(1)),
+        commit(),
+    )
+    poison, notes = decode(head(ITEMS, NOTES), segment, 4)
+    start = len(body(begin(), ITEMS.insert(int4(1), b"a", int8(1)), NOTES.insert(int4(1), b"n")))
+    assert poison == Poison(
+        ITEMS.schema.id, start, "log:segment-corrupt",
+        {"table": "public.items", "segment": "4", "offset": str(start)},
+    )  # fmt: skip
+    assert images(notes) == [(1, "n")]
+
+
+def test_text_that_is_not_utf8_names_column_and_row():
+    rows = [ITEMS.insert(int4(i), b"ok", int8(i)) for i in range(5)]
+    bad = ITEMS.insert(int4(9), b"\xff\xfe", int8(9))
+    (poison,) = decode(head(ITEMS), body(begin(), *rows, bad, *rows), 1)
+    assert poison.code == "source:value-unsupported"
+    assert poison.facts["column"] == "name"
+    assert poison.offset == len(body(begin(), *rows))
+
+
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [
+        (replace(ITEMS, oid=70), "source:table-replaced"),
+        (replace(ITEMS, columns=ITEMS.columns[1:]), "source:key-changed"),
+        (replace(ITEMS, columns=(*ITEMS.columns[:2], Sent("count", INT8, is_key=True))), "source:key-changed"),
+    ],
+)  # fmt: skip
+def test_a_table_of_another_identity_is_not_decoded(told, code):
+    values = [int4(1), b"a", int8(1)][-len(told.columns) :]
+    (poison,) = decode(head(ITEMS, told=(told,)), body(begin(), told.insert(*values)), 1)
+    assert (poison.code, poison.table) == (code, ITEMS.schema.id)
+
+
+def test_the_same_segment_gives_the_same_tables_and_versions():
+    segment = body(begin(), ITEMS.update(int4(1), UNSENT, int8(5)), commit())
+    given = head(ITEMS)
+    once = only(decode(given, segment, 1))
+    again = only(decode(json.loads(json.dumps(given)), memoryview(segment), 1))
+    assert once.version == again.version
+    assert once.schema == again.schema
+    assert once.changes.equals(again.changes)
+
+
+def test_a_table_without_key_has_inserts_and_no_before_image():
+    views = FakeTable(7, "views", (Sent("at", INT8), Sent("page", TEXT)), identity="n")
+    segment = body(begin(), views.insert(int8(1), b"p"), truncate(views), commit())
+    table = only(decode(head(views), segment, 1))
+    assert "_before" not in table.changes.column_names
+    assert images(table) == [(1, "p"), (None, None)]
