@@ -1,0 +1,40 @@
+"""The lakehouse target: Iceberg or Delta tables written by Spark. Importing this loads no driver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from replicators.connectors.capabilities import TargetCapabilities
+from replicators.connectors.target import TargetPlugin
+from replicators.targets.lakehouse.conf import jars, spark_conf
+from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.types import fit
+
+__all__ = ["PLUGIN"]
+
+
+def _checks(params: LakehouseParams) -> Any:
+    from replicators.targets.lakehouse.checks import LakehouseChecks
+
+    return LakehouseChecks(params)
+
+
+def _writer(params: LakehouseParams, spark: Any) -> Any:
+    from replicators.targets.lakehouse.writer import LakehouseWriter
+
+    return LakehouseWriter(params, spark)
+
+
+PLUGIN = TargetPlugin(
+    name="lakehouse",
+    label="Lakehouse",
+    summary="Open tables in a folder or an object store: Apache Iceberg or Delta Lake.",
+    params=LakehouseParams,
+    capabilities=TargetCapabilities(formats=("iceberg", "delta")),
+    fit=fit,
+    checks=_checks,
+    writer=_writer,
+    spark_conf=spark_conf,
+    jars=jars,
+    icon="building-warehouse",
+)

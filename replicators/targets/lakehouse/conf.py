@@ -1,0 +1,53 @@
+"""What a Spark session needs to write a lakehouse: settings without secrets, and the names of jars."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote, urlsplit
+
+from replicators.targets.lakehouse.params import LakehouseParams
+
+ICEBERG_JAR = "iceberg-spark-runtime-4.1_2.13"
+DELTA_JARS = ("delta-spark_4.1_2.13", "delta-storage", "unitycatalog-client", "unitycatalog-hadoop")
+
+
+def jdbc_url(uri: str) -> str:
+    """The JDBC form of an address that SQLAlchemy understands."""
+    parts = urlsplit(uri)
+    if parts.scheme.startswith("sqlite"):
+        return f"jdbc:sqlite:{unquote(parts.path[1:])}"
+    port = f":{parts.port}" if parts.port else ""
+    query = f"?{parts.query}" if parts.query else ""
+    return f"jdbc:postgresql://{parts.hostname or ''}{port}{parts.path}{query}"
+
+
+def spark_conf(params: LakehouseParams) -> dict[str, str]:
+    """Settings of the session, fixed at its start. The catalog's password is not among them: PostgreSQL's driver reads it
+    from the file that PGPASSFILE names."""
+    common = {"spark.sql.caseSensitive": "true", "spark.sql.session.timeZone": "UTC"}
+    if params.format == "delta":
+        return {
+            **common,
+            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        }
+    prefix = f"spark.sql.catalog.{params.catalog_name}"
+    user = params.catalog_user or urlsplit(params.catalog_uri).username or ""
+    return {
+        **common,
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        prefix: "org.apache.iceberg.spark.SparkCatalog",
+        f"{prefix}.type": "jdbc",
+        f"{prefix}.uri": jdbc_url(params.catalog_uri),
+        f"{prefix}.jdbc.schema-version": "V1",
+        f"{prefix}.warehouse": params.warehouse_url,
+        f"{prefix}.cache-enabled": "false",
+        **({f"{prefix}.jdbc.user": user} if user else {}),
+    }
+
+
+def jars(params: LakehouseParams) -> tuple[str, ...]:
+    """The names of the jars, without version, that must be on the session's class path."""
+    if params.format == "delta":
+        return DELTA_JARS
+    driver = "sqlite-jdbc" if params.catalog_uri.startswith("sqlite") else "postgresql"
+    return (ICEBERG_JAR, driver)

@@ -1,0 +1,55 @@
+"""Turns what Spark, Iceberg, Delta and the storage raise into codes. The raw text stays in `__cause__`."""
+
+from __future__ import annotations
+
+import re
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableId
+from replicators.targets.lakehouse.dialect import ROW_MISSING
+
+_TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), code)
+    for pattern, code in (
+        (re.escape(ROW_MISSING), "target:row-missing"),
+        (r"no space left on device|disk quota exceeded|database or disk is full|ENOSPC", "target:storage-full"),
+        (
+            r"permission denied|AccessDenied|AccessControlException|403 Forbidden|read-only file system"
+            r"|readonly database|Mkdirs failed|Operation not permitted",
+            "target:not-writable",
+        ),
+        (
+            r"CommitFailedException|ValidationException|Concurrent(Append|Write|Delete|Transaction|Modification|"
+            r"Metadata)\w*|MetadataChangedException|ProtocolChangedException|database is locked|SQLITE_BUSY",
+            "target:conflict",
+        ),
+        (
+            r"CommitStateUnknown|UncheckedSQLException|SQLITE_CANTOPEN|unable to open database|Connection refused"
+            r"|UnknownHost|could not connect|SQLTransientConnection|NotFoundException|FileNotFoundException",
+            "target:unreachable",
+        ),
+        (r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|NoSuchTable", "target:table-missing"),
+        (r"Cannot (connect to the Java|run program)|Connection reset by peer|SparkContext was shut down", "run:spark"),
+    )
+)
+
+
+def code_of(err: BaseException) -> str:
+    """The code of a driver's exception."""
+    raw = f"{type(err).__name__}: {err}"
+    for pattern, code in _TABLE_OF_CODES:
+        if pattern.search(raw):
+            return code
+    return "internal:unexpected"
+
+
+def is_missing(err: BaseException) -> bool:
+    """Whether the exception says that there is no such table."""
+    return re.search(r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|NoSuchTable|PATH_NOT_FOUND", str(err)) is not None
+
+
+def translate(err: BaseException, table: TableId | None = None) -> ReplicationError:
+    """The error to show for a driver's exception; raise it `from` that exception."""
+    if isinstance(err, ReplicationError):
+        return err
+    return ReplicationError(code_of(err), table=table, name_of_error=type(err).__name__)

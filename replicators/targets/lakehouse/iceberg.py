@@ -1,0 +1,188 @@
+"""Iceberg tables: staging, publishing, tokens in snapshot summaries, upkeep. Orders SQL texts; reads no rows."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableSchema
+from replicators.connectors.target import TargetTable, Token
+from replicators.targets.lakehouse import dialect, naming
+from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID, LiveTable, token_from, token_values
+
+TOKEN_CONF = "spark.sql.iceberg.snapshot-property."
+PROPERTIES = {
+    "format-version": "3",
+    "write.delete.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.merge.mode": "merge-on-read",
+    "write.distribution-mode": "none",
+    "write.delete.distribution-mode": "none",
+    "write.update.distribution-mode": "none",
+    "write.merge.distribution-mode": "none",
+    "write.parquet.compression-codec": "zstd",
+    "write.parquet.compression-level": "1",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
+    "commit.manifest.min-count-to-merge": "20",
+    "history.expire.min-snapshots-to-keep": "1",
+}
+KEY_METRICS = "write.metadata.metrics.column."
+
+
+class Iceberg:
+    """The acts of a lakehouse target on Iceberg tables; each takes the session it works in."""
+
+    session_conf: ClassVar[dict[str, str]] = {"spark.sql.iceberg.data-planning-mode": "local"}
+
+    def __init__(self, params: LakehouseParams) -> None:
+        self.params = params
+        self.catalog = params.catalog_name
+
+    def path(self, names: tuple[str, ...]) -> str:
+        return dialect.path((self.catalog, *names))
+
+    def _plain(self, names: tuple[str, ...]) -> str:
+        return dialect.text(dialect.path(names))
+
+    def _call(self, session: Any, procedure: str, names: tuple[str, ...], **values: str) -> list[Any]:
+        shown = "".join(f", {k} => {v}" for k, v in values.items())
+        done = session.sql(
+            f"CALL {dialect.quote(self.catalog)}.system.{procedure}(table => {self._plain(names)}{shown})"
+        )
+        return list(done.collect())
+
+    def stamp(self, session: Any, token: Token) -> None:
+        """Let every commit of the session carry the token."""
+        for name, value in token_values(token).items():
+            session.conf.set(TOKEN_CONF + name, value)
+
+    def live(self, session: Any, names: tuple[str, ...]) -> LiveTable | None:
+        """What the table says of itself; None where there is none."""
+        shown = self._properties(session, names)
+        if shown is None:
+            return None
+        own = shown.get(UUID, "")
+        current = shown.get("current-snapshot-id", "none")
+        token = None if current == "none" else self._token(session, names, int(current), own)
+        return LiveTable(shown.get(OWNER, ""), own, token)
+
+    def _properties(self, session: Any, names: tuple[str, ...]) -> dict[str, str] | None:
+        if not session.catalog.tableExists(self.path(names)):
+            return None
+        rows = session.sql(f"SHOW TBLPROPERTIES {self.path(names)}").collect()
+        return {r[0]: r[1] for r in rows}
+
+    def _token(self, session: Any, names: tuple[str, ...], current: int, own: str) -> Token | None:
+        rows = session.sql(
+            f"SELECT snapshot_id, parent_id, summary FROM {self.path((*names, 'snapshots'))}"
+        ).collect()
+        known = {r[0]: (r[1], r[2]) for r in rows}
+        at: int | None = current
+        while at in known:
+            at, summary = known[at]
+            token = token_from(summary or {}, own)
+            if token is not None:
+                return token
+        return None
+
+    def _create(self, session: Any, names: tuple[str, str], table: TargetTable, schema: TableSchema) -> None:
+        own = str(uuid.uuid4())
+        marks = {OWNER: table.replicator, UUID: own, GENERATION: str(table.generation)}
+        metrics = {KEY_METRICS + k: "full" for k in schema.key}
+        place = "/".join(
+            (self.params.warehouse_url, *(naming.folder(n) for n in self.live_names(table)), own[:8])
+        )
+        session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.path(names[:1])}")
+        values = {**PROPERTIES, **marks, **metrics}
+        session.sql(dialect.create(self.path(names), schema, provider="iceberg", location=place, values=values))
+
+    def live_names(self, table: TargetTable) -> tuple[str, str]:
+        return naming.names(self.params, table.source)
+
+    def _staging(self, session: Any, table: TargetTable) -> tuple[str, tuple[str, str]]:
+        """Where the rows of a generation are staged: ('table', names) or, for a table that lives, ('branch', names)."""
+        names = self.live_names(table)
+        if self._properties(session, names) is None:
+            return "table", naming.staging_names(names, table.generation)
+        return "branch", names
+
+    def begin(self, session: Any, table: TargetTable, schema: TableSchema) -> None:
+        """An empty staging table, or an empty staging branch of a table that lives."""
+        names = self.live_names(table)
+        live = self.live(session, names)
+        if live is None:
+            staged = naming.staging_names(names, table.generation)
+            session.sql(f"DROP TABLE IF EXISTS {self.path(staged)} PURGE")
+            self._create(session, staged, table, schema)
+            return
+        if live.owner != table.replicator:
+            raise ReplicationError("target:table-taken", table=table.source, target=".".join(names))
+        branch = dialect.quote(naming.branch(table.generation))
+        session.sql(f"ALTER TABLE {self.path(names)} CREATE OR REPLACE BRANCH {branch}")
+        session.sql(f"DELETE FROM {self.path((*names, 'branch_' + naming.branch(table.generation)))}")
+
+    def staging_path(self, session: Any, table: TargetTable) -> str:
+        """The identifier to append staged rows to."""
+        kind, names = self._staging(session, table)
+        if kind == "table":
+            return self.path(names)
+        return self.path((*names, f"branch_{naming.branch(table.generation)}"))
+
+    def append_frame(self, frame: Any, target: str) -> None:
+        """Append rows to a staging place; the frame's own session writes, no token is needed."""
+        frame.writeTo(target).append()
+
+    def publish(self, session: Any, table: TargetTable, schema: TableSchema, sequence: int) -> str:
+        """One commit puts the token on the staged rows, one catalog change makes them the live table."""
+        kind, names = self._staging(session, table)
+        shown = self._properties(session, names)
+        if shown is None:
+            raise ReplicationError("target:table-missing", table=table.source)
+        token = Token(table.replicator, table.generation, sequence, shown[UUID])
+        self.stamp(session, token)
+        target = self.staging_path(session, table)
+        session.sql(dialect.touch(target))
+        if kind == "table":
+            live = self.live_names(table)
+            session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.path(live[:1])}")
+            session.sql(f"ALTER TABLE {self.path(names)} RENAME TO {dialect.path(live)}")
+            return shown[UUID]
+        branch = naming.branch(table.generation)
+        self._call(session, "set_current_snapshot", names, ref=dialect.text(branch))
+        session.sql(f"ALTER TABLE {self.path(names)} DROP BRANCH IF EXISTS {dialect.quote(branch)}")
+        return shown[UUID]
+
+    def drop(self, session: Any, table: TargetTable) -> None:
+        """Remove table, files and staging places."""
+        names = self.live_names(table)
+        staged = naming.staging_names(names, table.generation)
+        for one in (staged, names):
+            shown = self._properties(session, one)
+            if shown is not None and shown.get(OWNER) == table.replicator:
+                session.sql(f"DROP TABLE IF EXISTS {self.path(one)} PURGE")
+
+    def maintain(self, session: Any, names: tuple[str, ...], token: Token) -> dict[str, Any]:
+        """Compact small and delete-heavy files, put the token on top, then expire what is older than the history."""
+        self.stamp(session, token)
+        rewritten = self._call(
+            session,
+            "rewrite_data_files",
+            names,
+            options="map('min-input-files', '8', 'delete-file-threshold', '4', 'delete-ratio-threshold', '0.2', "
+            "'partial-progress.enabled', 'false')",
+        )
+        self._call(session, "rewrite_manifests", names)
+        session.sql(dialect.touch(self.path(names)))
+        before = datetime.now(UTC) - timedelta(minutes=self.params.history_minutes)
+        expired = self._call(
+            session,
+            "expire_snapshots",
+            names,
+            older_than=f"TIMESTAMP '{before.isoformat(' ', 'milliseconds')}'",
+            retain_last="1",
+        )
+        return {"rewritten": rewritten[0].asDict(), "expired": expired[0].asDict()}

@@ -1,0 +1,32 @@
+"""Where a table lies: its name parts and a folder name that no storage misreads."""
+
+from __future__ import annotations
+
+from replicators.connectors.schema import TableId
+from replicators.targets.lakehouse.params import LakehouseParams
+
+STAGING_NAMESPACE = "replicator_staging"
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+def names(params: LakehouseParams, table: TableId) -> tuple[str, str]:
+    """The namespace and the name of a source table's target."""
+    return params.namespace or table.schema, table.name
+
+
+def folder(name: str) -> str:
+    """`name` as one safe folder name: other characters as `~` and their code, and never hidden."""
+    kept = [c if c in _PLAIN else f"~{ord(c):x}" for c in name]
+    if kept and kept[0] == "_":
+        kept[0] = "~5f"
+    return "".join(kept)
+
+
+def staging_names(names: tuple[str, str], generation: int) -> tuple[str, str]:
+    """The name of a generation's staging table, in a namespace of its own."""
+    return STAGING_NAMESPACE, f"{names[0]}__{names[1]}__{generation}"
+
+
+def branch(generation: int) -> str:
+    """The name of a generation's staging branch."""
+    return f"staging_{generation}"

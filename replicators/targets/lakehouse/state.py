@@ -1,0 +1,58 @@
+"""What a target table says about itself, and whether a replicator may write to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.target import TargetTable, Token
+
+OWNER = "replicator.id"
+GENERATION = "replicator.generation"
+SEQUENCE = "replicator.sequence"
+UUID = "replicator.uuid"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveTable:
+    """A table that exists at the target: its owner's mark, its UUID, and what it remembers."""
+
+    owner: str
+    uuid: str
+    token: Token | None
+    columns: dict[str, str] = field(default_factory=dict)
+
+
+def token_values(token: Token) -> dict[str, str]:
+    """A token as the text pairs that a commit carries."""
+    return {
+        OWNER: token.replicator,
+        GENERATION: str(token.generation),
+        SEQUENCE: str(token.sequence),
+        UUID: token.table_uuid,
+    }
+
+
+def token_from(values: dict[str, str], uuid: str) -> Token | None:
+    """The token in a commit's text pairs, if there is one."""
+    if not all(name in values for name in (OWNER, GENERATION, SEQUENCE)):
+        return None
+    return Token(values[OWNER], int(values[GENERATION]), int(values[SEQUENCE]), uuid)
+
+
+def own_token(live: LiveTable | None, table: TargetTable, last_sequence: int | None) -> Token:
+    """The token of a table that may be merged into; `last_sequence` is what this process wrote last.
+
+    `target:table-missing`, `target:table-replaced`, `target:table-behind`, `target:table-ahead`.
+    """
+    if live is None:
+        raise ReplicationError("target:table-missing", table=table.source)
+    is_ours = live.owner == table.replicator and (not table.table_uuid or live.uuid == table.table_uuid)
+    if not is_ours or live.token is None or live.token.replicator != table.replicator:
+        raise ReplicationError("target:table-replaced", table=table.source)
+    if live.token.generation > table.generation:
+        raise ReplicationError("target:table-ahead", table=table.source)
+    is_older = last_sequence is not None and live.token.sequence < last_sequence
+    if live.token.generation < table.generation or is_older:
+        raise ReplicationError("target:table-behind", table=table.source)
+    return live.token

@@ -1,0 +1,134 @@
+"""Writes a lakehouse through a Spark session: one fresh session per call, one commit per merge, its token inside."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.target import FoldedBatch, MergeResult, TargetTable, Token
+from replicators.targets.lakehouse import dialect, naming
+from replicators.targets.lakehouse.errors import translate
+from replicators.targets.lakehouse.iceberg import Iceberg
+from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.sessions import fresh
+from replicators.targets.lakehouse.state import own_token
+
+BATCH_VIEW = "`replicator_batch`"
+
+
+class LakehouseWriter:
+    """The `TargetWriter` of the lakehouse. Thread safe for different tables; one thread at a time for each table."""
+
+    def __init__(self, params: LakehouseParams, spark: Any) -> None:
+        self.params = params
+        self.spark = spark
+        self.format: Any = _format(params)
+        self._written: dict[tuple[str, int], int] = {}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def _session(self, table: TargetTable) -> Iterator[Any]:
+        try:
+            yield fresh(self.spark, self.format.session_conf)
+        except ReplicationError:
+            raise
+        except Exception as err:
+            raise translate(err, table.source) from err
+
+    def names(self, table: TableId) -> tuple[str, ...]:
+        """Namespace and name."""
+        return naming.names(self.params, table)
+
+    def token(self, table: TargetTable) -> Token | None:
+        """What the live table remembers; None where there is no such table or no token."""
+        with self._session(table) as session:
+            live = self.format.live(session, self.names(table.source))
+            return live.token if live else None
+
+    def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
+        """An empty staging place for this generation; `target:table-taken` where a foreign table lives."""
+        with self._session(table) as session:
+            self.format.begin(session, table, schema)
+
+    def load_snapshot(self, table: TargetTable, schema: TableSchema, frame: Any) -> None:
+        """Append the frame's rows to the staging place. Times of day may come as text or as microseconds."""
+        with self._session(table) as session:
+            types = {f.name: f.dataType.typeName() for f in frame.schema.fields}
+            target = self.format.staging_path(session, table)
+            self.format.append_frame(frame.selectExpr(*dialect.image_columns(schema, types)), target)
+
+    def load_snapshot_files(self, table: TargetTable, schema: TableSchema, paths: Sequence[str]) -> None:
+        """Append Parquet files with the schema's Arrow columns to the staging place."""
+        with self._session(table) as session:
+            frame = session.read.schema(dialect.image_ddl(schema)).parquet(*paths)
+            target = self.format.staging_path(session, table)
+            self.format.append_frame(frame.selectExpr(*dialect.image_columns(schema, {})), target)
+
+    def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
+        """The staged rows become the live table, with the token; the table's UUID. Done again, it does nothing."""
+        with self._session(table) as session:
+            live = self.format.live(session, self.names(table.source))
+            if live and live.token and live.token.replicator == table.replicator:
+                if live.token.generation == table.generation:
+                    return str(live.uuid)
+            return str(self.format.publish(session, table, schema, sequence))
+
+    def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
+        """Apply a batch and its sequence in one commit, unless the table's token shows it done."""
+        place = (str(table.source), table.generation)
+        with self._session(table) as session:
+            names = self.names(table.source)
+            live = self.format.live(session, names)
+            token = own_token(live, table, self._written.get(place))
+            if token.sequence >= batch.sequence:
+                return MergeResult(False, token.table_uuid)
+            self.format.stamp(
+                session, Token(table.replicator, table.generation, batch.sequence, token.table_uuid)
+            )
+            self._apply(session, self.format.path(names), batch)
+            with self._lock:
+                self._written[place] = batch.sequence
+            return MergeResult(True, token.table_uuid)
+
+    def _apply(self, session: Any, target: str, batch: FoldedBatch) -> None:
+        if not batch.paths or not (batch.rows or batch.truncate):
+            session.sql(dialect.truncate(target) if batch.truncate else dialect.touch(target))
+            return
+        frame = session.read.schema(dialect.batch_ddl(batch)).parquet(*batch.paths)
+        frame.createOrReplaceTempView(BATCH_VIEW.strip("`"))
+        session.sql(_statement(batch)(target, batch, BATCH_VIEW))
+
+    def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
+        """Make the live table fit `new`; the changes made, as text. `target:evolve` for a change it can't take."""
+        with self._session(table) as session:
+            return list(self.format.evolve(session, table, new))
+
+    def maintain(self, table: TargetTable) -> dict[str, Any]:
+        """Compact and expire; the token stays readable."""
+        with self._session(table) as session:
+            names = self.names(table.source)
+            token = own_token(self.format.live(session, names), table, None)
+            return dict(self.format.maintain(session, names, token))
+
+    def drop(self, table: TargetTable) -> None:
+        """Remove the table and its data, if it is this replicator's."""
+        with self._session(table) as session:
+            self.format.drop(session, table)
+
+
+def _statement(batch: FoldedBatch) -> Callable[[str, FoldedBatch, str], str]:
+    if batch.truncate:
+        return dialect.replace
+    return dialect.append if batch.append_only else dialect.merge
+
+
+def _format(params: LakehouseParams) -> Any:
+    if params.format == "delta":
+        from replicators.targets.lakehouse.delta import Delta
+
+        return Delta(params)
+    return Iceberg(params)
