@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import fcntl
 import sys
+from pathlib import Path
 
 from demo.parent import Parent, say
 from demo.place import ROOT, Place
+from demo.shop import ORDERS
 
 
 def main() -> int:
@@ -15,15 +17,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="demo", description=__doc__)
     parser.add_argument("--reset", action="store_true", help="forget the earlier demo and start afresh")
     parser.add_argument("--dev", action="store_true", help="the program with DEBUG, without demo data")
+    parser.add_argument("--folder", type=Path, help="where it keeps its things (default: .run)")
+    parser.add_argument("--orders", type=int, default=ORDERS, help="rows of the largest table")
     arguments = parser.parse_args()
-    place = Place(ROOT / "var" / "dev", is_dev=True) if arguments.dev else Place()
+    folder = arguments.folder or ROOT / ("var/dev" if arguments.dev else ".run")
+    place = Place(folder.resolve(), is_dev=arguments.dev)
     place.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (place.folder / "lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return _is_running(place, wants_reset=arguments.reset)
-        parent = Parent(place)
+        parent = Parent(place, orders=arguments.orders)
         if arguments.reset:
             parent.forget()
         return parent.run()

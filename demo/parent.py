@@ -76,8 +76,9 @@ def _answers(port: int) -> bool:
 class Parent:
     """Everything that runs; `run` blocks until somebody asks for the end."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, orders: int = shop.ORDERS) -> None:
         self.place = place
+        self.orders = orders
         self.postgres: EmbeddedPostgres | None = None
         self.broker: EmbeddedBroker | None = None
         self.services: dict[str, Service] = {}
@@ -171,8 +172,8 @@ class Parent:
         self.postgres.start()
         text = json.dumps({"postgres": self.postgres.port})
         self.place.write_private(self.place.folder / "ports.json", text)
-        if shop.install(self.postgres):
-            say(f"  made the shop, {shop.ORDERS:,} orders")
+        if shop.install(self.postgres, orders=self.orders):
+            say(f"  made the shop, {self.orders:,} orders")
         shop.grant_login(self.postgres)
 
     def _start_broker(self) -> EmbeddedBroker:
