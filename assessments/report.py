@@ -177,9 +177,7 @@ def distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(seen.values(), key=lambda p: p.severity is not Severity.ERROR))
 
 
-def report_of(
-    schemas: Iterable[TableSchema], fit: FitOf, problems: Iterable[Problem]
-) -> Report:
+def report_of(schemas: Iterable[TableSchema], fit: FitOf, problems: Iterable[Problem]) -> Report:
     """Everything put together, now."""
     known = distinct(problems)
     tables = tuple(table_report(s, fit, known) for s in schemas)

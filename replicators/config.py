@@ -162,9 +162,7 @@ def parse_tables(data: Any) -> tuple[TableSelection, ...]:
 
 def tables_to_json(tables: Iterable[TableSelection]) -> list[dict[str, Any]]:
     """The form in which models and REST keep selections."""
-    return [
-        {"schema": t.id.schema, "name": t.id.name, "columns": list(t.columns)} for t in tables
-    ]
+    return [{"schema": t.id.schema, "name": t.id.name, "columns": list(t.columns)} for t in tables]
 
 
 def parse_name(raw: Any) -> str:
@@ -230,10 +228,14 @@ class ReplicatorConfig:
 
 def _params(role: str, data: Mapping[str, Any]) -> Any:
     kind = data.get(f"{role}_kind") or ""
-    return parse_params(role, kind if isinstance(kind, str) else "", data.get(f"{role}_params") or {})
+    return parse_params(
+        role, kind if isinstance(kind, str) else "", data.get(f"{role}_params") or {}
+    )
 
 
-def split_secrets(role: str, kind: str, data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def split_secrets(
+    role: str, kind: str, data: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """(what may be stored in clear, the secrets) of raw params."""
     names = params.secret_names(plugin_of(role, kind).params)
     return (

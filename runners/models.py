@@ -155,7 +155,9 @@ class Segment(models.Model):
 class ChangeFile(models.Model):
     """A change file (order of writes, step 4): fields of `engine.store.ChangeFileRow`."""
 
-    replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="change_files")
+    replicator = models.ForeignKey(
+        Replicator, on_delete=models.CASCADE, related_name="change_files"
+    )
     segment_number = models.BigIntegerField()
     schema_name = models.CharField(max_length=255)
     table_name = models.CharField(max_length=255)

@@ -27,7 +27,9 @@ def send(task: str, *arguments: str, expires: float = 30.0) -> None:
             ignore_result=True,
         )
     except (OperationalError, OSError) as err:
-        logger.warning("The broker took no task %s (%s); beat asks again.", task, type(err).__name__)
+        logger.warning(
+            "The broker took no task %s (%s); beat asks again.", task, type(err).__name__
+        )
 
 
 def nudge() -> None:

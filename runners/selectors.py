@@ -11,7 +11,6 @@ from django.conf import settings
 from django.db.models import Prefetch, QuerySet
 from django.utils import timezone
 
-from replicators.connectors.errors import ReplicationError
 from replicators.connectors.messages import MESSAGES
 from replicators.connectors.schema import TableId
 from replicators.models import Replicator
@@ -85,8 +84,10 @@ def error_shown(
     """An error as `{code, message, suggestion, since}`; None without a code."""
     if not code:
         return None
-    known = code if code in MESSAGES else "internal:unexpected"
-    message = ReplicationError(known, table=table, **facts).message
+    values = {**facts}
+    if table is not None:
+        values = {"table": str(table), "schema": table.schema, "name": table.name, **facts}
+    message = MESSAGES.get(code, MESSAGES["internal:unexpected"]).render(values)
     return {
         "code": code,
         "message": message.text,
@@ -165,7 +166,7 @@ def _view(replicator: Any, live: int, now: datetime) -> ReplicatorView:
         tables=tables,
         error=(
             error_shown(progress.error_code, progress.error_facts, progress.failing_since)
-            if progress
+            if progress and not is_live
             else None
         ),
         retry_at=progress.retry_at if progress else None,

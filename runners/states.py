@@ -6,7 +6,16 @@ from enum import StrEnum
 
 from runners.engine.store import EVENTS_STATE, TableState
 
-__all__ = ["RUN_ACTIVE", "RUN_FINAL", "RUN_TRANSITIONS", "TABLE_TRANSITIONS", "RunState", "TableState", "LABELS", "COLOURS"]
+__all__ = [
+    "RUN_ACTIVE",
+    "RUN_FINAL",
+    "RUN_TRANSITIONS",
+    "TABLE_TRANSITIONS",
+    "RunState",
+    "TableState",
+    "LABELS",
+    "COLOURS",
+]
 
 
 class RunState(StrEnum):

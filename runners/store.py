@@ -82,9 +82,7 @@ class DjangoStore:
         return Memory(position, progress.last_segment, tuple(self.tables()))
 
     def desire(self) -> Desire:
-        held = Run.objects.active().filter(
-            pk=self._run.pk, lease=self._lease, is_stop_asked=False
-        )
+        held = Run.objects.active().filter(pk=self._run.pk, lease=self._lease, is_stop_asked=False)
         return Desire.RUN if held.exists() else Desire.STOP
 
     def renew(self, until: float) -> None:
@@ -203,9 +201,7 @@ class DjangoStore:
                 **({} if token is None else {"token_sequence": token}),
             )
 
-    def record_figures(
-        self, figures: dict[TableId, TableFigures], facts: dict[str, Any]
-    ) -> None:
+    def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
         changed = {t: f for t, f in figures.items() if self._figures.get(t) != f}
         with self._write():
             for table, found in changed.items():

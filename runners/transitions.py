@@ -18,7 +18,9 @@ _TRIES = 5
 class IllegalTransition(Exception):
     """`event` does not fit `state`; `legal` are those that would. `message` is for people."""
 
-    def __init__(self, state: str, event: str, legal: tuple[str, ...] = (), message: str = "") -> None:
+    def __init__(
+        self, state: str, event: str, legal: tuple[str, ...] = (), message: str = ""
+    ) -> None:
         self.state, self.event, self.legal = str(state), event, legal
         self.message = message or f"Not possible while it is {state}."
         super().__init__(f"{event} is not possible in state {state}; possible: {', '.join(legal)}")
@@ -92,7 +94,9 @@ def table_transition(
     raise IllegalTransition(now.state, event)
 
 
-def _error(now: Table, state: TableState, code: str, facts: dict[str, Any] | None) -> dict[str, Any]:
+def _error(
+    now: Table, state: TableState, code: str, facts: dict[str, Any] | None
+) -> dict[str, Any]:
     if state is not TableState.FAILING:
         return {"error_code": "", "error_facts": {}, "error_since": None, "retry_at": None}
     since = now.error_since if now.error_since and now.error_code == code else timezone.now()

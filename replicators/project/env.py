@@ -30,7 +30,9 @@ def env_text(name: str, default: str = "", *, choices: tuple[str, ...] = ()) -> 
 def env_list(name: str, default: tuple[str, ...] = ()) -> list[str]:
     """A comma-separated list."""
     raw = os.environ.get(name)
-    return list(default) if raw is None else [part.strip() for part in raw.split(",") if part.strip()]
+    return (
+        list(default) if raw is None else [part.strip() for part in raw.split(",") if part.strip()]
+    )
 
 
 def env_bool(name: str, default: bool) -> bool:

@@ -28,7 +28,9 @@ SECRET_KEY = env_secret("SECRET_KEY")
 REPLICATOR_SECRET_KEY = env_secret("REPLICATOR_SECRET_KEY")
 if not SECRET_KEY:
     if not DEBUG:
-        raise ImproperlyConfigured("SECRET_KEY (or SECRET_KEY_FILE) must be set when DEBUG is false.")
+        raise ImproperlyConfigured(
+            "SECRET_KEY (or SECRET_KEY_FILE) must be set when DEBUG is false."
+        )
     SECRET_KEY = development_key(VAR_DIR / "secret_key")
 if not REPLICATOR_SECRET_KEY and DEBUG:
     REPLICATOR_SECRET_KEY = development_key(VAR_DIR / "replicator_secret_key")

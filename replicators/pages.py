@@ -1,0 +1,52 @@
+"""How pages answer: whole to a browser, a panel to HTMX; and how an act says what it did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.cache import patch_vary_headers
+
+from replicators.permissions import EDIT, VIEW
+
+View = Callable[..., HttpResponse]
+may_view: Callable[[View], View] = permission_required(VIEW, raise_exception=True)
+may_edit: Callable[[View], View] = permission_required(EDIT, raise_exception=True)
+
+
+def is_partial(request: HttpRequest) -> bool:
+    """Whether HTMX asks, and so for a panel only."""
+    return bool(request.htmx) and not request.htmx.boosted  # type: ignore[attr-defined]
+
+
+def render_page(
+    request: HttpRequest, page: str, panel: str, context: dict[str, Any], status: int = 200
+) -> HttpResponse:
+    """The page, or only its panel where HTMX asks."""
+    template = panel if is_partial(request) else page
+    response = render(request, template, context, status=status)
+    patch_vary_headers(response, ("HX-Request",))
+    return response
+
+
+def toasted(response: HttpResponse, text: str, level: str = "success") -> HttpResponse:
+    """Let a panel's answer also show a toast."""
+    response["HX-Trigger"] = json.dumps({"toast": {"text": text, "level": level}})
+    return response
+
+
+def go(request: HttpRequest, to: Any, text: str = "") -> HttpResponse:
+    """Go to another page, with a message shown there."""
+    if text:
+        messages.success(request, text)
+    response = redirect(to)
+    if is_partial(request):
+        url = response["Location"]
+        response = HttpResponse(status=200)
+        response["HX-Redirect"] = url
+    return response

@@ -1,0 +1,63 @@
+"""The outer loop's patience: when a failed replicator is tried again, and when it stops for a person."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from replicators.config import Options
+from replicators.connectors.messages import MESSAGES, Retry
+from runners.events import event_add
+from runners.models import Progress, Run
+from runners.services import progress_of
+
+FIRST_SECONDS = 5.0
+FIX_SECONDS = 60.0
+LAST_SECONDS = 600.0
+QUIET = timedelta(minutes=10)
+
+
+def delay_seconds(failures: int, retry: Retry) -> float:
+    """How long to wait after the `failures`-th failure in a row: 5 s doubling to 10 min; what a person has to mend is
+    tried more slowly."""
+    first = FIX_SECONDS if retry is Retry.AFTER_FIX else FIRST_SECONDS
+    return float(min(LAST_SECONDS, first * 2 ** min(failures - 1, 20)))
+
+
+def _duration(passed: timedelta) -> str:
+    minutes = round(passed.total_seconds() / 60)
+    return f"{minutes} minutes" if minutes < 120 else f"{round(minutes / 60)} hours"
+
+
+@transaction.atomic
+def failure_note(*, run: Run, code: str, facts: dict[str, Any], now: datetime) -> Progress:
+    """Count a failed or lost run of a replicator and set when it is tried again."""
+    progress = progress_of(run.replicator)
+    if is_quiet(run, now):
+        progress.failures, progress.failing_since = 0, None
+    retry = MESSAGES[code].retry
+    progress.failures += 1
+    progress.failing_since = progress.failing_since or now
+    progress.retry_at = now + timedelta(seconds=delay_seconds(progress.failures, retry))
+    progress.error_code, progress.error_facts = code, facts
+    patience = timedelta(minutes=Options.parse(run.replicator.options).retry_minutes)
+    is_used_up = now - progress.failing_since >= patience
+    progress.is_given_up = is_used_up or retry is Retry.NEVER
+    if progress.is_given_up:
+        progress.retry_at = None
+        why = "run:retry-time-used-up" if is_used_up else code
+        told = {"duration": _duration(now - progress.failing_since)} if is_used_up else facts
+        event_add("replicator_given_up", replicator=run.replicator, run=run, code=why, facts=told)
+    progress.save(
+        update_fields=[
+            "failures", "failing_since", "retry_at", "error_code", "error_facts", "is_given_up",
+        ]
+    )  # fmt: skip
+    return progress
+
+
+def is_quiet(run: Run, now: datetime) -> bool:
+    """Whether the run went well for so long that earlier failures no longer count."""
+    return run.started_at is not None and now - run.started_at >= QUIET

@@ -1,0 +1,114 @@
+"""A run's log in rows: written in batches by a thread, capped, scrubbed of secrets; never makes the engine wait."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from datetime import UTC, datetime
+
+from django.conf import settings
+from django.db import DatabaseError, close_old_connections, connection
+
+from runners.models import LogLine, Run
+
+FLUSH_SECONDS = 1.0
+QUEUE_LINES = 10_000
+KEPT_LINES = 20_000
+TEXT_CHARACTERS = 8_000
+RUN_LOG_DAYS = 7
+_SECRET = re.compile(
+    r"(?i)(\b(?:password|passwd|pwd|secret|token|sslkey)\b\s*[=:]\s*)"
+    r"('[^']*'|\"[^\"]*\"|[^\s,;)&]+)"
+)
+_URL = re.compile(r"(?P<head>[a-zA-Z][\w+.-]*://[^\s:/@]*:)[^\s@]*@")
+
+
+def scrub(text: str, secrets: tuple[str, ...] = ()) -> str:
+    """The text without these secrets, and without whatever looks like a password."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        if secret:
+            text = text.replace(secret, "********")
+    return _URL.sub(r"\g<head>********@", _SECRET.sub(r"\g<1>********", text))
+
+
+class RowHandler(logging.Handler):
+    """Queues records and lets a thread write them. When the database is locked or the queue is full the lines go to
+    stderr, which the supervisor keeps in a file."""
+
+    def __init__(
+        self, run: Run, secrets: tuple[str, ...] = (), *, kept_lines: int = KEPT_LINES
+    ) -> None:
+        super().__init__(logging.INFO)
+        self._run = run
+        self._secrets = secrets
+        self._kept_lines = kept_lines
+        self._lines: deque[LogLine] = deque()
+        self._wake = threading.Event()
+        self._is_closed = False
+        self._thread = threading.Thread(target=self._work, name="log rows", daemon=True)
+        self._thread.start()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Queue a record; does no I/O."""
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None:
+            text = f"{text}\n{''.join(traceback.format_exception(*record.exc_info))}"
+        line = LogLine(
+            replicator_id=self._run.replicator_id,
+            run_id=self._run.pk,
+            at=datetime.fromtimestamp(record.created, UTC),
+            level=record.levelname[:8],
+            table=str(getattr(record, "table", "") or "")[:511],
+            text=scrub(text, self._secrets)[:TEXT_CHARACTERS].replace("\x00", ""),
+        )
+        if len(self._lines) < QUEUE_LINES:
+            self._lines.append(line)
+
+    def flush(self) -> None:
+        """Write what is queued, in this thread."""
+        batch = [self._lines.popleft() for _ in range(len(self._lines))]
+        if not batch:
+            return
+        try:
+            LogLine.objects.bulk_create(batch, 500)
+            self._cap()
+        except DatabaseError:
+            close_old_connections()
+            for line in batch:
+                sys.stderr.write(f"{line.at:%F %T} {line.level} {line.table} {line.text}\n")
+
+    def _cap(self) -> None:
+        mine = LogLine.objects.filter(replicator_id=self._run.replicator_id)
+        oldest = mine.order_by("-pk").values_list("pk", flat=True)[
+            self._kept_lines : self._kept_lines + 1
+        ]
+        for pk in oldest:
+            mine.filter(pk__lte=pk).delete()
+
+    def _work(self) -> None:
+        while not self._is_closed:
+            self._wake.wait(FLUSH_SECONDS)
+            self.flush()
+        connection.close()
+
+    def close(self) -> None:
+        """Write the rest and end the thread."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._wake.set()
+            self._thread.join(timeout=10)
+            self.flush()
+        super().close()
+
+
+def prune_run_logs() -> None:
+    """Remove the output files of runs that are older than a week."""
+    limit = time.time() - RUN_LOG_DAYS * 86400
+    for path in settings.RUN_LOG_DIR.glob("*.log"):
+        if path.stat().st_mtime < limit:
+            path.unlink(missing_ok=True)

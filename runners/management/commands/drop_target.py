@@ -1,0 +1,45 @@
+"""Drops the target tables of a replicator that is being deleted; a process of its own, since it needs Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+
+from replicators.connectors.schema import TableId
+from replicators.connectors.target import TargetTable
+from replicators.models import Replicator
+from runners.jobs import job_of, settings_of
+from runners.models import Table
+
+
+class Command(BaseCommand):
+    """Idempotent; fails where a table could not be dropped."""
+
+    help = "Drops the target tables of a deleted replicator (internal)."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The replicator."""
+        parser.add_argument("replicator_id")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Drop them all."""
+        from runners.engine.spark import open_session
+
+        replicator = Replicator.objects.exclude(deleting_since=None).get(
+            pk=options["replicator_id"]
+        )
+        job = job_of(replicator)
+        spark = open_session(
+            settings_of(replicator),
+            f"drop {replicator.pk}",
+            job.target.jars(job.target_params),
+            job.target.spark_conf(job.target_params),
+        )
+        try:
+            target = job.target.writer(job.target_params, spark)
+            for row in Table.objects.filter(replicator=replicator):
+                name = TableId(row.schema_name, row.name)
+                target.drop(TargetTable(name, str(replicator.pk), row.generation, row.table_uuid))
+        finally:
+            spark.stop()

@@ -1,0 +1,111 @@
+"""The process of one run: started and watched by the supervisor, never by hand."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+from django.utils import timezone
+
+from replicators.config import InvalidConfig
+from replicators.connectors.errors import ReplicationError
+from runners.jobs import job_of, secrets_of, settings_of
+from runners.logs import RowHandler
+from runners.models import Run
+from runners.processes import HOSTNAME, started_at
+from runners.store import DjangoStore
+from runners.supervisor import EXIT_ERROR, EXIT_STOPPED, STEP_DONE
+from runners.transitions import IllegalTransition, run_transition
+
+logger = logging.getLogger("replicator.run")
+
+EXIT_UNEXPECTED = 1
+
+
+class Command(BaseCommand):
+    """Exit codes: 0 stopped as asked, 3 an error that is stored on the run, 1 anything else."""
+
+    help = "Runs a replicator (internal: started by the supervisor)."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """The run and its lease."""
+        parser.add_argument("run_id")
+        parser.add_argument("--lease", required=True)
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        """Leave at once with the code: a thread that hangs must not keep a run alive that has ended."""
+        try:
+            super().run_from_argv(argv)
+        except SystemExit as err:
+            code = err.code if isinstance(err.code, int) else EXIT_UNEXPECTED
+            logging.shutdown()
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Run to the end."""
+        stop = threading.Event()
+        signal.signal(signal.SIGTERM, lambda *_: stop.set())
+        sys.exit(_run(options["run_id"], options["lease"], stop))
+
+
+def _run(run_id: str, lease: str, stop: threading.Event) -> int:
+    held = Run.objects.active().filter(pk=run_id, lease=lease)
+    if not held.update(pid=os.getpid(), pid_started_at=started_at(os.getpid()), hostname=HOSTNAME):
+        logger.error("Another run took over.")
+        return EXIT_ERROR
+    run = held.select_related("replicator").get()
+    handler = _attach(run)
+    try:
+        _work(run, lease, stop)
+    except ReplicationError as err:
+        logger.exception("%s %s", err.message.text, err.message.suggestion)
+        facts = {**err.facts, **({"table": str(err.table)} if err.table else {})}
+        held.update(error_code=err.code, error_facts=facts)
+        return EXIT_ERROR
+    except Exception as err:
+        logger.exception("Unexpected error.")
+        facts = {"name_of_error": type(err).__name__}
+        held.update(error_code="internal:unexpected", error_facts=facts)
+        return EXIT_UNEXPECTED
+    else:
+        logger.info("Stopped.")
+        held.update(step=STEP_DONE)
+        return EXIT_STOPPED
+    finally:
+        handler.close()
+
+
+def _attach(run: Run) -> RowHandler:
+    try:
+        secrets = secrets_of(run.replicator)
+    except ReplicationError:
+        secrets = ()
+    handler = RowHandler(run, secrets)
+    logging.getLogger().addHandler(handler)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    return handler
+
+
+def _work(run: Run, lease: str, stop: threading.Event) -> None:
+    from runners.engine.pipeline import run_pipeline
+
+    store = DjangoStore(run.pk, lease)
+    try:
+        run_transition(run=run, event="run_started", started_at=timezone.now())
+    except IllegalTransition:
+        logger.info("A stop was asked before the start.")
+        return
+    try:
+        job = job_of(run.replicator)
+    except InvalidConfig as err:
+        field, reason = next(iter(err.errors.items()))
+        raise ReplicationError("config:invalid", field=field, reason=reason) from err
+    logger.info("Started.")
+    run_pipeline(job, store, settings_of(run.replicator), stop)

@@ -1,0 +1,111 @@
+"""Makes runs equal what was asked: short, idempotent, and safe to run twice at once."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from replicators.models import DesiredState, Replicator
+from runners.events import event_add
+from runners.models import Run, Sign
+from runners.processes import HOSTNAME, Adopted
+from runners.queue import send
+from runners.services import run_ask_stop
+from runners.supervisor import LEASE_MARGIN, SUPERVISION, run_lose
+from runners.transitions import IllegalTransition, run_transition
+
+logger = logging.getLogger(__name__)
+
+LIMIT = 50
+MESSAGE_SECONDS = 20.0
+SIGN = "reconcile"
+
+
+def reconcile_runs(now: datetime | None = None) -> None:
+    """One look at everything: end what is lost, have the rest watched, stop what is not wanted, start what is."""
+    now = now or timezone.now()
+    Sign.objects.update_or_create(name=SIGN, defaults={"at": now})
+    _stop_unwanted()
+    _watch(now)
+    _start(now)
+    _drop(now)
+
+
+def _stop_unwanted() -> None:
+    unwanted = ~Q(replicator__desired_state=DesiredState.RUNNING) | ~Q(
+        replicator__deleting_since=None
+    )
+    for run in Run.objects.active().filter(unwanted, is_stop_asked=False)[:LIMIT]:
+        run_ask_stop(run=run, origin="user")
+
+
+def _watch(now: datetime) -> None:
+    """Runs nobody watches: a worker takes them; those whose lease is over as well are lost."""
+    unwatched = Q(supervised_at=None) | Q(supervised_at__lt=now - SUPERVISION)
+    for run in Run.objects.active().filter(unwatched).select_related("replicator")[:LIMIT]:
+        if not run.lease and run.is_stop_asked:
+            _end_unstarted(run)
+        elif run.lease and run.lease_until and run.lease_until + LEASE_MARGIN < now:
+            _end_lost(run, now)
+        else:
+            send("supervise_run", str(run.pk), expires=MESSAGE_SECONDS)
+
+
+def _end_unstarted(run: Run) -> None:
+    try:
+        with transaction.atomic():
+            if Run.objects.active().filter(pk=run.pk, lease="").select_for_update().exists():
+                run_transition(run=run, event="run_stopped")
+    except IllegalTransition:
+        logger.info("Run %s had ended already.", run.pk)
+
+
+def _end_lost(run: Run, now: datetime) -> None:
+    """Its own watchdog has ended it by now; what is left on this machine is killed first."""
+    if run.pid and run.hostname == HOSTNAME and not Adopted(run.pid, run.pid_started_at).end():
+        return
+    run_lose(run=run, code="run:lost", facts={}, event="run_lost", now=now)
+
+
+@transaction.atomic
+def _start(now: datetime) -> None:
+    """A run for every replicator that should run and has none, as far as slots are free."""
+    Sign.objects.select_for_update().get(name=SIGN)
+    free = settings.MAX_RUNS - Run.objects.active().count()
+    is_due = Q(progress=None) | Q(progress__retry_at=None) | Q(progress__retry_at__lte=now)
+    wanted = (
+        Replicator.objects.live()
+        .filter(is_due, desired_state=DesiredState.RUNNING)
+        .exclude(progress__is_given_up=True)
+        .exclude(pk__in=Run.objects.active().values("replicator"))
+        .order_by("updated_at")
+    )
+    for replicator in wanted[: max(0, min(free, LIMIT))]:
+        _create(replicator)
+
+
+def _create(replicator: Replicator) -> None:
+    try:
+        with transaction.atomic():
+            run = Run.objects.create(replicator=replicator)
+            event_add("run_created", replicator=replicator, run=run)
+    except IntegrityError:
+        return
+    pk = str(run.pk)
+    transaction.on_commit(lambda: send("supervise_run", pk, expires=MESSAGE_SECONDS))
+
+
+def _drop(now: datetime) -> None:
+    is_due = Q(progress=None) | Q(progress__retry_at=None) | Q(progress__retry_at__lte=now)
+    gone = (
+        Replicator.objects.filter(is_due)
+        .exclude(deleting_since=None)
+        .exclude(pk__in=Run.objects.active().values("replicator"))
+    )
+    for pk in gone.values_list("pk", flat=True)[:LIMIT]:
+        send("drop_replicator", str(pk), expires=MESSAGE_SECONDS)

@@ -1,0 +1,128 @@
+"""Removes a replicator that was deleted: what it made at the source, at the target, its change log, its rows."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from replicators.config import InvalidConfig, source_plugin
+from replicators.connectors.errors import ReplicationError
+from replicators.models import Replicator
+from replicators.services import source_of
+from runners.backoff import delay_seconds
+from runners.events import event_add
+from runners.models import LogLine, Progress, Run
+from runners.services import progress_of
+from replicators.connectors.messages import Retry
+
+logger = logging.getLogger(__name__)
+
+TRIES = 5
+CLAIM = timedelta(minutes=10)
+TARGET_SECONDS = 300
+
+
+def drop_replicator(pk: Any, now: datetime | None = None) -> bool:
+    """Remove it; True when it is gone. Idempotent. A source that can't be asked is tried again `TRIES` times, then the
+    statements to run there are recorded in an event that outlives the replicator."""
+    now = now or timezone.now()
+    replicator = Replicator.objects.exclude(deleting_since=None).filter(pk=pk).first()
+    if replicator is None:
+        return True
+    if Run.objects.active().filter(replicator=replicator).exists() or not _claim(replicator, now):
+        return False
+    statements = _drop_source(replicator, now)
+    if statements is None:
+        return False
+    if not replicator.keep_target:
+        _drop_target(replicator)
+    shutil.rmtree(_log_folder(replicator), ignore_errors=True)
+    _forget(replicator, statements)
+    return True
+
+
+def _claim(replicator: Replicator, now: datetime) -> bool:
+    """One task at a time: the others see a time to wait for."""
+    progress = progress_of(replicator)
+    seen = progress.retry_at
+    if seen is not None and seen > now:
+        return False
+    found = Progress.objects.filter(pk=progress.pk, retry_at=seen)
+    return bool(found.update(retry_at=now + CLAIM))
+
+
+def _drop_source(replicator: Replicator, now: datetime) -> list[str] | None:
+    """Statements that were not run (none: all done); None: try again later."""
+    statements: list[str] = []
+    try:
+        plugin = source_plugin(replicator.source_kind)
+        with plugin.log_control(source_of(replicator), replicator.slot_name) as control:
+            statements = control.drop_statements()
+            control.drop()
+    except Exception as err:  # noqa: BLE001 - whatever a driver raises, the delete must go on in the end
+        return _drop_failed(replicator, err, statements, now)
+    return []
+
+
+def _drop_failed(
+    replicator: Replicator, err: Exception, statements: list[str], now: datetime
+) -> list[str] | None:
+    logger.warning("Source of %s could not be cleaned (%s).", replicator.pk, type(err).__name__)
+    progress = progress_of(replicator)
+    tries = progress.failures + 1
+    is_final = tries >= TRIES or isinstance(err, InvalidConfig)
+    wait = timedelta(seconds=delay_seconds(tries, Retry.AUTO))
+    code = err.code if isinstance(err, ReplicationError) else "internal:unexpected"
+    Progress.objects.filter(pk=progress.pk).update(
+        failures=tries, retry_at=now + wait, error_code=code
+    )
+    if not is_final:
+        return None
+    return statements or [f"-- remove what is named {replicator.slot_name} at the source"]
+
+
+def _drop_target(replicator: Replicator) -> None:
+    """In a process of its own, since it needs Spark."""
+    command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "drop_target"]
+    settings.RUN_LOG_DIR.mkdir(parents=True, exist_ok=True)
+    with (settings.RUN_LOG_DIR / f"drop-{replicator.pk}.log").open("ab") as output:
+        try:
+            subprocess.run(
+                [*command, str(replicator.pk)],
+                cwd=settings.BASE_DIR,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=TARGET_SECONDS,
+                check=True,
+            )
+        except (OSError, subprocess.SubprocessError) as err:
+            logger.warning("Target of %s was not cleaned (%s).", replicator.pk, type(err).__name__)
+            event_add(
+                "target_left",
+                replicator=None,
+                facts={"replicator": replicator.name, "id": str(replicator.pk)},
+            )
+
+
+def _log_folder(replicator: Replicator) -> Path:
+    url = settings.RUNNER.log_url
+    return Path(urlparse(url).path or url).absolute() / str(replicator.pk)
+
+
+@transaction.atomic
+def _forget(replicator: Replicator, statements: list[str]) -> None:
+    facts = {"name": replicator.name, "id": str(replicator.pk), "statements": statements}
+    event_add("replicator_deleted", replicator=None, facts=facts)
+    LogLine.objects.filter(replicator=replicator).delete()
+    replicator.delete()

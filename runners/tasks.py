@@ -1,0 +1,46 @@
+"""What the workers do; each task is one call."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from celery import shared_task
+from celery.signals import worker_shutting_down
+
+from runners import figures, reconcile, removal
+from runners.logs import prune_run_logs
+from runners.supervisor import Supervisor
+
+_closing = threading.Event()
+
+
+@worker_shutting_down.connect
+def _close(**_: Any) -> None:
+    """Supervisors of this process ask their runs to stop; what people asked for stays as it is."""
+    _closing.set()
+
+
+@shared_task(acks_late=False, ignore_result=True)
+def supervise_run(run_id: str) -> None:
+    """Watch a run to its end (queue `runs`, threads)."""
+    Supervisor(run_id, closing=_closing).supervise()
+
+
+@shared_task(acks_late=True, ignore_result=True, time_limit=60)
+def reconcile_runs() -> None:
+    """Make runs equal what was asked."""
+    reconcile.reconcile_runs()
+
+
+@shared_task(acks_late=True, ignore_result=True, time_limit=570)
+def drop_replicator(replicator_id: str) -> None:
+    """Remove a deleted replicator."""
+    removal.drop_replicator(replicator_id)
+
+
+@shared_task(acks_late=True, ignore_result=True, time_limit=120)
+def prune_metrics() -> None:
+    """Drop figures and run logs past their time."""
+    figures.prune_metrics()
+    prune_run_logs()
