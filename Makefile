@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help python setup setup-tests demo demo-reset dev check format test test-fast e2e bench openapi docs clean
+.PHONY: help python setup setup-tests demo demo-reset dev check format test test-fast e2e bench openapi docs clean migrate serve worker-runs worker-default beat
 
 help: ## list these commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 16
@@ -54,6 +54,22 @@ openapi: ## write docs/openapi.yaml
 	$(PY) manage.py spectacular --validate --file docs/openapi.yaml
 
 docs: openapi ## write the generated pages of docs/
+
+migrate: ## bring the program's database and static files up to date
+	$(PY) manage.py migrate --noinput
+	$(PY) manage.py collectstatic --noinput
+
+serve: ## the web process (BIND=127.0.0.1:8000)
+	@exec $(PY) -m setup.processes web
+
+worker-runs: ## the worker that supervises runs
+	@exec $(PY) -m setup.processes worker-runs
+
+worker-default: ## the worker for short tasks
+	@exec $(PY) -m setup.processes worker-default
+
+beat: ## the clock
+	@exec $(PY) -m setup.processes beat
 
 clean: ## remove caches and what set-up made (the demo's data stay: see demo-reset)
 	rm -rf .venv var/jars var/setup node_modules static/vendor staticfiles

@@ -30,11 +30,11 @@ from demo.processes import (
     stop_all,
     wait_until,
 )
+from setup import processes
 
 WEB_PORT = 8000
 STOP_SECONDS = 20.0
 STOP_ORDER = ("traffic", "web", "beat", "worker-runs", "worker-default")
-CELERY = ("celery", "-A", "replicators.project", "-q")
 
 
 class StopAsked(BaseException):
@@ -219,36 +219,19 @@ class Parent:
     def _start_services(self, environment: Mapping[str, str]) -> None:
         say("web, workers, beat ...")
         self.web_port = WEB_PORT if _is_free(WEB_PORT) else free_port()
-        runs = os.environ.get("REPLICATOR_MAX_RUNS", "4")
-        celery = [sys.executable, "-m", *CELERY]
-
         def said(text: str) -> Callable[[Path], bool]:
             return lambda log: log.exists() and text in log.read_text(errors="replace")
 
         self._service("web", self._web_command(), environment, lambda _: _answers(self.web_port))
-        worker = [*celery, "worker", "--without-gossip", "--without-mingle", "--loglevel=INFO"]
-        self._service(
-            "worker-runs",
-            [*worker, "-n", "runs@%h", "-Q", "runs", "-P", "threads", "-c", runs],
-            environment,
-            said(" ready."),
-        )
-        self._service(
-            "worker-default",
-            [*worker, "-n", "default@%h", "-Q", "default", "-P", "prefork", "-c", "1"],
-            environment,
-            said(" ready."),
-        )
-        beat = [*celery, "beat", "--loglevel=INFO", "--pidfile="]
-        self._service("beat", beat, environment, said("beat: Starting"))
+        self._service("worker-runs", processes.worker_runs(), environment, said(" ready."))
+        self._service("worker-default", processes.worker_default(), environment, said(" ready."))
+        self._service("beat", processes.beat(), environment, said("beat: Starting"))
 
     def _web_command(self) -> list[str]:
         bind = f"{HOST}:{self.web_port}"
         if self.place.is_dev:
             return [sys.executable, "manage.py", "runserver", "--noreload", bind]
-        options = ["--bind", bind, "--worker-class", "gthread", "--workers", "1", "--threads", "8"]
-        options += ["--worker-tmp-dir", "/dev/shm", "--graceful-timeout", "5"]  # noqa: S108
-        return [sys.executable, "-m", "gunicorn", "replicators.project.wsgi", *options]
+        return processes.web(bind)
 
     def _wait_services(self) -> None:
         for service in self.services.values():

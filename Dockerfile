@@ -1,0 +1,16 @@
+# One image for web, workers and beat: the same set-up as `make setup` on a Debian machine.
+FROM python:3.11-bookworm
+WORKDIR /app
+COPY . .
+RUN make setup PYTHON=python3.11 && rm -rf /root/.cache /root/.m2 node_modules /var/lib/apt/lists/*
+RUN useradd --create-home app && mkdir -p /data && chown app /data
+ENV PATH=/app/.venv/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    BIND=0.0.0.0:8000 \
+    REPLICATOR_VAR_DIR=/data \
+    REPLICATOR_LOG_URL=/data/changelog \
+    REPLICATOR_JARS_DIR=/app/var/jars
+USER app
+VOLUME /data
+EXPOSE 8000
+CMD ["make", "migrate", "serve"]

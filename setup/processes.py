@@ -1,0 +1,60 @@
+"""The long-running processes of the program as command lines: one place for make, Docker and the demo."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from setup.machine import ROOT
+
+CELERY = ("-m", "celery", "-A", "replicators.project", "-q")
+WORKER = ("worker", "--without-gossip", "--without-mingle", "--loglevel=INFO")
+
+
+def web(bind: str = "") -> list[str]:
+    """The pages and the REST interface; BIND and WEB_THREADS by environment."""
+    threads = os.environ.get("WEB_THREADS", "8")
+    return [
+        sys.executable, "-m", "gunicorn", "replicators.project.wsgi",
+        "--bind", bind or os.environ.get("BIND", "127.0.0.1:8000"),
+        "--worker-class", "gthread", "--workers", "1", "--threads", threads,
+        "--worker-tmp-dir", "/dev/shm", "--graceful-timeout", "5",  # noqa: S108 (gunicorn's heartbeat)
+    ]  # fmt: skip
+
+
+def worker_runs() -> list[str]:
+    """Supervises runs: threads, one for each run that may go on at once."""
+    runs = os.environ.get("REPLICATOR_MAX_RUNS", "4")
+    queue = ["-n", "runs@%h", "-Q", "runs", "-P", "threads", "-c", runs]
+    return [sys.executable, *CELERY, *WORKER, *queue]
+
+
+def worker_default() -> list[str]:
+    """Everything short."""
+    queue = ["-n", "default@%h", "-Q", "default", "-P", "prefork", "-c", "1"]
+    return [sys.executable, *CELERY, *WORKER, *queue]
+
+
+def beat() -> list[str]:
+    """The clock that reconciles runs; exactly one."""
+    return [sys.executable, *CELERY, "beat", "--loglevel=INFO", "--pidfile="]
+
+
+COMMANDS: dict[str, Callable[[], list[str]]] = {
+    "web": web,
+    "worker-runs": worker_runs,
+    "worker-default": worker_default,
+    "beat": beat,
+}
+
+
+def main() -> None:
+    """`python -m setup.processes <name>` becomes that process."""
+    command = COMMANDS[sys.argv[1]]()
+    os.chdir(ROOT)
+    os.execv(command[0], command)  # noqa: S606 (an argument list of ours)
+
+
+if __name__ == "__main__":
+    main()
