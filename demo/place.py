@@ -100,11 +100,11 @@ class Place:
         draft.replace(path)
 
     def environment(self, *, redis_url: str) -> Mapping[str, str]:
-        """What every process of the demo gets; settings that the caller has set himself win."""
+        """What every process of the demo gets."""
         ours = {
             "REDIS_URL": redis_url,
             "DJANGO_SETTINGS_MODULE": "replicators.project.settings",
-            "REPLICATOR_JARS_DIR": str(ROOT / "var" / "jars"),
+            "REPLICATOR_JARS_DIR": os.environ.get("REPLICATOR_JARS_DIR", str(ROOT / "var" / "jars")),
             "REPLICATOR_DEMO_FOLDER": str(self.folder),
             "PYTHONUNBUFFERED": "1",
         }

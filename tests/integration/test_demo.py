@@ -16,6 +16,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from demo.parent import Parent
 from demo.place import ROOT, Place
 from demo.processes import marked
 
@@ -82,10 +83,7 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
     yield made
     if made.parent is not None and made.parent.poll() is None:
         made.end(signal.SIGTERM)
-    again = subprocess.Popen(made.command("--reset"), cwd=ROOT, stdout=subprocess.DEVNULL)
-    again.send_signal(signal.SIGTERM)
-    again.wait(60)
-    made.place.reset()
+    Parent(made.place).forget()
 
 
 def orders(dsn: str) -> int:
