@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
+import numpy as np
 import psycopg
 from psycopg import pq
 
@@ -16,7 +17,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.source import LogBlock
-from replicators.sources.postgresql import slots, sql
+from replicators.sources.postgresql import pump, slots, sql
 from replicators.sources.postgresql.binary import BinaryGuard
 from replicators.sources.postgresql.blocks import OPEN_BYTES, BlockCutter
 from replicators.sources.postgresql.connections import ReplicationConnection, connect
@@ -31,9 +32,8 @@ BLOCK_SECONDS = 0.05
 LINGER_SECONDS = 0.002
 STATUS_SECONDS = 3.0
 EPOCH_2000_MICROSECONDS = 946_684_800_000_000
-KEEPALIVE = struct.Struct(">xQqB")
 STATUS = struct.Struct(">cQQQqB")
-PAYLOAD = 25
+XLOG_DATA, RELATION = b"wR"
 
 
 class LogReader:
@@ -49,8 +49,9 @@ class LogReader:
         self._identity = Identity("", 0)
         self._flushed = 0
         self._told_at = 0.0
-        self._keepalive_end = 0
         self._began_at = 0.0
+        self._cell = np.zeros(1, np.int64)
+        self._head = np.zeros(32, np.uint8)
 
     def prepare(self, tables: Sequence[TableSchema], position: Position | None) -> None:
         """Without a position: publications, and no slot of that name (`snapshot_first` makes it). With one: verify."""
@@ -72,7 +73,6 @@ class LogReader:
         self._guard = BinaryGuard(self.params, tables)
         self._is_binary = self._guard.allows_at_start()
         self._flushed = position.value
-        self._keepalive_end = 0
         self._open_stream(position.value)
         self._cutter = BlockCutter(position.value, self._identity, is_binary=self._is_binary)
 
@@ -102,7 +102,8 @@ class LogReader:
             if cutter.ready:
                 return cutter.ready.popleft()
             self._began_at = self._began_at or time.monotonic()
-            self._pump(cutter, min(OPEN_BYTES, max_bytes))
+            cutter.state[pump.OPEN_LIMIT] = min(OPEN_BYTES, max_bytes)
+            self._pump(cutter)
             now = time.monotonic()
             if now - self._told_at > STATUS_SECONDS:
                 self._send_status()
@@ -132,14 +133,11 @@ class LogReader:
         pgconn = self._pgconn
         if not select.select([pgconn.socket], [], [], max(seconds, 0.0))[0]:
             return False
-        self._consume()
-        return True
-
-    def _consume(self) -> None:
         try:
-            self._pgconn.consume_input()
+            pgconn.consume_input()
         except psycopg.Error as err:
             raise ReplicationError("source:connection-lost") from err
+        return True
 
     @property
     def _pgconn(self) -> pq.abc.PGconn:
@@ -147,50 +145,53 @@ class LogReader:
             raise ReplicationError("source:connection-lost")
         return self._link.pgconn
 
-    def _pump(self, cutter: BlockCutter, open_bytes: int) -> None:
-        """Take messages until a block is ready or nothing is left to read. The hot loop: rows take the short way."""
+    def _pump(self, cutter: BlockCutter) -> None:
+        """Take messages until a block is ready or nothing is left to read."""
+        take = self._take_compiled if pump.load() else self._take_plain
         pgconn = self._pgconn
-        take = pgconn.get_copy_data
-        pack = struct.Struct("<I").pack
-        buffer, ready = cutter.buffer, cutter.ready
-        rows = 0
-        while True:
-            size, message = take(1)
-            if size <= 0 or message is None:
-                cutter.messages += rows
-                if size < 0:
-                    self._raise_ended()
+        while not cutter.ready and self._pgconn is pgconn:
+            todo, size = take(cutter)
+            if todo == pump.IDLE:
                 return
-            if message[0] != 119:
-                self._keepalive(bytes(message), cutter)
-                continue
-            kind = message[PAYLOAD]
-            if kind == 73 or kind == 85 or kind == 68:
-                if not cutter.is_skipping:
-                    buffer += pack(size - PAYLOAD)
-                    buffer += message[PAYLOAD:]
-                    rows += 1
-                    if len(buffer) < open_bytes:
-                        continue
-                    cutter.messages += rows
-                    rows = 0
-                    cutter.emit_open()
-                    return
-                continue
-            cutter.messages += rows
-            rows = 0
-            self._other(kind, bytes(message[PAYLOAD:]), cutter)
-            if ready or self._pgconn is not pgconn:
-                return
+            if todo == pump.BLOCK:
+                cutter.emit_closed()
+            elif todo == pump.OPEN:
+                cutter.emit_open()
+            elif todo == pump.GROW:
+                cutter.grow(int(cutter.state[pump.HELD_SIZE]))
+            elif todo == pump.REPLY:
+                self._send_status()
+                cutter.state[pump.WANTS_REPLY] = 0
+            elif todo == pump.ENDED:
+                self._raise_ended()
+            else:
+                self._other(cutter.placed(size), cutter)
 
-    def _other(self, kind: int, message: bytes, cutter: BlockCutter) -> None:
-        if kind == 66:
-            cutter.begin(message)
-        elif kind == 67:
-            cutter.commit(message)
-        elif kind == 82:
+    def _take_compiled(self, cutter: BlockCutter) -> tuple[int, int]:
+        state = cutter.state
+        todo = pump.run(self._pgconn.pgconn_ptr, state, cutter.buffer, self._cell, self._head)
+        return todo, int(state[pump.HELD])
+
+    def _take_plain(self, cutter: BlockCutter) -> tuple[int, int]:
+        """The same through psycopg, where its libpq can't be found."""
+        pgconn = self._pgconn
+        while True:
+            size, message = pgconn.get_copy_data(1)
+            if size <= 0 or message is None:
+                return (pump.ENDED if size else pump.IDLE), 0
+            if message[0] != XLOG_DATA:
+                head = np.frombuffer(message, np.uint8)
+                if pump.keepalive(cutter.state, head) != pump.IDLE:
+                    return pump.REPLY, 0
+                continue
+            todo = cutter.place(message[pump.HEAD :])
+            if todo != pump.IDLE:
+                return todo, size - pump.HEAD
+
+    def _other(self, message: bytes, cutter: BlockCutter) -> None:
+        if message[0] == RELATION:
             self._relation(message, cutter)
-        elif not cutter.is_skipping:
+        else:
             cutter.append(message)
 
     def _relation(self, message: bytes, cutter: BlockCutter) -> None:
@@ -208,14 +209,6 @@ class LogReader:
         self._is_binary = False
         cutter.restart(is_binary=False)
         self._open_stream(cutter.closed_at)
-
-    def _keepalive(self, message: bytes, cutter: BlockCutter) -> None:
-        end, _, wants_reply = KEEPALIVE.unpack_from(message)
-        cutter.server_end = max(cutter.server_end, end)
-        if not cutter.is_open:
-            self._keepalive_end = max(self._keepalive_end, end)
-        if wants_reply:
-            self._send_status()
 
     def _raise_ended(self) -> None:
         result = self._pgconn.get_result()
@@ -250,7 +243,7 @@ class LogReader:
         cutter = self._cutter
         if cutter is None or cutter.is_open or cutter.has_closed or cutter.ready:
             return None
-        end = max(self._keepalive_end, cutter.closed_at)
+        end = max(int(cutter.state[pump.IDLE_END]), cutter.closed_at)
         return self._identity.position(end)
 
     def close(self) -> None:

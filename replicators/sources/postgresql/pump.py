@@ -1,0 +1,174 @@
+"""The compiled hot loop: moves pgoutput messages from libpq into a buffer and sees where transactions end.
+
+It calls libpq's own functions by their addresses, so a row costs no Python object and the GIL is free meanwhile. Layouts:
+PostgreSQL's documentation, "Streaming Replication Protocol" (XLogData, keepalive) and "Logical Replication Message Formats".
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import numpy as np
+from numba import njit, types
+
+# Fields of the state (int64 each).
+(USED, MESSAGES, CUT, CUT_MESSAGES, BEGIN_AT, IS_OPEN, IS_SKIPPING, WAS_SENT, CLOSED_AT, SERVER_END, START,
+ BLOCK_LIMIT, OPEN_LIMIT, IDLE_END, WANTS_REPLY, HELD, HELD_SIZE, BEGUN_AT, FIRST_AT) = range(19)  # fmt: skip
+STATE_FIELDS = 19
+
+# What the loop stops for.
+IDLE, BLOCK, OPEN, OTHER, GROW, ENDED, REPLY = range(7)
+
+HEAD = 25
+BEGIN_SIZE = 21
+PREFIX = 4
+NEVER = -(2**63)
+
+_address = types.intp
+_get_copy_data = types.ExternalFunction(
+    "PQgetCopyData", types.int32(_address, _address, types.int32)
+)
+_consume_input = types.ExternalFunction("PQconsumeInput", types.int32(_address))
+_free = types.ExternalFunction("PQfreemem", types.void(_address))
+_copy = types.ExternalFunction("memcpy", _address(_address, _address, _address))
+
+
+@cache
+def load() -> bool:
+    """Make psycopg's own libpq known to the compiled code; False where it can't be found."""
+    try:
+        maps = Path("/proc/self/maps").read_text()
+    except OSError:
+        return False
+    paths = {line.split(maxsplit=5)[5] for line in maps.splitlines() if "/libpq" in line}
+    paths = {p for p in paths if "psycopg" in p} or paths
+    if len(paths) != 1:
+        return False
+    llvm.load_library_permanently(paths.pop())
+    return True
+
+
+@njit(inline="always")
+def _be8(data, at):
+    value = np.int64(0)
+    for i in range(8):
+        value = (value << 8) | np.int64(data[at + i])
+    return value
+
+
+@njit(inline="always")
+def _put_length(buffer, at, size):
+    for i in range(4):
+        buffer[at + i] = (size >> (8 * i)) & 0xFF
+
+
+@njit(cache=True, nogil=True)
+def settle(state, buffer, size):
+    """Account for a pgoutput message of `size` bytes that lies behind `USED` (after room for its length).
+
+    BLOCK, OPEN or OTHER where the caller has something to do, otherwise IDLE. With OTHER the message was not taken.
+    """
+    used = state[USED]
+    at = used + PREFIX
+    kind = buffer[at]
+    if kind == 73 or kind == 85 or kind == 68:
+        if state[IS_SKIPPING]:
+            return IDLE
+        _put_length(buffer, used, size)
+        state[USED] = at + size
+        state[MESSAGES] += 1
+        return OPEN if state[USED] - state[CUT] >= state[OPEN_LIMIT] else IDLE
+    if kind == 66:
+        state[IS_OPEN] = 1
+        state[IS_SKIPPING] = _be8(buffer, at + 1) < state[START]
+        if state[IS_SKIPPING]:
+            return IDLE
+        state[BEGIN_AT] = used
+        state[BEGUN_AT] = _be8(buffer, at + 9)
+        if state[FIRST_AT] == NEVER:
+            state[FIRST_AT] = state[BEGUN_AT]
+        _put_length(buffer, used, size)
+        state[USED] = at + size
+        state[MESSAGES] += 1
+        return IDLE
+    if kind == 67:
+        return _commit(state, buffer, size)
+    return OTHER
+
+
+@njit(cache=True, nogil=True)
+def _commit(state, buffer, size):
+    used = state[USED]
+    end = _be8(buffer, used + PREFIX + 10)
+    state[IS_OPEN] = 0
+    is_bare = used == state[BEGIN_AT] + PREFIX + BEGIN_SIZE and not state[WAS_SENT]
+    if state[IS_SKIPPING]:
+        state[IS_SKIPPING] = 0
+    elif is_bare:
+        state[USED] = state[BEGIN_AT]
+        state[MESSAGES] -= 1
+        if state[USED] == 0:
+            state[FIRST_AT] = NEVER
+    else:
+        _put_length(buffer, used, size)
+        state[USED] = used + PREFIX + size
+        state[MESSAGES] += 1
+        state[CUT] = state[USED]
+        state[CUT_MESSAGES] = state[MESSAGES]
+    state[CLOSED_AT] = max(state[CLOSED_AT], end)
+    state[SERVER_END] = max(state[SERVER_END], end)
+    return BLOCK if state[CUT] and (state[WAS_SENT] or state[CUT] >= state[BLOCK_LIMIT]) else IDLE
+
+
+@njit(cache=True, nogil=True)
+def keepalive(state, head):
+    """Account for a keepalive message; REPLY where the server wants an answer at once."""
+    end = _be8(head, 1)
+    state[SERVER_END] = max(state[SERVER_END], end)
+    if not state[IS_OPEN]:
+        state[IDLE_END] = max(state[IDLE_END], end)
+    state[WANTS_REPLY] |= head[17]
+    return REPLY if state[WANTS_REPLY] else IDLE
+
+
+@njit(cache=True, nogil=True)
+def run(connection, state, buffer, cell, head):
+    """Take messages from the libpq connection at this address until there is something to do or nothing to read.
+
+    `cell` is room for a pointer, `head` for 32 bytes. A message too large for `buffer` is held until the next call.
+    """
+    fresh = False
+    while True:
+        size = state[HELD_SIZE]
+        if size == 0:
+            size = np.int64(_get_copy_data(connection, cell.ctypes.data, 1))
+            if size == 0:
+                if fresh or _consume_input(connection) == 0:
+                    return IDLE if fresh else ENDED
+                fresh = True
+                continue
+            if size < 0:
+                return ENDED
+            fresh = False
+            state[HELD] = cell[0]
+            state[HELD_SIZE] = size
+        _copy(head.ctypes.data, state[HELD], min(size, HEAD))
+        if head[0] != 119:
+            _free(state[HELD])
+            state[HELD_SIZE] = 0
+            if keepalive(state, head) != IDLE:
+                return REPLY
+            continue
+        room = state[USED] + PREFIX
+        if room + size - HEAD > len(buffer):
+            return GROW
+        _copy(buffer.ctypes.data + room, state[HELD] + HEAD, size - HEAD)
+        _free(state[HELD])
+        state[HELD_SIZE] = 0
+        todo = settle(state, buffer, size - HEAD)
+        if todo != IDLE:
+            if todo == OTHER:
+                state[HELD] = size - HEAD
+            return todo
