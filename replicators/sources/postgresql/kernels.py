@@ -20,9 +20,11 @@ ARRAY = 32
 FINE, CORRUPT, NAN, INFINITE, TOO_PRECISE, INFINITE_TIME, YEAR, DAY_END, DIMENSIONS, BINARY = range(10)
 NO_TRANSACTION, NO_RELATION = 10, 11
 
-# Fields of a slot (an output column): `S_POS` and `S_ITEMS` move on while filling.
+# Fields of a slot (an output column): `S_COLUMN` counts the before image's columns after those of the after image,
+# `S_FORM` is the form of all its values, 98 (binary) or 116 (text), or 0, `S_POS` and `S_ITEMS` move while filling.
 (S_COLUMN, S_CODE, S_SCALE, S_PRECISION, S_VALID, S_DATA, S_OFFSETS, S_POS,
- S_ITEM_VALID, S_ITEM_DATA, S_ITEM_OFFSETS, S_ITEMS, S_CHARS, S_FIELDS) = range(14)  # fmt: skip
+ S_ITEM_VALID, S_ITEM_DATA, S_ITEM_OFFSETS, S_ITEMS, S_CHARS,
+ S_FORM, S_FIELDS) = range(15)  # fmt: skip
 # Fields of a slot's sizes.
 Z_VALUES, Z_CHARS, Z_ITEMS, Z_ITEM_VALUES, Z_TEXTS, Z_FIELDS = range(6)
 
@@ -43,19 +45,22 @@ NAMES = np.frombuffer(b"NaNInfinity-Infinity", np.uint8)
 # --- big-endian integers ---------------------------------------------------------------------------------------
 
 
+# Unsigned indexes, so that numba leaves out its test for negative ones and the loads melt into one.
+
+
+@njit(inline="always")
+def byte(d, p):
+    return np.int64(d[np.uint64(p)])
+
+
 @njit(inline="always")
 def be2(d, p):
-    return (np.int64(d[p]) << 8) | np.int64(d[p + 1])
+    return (byte(d, p) << 8) | byte(d, p + 1)
 
 
 @njit(inline="always")
 def be4(d, p):
-    return (
-        (np.int64(d[p]) << 24)
-        | (np.int64(d[p + 1]) << 16)
-        | (np.int64(d[p + 2]) << 8)
-        | np.int64(d[p + 3])
-    )
+    return (byte(d, p) << 24) | (byte(d, p + 1) << 16) | (byte(d, p + 2) << 8) | byte(d, p + 3)
 
 
 @njit(inline="always")
@@ -65,12 +70,7 @@ def be8(d, p):
 
 @njit(inline="always")
 def le4(d, p):
-    return (
-        np.int64(d[p])
-        | (np.int64(d[p + 1]) << 8)
-        | (np.int64(d[p + 2]) << 16)
-        | (np.int64(d[p + 3]) << 24)
-    )
+    return byte(d, p) | (byte(d, p + 1) << 8) | (byte(d, p + 2) << 16) | (byte(d, p + 3) << 24)
 
 
 @njit(inline="always")
@@ -221,15 +221,15 @@ def group(row_version, starts, order):
 
 
 @njit(inline="always")
-def read_tuple(d, q, e, count, kind, at, size, base):
+def read_tuple(d, q, e, count, first, r, kind, at, size):
     """Find a tuple's values; the offset after it, or -1 where it does not fit into its message."""
     if q + 2 > e or be2(d, q) != count:
         return -1
     q += 2
-    for j in range(count):
+    for j in range(first, first + count):
         if q >= e:
             return -1
-        k = d[q]
+        k = byte(d, q)
         q += 1
         length = np.int64(0)
         if k == 98 or k == 116:
@@ -241,66 +241,87 @@ def read_tuple(d, q, e, count, kind, at, size, base):
                 return -1
         elif k != 110 and k != 117:
             return -1
-        kind[base + j] = k
-        at[base + j] = q
-        size[base + j] = length
+        kind[j, r] = k
+        at[j, r] = q
+        size[j, r] = length
         q += length
     return q
 
 
-@njit(inline="always")
-def read_row(d, p, count, keys, kind, at, size):
-    """Resolve a message into an after image (fields 0..count of the scratch) and a before image (count..2 count):
-    (fault, whether a before image was sent). Unsent values are taken from the before image where it has them."""
+@njit
+def read_row(d, p, count, keys, r, kind, at, size):
+    """Find the values of a message, as row r of a block: its after image in the lines 0..count, its before image in
+    count..2 count: (fault, whether a before image was sent). Unsent values come from the before image if it has them."""
     e = p + 4 + le4(d, p)
-    t = d[p + 4]
+    t = byte(d, p + 4)
+    has_old = False
     if t == 84:
         for j in range(count):
-            kind[j] = 110
-        return FINE, False
-    q = p + 9
-    tag = d[q]
-    q += 1
-    has_old = False
-    is_whole = False
-    if t != 73 and (tag == 75 or tag == 79):
-        has_old = True
+            kind[j, r] = 110
+    else:
+        q = p + 9
+        tag = byte(d, q)
+        q += 1
         is_whole = tag == 79
-        q = read_tuple(d, q, e, count, kind, at, size, count)
-        if q < 0:
+        if t != 73 and (is_whole or tag == 75):
+            has_old = True
+            q = read_tuple(d, q, e, count, count, r, kind, at, size)
+            if q < 0:
+                return CORRUPT, False
+            for j in range(count, 2 * count):
+                if kind[j, r] == 117:
+                    return CORRUPT, False
+            if t == 85:
+                if q >= e:
+                    return CORRUPT, False
+                tag = byte(d, q)
+                q += 1
+        if t == 68:
+            if not has_old or q != e:
+                return CORRUPT, False
+            for j in range(count):
+                kind[j, r] = kind[count + j, r] if keys[j] else np.uint8(110)
+                at[j, r] = at[count + j, r]
+                size[j, r] = size[count + j, r]
+            return FINE, True
+        if tag != 78:
             return CORRUPT, False
-        for j in range(count, 2 * count):
-            if kind[j] == 117:
-                return CORRUPT, False
-        if t == 85:
-            if q >= e:
-                return CORRUPT, False
-            tag = d[q]
-            q += 1
-    if t == 68:
-        if not has_old or q != e:
+        q = read_tuple(d, q, e, count, 0, r, kind, at, size)
+        if q != e:
             return CORRUPT, False
-        for j in range(count):
-            kind[j] = kind[count + j] if keys[j] else np.uint8(110)
-            at[j] = at[count + j]
-            size[j] = size[count + j]
-        return FINE, True
-    if tag != 78:
-        return CORRUPT, False
-    q = read_tuple(d, q, e, count, kind, at, size, 0)
-    if q != e:
-        return CORRUPT, False
-    if t == 73:
-        for j in range(count):
-            if kind[j] == 117:
-                return CORRUPT, False
-    elif has_old:
-        for j in range(count):
-            if kind[j] == 117 and (is_whole or kind[count + j] != 110):
-                kind[j] = kind[count + j]
-                at[j] = at[count + j]
-                size[j] = size[count + j]
+        if t == 73:
+            for j in range(count):
+                if kind[j, r] == 117:
+                    return CORRUPT, False
+        elif has_old:
+            for j in range(count):
+                if kind[j, r] == 117 and (is_whole or kind[count + j, r] != 110):
+                    kind[j, r] = kind[count + j, r]
+                    at[j, r] = at[count + j, r]
+                    size[j, r] = size[count + j, r]
     return FINE, has_old
+
+
+@njit
+def read_block(d, row_at, rows, first, n, keys, slots, first_before, kind, at, size, has_before):
+    """Find the values of n rows: (fault, row of the block)."""
+    for r in range(n):
+        fault, has_old = read_row(d, np.int64(row_at[rows[first + r]]), len(keys), keys, r, kind, at, size)
+        if fault:
+            return fault, r
+        has_before[r] = has_old
+    for s in range(first_before, len(slots)):
+        line = kind[slots[s, S_COLUMN]]
+        for r in range(n):
+            if not has_before[r]:
+                line[r] = 110
+    return FINE, 0
+
+
+@njit
+def block_rows(columns):
+    """Rows in a block, a multiple of 8: so many that the places of its values fit into the cache."""
+    return max(16, 1024 // max(columns, 1)) // 8 * 8
 
 
 # --- measuring -------------------------------------------------------------------------------------------------
@@ -483,6 +504,60 @@ def measure_array(d, q, length, is_text, code, scratch, read):
     return (FINE if q == e else CORRUPT), items, values, chars
 
 
+@njit(inline="always")
+def width_of(code):
+    """Bytes of a binary value whose form is nothing but its size, else 0."""
+    if code == INT8 or code == FLOAT8 or code == TIMESTAMP or code == TIMESTAMPTZ:
+        return 8
+    if code == INT4 or code == FLOAT4:
+        return 4
+    return 1 if code == BOOL else 0
+
+
+@njit
+def measure_slot(d, kind, at, size, n, code, totals, scratch, read):
+    """Check the values of a block in one slot and add up their sizes: (fault, row of the block)."""
+    binary = 0
+    texts = 0
+    for r in range(n):
+        binary += kind[r] == 98
+        texts += kind[r] == 116
+    totals[Z_VALUES] += binary + texts
+    totals[Z_TEXTS] += texts
+    width = 0 if texts else width_of(code)
+    if code == TEXT:
+        chars = np.int64(0)
+        for r in range(n):
+            chars += size[r] if kind[r] == 98 or kind[r] == 116 else 0
+        totals[Z_CHARS] += chars
+        return FINE, 0
+    if width:
+        for r in range(n):
+            if kind[r] == 98 and size[r] != width:
+                return CORRUPT, r
+        return FINE, 0
+    for r in range(n):
+        k = kind[r]
+        if k != 98 and k != 116:
+            continue
+        is_text = k == 116
+        if code < ARRAY:
+            fault, chars = measure_value(d, at[r], size[r], is_text, code)
+            if fault:
+                return fault, r
+            totals[Z_CHARS] += chars
+        else:
+            fault, items, values, chars = measure_array(
+                d, at[r], size[r], is_text, code - ARRAY, scratch, read
+            )
+            if fault:
+                return fault, r
+            totals[Z_ITEMS] += items
+            totals[Z_ITEM_VALUES] += values
+            totals[Z_CHARS] += chars
+    return FINE, 0
+
+
 @njit(cache=True, nogil=True)
 def measure(d, row_at, rows, keys, slots, first_before, sizes, facts, scratch, read):
     """Check every row of a table and add up its slots' sizes: (fault, row, slot or -1).
@@ -490,47 +565,29 @@ def measure(d, row_at, rows, keys, slots, first_before, sizes, facts, scratch, r
     `facts` gets rows with unsent columns and rows with a before image.
     """
     count = len(keys)
-    kind = np.empty(2 * count + 1, np.uint8)
-    at = np.empty(2 * count + 1, np.int64)
-    size = np.empty(2 * count + 1, np.int64)
-    for r in range(len(rows)):
-        fault, has_before = read_row(d, row_at[rows[r]], count, keys, kind, at, size)
+    block = block_rows(count)
+    kind = np.empty((2 * count + 1, block), np.uint8)
+    at = np.empty((2 * count + 1, block), np.int64)
+    size = np.empty((2 * count + 1, block), np.int64)
+    has_before = np.empty(block, np.bool_)
+    for first in range(0, len(rows), block):
+        n = min(block, len(rows) - first)
+        fault, r = read_block(d, row_at, rows, first, n, keys, slots, first_before, kind, at, size, has_before)
         if fault:
-            return fault, r, -1
-        last = first_before
-        if has_before:
-            facts[1] += 1
-            last = len(slots)
-        unsent = 0
-        for s in range(last):
+            return fault, first + r, -1
+        for s in range(len(slots)):
             j = slots[s, S_COLUMN]
-            if s >= first_before:
-                j += count
-            k = kind[j]
-            if k == 98 or k == 116:
-                is_text = k == 116
-                sizes[s, Z_VALUES] += 1
-                sizes[s, Z_TEXTS] += is_text
-                code = slots[s, S_CODE]
-                if code == TEXT:
-                    sizes[s, Z_CHARS] += size[j]
-                elif code < ARRAY:
-                    fault, chars = measure_value(d, at[j], size[j], is_text, code)
-                    if fault:
-                        return fault, r, s
-                    sizes[s, Z_CHARS] += chars
-                else:
-                    fault, items, values, chars = measure_array(
-                        d, at[j], size[j], is_text, code - ARRAY, scratch, read
-                    )
-                    if fault:
-                        return fault, r, s
-                    sizes[s, Z_ITEMS] += items
-                    sizes[s, Z_ITEM_VALUES] += values
-                    sizes[s, Z_CHARS] += chars
-            elif k == 117:
-                unsent = 1
-        facts[0] += unsent
+            fault, r = measure_slot(
+                d, kind[j], at[j], size[j], n, slots[s, S_CODE], sizes[s], scratch, read
+            )
+            if fault:
+                return fault, first + r, s
+        for r in range(n):
+            facts[1] += has_before[r]
+            for s in range(first_before):
+                if kind[slots[s, S_COLUMN], r] == 117:
+                    facts[0] += 1
+                    break
     return FINE, 0, -1
 
 
@@ -1036,67 +1093,180 @@ def put_array(d, q, length, is_text, slots, s, scratch, read, a8, a16, a32, a64)
     return FINE
 
 
+@njit
+def fill_valid(kind, n, at, a8):
+    """Set the validity bits of a block; `at` is the byte of its first row."""
+    for first in range(0, n, 8):
+        bits = 0
+        for r in range(first, min(first + 8, n)):
+            if kind[r] == 98 or kind[r] == 116:
+                bits |= 1 << (r - first)
+        a8[at + (first >> 3)] = bits
+
+
+@njit
+def fill_fixed(d, kind, at, n, code, scale, precision, data, a8, a32, a64):
+    """Store a block of the commonest values of a fixed size, all in binary: (fault, row of the block)."""
+    if code == INT8 or code == FLOAT8:
+        for r in range(n):
+            if kind[r] == 98:
+                a64[np.uint64(data + r)] = be8(d, at[r])
+    elif code == INT4 or code == FLOAT4:
+        for r in range(n):
+            if kind[r] == 98:
+                a32[np.uint64(data + r)] = be4(d, at[r])
+    elif code == NUMERIC:
+        for r in range(n):
+            if kind[r] == 98:
+                fault = put_numeric(d, at[r], scale, precision, a64, data + 2 * r)
+                if fault:
+                    return fault, r
+    elif code == BOOL:
+        for r in range(n):
+            if kind[r] == 98:
+                if byte(d, at[r]) > 1:
+                    return CORRUPT, r
+                a8[np.uint64(data + (r >> 3))] |= np.uint8(byte(d, at[r]) << (r & 7))
+    else:
+        for r in range(n):
+            if kind[r] == 98:
+                v = be8(d, at[r])
+                if v == INT8_MIN or v == INT8_MAX:
+                    return INFINITE_TIME, r
+                if v < MIN_MICROS - EPOCH_MICROS or v > MAX_MICROS - EPOCH_MICROS:
+                    return YEAR, r
+                a64[np.uint64(data + r)] = v + EPOCH_MICROS
+    return FINE, 0
+
+
+@njit
+def fill_chars(d, kind, at, size, n, skip, offsets, pos, start, a8, a32):
+    """Store a block of characters, without the first `skip` bytes of each: the position after them."""
+    for r in range(n):
+        if kind[r] == 98 or kind[r] == 116:
+            q = at[r] + skip
+            length = size[r] - skip
+            for i in range(length):
+                a8[np.uint64(pos + i)] = d[np.uint64(q + i)]
+            pos += length
+        a32[np.uint64(offsets + r + 1)] = pos - start
+    return pos
+
+
+@njit
+def fill_others(d, kind, at, size, n, first, slots, s, scratch, read, a8, a16, a32, a64):
+    """Store a block of values of any kind: (fault, row of the block)."""
+    code = slots[s, S_CODE]
+    scale = slots[s, S_SCALE]
+    precision = slots[s, S_PRECISION]
+    data = slots[s, S_DATA]
+    pos = slots[s, S_POS]
+    fault = FINE
+    for r in range(n):
+        if kind[r] == 98 or kind[r] == 116:
+            if code >= ARRAY:
+                fault = put_array(
+                    d, at[r], size[r], kind[r] == 116, slots, s, scratch, read, a8, a16, a32, a64
+                )
+            elif kind[r] == 98:
+                fault, pos = put_binary_form(
+                    d, at[r], size[r], code, scale, precision, first + r, data, pos,
+                    a8, a16, a32, a64,
+                )  # fmt: skip
+            else:
+                fault, pos = put_text_form(
+                    d, at[r], size[r], code, scale, precision, first + r, data, pos,
+                    a8, a16, a32, a64,
+                )  # fmt: skip
+            if fault:
+                return fault, r
+        if code >= ARRAY:
+            a32[slots[s, S_OFFSETS] + first + r + 1] = slots[s, S_ITEMS]
+        elif code >= TEXT:
+            a32[slots[s, S_OFFSETS] + first + r + 1] = pos - slots[s, S_CHARS]
+    if code < ARRAY:
+        slots[s, S_POS] = pos
+    return FINE, 0
+
+
+@njit
+def fill_slot(d, kind, at, size, n, first, slots, s, scratch, read, a8, a16, a32, a64):
+    """Store a block of one slot, whose first row is `first`: (fault, row of the block)."""
+    code = slots[s, S_CODE]
+    form = slots[s, S_FORM]
+    if slots[s, S_VALID] >= 0:
+        fill_valid(kind, n, slots[s, S_VALID] + (first >> 3), a8)
+    if code == TEXT or (code == BYTEA and form == 98) or code == JSONB:
+        skip = 1 if code == JSONB and form == 98 else 0
+        if code != JSONB or form != 0:
+            slots[s, S_POS] = fill_chars(
+                d, kind, at, size, n, skip, slots[s, S_OFFSETS] + first, slots[s, S_POS],
+                slots[s, S_CHARS], a8, a32,
+            )  # fmt: skip
+            return FINE, 0
+    if form == 98 and (
+        code == INT8
+        or code == INT4
+        or code == FLOAT8
+        or code == FLOAT4
+        or code == NUMERIC
+        or code == BOOL
+        or code == TIMESTAMP
+        or code == TIMESTAMPTZ
+    ):
+        data = slots[s, S_DATA]
+        data += first >> 3 if code == BOOL else (2 * first if code == NUMERIC else first)
+        return fill_fixed(
+            d, kind, at, n, code, slots[s, S_SCALE], slots[s, S_PRECISION], data, a8, a32, a64
+        )
+    return fill_others(d, kind, at, size, n, first, slots, s, scratch, read, a8, a16, a32, a64)
+
+
+@njit
+def fill_unsent(kind, n, first, slots, count, unsent, a8, a32):
+    """Store a block of `_unchanged`; `unsent` are its (validity, offsets, characters, characters so far)."""
+    width = (count + 7) >> 3
+    for r in range(n):
+        is_partial = False
+        for s in range(count):
+            if kind[slots[s, S_COLUMN], r] == 117:
+                is_partial = True
+                a8[unsent[2] + unsent[3] + (s >> 3)] |= np.uint8(1 << (s & 7))
+        if is_partial:
+            a8[unsent[0] + ((first + r) >> 3)] |= np.uint8(1 << (r & 7))
+            unsent[3] += width
+        a32[unsent[1] + first + r + 1] = unsent[3]
+
+
 @njit(cache=True, nogil=True)
 def fill(d, row_at, rows, keys, slots, first_before, ops, unsent, struct_valid, scratch, read,
          a8, a16, a32, a64):  # fmt: skip
     """Store every value of a measured table: (fault, row, slot).
 
-    `slots` say where in the arena (seen as 1, 2, 4 and 8 byte integers) each buffer begins. `unsent` are (validity,
-    offsets, characters) of `_unchanged`, `struct_valid` the validity of `_before`; -1 where there is none.
+    `slots` say where in the arena (seen as 1, 2, 4 and 8 byte integers) each buffer begins. `unsent` are the places
+    of `_unchanged` (see `fill_unsent`), `struct_valid` the validity of `_before`; -1 where there is none.
     """
     count = len(keys)
-    kind = np.empty(2 * count + 1, np.uint8)
-    at = np.empty(2 * count + 1, np.int64)
-    size = np.empty(2 * count + 1, np.int64)
-    width = (first_before + 7) >> 3
-    unsent_at = np.int64(0)
-    for r in range(len(rows)):
-        p = row_at[rows[r]]
-        fault, has_before = read_row(d, p, count, keys, kind, at, size)
-        t = d[p + 4]
-        ops[r] = 0 if t == 73 else (1 if t == 85 else (2 if t == 68 else 3))
-        if has_before and struct_valid >= 0:
-            a8[struct_valid + (r >> 3)] |= np.uint8(1 << (r & 7))
-        is_partial = False
-        bit = np.uint8(1 << (r & 7))
+    block = block_rows(count)
+    kind = np.empty((2 * count + 1, block), np.uint8)
+    at = np.empty((2 * count + 1, block), np.int64)
+    size = np.empty((2 * count + 1, block), np.int64)
+    has_before = np.empty(block, np.bool_)
+    for first in range(0, len(rows), block):
+        n = min(block, len(rows) - first)
+        read_block(d, row_at, rows, first, n, keys, slots, first_before, kind, at, size, has_before)
+        for r in range(n):
+            t = byte(d, np.int64(row_at[rows[first + r]]) + 4)
+            ops[first + r] = 0 if t == 73 else (1 if t == 85 else (2 if t == 68 else 3))
+            if struct_valid >= 0 and has_before[r]:
+                a8[struct_valid + ((first + r) >> 3)] |= np.uint8(1 << (r & 7))
         for s in range(len(slots)):
             j = slots[s, S_COLUMN]
-            k = np.uint8(110)
-            if s < first_before:
-                k = kind[j]
-            elif has_before:
-                j += count
-                k = kind[j]
-            code = slots[s, S_CODE]
-            if k == 98 or k == 116:
-                if slots[s, S_VALID] >= 0:
-                    a8[slots[s, S_VALID] + (r >> 3)] |= bit
-                if code >= ARRAY:
-                    fault = put_array(
-                        d, at[j], size[j], k == 116, slots, s, scratch, read, a8, a16, a32, a64
-                    )
-                elif k == 98:
-                    fault, slots[s, S_POS] = put_binary_form(
-                        d, at[j], size[j], code, slots[s, S_SCALE], slots[s, S_PRECISION], r, slots[s, S_DATA],
-                        slots[s, S_POS], a8, a16, a32, a64,
-                    )  # fmt: skip
-                else:
-                    fault, slots[s, S_POS] = put_text_form(
-                        d, at[j], size[j], code, slots[s, S_SCALE], slots[s, S_PRECISION], r, slots[s, S_DATA],
-                        slots[s, S_POS], a8, a16, a32, a64,
-                    )  # fmt: skip
-                if fault:
-                    return fault, r, s
-            elif k == 117 and unsent[0] >= 0:
-                is_partial = True
-                a8[unsent[2] + unsent_at + (s >> 3)] |= np.uint8(1 << (s & 7))
-            if code >= ARRAY:
-                a32[slots[s, S_OFFSETS] + r + 1] = slots[s, S_ITEMS]
-            elif code >= TEXT:
-                a32[slots[s, S_OFFSETS] + r + 1] = slots[s, S_POS] - slots[s, S_CHARS]
+            fault, r = fill_slot(
+                d, kind[j], at[j], size[j], n, first, slots, s, scratch, read, a8, a16, a32, a64
+            )
+            if fault:
+                return fault, first + r, s
         if unsent[0] >= 0:
-            if is_partial:
-                a8[unsent[0] + (r >> 3)] |= bit
-                unsent_at += width
-            a32[unsent[1] + r + 1] = unsent_at
+            fill_unsent(kind, n, first, slots, first_before, unsent, a8, a32)
     return FINE, 0, -1

@@ -117,6 +117,11 @@ class _Slot:
     def item_code(self) -> int:
         return self.code % k.ARRAY
 
+    @property
+    def form(self) -> int:
+        texts = self.sizes[k.Z_TEXTS]
+        return ord("b") if not texts else ord("t") if texts == self.sizes[k.Z_VALUES] else 0
+
     def lay_out(self, arena: _Arena) -> None:
         values, chars, items, item_values, texts, *_ = self.sizes
         if self.item_code in (k.FLOAT4, k.FLOAT8) and texts:
@@ -140,6 +145,7 @@ class _Slot:
 
     def describe(self, line: np.ndarray) -> None:
         line[k.S_CODE] = self.code
+        line[k.S_FORM] = self.form
         line[k.S_VALID] = self.valid
         line[k.S_DATA] = self._data_items(self.code, self.data)
         line[k.S_OFFSETS] = self.offsets // 4
@@ -233,6 +239,7 @@ def read_images(
     ValueFault for the first value that can't be decoded."""
     columns = [*after, *before]
     lines = _lines(columns, where)
+    lines[len(after) :, k.S_COLUMN] += len(keys)
     sizes = np.zeros((len(columns), k.Z_FIELDS), np.int64)
     facts = np.zeros(2, np.int64)
     fault, row, slot = k.measure(
@@ -261,7 +268,7 @@ def read_images(
     for i, slot_ in enumerate(slots):
         slot_.describe(lines[i])
     ops = np.empty(count, np.int8)
-    marks = np.array([unsent[0], unsent[1] // 4, unsent[2]], np.int64)
+    marks = np.array([unsent[0], unsent[1] // 4, unsent[2], 0], np.int64)
     fault, row, slot = k.fill(
         given.body, given.row_at, given.rows, keys, lines, len(after), ops, marks, struct_valid,
         given.scratch, given.read, *views,
