@@ -931,6 +931,24 @@ def nibble(c):
 
 
 @njit
+def is_number(d, q, e):
+    """Whether the characters are those of a number as numeric_out writes it."""
+    if q < e and d[q] == 45:
+        q += 1
+    if e - q == 3 and d[q] == 78:
+        return d[q + 1] == 97 and d[q + 2] == 78
+    if e - q == 8 and d[q] == 73:
+        for i in range(8):
+            if d[q + i] != NAMES[3 + i]:
+                return False
+        return True
+    for p in range(q, e):
+        if d[p] != 46 and (d[p] < 48 or d[p] > 57):
+            return False
+    return q < e
+
+
+@njit
 def put_text_form(d, q, length, code, scale, precision, i, data, pos, a8, a16, a32, a64):
     """Store a value that came as text: (fault, position after its characters)."""
     e = q + length
@@ -947,6 +965,8 @@ def put_text_form(d, q, length, code, scale, precision, i, data, pos, a8, a16, a
             is_dash = p == 8 or p == 13 or p == 18 or p == 23
             if (d[q + p] != 45) if is_dash else (nibble(d[q + p]) > 15):
                 return CORRUPT, pos
+    if code == NUMERIC_TEXT and not is_number(d, q, e):
+        return CORRUPT, pos
     if code >= TEXT:
         for p in range(length):
             a8[pos + p] = d[q + p]
