@@ -1,0 +1,56 @@
+"""Preflight of the in-memory source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+from replicators.connectors.problems import Problem, Severity
+from replicators.connectors.schema import TableSelection
+from replicators.connectors.types import Unsupported
+from replicators.sources.memory.catalog import TABLES, require_reachable
+from replicators.sources.memory.params import MemoryParams
+
+
+class MemoryChecks:
+    """`Checks`: what the parameters and the tables themselves say."""
+
+    def __init__(self, params: MemoryParams) -> None:
+        self._params = params
+
+    def connection(self) -> list[Problem]:
+        require_reachable(self._params)
+        return []
+
+    def tables(self, tables: Sequence[TableSelection]) -> list[Problem]:
+        found: list[Problem] = []
+        for selected in tables:
+            table = TABLES.get(selected.id)
+            if table is None:
+                continue
+            if not table.key:
+                found.append(
+                    Problem.of("source:no-key", severity=Severity.WARNING, table=table.id)
+                )
+            found += [
+                Problem.of(
+                    "source:column-unsupported",
+                    severity=Severity.WARNING,
+                    table=table.id,
+                    column=c.name,
+                    native=c.native,
+                )
+                for c in table.columns
+                if isinstance(c.type, Unsupported)
+                and (not selected.columns or c.name in selected.columns)
+            ]
+        return found
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

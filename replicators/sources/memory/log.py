@@ -1,0 +1,49 @@
+"""The in-memory source has no log; only what a delete needs is here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+from replicators.connectors.schema import TableSchema
+from replicators.connectors.source import LogStatus
+from replicators.sources.memory.catalog import require_reachable
+from replicators.sources.memory.params import MemoryParams
+
+DROPPED: list[str] = []
+
+
+class MemoryControl:
+    """`LogControl`; what was dropped stands in `DROPPED`."""
+
+    def __init__(self, params: MemoryParams, name: str) -> None:
+        self._params = params
+        self._name = name
+
+    def heartbeat(self) -> int:
+        return 0
+
+    def status(self) -> LogStatus:
+        return LogStatus()
+
+    def add_tables(self, tables: Sequence[TableSchema]) -> None:
+        """There is no stream."""
+
+    def remove_tables(self, tables: Sequence[TableSchema]) -> None:
+        """There is no stream."""
+
+    def drop(self) -> None:
+        require_reachable(self._params)
+        DROPPED.append(self._name)
+
+    def drop_statements(self) -> list[str]:
+        return [f"DROP SLOT {self._name};"]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,19 @@
+"""Parameters of the in-memory source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicators.connectors.params import param
+
+FAULTS = ("none", "unreachable", "login", "crash")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryParams:
+    """`fault` makes the source behave badly on purpose."""
+
+    host: str = param("Host", help="Any name.")
+    password: str = param("Password", secret=True, default="")
+    port: int = param("Port", default=1, minimum=1, maximum=65535)
+    fault: str = param("Fault", default="none", choices=FAULTS)

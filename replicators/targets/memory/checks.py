@@ -1,0 +1,39 @@
+"""Preflight of the in-memory target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Self
+
+from replicators.connectors.problems import Problem
+from replicators.connectors.schema import TableSchema
+from replicators.targets.memory.params import MemoryParams
+
+
+class MemoryChecks:
+    """`TargetChecks`: what the parameters say."""
+
+    def __init__(self, params: MemoryParams) -> None:
+        self._params = params
+
+    def connection(self) -> list[Problem]:
+        if self._params.fault == "unreachable":
+            return [Problem.of("target:unreachable")]
+        return []
+
+    def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
+        if self._params.fault != "taken":
+            return []
+        return [
+            Problem.of("target:table-taken", table=t.id, target=f"{self._params.namespace}.{t.id.name}")
+            for t in tables
+        ]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

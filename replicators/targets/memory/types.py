@@ -1,0 +1,15 @@
+"""What the in-memory target makes of neutral types."""
+
+from __future__ import annotations
+
+from replicators.connectors.target import Fit, FitKind
+from replicators.connectors.types import Json, LogicalType, Unsupported
+
+
+def fit(kind: LogicalType) -> Fit:
+    """Everything fits but JSON, which loses its type."""
+    if isinstance(kind, Unsupported):
+        return Fit(FitKind.UNSUPPORTED, "", "it cannot be read")
+    if isinstance(kind, Json):
+        return Fit(FitKind.LOSSY, "text", "it becomes text")
+    return Fit(FitKind.EXACT, type(kind).__name__.lower())

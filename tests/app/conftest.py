@@ -1,0 +1,45 @@
+"""Fixtures of the tests of Django's parts: users, and settings that start nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+
+from replicators.models import Replicator
+from tests.app.factories import make_replicator, make_user
+
+
+@pytest.fixture(autouse=True)
+def _quiet_settings(settings: Any, tmp_path: Path) -> None:
+    """No broker, files in a folder of the test's own, the in-memory pair shown."""
+    settings.REDIS_URL = ""
+    settings.RUN_LOG_DIR = tmp_path / "run-logs"
+    settings.SHOW_HIDDEN_PLUGINS = True
+    settings.MAX_RUNS = 4
+
+
+@pytest.fixture
+def editor(db: None) -> User:
+    """May act."""
+    return make_user("editor", "editor")
+
+
+@pytest.fixture
+def viewer(db: None) -> User:
+    """May look."""
+    return make_user("viewer", "viewer")
+
+
+@pytest.fixture
+def stranger(db: None) -> User:
+    """May sign in, and nothing else."""
+    return make_user("stranger")
+
+
+@pytest.fixture
+def replicator(db: None) -> Replicator:
+    """A paused replicator with two tables."""
+    return make_replicator()

@@ -1,0 +1,273 @@
+"""The promises of the engine's memory, for both of its forms."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import OpCounts, first_sequence, last_sequence
+from replicators.connectors.offsets import Position
+from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.types import Array, Decimal, Enum, Int, String, Timestamp
+from replicators.models import Replicator
+from runners.engine.store import (
+    ChangeFileRow,
+    Desire,
+    MemoryStore,
+    SegmentRow,
+    Store,
+    TableFigures,
+    TableState,
+)
+from runners.models import Event, Progress, Run, Table, TableMetric
+from runners.services import replicator_pause, table_resync
+from runners.store import DjangoStore
+from tests.app.factories import make_run
+
+ORDERS, CUSTOMERS = TableId("shop", "orders"), TableId("shop", "customers")
+SHAPE = TableSchema(
+    ORDERS,
+    (
+        Column("id", Int(64), "bigint", False, 1),
+        Column("price", Decimal(12, 2), "numeric(12,2)", True, 2),
+        Column("tags", Array(String()), "text[]", True, 3, wire="x"),
+        Column("kind", Enum(("a", "b")), "kind", True, 4),
+        Column("at", Timestamp(6, True), "timestamptz", True, 5),
+    ),
+    ("id",),
+    ("id",),
+    7,
+    True,
+)
+
+
+@pytest.fixture(params=["memory", "django"])
+def store(request: pytest.FixtureRequest) -> Store:
+    """Both forms, with two tables."""
+    if request.param == "memory":
+        return MemoryStore([CUSTOMERS, ORDERS])
+    run = make_run(request.getfixturevalue("replicator"))
+    return DjangoStore(run.pk, run.lease)
+
+
+def segment(number: int, **changes: Any) -> SegmentRow:
+    values = {
+        "path": f"/log/{number}",
+        "size_bytes": 10,
+        "crc32": 2**32 - 1,
+        "position": Position(number * 100, {"timeline": 1}),
+        "is_closed": True,
+        "messages": 3,
+        "sealed_at": 1000.0 + number,
+        **changes,
+    }
+    return SegmentRow(number, **values)
+
+
+def file(number: int, table: TableId = ORDERS) -> ChangeFileRow:
+    return ChangeFileRow(
+        table=table,
+        segment=number,
+        path=f"/files/{table}/{number}",
+        version="v1",
+        schema=SHAPE,
+        counts=OpCounts(3, 2, 1),
+        first_sequence=first_sequence(number),
+        last_sequence=first_sequence(number) + 5,
+        first_committed_at=1.5,
+        last_committed_at=2.5,
+        first_position=10,
+        last_position=2**62,
+        size_bytes=100,
+        crc32=2**32 - 1,
+        unsent=("tags",),
+        has_key_changes=True,
+    )
+
+
+def record(store: Store, *numbers: int) -> None:
+    for number in numbers:
+        row = segment(number)
+        store.record_segment(row, row.position)
+
+
+def test_it_starts_empty_with_waiting_tables(store: Store) -> None:
+    memory = store.memory()
+    assert memory.position is None
+    assert memory.last_segment == 0
+    assert [(t.id, t.state) for t in memory.tables] == [
+        (CUSTOMERS, TableState.WAITING),
+        (ORDERS, TableState.WAITING),
+    ]
+    assert store.desire() is Desire.RUN
+
+
+def test_a_segment_and_its_position_are_recorded_together(store: Store) -> None:
+    store.record_start(Position(50, {"system": "x"}))
+    record(store, 1, 2)
+    memory = store.memory()
+    assert memory.position == Position(200)
+    assert memory.position.detail == {"timeline": 1}
+    assert memory.last_segment == 2
+    assert store.segments() == [segment(1), segment(2)]
+
+
+def test_a_position_never_moves_back(store: Store) -> None:
+    store.record_start(Position(50))
+    store.record_position(Position(70, {"a": 1}))
+    store.record_position(Position(60))
+    assert store.memory().position == Position(70)
+
+
+def test_a_segment_number_is_never_used_twice(store: Store) -> None:
+    record(store, 1, 2)
+    store.discard_segments([2])
+    assert [s.number for s in store.segments()] == [1]
+    assert store.memory().last_segment == 2
+    with pytest.raises(ValueError, match="used before"):
+        record(store, 2)
+
+
+def test_decoding_lists_files_and_marks_segments_and_can_be_repeated(store: Store) -> None:
+    record(store, 1, 2)
+    store.record_decoded([1, 2], [file(1), file(2), file(2, CUSTOMERS)])
+    store.record_decoded([2], [file(2)])
+    assert all(s.is_decoded for s in store.segments())
+    assert store.change_files(ORDERS, after=0, upto=last_sequence(2)) == [file(1), file(2)]
+    assert store.change_files(CUSTOMERS, after=0, upto=last_sequence(2)) == []
+
+
+def test_change_files_are_chosen_by_sequence(store: Store) -> None:
+    record(store, 1, 2, 3)
+    store.record_decoded([1, 2, 3], [file(3), file(1), file(2)])
+    found = store.change_files(ORDERS, after=first_sequence(1) + 5, upto=last_sequence(2))
+    assert [f.segment for f in found] == [2]
+
+
+def test_a_tables_states_and_fields_change_together(store: Store) -> None:
+    row = store.table_event(ORDERS, "table_snapshot_started", generation=2)
+    assert (row.state, row.generation) == (TableState.SNAPSHOTTING, 2)
+    store.table_event(
+        ORDERS, "table_snapshot_done", schema=SHAPE, table_uuid="u", is_snapshot_done=True,
+        merged_sequence=7, token_sequence=7, snapshot_position=9,
+    )  # fmt: skip
+    found = next(t for t in store.tables() if t.id == ORDERS)
+    assert (found.state, found.schema, found.table_uuid) == (TableState.REPLICATING, SHAPE, "u")
+    assert (found.merged_sequence, found.snapshot_position) == (7, 9)
+    assert next(t for t in store.tables() if t.id == CUSTOMERS).state is TableState.WAITING
+
+
+def test_a_failure_carries_its_code_and_the_time_of_the_next_try(store: Store) -> None:
+    store.table_event(
+        ORDERS, "table_failed", error_code="target:storage-full", error_facts={"table": "x"},
+        retry_at=1234.5, failures=2,
+    )  # fmt: skip
+    row = next(t for t in store.tables() if t.id == ORDERS)
+    assert (row.error_code, row.error_facts, row.retry_at, row.failures) == (
+        "target:storage-full", {"table": "x"}, 1234.5, 2,
+    )  # fmt: skip
+    row = store.table_event(
+        ORDERS, "table_recovered", error_code="", error_facts={}, retry_at=None, failures=0
+    )
+    assert (row.state, row.error_code, row.retry_at) == (TableState.REPLICATING, "", None)
+
+
+def test_merges_count_and_never_move_back(store: Store) -> None:
+    store.record_merged(ORDERS, 100, 100, OpCounts(5, 1, 1))
+    store.record_merged(ORDERS, 90, None, OpCounts(1))
+    row = next(t for t in store.tables() if t.id == ORDERS)
+    assert (row.merged_sequence, row.token_sequence) == (100, 100)
+
+
+def test_only_what_every_live_table_has_merged_is_pruned(store: Store) -> None:
+    record(store, 1, 2)
+    store.record_decoded([1, 2], [file(1), file(2)])
+    store.record_merged(ORDERS, last_sequence(2), None, OpCounts())
+    assert store.prunable(older_than=5000.0) == ([], [])
+    store.record_merged(CUSTOMERS, last_sequence(1), None, OpCounts())
+    segments, files = store.prunable(older_than=5000.0)
+    assert ([s.number for s in segments], [f.segment for f in files]) == ([1], [1])
+    assert store.prunable(older_than=1000.5) == ([], [])
+    store.table_event(CUSTOMERS, "table_removed")
+    assert len(store.prunable(older_than=5000.0)[0]) == 2
+    store.forget([1])
+    assert [s.number for s in store.segments()] == [2]
+    assert store.change_files(ORDERS, after=0, upto=last_sequence(2)) == [file(2)]
+
+
+WRITES = {
+    "renew": lambda s: s.renew(time.time() + 10),
+    "record_start": lambda s: s.record_start(Position(1)),
+    "record_segment": lambda s: record(s, 1),
+    "record_position": lambda s: s.record_position(Position(1)),
+    "discard": lambda s: s.discard_segments([1]),
+    "record_decoded": lambda s: s.record_decoded([], []),
+    "table_event": lambda s: s.table_event(ORDERS, "table_failed"),
+    "table_progress": lambda s: s.table_progress(ORDERS, failures=1),
+    "snapshot_rows": lambda s: s.record_snapshot_rows(ORDERS, 1, 2),
+    "record_merged": lambda s: s.record_merged(ORDERS, 1, 1, OpCounts()),
+    "forget": lambda s: s.forget([1]),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_every_write_of_a_run_that_lost_its_lease_is_refused(store: Store, write: Any) -> None:
+    if isinstance(store, MemoryStore):
+        store.lost = True
+    else:
+        Run.objects.update(lease="somebody-else")
+    with pytest.raises(ReplicationError) as caught:
+        write(store)
+    assert caught.value.code == "run:lease-lost"
+    assert store.memory().last_segment == 0
+
+
+class TestDjangoOnly:
+    """What people and pages see of it."""
+
+    @pytest.fixture
+    def run(self, replicator: Replicator) -> Run:
+        return make_run(replicator)
+
+    def test_an_ended_run_writes_no_more(self, run: Run) -> None:
+        store = DjangoStore(run.pk, run.lease)
+        Run.objects.update(state="lost")
+        with pytest.raises(ReplicationError):
+            store.record_position(Position(1))
+        assert store.desire() is Desire.STOP
+
+    def test_a_pause_and_a_resync_are_seen(self, run: Run) -> None:
+        store = DjangoStore(run.pk, run.lease, tables_seconds=0)
+        table_resync(replicator=run.replicator, schema="shop", name="orders", actor=None)
+        assert [t.id for t in store.tables() if t.is_resync_asked] == [ORDERS]
+        replicator_pause(replicator=run.replicator, actor=None)
+        assert store.desire() is Desire.STOP
+
+    def test_an_event_row_goes_with_every_change_of_state(self, run: Run) -> None:
+        store = DjangoStore(run.pk, run.lease)
+        store.table_event(ORDERS, "table_failed", error_code="target:table-missing")
+        event = Event.objects.get(kind="table_failed")
+        assert (event.run, event.table_name, event.code) == (run, "orders", "target:table-missing")
+
+    def test_figures_become_rows_at_two_resolutions(self, run: Run) -> None:
+        store = DjangoStore(run.pk, run.lease)
+        store.record_merged(ORDERS, 5, 5, OpCounts(4, 3, 2))
+        store.record_figures({ORDERS: TableFigures(2.5, 1000.0, 77)}, {"log_bytes": 5})
+        store.record_figures({ORDERS: TableFigures(2.5, 1000.0, 77)}, {"log_bytes": 6})
+        assert TableMetric.objects.filter(table__name="orders").count() in (2, 3, 4)
+        metric = TableMetric.objects.filter(table__name="orders", resolution_seconds=60).first()
+        assert metric is not None
+        assert (metric.lag_seconds, metric.inserts, metric.backlog_bytes) == (2.5, 4, 77)
+        assert Progress.objects.get().facts == {"log_bytes": 6}
+        assert Table.objects.get(name="orders").updates == 3
+
+    def test_a_tables_rows_are_few_queries(
+        self, run: Run, django_assert_num_queries: Any
+    ) -> None:
+        store = DjangoStore(run.pk, run.lease)
+        store.tables()
+        with django_assert_num_queries(0):
+            store.tables()

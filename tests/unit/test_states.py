@@ -1,0 +1,137 @@
+"""The state machines as data, and the words a replicator's state is shown with."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replicators.connectors.messages import Retry
+from runners.states import (
+    COLOURS,
+    LABELS,
+    RUN_ACTIVE,
+    RUN_FINAL,
+    RUN_TRANSITIONS,
+    TABLE_TRANSITIONS,
+    RunState,
+    TableState,
+)
+from runners.status import Facts, LagFacts, replicator_state, snapshot_percent, table_lag, worst_lag
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+RUN_EVENTS = sorted({e for _, e in RUN_TRANSITIONS})
+TABLE_EVENTS = sorted({e for _, e in TABLE_TRANSITIONS})
+
+
+@given(st.lists(st.sampled_from(RUN_EVENTS), max_size=20))
+def test_events_lead_a_run_only_to_known_states_and_never_out_of_a_final_one(
+    events: list[str],
+) -> None:
+    state = RunState.STARTING
+    for event in events:
+        following = RUN_TRANSITIONS.get((state, event))
+        if state in RUN_FINAL:
+            assert following is None
+        state = following or state
+        assert state in RUN_ACTIVE | RUN_FINAL
+
+
+@given(st.lists(st.sampled_from(TABLE_EVENTS), max_size=20))
+def test_a_removed_table_has_no_way_back(events: list[str]) -> None:
+    state = TableState.WAITING
+    for event in events:
+        following = TABLE_TRANSITIONS.get((state, event))
+        assert state is not TableState.REMOVED or following is None
+        state = following or state
+
+
+def test_every_state_has_a_label_and_a_colour() -> None:
+    for state in [*RunState, *TableState, "paused"]:
+        assert LABELS[state]
+        assert COLOURS[state]
+
+
+@pytest.mark.parametrize(
+    ("facts", "state", "label"),
+    [
+        (Facts("paused"), "paused", "Paused"),
+        (Facts("running"), "starting", "Starting"),
+        (Facts("running", live_runs=4, max_runs=4), "waiting", "Waiting for a free slot (4 of 4)"),
+        (Facts("running", RunState.STARTING), "starting", "Starting"),
+        (Facts("running", RunState.STARTING, failures=1), "starting", "Starting again"),
+        (Facts("running", RunState.RUNNING), "running", "Running"),
+        (Facts("running", RunState.RUNNING, failing_tables=2), "running", "Running, 2 tables failing"),
+        (Facts("paused", RunState.RUNNING), "stopping", "Stopping"),
+        (Facts("running", RunState.STOPPING), "stopping", "Stopping"),
+        (Facts("paused", is_deleting=True), "deleting", "Deleting"),
+        (
+            Facts("running", retry_at=NOW + timedelta(seconds=40), failures=3),
+            "failing",
+            "Failed, retrying in 40 s",
+        ),
+        (
+            Facts("running", is_given_up=True, error_code="source:login-refused"),
+            "failed",
+            "Failed: login refused",
+        ),
+    ],
+)
+def test_a_state_is_made_from_what_was_asked_and_what_is(
+    facts: Facts, state: str, label: str
+) -> None:
+    shown = replicator_state(facts, NOW)
+    assert (shown.state, shown.label) == (state, label)
+
+
+def _lag(**changes: object) -> float | None:
+    facts = {
+        "state": TableState.REPLICATING,
+        "is_snapshot_done": True,
+        "lag_seconds": 0.0,
+        "unmerged_since": NOW - timedelta(seconds=100),
+        "error_since": None,
+        "facts_at": NOW,
+        "is_live": True,
+        **changes,
+    }
+    return table_lag(LagFacts(**facts), NOW)  # type: ignore[arg-type]
+
+
+def test_lag_is_what_the_run_says_while_it_says_something() -> None:
+    assert _lag() == 0.0
+    assert _lag(lag_seconds=3.0) == 3.0
+
+
+def test_lag_is_unknown_before_and_during_a_snapshot() -> None:
+    assert _lag(state=TableState.WAITING, is_snapshot_done=False) is None
+    assert _lag(state=TableState.SNAPSHOTTING, is_snapshot_done=False) is None
+
+
+def test_lag_grows_while_nothing_runs_or_the_run_is_silent() -> None:
+    assert _lag(is_live=False) == 100.0
+    assert _lag(facts_at=NOW - timedelta(seconds=60)) == 100.0
+    assert _lag(is_live=False, unmerged_since=None, facts_at=NOW - timedelta(seconds=60)) == 60.0
+
+
+def test_a_replicators_lag_is_its_worst_tables() -> None:
+    assert worst_lag([1.0, 7.0]) == 7.0
+    assert worst_lag([1.0, None]) is None
+    assert worst_lag([]) is None
+
+
+def test_a_snapshot_is_at_100_percent_only_when_it_is_done() -> None:
+    assert snapshot_percent(0, None, False) == 0
+    assert snapshot_percent(5, None, False) is None
+    assert snapshot_percent(50, 100, False) == 50
+    assert snapshot_percent(120, 100, False) == 99
+    assert snapshot_percent(120, 100, True) == 100
+
+
+def test_waiting_doubles_up_to_ten_minutes_and_starts_slower_where_a_person_must_act() -> None:
+    from runners.backoff import delay_seconds
+
+    assert [delay_seconds(n, Retry.AUTO) for n in (1, 2, 3, 8, 50)] == [5, 10, 20, 600, 600]
+    assert delay_seconds(1, Retry.AFTER_FIX) == 60
