@@ -412,6 +412,20 @@ MESSAGES: dict[str, Message] = {
         "Nothing is written to it.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "target:name-shared": Message(
+        "Two tables, one name",
+        "Tables `{table}` and `{other}` would both become the same table of the target.",
+        "Leave the namespace empty, so that each schema has its own, or choose only one of them.",
+        "One would overwrite the other.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:column-case": Message(
+        "Column names differ only in case",
+        "Table `{table}` has another column whose name is `{column}` but for upper and lower case.",
+        "Exclude one of the two columns.",
+        "The target can't tell them apart.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "target:row-missing": Message(
         "Row missing in the target",
         "An update of table `{table}` needs a row that the target does not have.",

@@ -301,3 +301,11 @@ def widen_column(target: str, column: Column) -> str:
 def set_properties(target: str, values: Mapping[str, str]) -> str:
     """SET TBLPROPERTIES."""
     return f"ALTER TABLE {target} SET TBLPROPERTIES ({properties(values)})"
+
+
+def replace_table(target: str, staged: str, values: Mapping[str, str]) -> str:
+    """One commit that makes the rows and columns of a staged Delta table those of `target`."""
+    return (
+        f"CREATE OR REPLACE TABLE {target}\nUSING delta\nTBLPROPERTIES ({properties(values)})\n"
+        f"AS SELECT * FROM {staged}"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import TargetTable, Token
-from replicators.targets.lakehouse import dialect, naming
+from replicators.targets.lakehouse import dialect, evolve, naming
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID, LiveTable, token_from, token_values
 
@@ -91,7 +92,12 @@ class Iceberg:
 
     def _create(self, session: Any, names: tuple[str, str], table: TargetTable, schema: TableSchema) -> None:
         own = str(uuid.uuid4())
-        marks = {OWNER: table.replicator, UUID: own, GENERATION: str(table.generation)}
+        marks = {
+            OWNER: table.replicator,
+            UUID: own,
+            GENERATION: str(table.generation),
+            evolve.ORDINALS: evolve.ordinals(schema),
+        }
         metrics = {KEY_METRICS + k: "full" for k in schema.key}
         place = "/".join(
             (self.params.warehouse_url, *(naming.folder(n) for n in self.live_names(table)), own[:8])
@@ -121,6 +127,7 @@ class Iceberg:
             return
         if live.owner != table.replicator:
             raise ReplicationError("target:table-taken", table=table.source, target=".".join(names))
+        self._change(session, names, self._properties(session, names) or {}, schema, may_replace=True)
         branch = dialect.quote(naming.branch(table.generation))
         session.sql(f"ALTER TABLE {self.path(names)} CREATE OR REPLACE BRANCH {branch}")
         session.sql(f"DELETE FROM {self.path((*names, 'branch_' + naming.branch(table.generation)))}")
@@ -154,7 +161,36 @@ class Iceberg:
         branch = naming.branch(table.generation)
         self._call(session, "set_current_snapshot", names, ref=dialect.text(branch))
         session.sql(f"ALTER TABLE {self.path(names)} DROP BRANCH IF EXISTS {dialect.quote(branch)}")
+        columns = frozenset(f.name for f in session.table(self.path(names)).schema.fields)
+        self._change(session, names, shown, schema, drops=columns)
         return shown[UUID]
+
+    def evolve(self, session: Any, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
+        """Change the live table's columns; what was changed, as text."""
+        names = self.live_names(table)
+        shown = self._properties(session, names)
+        if shown is None:
+            raise ReplicationError("target:table-missing", table=table.source)
+        drops = frozenset(c.name for c in old.columns)
+        return self._change(session, names, shown, new, drops=drops)
+
+    def _change(
+        self,
+        session: Any,
+        names: tuple[str, str],
+        shown: dict[str, str],
+        new: TableSchema,
+        *,
+        drops: frozenset[str] = frozenset(),
+        may_replace: bool = False,
+    ) -> list[str]:
+        target = self.path(names)
+        types = {f.name: f.dataType.simpleString() for f in session.table(target).schema.fields}
+        known = json.loads(shown.get(evolve.ORDINALS, "{}"))
+        changes = evolve.plan(target, types, known, new, drops=drops, may_replace=may_replace)
+        for change in changes:
+            session.sql(change.statement)
+        return [c.text for c in changes if c.text]
 
     def drop(self, session: Any, table: TargetTable) -> None:
         """Remove table, files and staging places."""

@@ -72,9 +72,9 @@ class LakehouseWriter:
         """The staged rows become the live table, with the token; the table's UUID. Done again, it does nothing."""
         with self._session(table) as session:
             live = self.format.live(session, self.names(table.source))
-            if live and live.token and live.token.replicator == table.replicator:
-                if live.token.generation == table.generation:
-                    return str(live.uuid)
+            token = live.token if live else None
+            if live and token and (token.replicator, token.generation) == (table.replicator, table.generation):
+                return str(live.uuid)
             return str(self.format.publish(session, table, schema, sequence))
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
@@ -105,7 +105,7 @@ class LakehouseWriter:
     def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
         """Make the live table fit `new`; the changes made, as text. `target:evolve` for a change it can't take."""
         with self._session(table) as session:
-            return list(self.format.evolve(session, table, new))
+            return list(self.format.evolve(session, table, old, new))
 
     def maintain(self, table: TargetTable) -> dict[str, Any]:
         """Compact and expire; the token stays readable."""

@@ -1,0 +1,149 @@
+"""Preflight of a lakehouse: catalog and warehouse, names that are taken or shared. Needs no Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+from replicators.connectors.problems import Problem, Severity
+from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.target import FitKind
+from replicators.targets.lakehouse import naming, storage
+from replicators.targets.lakehouse.errors import code_of
+from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.state import OWNER
+from replicators.targets.lakehouse.types import fit
+
+_KNOWN = frozenset({"target:storage-full", "target:not-writable", "target:unreachable"})
+
+
+class LakehouseChecks:
+    """Looks at the target as a reader would: through the catalog's database and the warehouse's storage."""
+
+    def __init__(self, params: LakehouseParams) -> None:
+        self.params = params
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def connection(self) -> list[Problem]:
+        """Can the catalog be opened, and the warehouse written?"""
+        problems = [_tried(lambda: storage.probe(self.params.warehouse_url), "target:not-writable")]
+        if self.params.format == "iceberg":
+            problems.append(_tried(lambda: self._catalog().list_namespaces(), "target:unreachable"))
+        return [p for p in problems if p]
+
+    def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
+        """Names that two tables would share, names that are taken, and types that do not fit."""
+        found = self._shared(tables) + [p for t in tables for p in _columns(t)]
+        if self.params.format == "delta":
+            found += [p for t in tables for p in _cases(t)]
+        try:
+            owners = self._owners([t.id for t in tables])
+        except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
+            return [*found, Problem.of(_code(err, "target:unreachable"))]
+        for table, owner in owners.items():
+            if owner != replicator or not replicator:
+                target = ".".join(naming.names(self.params, table))
+                found.append(Problem.of("target:table-taken", table=table, target=target))
+        return found
+
+    def _shared(self, tables: Sequence[TableSchema]) -> list[Problem]:
+        seen: dict[tuple[str, ...], TableId] = {}
+        found = []
+        for table in tables:
+            place = tuple(n.casefold() for n in naming.names(self.params, table.id))
+            if place in seen:
+                found.append(Problem.of("target:name-shared", table=table.id, other=seen[place]))
+            seen.setdefault(place, table.id)
+        return found
+
+    def _catalog(self) -> Any:
+        from pyiceberg.catalog.sql import SqlCatalog
+        from sqlalchemy.engine import make_url
+
+        url = make_url(self.params.catalog_uri)
+        if url.drivername == "postgresql":
+            url = url.set(drivername="postgresql+psycopg")
+        if self.params.catalog_user:
+            url = url.set(username=self.params.catalog_user)
+        if self.params.catalog_password:
+            url = url.set(password=self.params.catalog_password)
+        uri = url.render_as_string(hide_password=False)
+        return SqlCatalog(self.params.catalog_name, uri=uri, warehouse=self.params.warehouse_url)
+
+    def _owners(self, tables: Sequence[TableId]) -> dict[TableId, str]:
+        if self.params.format == "delta":
+            return {t: owner for t in tables if (owner := self._delta_owner(t)) is not None}
+        from pyiceberg.exceptions import NoSuchTableError
+
+        catalog, owners = self._catalog(), {}
+        for table in tables:
+            try:
+                loaded = catalog.load_table(naming.names(self.params, table))
+            except NoSuchTableError:
+                continue
+            owners[table] = loaded.properties.get(OWNER, "")
+        return owners
+
+    def _delta_owner(self, table: TableId) -> str | None:
+        from deltalake import DeltaTable
+
+        from replicators.targets.lakehouse.delta import Delta
+
+        url = Delta(self.params).folder(naming.names(self.params, table))
+        if not DeltaTable.is_deltatable(url):
+            return "" if storage.has_folder(url) else None
+        return str(DeltaTable(url, without_files=True).metadata().configuration.get(OWNER, ""))
+
+
+def _code(err: BaseException, otherwise: str) -> str:
+    code = code_of(err)
+    return code if code in _KNOWN else otherwise
+
+
+def _tried(act: Any, otherwise: str) -> Problem | None:
+    try:
+        act()
+    except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
+        return Problem.of(_code(err, otherwise))
+    return None
+
+
+def _columns(table: TableSchema) -> list[Problem]:
+    found = []
+    for column in table.supported:
+        fitted = fit(column.type)
+        facts = {"native": column.native, "reason": fitted.reason}
+        if fitted.kind is FitKind.UNSUPPORTED:
+            found.append(
+                Problem.of("target:column-unsupported", table=table.id, column=column.name, **facts)
+            )
+        elif fitted.kind is FitKind.LOSSY:
+            facts["target_type"] = fitted.native
+            found.append(
+                Problem.of(
+                    "target:column-lossy",
+                    severity=Severity.WARNING,
+                    table=table.id,
+                    column=column.name,
+                    **facts,
+                )
+            )
+    return found
+
+
+def _cases(table: TableSchema) -> list[Problem]:
+    found = []
+    names: dict[str, str] = {}
+    for column in table.supported:
+        if column.name.casefold() in names:
+            found.append(Problem.of("target:column-case", table=table.id, column=column.name))
+        names.setdefault(column.name.casefold(), column.name)
+    return found

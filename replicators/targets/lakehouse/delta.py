@@ -1,0 +1,147 @@
+"""Delta tables in folders: staging, publishing, tokens as application transactions, upkeep. Orders SQL; reads no rows."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from typing import Any, ClassVar
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableSchema
+from replicators.connectors.target import TargetTable, Token
+from replicators.targets.lakehouse import dialect, evolve, naming, storage
+from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID, LiveTable
+
+PROPERTIES = {
+    "delta.enableDeletionVectors": "true",
+    "delta.columnMapping.mode": "name",
+    "delta.checkpointInterval": "20",
+    "delta.logRetentionDuration": "interval 1 days",
+}
+_LEAST_HOURS = 0.1
+
+
+class Delta:
+    """The acts of a lakehouse target on Delta tables, known by their folders; each takes the session it works in.
+
+    The token is Delta's own application transaction: its application id names replicator, table and generation, its
+    version is the sequence. It is part of the table's state, so compaction and log clean-up keep it.
+    """
+
+    session_conf: ClassVar[dict[str, str]] = {
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+        "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "true",
+        "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
+    }
+
+    def __init__(self, params: LakehouseParams) -> None:
+        self.params = params
+
+    def folder(self, names: tuple[str, ...]) -> str:
+        """Where the table lies."""
+        return "/".join((self.params.warehouse_url, *(naming.folder(n) for n in names)))
+
+    def path(self, names: tuple[str, ...]) -> str:
+        """The table's identifier in SQL."""
+        return f"delta.{dialect.quote(self.folder(names))}"
+
+    def stamp(self, session: Any, token: Token) -> None:
+        """Let the next commit of the session carry the token."""
+        session.conf.set("spark.databricks.delta.write.txnAppId", _application(token))
+        session.conf.set("spark.databricks.delta.write.txnVersion", str(token.sequence))
+
+    def _open(self, names: tuple[str, ...]) -> Any:
+        from deltalake import DeltaTable
+
+        url = self.folder(names).replace("s3a://", "s3://")
+        return DeltaTable(url, without_files=True) if DeltaTable.is_deltatable(url) else None
+
+    def live(self, session: Any, names: tuple[str, ...]) -> LiveTable | None:
+        """What the table says of itself; None where there is none."""
+        table = self._open(names)
+        if table is None:
+            return None
+        marks = table.metadata().configuration
+        owner, own = marks.get(OWNER, ""), marks.get(UUID, "")
+        token = Token(owner, int(marks.get(GENERATION, 0)), 0, own)
+        sequence = table.transaction_version(_application(token)) if owner else None
+        found = None if sequence is None else Token(owner, token.generation, sequence, own)
+        return LiveTable(owner, own, found)
+
+    def live_names(self, table: TargetTable) -> tuple[str, str]:
+        """Namespace and name of the live table."""
+        return naming.names(self.params, table.source)
+
+    def _staged(self, table: TargetTable) -> tuple[str, str]:
+        return naming.staging_names(self.live_names(table), table.generation)
+
+    def begin(self, session: Any, table: TargetTable, schema: TableSchema) -> None:
+        """An empty staging table."""
+        names = self.live_names(table)
+        live = self.live(session, names)
+        if (live and live.owner != table.replicator) or (live is None and storage.has_folder(self.folder(names))):
+            raise ReplicationError("target:table-taken", table=table.source, target=".".join(names))
+        staged = self._staged(table)
+        storage.remove_folder(self.folder(staged))
+        text = dialect.create(self.path(staged), schema, provider="delta", location="", values=PROPERTIES)
+        session.sql(text)
+
+    def staging_path(self, session: Any, table: TargetTable) -> str:
+        """The identifier to append staged rows to."""
+        return self.path(self._staged(table))
+
+    def append_frame(self, frame: Any, target: str) -> None:
+        """Append rows to a staging place; the frame's own session writes, no token is needed."""
+        frame.writeTo(target).append()
+
+    def publish(self, session: Any, table: TargetTable, schema: TableSchema, sequence: int) -> str:
+        """One replacing commit: schema, rows, marks and token together."""
+        names = self.live_names(table)
+        live = self.live(session, names)
+        own = live.uuid if live else str(uuid.uuid4())
+        token = Token(table.replicator, table.generation, sequence, own)
+        marks = {OWNER: table.replicator, UUID: own, GENERATION: str(table.generation)}
+        values = {**PROPERTIES, **marks, evolve.ORDINALS: evolve.ordinals(schema)}
+        self.stamp(session, token)
+        session.sql(dialect.replace_table(self.path(names), self.path(self._staged(table)), values))
+        storage.remove_folder(self.folder(self._staged(table)))
+        return own
+
+    def evolve(self, session: Any, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
+        """Change the live table's columns; what was changed, as text."""
+        names = self.live_names(table)
+        opened = self._open(names)
+        if opened is None:
+            raise ReplicationError("target:table-missing", table=table.source)
+        known = json.loads(opened.metadata().configuration.get(evolve.ORDINALS, "{}"))
+        target = self.path(names)
+        types = {f.name: f.dataType.simpleString() for f in session.table(target).schema.fields}
+        drops = frozenset(c.name for c in old.columns)
+        changes = evolve.plan(target, types, known, new, drops=drops)
+        for change in changes:
+            session.sql(change.statement)
+        return [c.text for c in changes if c.text]
+
+    def drop(self, session: Any, table: TargetTable) -> None:
+        """Remove table and staging folder."""
+        names = self.live_names(table)
+        storage.remove_folder(self.folder(self._staged(table)))
+        live = self.live(session, names)
+        if live and live.owner == table.replicator:
+            storage.remove_folder(self.folder(names))
+
+    def maintain(self, session: Any, names: tuple[str, ...], token: Token) -> dict[str, Any]:
+        """Compact small files, write deletions out, remove files older than the history."""
+        target = self.path(names)
+        done = session.sql(f"OPTIMIZE {target}").collect()
+        session.sql(f"REORG TABLE {target} APPLY (PURGE)").collect()
+        hours = max(self.params.history_minutes / 60, _LEAST_HOURS)
+        session.sql(f"VACUUM {target} RETAIN {hours:.2f} HOURS").collect()
+        metrics = done[0]["metrics"] if done else None
+        return {"files_added": metrics["numFilesAdded"], "files_removed": metrics["numFilesRemoved"]} if metrics else {}
+
+
+def _application(token: Token) -> str:
+    return f"{token.replicator}/{token.table_uuid}/{token.generation}"
