@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ from runners.engine.store import ChangeFileRow, Store, TableRow
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+logger = logging.getLogger("replicator.merge")
 ROWS_A_MERGE = 4_000_000
 
 
@@ -147,7 +150,9 @@ class Merger:
             sequence=sequence,
             prefix=self._log.merge_path(row.id, sequence),
         )
+        began = time.monotonic()
         batch, counts = fold_batch(self._spark, plan)
+        folded = time.monotonic()
         try:
             self._writer.merge(target_table(self._replicator, row), batch)
         finally:
@@ -155,6 +160,8 @@ class Merger:
                 with suppress(OSError):
                     Path(path).unlink(missing_ok=True)
         failpoints.hit("target_merged")
+        took = (folded - began, time.monotonic() - folded)
+        logger.debug("Merged %d changes: fold %.2f s, write %.2f s", counts.rows, *took, extra={"table": str(row.id)})
         self._store.record_merged(row.id, sequence, sequence, counts)
         failpoints.hit("merge_recorded")
         return counts

@@ -212,10 +212,7 @@ class Pipeline:
                 )
                 continue
             fresh = next(r for r in self._store.tables() if r.id == row.id)
-            waiting = self._merger.unmerged(fresh)
-            self._backlog.mark(
-                row.id, waiting[0].first_committed_at if waiting else None, touched
-            )
+            self._backlog.mark(row.id, self._merger.unmerged(fresh), touched)
 
     def _start_capture(self, reader: LogReader, position: Position) -> Capture:
         tables = self._describe()

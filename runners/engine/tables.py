@@ -266,10 +266,7 @@ class TableJobs:
     def _mark(self, table: TableId) -> None:
         """Bring the table's oldest unmerged change up to date, also those beyond the frontier."""
         touched = self._backlog.touched(table)
-        files = self._merger.unmerged(self._row(table))
-        self._backlog.mark(
-            table, files[0].first_committed_at if files else None, touched
-        )
+        self._backlog.mark(table, self._merger.unmerged(self._row(table)), touched)
 
     def _maintain(self, row: TableRow) -> None:
         started = time.monotonic()
