@@ -25,6 +25,8 @@ SETTINGS = {
     "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
+# Our own commits (heartbeats) are flushed at once, wait for no standby, and never write to the user's data.
+OPTIONS = {**SETTINGS, "synchronous_commit": "local"}
 
 
 def _root_certificate() -> str | None:
@@ -48,7 +50,7 @@ def connection_string(params: PostgresqlParams, **more: Any) -> str:
         "keepalives_idle": 30,
         "keepalives_interval": 10,
         "keepalives_count": 3,
-        "options": " ".join(f"-c {k}={v}" for k, v in SETTINGS.items()),
+        "options": " ".join(f"-c {k}={v}" for k, v in OPTIONS.items()),
     }
     if params.sslmode == "verify-full":
         values["sslrootcert"] = _root_certificate()

@@ -90,6 +90,7 @@ class LogReader:
         result = link.pgconn.exec_(text.encode())
         if result.status != pq.ExecStatus.COPY_BOTH:
             error = psycopg.errors.error_from_result(result)
+            self.close()
             raise translate(error, self.params, slot=self.slot) from error
         self._send_status()
 

@@ -1,0 +1,286 @@
+"""The log reader against a real server: where blocks end, what is acknowledged, and what is refused at a start."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.offsets import Position
+from replicators.sources.postgresql import pump
+from replicators.sources.postgresql.log import LogControl, LogReader
+from tests.integration.postgresql_source import (
+    begin,
+    changes,
+    describe,
+    messages,
+    params_of,
+    read_all,
+    read_until,
+)
+from tests.servers import Database
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+SLOT = "r_log"
+
+
+@pytest.fixture
+def shop(database: Database) -> Database:
+    database.execute("CREATE TABLE orders (id int PRIMARY KEY, note text)")
+    database.execute("CREATE TABLE views (at int, page text)")
+    return database
+
+
+@pytest.fixture
+def control(shop: Database) -> Iterator[LogControl]:
+    with LogControl(params_of(shop), SLOT) as made:
+        yield made
+
+
+@pytest.fixture
+def reader(shop: Database, control: LogControl) -> Iterator[LogReader]:
+    made, session = begin(shop, SLOT, describe(shop, "orders", "views"))
+    session.close()
+    with made:
+        yield made
+    control.drop()
+
+
+def slot_field(database: Database, field: str) -> object:
+    rows = database.execute(f"SELECT {field} FROM pg_replication_slots WHERE slot_name = '{SLOT}'")
+    return rows[0][0] if rows else None
+
+
+def code_of_prepare(database: Database, position: Position) -> str:
+    reader = LogReader(params_of(database), SLOT)
+    with pytest.raises(ReplicationError) as caught:
+        reader.prepare(describe(database, "orders", "views"), position)
+    return caught.value.code
+
+
+class TestBlocks:
+    def test_a_block_holds_whole_transactions(self, shop, reader, control):
+        shop.execute("INSERT INTO orders VALUES (1, 'a'), (2, 'b')")
+        blocks = read_all(reader, control)
+        assert messages(blocks) == "BRIIC|"
+        assert blocks[0].ends_closed
+        assert blocks[0].context["transaction"] is None
+        assert blocks[0].messages == 5
+
+    def test_a_position_is_past_its_commit_and_before_the_next(self, shop, reader, control):
+        shop.execute("INSERT INTO orders VALUES (1, 'a')")
+        first = read_all(reader, control)[-1].position
+        shop.execute("INSERT INTO orders VALUES (2, 'b')")
+        second = read_all(reader, control)[-1].position
+        assert first.value < second.value
+        assert set(first.detail) == {"system_identifier", "timeline"}
+
+    def test_a_long_transaction_comes_as_open_blocks_of_its_own(self, shop, reader, control):
+        shop.execute("INSERT INTO orders VALUES (0, 'before')")
+        shop.execute("INSERT INTO orders SELECT g, repeat('x', 1000) FROM generate_series(1, 20000) g")
+        shop.execute("INSERT INTO orders VALUES (-1, 'after')")
+        blocks = read_all(reader, control)
+        ends = [b.ends_closed for b in blocks]
+        start, stop = ends.index(False), len(ends) - ends[::-1].index(False)
+        assert stop - start >= 4
+        assert set(ends[start:stop]) == {False}
+        assert messages(blocks[start : start + 1])[0] == "B"
+        assert all(b.context["transaction"] for b in blocks[start + 1 : stop + 1])
+        assert messages(blocks[stop : stop + 1]).endswith("IC|")
+        assert len({b.position.value for b in blocks[start:stop]}) == 1
+        assert sum(len(t) for t in changes(blocks, describe(shop, "orders"))["orders"]) == 20002
+
+    def test_a_message_larger_than_the_buffer_arrives_whole(self, shop, reader, control):
+        shop.execute("INSERT INTO orders VALUES (1, repeat('y', 12000000))")
+        found = changes(read_all(reader, control), describe(shop, "orders"))["orders"]
+        assert len(found[0].column("note")[0].as_py()) == 12_000_000
+
+    def test_a_changed_shape_starts_a_block_with_another_version(self, shop, reader, control):
+        with shop.connect() as connection, connection.transaction():
+            connection.execute("INSERT INTO orders VALUES (1, 'a')")
+            connection.execute("ALTER TABLE orders ADD COLUMN price int")
+            connection.execute("INSERT INTO orders VALUES (2, 'b', 5)")
+        blocks = read_all(reader, control)
+        assert messages(blocks) == "BRI|RIC|"
+        assert [b.ends_closed for b in blocks] == [False, True]
+        assert blocks[0].context_version < blocks[1].context_version
+        assert blocks[1].context["transaction"]
+
+    def test_a_new_table_does_not_change_the_version(self, shop, reader, control):
+        shop.execute("INSERT INTO orders VALUES (1, 'a')")
+        first = read_all(reader, control)
+        shop.execute("INSERT INTO views VALUES (1, 'home')")
+        assert read_all(reader, control)[0].context_version == first[0].context_version
+
+    def test_the_way_through_psycopg_gives_the_same_blocks(self, shop, reader, control, monkeypatch):
+        def fill() -> None:
+            shop.execute("INSERT INTO orders SELECT g, 'n' FROM generate_series(1, 500) g")
+            shop.execute("DELETE FROM orders")
+
+        fill()
+        compiled = messages(read_all(reader, control)).replace("|", "")
+        monkeypatch.setattr(pump, "load", lambda: False)
+        fill()
+        plain = messages(read_all(reader, control)).replace("|", "")
+        assert plain == compiled.replace("R", "")
+
+    def test_a_table_without_key_sends_inserts_only_and_its_updates_do_not_fail(self, shop, reader, control):
+        shop.execute("INSERT INTO views VALUES (1, 'home')")
+        shop.execute("UPDATE views SET page = 'start'")
+        shop.execute("DELETE FROM views")
+        assert messages(read_all(reader, control)).replace("|", "") == "BRIC"
+
+    def test_a_type_without_binary_decoder_in_mid_stream_turns_the_stream_to_text(self, shop, reader, control):
+        with shop.connect() as connection, connection.transaction():
+            connection.execute("INSERT INTO views VALUES (1, 'home')")
+            connection.execute("ALTER TABLE orders ADD COLUMN source inet")
+            connection.execute("INSERT INTO orders VALUES (1, 'a', '10.0.0.1')")
+        blocks = read_all(reader, control)
+        assert {b.context["binary"] for b in blocks} == {False}
+        found = changes(blocks, describe(shop, "orders", "views"))
+        assert found["orders"][0].column("source").to_pylist() == ["10.0.0.1"]
+        assert sum(len(t) for t in found["views"]) == 1
+
+
+class TestPositions:
+    def test_only_what_is_acknowledged_is_flushed(self, shop, reader, control):
+        before = slot_field(shop, "confirmed_flush_lsn")
+        shop.execute("INSERT INTO orders VALUES (1, 'a')")
+        blocks = read_all(reader, control)
+        assert slot_field(shop, "confirmed_flush_lsn") == before
+        reader.acknowledge(blocks[-1].position)
+        deadline = time.monotonic() + 10
+        while slot_field(shop, "confirmed_flush_lsn") == before:
+            assert time.monotonic() < deadline
+            reader.read(wait_seconds=0.01, max_bytes=1 << 20)
+
+    def test_transactions_before_the_start_are_dropped_whole(self, shop, reader, control):
+        shop.execute("INSERT INTO orders VALUES (1, 'a')")
+        seen = read_all(reader, control)[-1].position
+        shop.execute("INSERT INTO orders VALUES (2, 'b')")
+        reader.close()
+        tables = describe(shop, "orders", "views")
+        reader.prepare(tables, seen)
+        reader.start(seen, tables)
+        found = changes(read_all(reader, control), tables)["orders"]
+        assert [i for t in found for i in t.column("id").to_pylist()] == [2]
+
+    def test_a_relation_within_a_dropped_transaction_is_still_known(self, shop, reader, control):
+        """The server begins at its own, older position; the shapes it sends there are not sent again."""
+        shop.execute("INSERT INTO orders VALUES (1, 'a')")
+        seen = read_all(reader, control)[-1].position
+        shop.execute("INSERT INTO orders VALUES (2, 'b')")
+        reader.close()
+        start = reader._identity.position(1)
+        tables = describe(shop, "orders", "views")
+        reader.start(start, tables)
+        reader._cutter.state[pump.START] = seen.value
+        blocks = read_all(reader, control)
+        found = changes(blocks, tables)["orders"]
+        assert "R" not in messages(blocks)
+        assert [i for t in found for i in t.column("id").to_pylist()] == [2]
+
+    def test_a_heartbeat_moves_an_idle_stream_while_another_database_is_busy(
+        self, shop, reader, control, postgres
+    ):
+        postgres.execute("CREATE TABLE IF NOT EXISTS busy (i int)")
+        postgres.execute("INSERT INTO busy SELECT g FROM generate_series(1, 20000) g")
+        before = reader.idle_position()
+        started = time.monotonic()
+        assert read_all(reader, control) == []
+        after = reader.idle_position()
+        assert time.monotonic() - started < 5
+        assert after is not None
+        assert before is None or after.value > before.value
+
+    def test_the_stream_answers_while_nothing_is_acknowledged(self, shop, reader, control):
+        assert reader.read(wait_seconds=0.2, max_bytes=1 << 20) is None
+        assert control.status().is_active
+
+
+class TestStart:
+    def test_a_missing_slot_is_told(self, shop, reader, control):
+        position = reader._identity.position(reader._flushed)
+        reader.close()
+        control.drop()
+        assert code_of_prepare(shop, position) == "source:slot-missing"
+
+    def test_a_slot_made_again_is_told(self, shop, reader, control):
+        position = reader._identity.position(reader._flushed)
+        reader.close()
+        shop.execute("INSERT INTO orders VALUES (1, 'a')")
+        control._ask(lambda c: c.execute("SELECT pg_drop_replication_slot(%s)", [SLOT]))
+        shop.execute(f"SELECT pg_create_logical_replication_slot('{SLOT}', 'pgoutput')")
+        assert code_of_prepare(shop, position) == "source:position-lost"
+
+    def test_a_log_that_ends_before_the_position_is_told(self, shop, reader):
+        position = reader._identity.position(1 << 60)
+        assert code_of_prepare(shop, position) == "source:position-lost"
+
+    def test_another_server_is_told(self, shop, reader):
+        known = reader._identity.position(reader._flushed)
+        other = dataclasses.replace(known, detail={**known.detail, "system_identifier": "1"})
+        assert code_of_prepare(shop, other) == "source:position-lost"
+
+    def test_a_publication_that_was_dropped_is_told(self, shop, reader):
+        shop.execute(f"DROP PUBLICATION {SLOT}_full")
+        assert code_of_prepare(shop, reader._identity.position(reader._flushed)) == "source:position-lost"
+
+    def test_a_slot_left_by_a_first_start_that_crashed_is_made_again(self, shop, reader):
+        reader.close()
+        before = slot_field(shop, "confirmed_flush_lsn")
+        again, session = begin(shop, SLOT, describe(shop, "orders", "views"))
+        session.close()
+        again.close()
+        assert slot_field(shop, "confirmed_flush_lsn") != before
+
+    def test_a_second_reader_of_the_slot_is_refused(self, shop, reader):
+        second = LogReader(params_of(shop), SLOT)
+        with pytest.raises(ReplicationError) as caught:
+            second.start(Position(1), describe(shop, "orders"))
+        assert caught.value.code == "source:slot-in-use"
+
+    def test_a_cut_connection_is_told(self, shop, reader):
+        shop.execute(f"SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = '{SLOT}'")
+        with pytest.raises(ReplicationError) as caught:
+            read_until(reader, lambda _: False)
+        assert caught.value.code == "source:connection-lost"
+
+
+class TestControl:
+    def test_tables_are_added_and_removed(self, shop, reader, control):
+        shop.execute("CREATE TABLE more (id int PRIMARY KEY)")
+        (more,) = describe(shop, "more")
+        control.add_tables([more])
+        control.add_tables([more])
+        shop.execute("INSERT INTO more VALUES (1)")
+        assert "I" in messages(read_all(reader, control))
+        control.remove_tables([more])
+        control.remove_tables([more])
+        shop.execute("INSERT INTO more VALUES (2)")
+        assert "I" not in messages(read_all(reader, control))
+
+    def test_a_table_made_again_is_no_longer_published(self, shop, reader, control):
+        tables = describe(shop, "orders", "views")
+        assert control.unpublished(tables) == []
+        shop.execute("DROP TABLE orders")
+        shop.execute("CREATE TABLE orders (id int PRIMARY KEY)")
+        assert [t.id.name for t in control.unpublished(describe(shop, "orders", "views"))] == ["orders"]
+
+    def test_drop_ends_the_reader_and_leaves_nothing(self, shop, reader, control):
+        control.drop()
+        control.drop()
+        assert slot_field(shop, "slot_name") is None
+        assert shop.execute("SELECT count(*) FROM pg_publication")[0][0] == 0
+
+    def test_the_status_knows_what_is_retained_and_the_clock(self, shop, reader, control):
+        shop.execute("INSERT INTO orders SELECT g, 'n' FROM generate_series(1, 5000) g")
+        control.heartbeat()
+        status = control.status()
+        assert status.retained_bytes > 100_000
+        assert status.is_active
+        assert abs(status.server_time - time.time()) < 60
+        assert status.end > 0

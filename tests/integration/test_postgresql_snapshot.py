@@ -1,0 +1,216 @@
+"""Snapshots against a real server: chunks cover a table once, in one view, with the values the log gives."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.sources.postgresql.log import LogControl
+from replicators.sources.postgresql.snapshot import ChunkReader, snapshot_again
+from tests.integration.postgresql_source import (
+    begin,
+    changes,
+    describe,
+    params_of,
+    read_all,
+    snapshot,
+)
+from tests.servers import Database
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+SLOT = "r_snap"
+
+COLUMNS = {
+    "flag boolean": "true",
+    "small smallint": "-7",
+    "whole int": "2147483647",
+    "big bigint": "-9223372036854775808",
+    "exact numeric(12,2)": "-1234567890.12",
+    "wide numeric(38,10)": "1234567890123456789012345678.0123456789",
+    "loose numeric": "1e40",
+    "single real": "0.1",
+    "double double precision": "1e-300",
+    "note text": "'zwölf 🐘 \\ \"quoted\"'",
+    "short varchar(5)": "'abc'",
+    "padded char(5)": "'ab'",
+    "label name": "'a name'",
+    "at timestamptz": "'2024-02-29 23:59:59.999999+05:30'",
+    "wall timestamp(3)": "'1969-12-31 23:59:59.999'",
+    "day date": "'0001-01-01'",
+    "clock time": "'23:59:59.999999'",
+    "doc json": "'{\"b\":  1, \"a\": [null]}'",
+    "docb jsonb": "'{\"b\":  1, \"a\": [null, 1.50]}'",
+    "ident uuid": "'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'",
+    "raw bytea": "'\\x00ff10'",
+    "mood mood": "'very ok'",
+    "price money_like": "12.50",
+    "ints int[]": "array[1, null, 3]",
+    "texts text[]": "array['a', null, '', '\"x\"', 'null']",
+    "exacts numeric(6,2)[]": "array[1.5, null, -0.01]",
+    "days date[]": "array['2024-02-29'::date]",
+    "idents uuid[]": "array['a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid]",
+    "moods mood[]": "array['sad'::mood, null]",
+    "none int[]": "'{}'",
+}
+TEXT_COLUMNS = {
+    "address inet": "'10.1.2.3/8'",
+    "span interval": "'1 year 2 months 3 days 04:05:06.7'",
+    "bits bit(5)": "'10101'",
+    "range int4range": "'[1,5)'",
+    "place point": "'(1.5,2)'",
+    "later timetz": "'12:00:00+02'",
+}
+
+
+def make_types(database: Database, columns: dict[str, str], name: str) -> None:
+    database.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, {', '.join(columns)})")
+    database.execute(f"INSERT INTO {name} VALUES (1, {', '.join(columns.values())})")
+    database.execute(f"INSERT INTO {name} (id) VALUES (2)")
+
+
+@pytest.fixture
+def typed(database: Database) -> Database:
+    database.execute("CREATE TYPE mood AS ENUM ('sad', 'very ok')")
+    database.execute("CREATE DOMAIN money_like AS numeric(10,2)")
+    make_types(database, COLUMNS, "binary_types")
+    make_types(database, {**COLUMNS, **TEXT_COLUMNS}, "text_types")
+    return database
+
+
+class TestValues:
+    @pytest.mark.parametrize(("name", "is_binary"), [("binary_types", True), ("text_types", False)])
+    def test_the_snapshot_and_the_log_give_the_same_values(self, typed, name, is_binary):
+        (table,) = describe(typed, name)
+        reader, session = begin(typed, SLOT, [table])
+        with reader, session, LogControl(params_of(typed), SLOT) as control:
+            copied = snapshot(session, typed, table).sort_by("id")
+            typed.execute(f"UPDATE {name} SET id = id")
+            blocks = read_all(reader, control)
+            control.drop()
+        assert blocks[0].context["binary"] is is_binary
+        (logged,) = changes(blocks, [table])[name]
+        names = [c.name for c in table.columns]
+        assert logged.select(names).sort_by("id").to_pylist() == copied.to_pylist()
+        assert copied.num_rows == 2
+        assert None not in copied.to_pylist()[0].values()
+
+    @pytest.mark.parametrize(
+        ("kind", "value", "reason"),
+        [
+            ("date", "'infinity'", "infinity"),
+            ("date", "'-infinity'", "infinity"),
+            ("timestamptz", "'infinity'", "infinity"),
+            ("timestamp", "'-infinity'", "infinity"),
+            ("date", "'10000-01-01'", "year"),
+            ("timestamp", "'0044-03-15 BC'", "year"),
+            ("time", "'24:00:00'", "24:00"),
+            ("numeric(5,2)", "'NaN'", "NaN"),
+            ("int[]", "'{{1,2},{3,4}}'", "dimension"),
+            ("timestamptz[]", "array['infinity'::timestamptz]", "infinity"),
+        ],
+    )
+    def test_a_value_without_place_is_named(self, database, kind, value, reason):
+        database.execute(f"CREATE TABLE odd (id int PRIMARY KEY, odd {kind})")
+        database.execute(f"INSERT INTO odd VALUES (1, {value})")
+        (table,) = describe(database, "odd")
+        with snapshot_again(params_of(database), SLOT) as session, pytest.raises(ReplicationError) as caught:
+            snapshot(session, database, table)
+        assert caught.value.code == "source:value-unsupported"
+        assert caught.value.facts["column"] == "odd"
+        assert reason in caught.value.facts["reason"]
+
+
+class TestChunks:
+    def test_chunks_cover_the_table_once_in_one_view(self, database):
+        database.execute("CREATE TABLE many (id int PRIMARY KEY, pad text)")
+        database.execute("INSERT INTO many SELECT g, repeat('p', 100) FROM generate_series(1, 5000) g")
+        database.execute("ANALYZE many")
+        (table,) = describe(database, "many")
+        with snapshot_again(params_of(database), SLOT) as session:
+            database.execute("UPDATE many SET pad = 'moved'")
+            database.execute("INSERT INTO many SELECT g FROM generate_series(5001, 9000) g")
+            assert len(session.plan(table, rows_per_chunk=1000)) >= 5
+            rows = snapshot(session, database, table)
+        assert sorted(rows.column("id").to_pylist()) == list(range(1, 5001))
+        assert set(rows.column("pad").to_pylist()) == {"p" * 100}
+
+    def test_a_table_that_was_never_analysed_is_covered(self, database):
+        database.execute("CREATE TABLE fresh (id int) WITH (autovacuum_enabled = false)")
+        database.execute("INSERT INTO fresh SELECT generate_series(1, 3000)")
+        (table,) = describe(database, "fresh")
+        with snapshot_again(params_of(database), SLOT) as session:
+            rows = snapshot(session, database, table, rows_per_chunk=100)
+        assert sorted(rows.column("id").to_pylist()) == list(range(1, 3001))
+
+    def test_partitions_come_with_their_parent_and_children_of_plain_tables_do_not(self, database):
+        database.execute("CREATE TABLE parts (id int, k int) PARTITION BY LIST (k)")
+        database.execute("CREATE TABLE part_one PARTITION OF parts FOR VALUES IN (1)")
+        database.execute("CREATE TABLE part_two PARTITION OF parts FOR VALUES IN (2)")
+        database.execute("INSERT INTO parts VALUES (1, 1), (2, 2)")
+        database.execute("CREATE TABLE plain (id int)")
+        database.execute("CREATE TABLE child () INHERITS (plain)")
+        database.execute("INSERT INTO plain VALUES (1)")
+        database.execute("INSERT INTO child VALUES (2)")
+        parts, plain = describe(database, "parts", "plain")
+        with snapshot_again(params_of(database), SLOT) as session:
+            assert sorted(snapshot(session, database, parts).column("id").to_pylist()) == [1, 2]
+            assert snapshot(session, database, plain).column("id").to_pylist() == [1]
+
+    def test_hostile_names_are_quoted(self, database):
+        database.execute('CREATE TABLE "a""b.c 🐘" ("select ""x" int, "%s" text)')
+        database.execute("""INSERT INTO "a""b.c 🐘" VALUES (1, 'x')""")
+        (table,) = describe(database, 'a"b.c 🐘')
+        reader, session = begin(database, SLOT, [table])
+        with reader, session, LogControl(params_of(database), SLOT) as control:
+            assert snapshot(session, database, table).to_pylist() == [{'select "x': 1, "%s": "x"}]
+            control.drop()
+
+    def test_an_empty_table_gives_no_rows(self, database):
+        database.execute("CREATE TABLE empty (id int PRIMARY KEY)")
+        (table,) = describe(database, "empty")
+        with snapshot_again(params_of(database), SLOT) as session:
+            assert snapshot(session, database, table).num_rows == 0
+
+
+class TestSession:
+    def test_the_first_view_and_the_log_meet_without_gap_or_overlap(self, database):
+        database.execute("CREATE TABLE rows (id int PRIMARY KEY)")
+        database.execute("INSERT INTO rows VALUES (1)")
+        (table,) = describe(database, "rows")
+        reader, session = begin(database, SLOT, [table])
+        with reader, session, LogControl(params_of(database), SLOT) as control:
+            database.execute("INSERT INTO rows VALUES (2)")
+            copied = snapshot(session, database, table).column("id").to_pylist()
+            logged = changes(read_all(reader, control), [table])["rows"]
+            control.drop()
+        assert copied == [1]
+        assert [i for t in logged for i in t.column("id").to_pylist()] == [2]
+        assert all(p >= session.point.position.value for t in logged for p in t.column("_position").to_pylist())
+
+    def test_the_view_ends_with_its_holder(self, database):
+        database.execute("CREATE TABLE rows (id int)")
+        (table,) = describe(database, "rows")
+        session = snapshot_again(params_of(database), SLOT)
+        assert session.is_alive()
+        database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'replicator'")
+        assert not session.is_alive()
+        with pytest.raises(ReplicationError) as caught:
+            session.plan(table, rows_per_chunk=10)
+        assert caught.value.code == "source:snapshot-lost"
+
+    def test_a_reader_of_a_lost_view_says_so(self, database):
+        database.execute("CREATE TABLE rows (id int)")
+        (table,) = describe(database, "rows")
+        with snapshot_again(params_of(database), SLOT) as session:
+            chunks = session.plan(table, rows_per_chunk=10)
+        read = pickle.loads(pickle.dumps(ChunkReader(params_of(database), session.point.token)))
+        with pytest.raises(ReplicationError) as caught:
+            list(read(chunks[0], table))
+        assert caught.value.code == "source:snapshot-lost"
+
+    def test_a_temporary_slot_does_not_stay(self, database):
+        with snapshot_again(params_of(database), SLOT):
+            left = database.execute("SELECT count(*) FROM pg_replication_slots WHERE database = current_database()")
+        assert left[0][0] == 0
