@@ -7,14 +7,14 @@ from enum import StrEnum
 from runners.engine.store import EVENTS_STATE, TableState
 
 __all__ = [
+    "COLOURS",
+    "LABELS",
     "RUN_ACTIVE",
     "RUN_FINAL",
     "RUN_TRANSITIONS",
     "TABLE_TRANSITIONS",
     "RunState",
     "TableState",
-    "LABELS",
-    "COLOURS",
 ]
 
 

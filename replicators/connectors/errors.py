@@ -7,7 +7,7 @@ from enum import StrEnum
 from replicators.connectors.messages import MESSAGES, Message, Retry, Scope
 from replicators.connectors.schema import TableId
 
-__all__ = ["ReplicationError", "Retry", "Scope", "ErrorKind"]
+__all__ = ["ErrorKind", "ReplicationError", "Retry", "Scope"]
 
 
 class ErrorKind(StrEnum):

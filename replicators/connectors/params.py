@@ -61,7 +61,9 @@ def _describe(f: Field[Any]) -> Param:
     kinds: dict[str, type] = {"str": str, "int": int, "bool": bool}
     kind = f.type if isinstance(f.type, type) else kinds[str(f.type)]
     required = f.default is MISSING
-    return Param(f.name, kind=kind, default=None if required else f.default, required=required, **f.metadata)
+    return Param(
+        f.name, kind=kind, default=None if required else f.default, required=required, **f.metadata
+    )
 
 
 def describe(cls: type) -> tuple[Param, ...]:

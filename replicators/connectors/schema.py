@@ -7,7 +7,13 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from replicators.connectors.types import LogicalType, Unsupported, arrow_type, type_from_json, type_to_json
+from replicators.connectors.types import (
+    LogicalType,
+    Unsupported,
+    arrow_type,
+    type_from_json,
+    type_to_json,
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -80,7 +86,9 @@ class TableSchema:
 
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of a row image: one field per column, in order."""
-        return pa.schema([pa.field(c.name, arrow_type(c.type), nullable=True) for c in self.columns])
+        return pa.schema(
+            [pa.field(c.name, arrow_type(c.type), nullable=True) for c in self.columns]
+        )
 
     def to_json(self) -> dict[str, Any]:
         return {

@@ -203,7 +203,9 @@ class Poison:
 class LogDecoder(Protocol):
     """Pure: the same head and body give the same rows and numbers. Runs inside a Spark task; imports no Django."""
 
-    def __call__(self, head: dict[str, Any], body: Any, segment: int) -> Iterator[DecodedTable | Poison]:
+    def __call__(
+        self, head: dict[str, Any], body: Any, segment: int
+    ) -> Iterator[DecodedTable | Poison]:
         """Decode a raw segment's body (a uint8 buffer of [u32 length][message]) column-wise. `head["context"]` is the
         `LogBlock.context` of its first block, `head["tables"]` the frozen selection (`TableSchema.to_json`)."""
         ...

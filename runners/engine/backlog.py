@@ -41,9 +41,7 @@ class Backlog:
     def undecoded(self, limit: int) -> list[SegmentRow]:
         """The first segments that wait for decoding."""
         with self._lock:
-            waiting = [
-                s for n, s in sorted(self._segments.items()) if n not in self._decoded
-            ]
+            waiting = [s for n, s in sorted(self._segments.items()) if n not in self._decoded]
         return waiting[:limit]
 
     def decoded(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
@@ -62,10 +60,7 @@ class Backlog:
                 self._trim()
 
     def _reach(self) -> Frontier:
-        rows = [
-            (n, s.is_closed, n in self._decoded)
-            for n, s in sorted(self._segments.items())
-        ]
+        rows = [(n, s.is_closed, n in self._decoded) for n, s in sorted(self._segments.items())]
         return frontier(rows, self._last)
 
     def _trim(self) -> None:
@@ -84,9 +79,7 @@ class Backlog:
         """The last closed segment whose transactions all ended at or before `position`; 0 for none."""
         with self._lock:
             fitting = [
-                n
-                for n, s in self._segments.items()
-                if s.is_closed and s.position.value <= position
+                n for n, s in self._segments.items() if s.is_closed and s.position.value <= position
             ]
             lowest = min(self._segments, default=self._last + 1)
         return max(fitting, default=lowest - 1)

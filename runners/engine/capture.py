@@ -24,9 +24,7 @@ SPACE_CHECK_SECONDS = 2.0
 class _Open:
     """The segment that is being written, and what its row will say."""
 
-    def __init__(
-        self, number: int, file: SegmentFile, block: LogBlock, now: float
-    ) -> None:
+    def __init__(self, number: int, file: SegmentFile, block: LogBlock, now: float) -> None:
         self.number = number
         self.file = file
         self.version = block.context_version
@@ -96,9 +94,7 @@ class Capture:
         """Read one block and seal what is due."""
         if not self._has_space():
             return
-        block = self._reader.read(
-            wait_seconds=self._wait_seconds(), max_bytes=BLOCK_BYTES
-        )
+        block = self._reader.read(wait_seconds=self._wait_seconds(), max_bytes=BLOCK_BYTES)
         if block is None:
             if self._open is None:
                 self._record_idle()
@@ -115,9 +111,7 @@ class Capture:
     def _take(self, block: LogBlock) -> None:
         current = self._open
         is_new_shape = self._version != block.context_version
-        if current is not None and (
-            is_new_shape or (current.is_closed and not block.ends_closed)
-        ):
+        if current is not None and (is_new_shape or (current.is_closed and not block.ends_closed)):
             self._seal()
         if self._open is None:
             self._begin(block, is_new_shape)
@@ -232,7 +226,5 @@ def discard_open_tail(store: Store, log: ChangeLog) -> int:
 def require_position(position: Position | None) -> Position:
     """The position, or an error where there should be one."""
     if position is None:
-        raise ReplicationError(
-            "source:position-lost", reason="no position was recorded"
-        )
+        raise ReplicationError("source:position-lost", reason="no position was recorded")
     return position

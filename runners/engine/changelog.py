@@ -36,9 +36,7 @@ def fsync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-def read_segment(
-    path: str, crc32: int, number: int
-) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
+def read_segment(path: str, crc32: int, number: int) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
     """Head and body (uint8) of a raw segment, its checksum verified; `log:segment-corrupt`."""
     try:
         data = np.fromfile(path, np.uint8)

@@ -124,9 +124,7 @@ def _facts(item: DecodedTable, path: str, data: pa.Buffer) -> dict[str, Any]:
 def _has_before_on_update(changes: pa.Table) -> bool:
     if "_before" not in changes.column_names:
         return False
-    updates = pc.and_(
-        pc.equal(changes.column("_op"), 1), pc.is_valid(changes.column("_before"))
-    )
+    updates = pc.and_(pc.equal(changes.column("_op"), 1), pc.is_valid(changes.column("_before")))
     return bool(pc.any(updates).as_py())
 
 
@@ -138,16 +136,12 @@ def _task_function(
             for index in batch.column(0).to_pylist():
                 task = tasks[index]
                 text = json.dumps(decode_segment(task, decoder))
-                yield pa.RecordBatch.from_pydict(
-                    {"segment": [task.number], "result": [text]}
-                )
+                yield pa.RecordBatch.from_pydict({"segment": [task.number], "result": [text]})
 
     return run
 
 
-def decode_segments(
-    spark: SparkSession, tasks: Sequence[DecodeTask], decoder: str
-) -> Decoded:
+def decode_segments(spark: SparkSession, tasks: Sequence[DecodeTask], decoder: str) -> Decoded:
     """Run the job over a run of segments; the caller lists the files in one transaction."""
     frame = spark.range(0, len(tasks), 1, len(tasks))
     rows = frame.mapInArrow(_task_function(tasks, decoder), RESULT).collect()

@@ -77,9 +77,7 @@ def _codes(columns: list[pa.ChunkedArray]) -> np.ndarray[Any, Any]:
         if code is None:
             code = part
         else:
-            _, code = np.unique(
-                code * (len(encoded.dictionary) + 1) + part, return_inverse=True
-            )
+            _, code = np.unique(code * (len(encoded.dictionary) + 1) + part, return_inverse=True)
     assert code is not None
     return code
 
@@ -95,17 +93,15 @@ def _unsent_matrix(
     width = (len(schema.columns) + 7) // 8
     flat = np.zeros((rows, width), np.uint8)
     some = bits.is_valid().to_numpy(zero_copy_only=False)
-    flat[some] = np.frombuffer(
-        b"".join(bits.filter(pa.array(some)).to_pylist()), np.uint8
-    ).reshape(-1, width)
+    flat[some] = np.frombuffer(b"".join(bits.filter(pa.array(some)).to_pylist()), np.uint8).reshape(
+        -1, width
+    )
     matrix = np.unpackbits(flat, axis=1, bitorder="little")[:, : len(schema.columns)]
     partial = np.flatnonzero(matrix.any(axis=0)).tolist()
     return partial, np.ascontiguousarray(matrix[:, partial])
 
 
-def _after_truncate(
-    changes: pa.Table, op: np.ndarray[Any, Any]
-) -> tuple[pa.Table, bool]:
+def _after_truncate(changes: pa.Table, op: np.ndarray[Any, Any]) -> tuple[pa.Table, bool]:
     barriers = np.flatnonzero(op == int(Op.TRUNCATE))
     if not len(barriers):
         return changes, False
@@ -143,9 +139,7 @@ def fold(changes: pa.Table, schema: TableSchema) -> Folded:
     last, gone, origin, sent_by = _replay(op, new, old, unsent, total)
     first = np.zeros(total, np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
-    return _assemble(
-        changes, schema, keys, first, (last, gone, origin, sent_by), partial, truncate
-    )
+    return _assemble(changes, schema, keys, first, (last, gone, origin, sent_by), partial, truncate)
 
 
 def _key_columns(
@@ -159,9 +153,7 @@ def _key_columns(
     columns = []
     for name in schema.key:
         column = changes.column(name)
-        columns.append(
-            pa.chunked_array([*column.chunks, olds.field(name)], type=column.type)
-        )
+        columns.append(pa.chunked_array([*column.chunks, olds.field(name)], type=column.type))
     return columns
 
 
@@ -176,16 +168,9 @@ def _assemble(
 ) -> Folded:
     last, gone, origin, sent_by = state
     kept = np.flatnonzero((last >= 0) & (gone == 0))
-    deleted = (
-        np.flatnonzero((last >= 0) & (gone == 1))
-        if not truncate
-        else np.zeros(0, np.int64)
-    )
+    deleted = np.flatnonzero((last >= 0) & (gone == 1)) if not truncate else np.zeros(0, np.int64)
     places = np.concatenate([kept, deleted])
-    key_rows = {
-        n: k.take(pa.array(first[places]))
-        for n, k in zip(schema.key, keys, strict=True)
-    }
+    key_rows = {n: k.take(pa.array(first[places])) for n, k in zip(schema.key, keys, strict=True)}
     blank = np.zeros(len(deleted), np.int64)
     sources = np.concatenate([last[kept], blank])
     is_delete = np.concatenate([np.zeros(len(kept), bool), np.ones(len(deleted), bool)])
@@ -201,19 +186,11 @@ def _assemble(
             rows = np.concatenate([sent_by[kept, at], blank])
             missing[: len(kept), at] = rows[: len(kept)] < 0
             absent = is_delete | (rows < 0)
-        arrays[column.name] = changes.column(column.name).take(
-            pa.array(rows, mask=absent)
-        )
-    names = tuple(
-        schema.columns[p].name for i, p in enumerate(partial) if missing[:, i].any()
-    )
-    origins = np.where(
-        missing.any(axis=1) & (origin[places] != places), origin[places], -1
-    )
+        arrays[column.name] = changes.column(column.name).take(pa.array(rows, mask=absent))
+    names = tuple(schema.columns[p].name for i, p in enumerate(partial) if missing[:, i].any())
+    origins = np.where(missing.any(axis=1) & (origin[places] != places), origin[places], -1)
     table = pa.table(arrays)
-    rows_out = _finish(
-        table, schema, is_delete, _bitmap(missing, partial, schema), None
-    )
+    rows_out = _finish(table, schema, is_delete, _bitmap(missing, partial, schema), None)
     has_origins = bool((origins >= 0).any())
     struct = _origin_column(keys, first, origins, schema)
     at = rows_out.schema.get_field_index("_origin")
@@ -221,9 +198,7 @@ def _assemble(
     return Folded(rows_out, truncate, names, has_origins)
 
 
-def _bitmap(
-    missing: np.ndarray[Any, Any], partial: list[int], schema: TableSchema
-) -> pa.Array:
+def _bitmap(missing: np.ndarray[Any, Any], partial: list[int], schema: TableSchema) -> pa.Array:
     """Per row the `_unsent` bytes, NULL where everything is there."""
     some = missing.any(axis=1)
     full = np.zeros((int(some.sum()), len(schema.columns)), np.uint8)
@@ -243,13 +218,9 @@ def _origin_column(
     schema: TableSchema,
 ) -> pa.StructArray:
     absent = origins < 0
-    rows = pa.array(
-        first[np.where(absent, 0, origins)] if len(first) else origins, mask=absent
-    )
+    rows = pa.array(first[np.where(absent, 0, origins)] if len(first) else origins, mask=absent)
     arrays = [k.take(rows).combine_chunks() for k in keys]
-    return pa.StructArray.from_arrays(
-        arrays, names=list(schema.key), mask=pa.array(absent)
-    )
+    return pa.StructArray.from_arrays(arrays, names=list(schema.key), mask=pa.array(absent))
 
 
 def _finish(
@@ -263,16 +234,13 @@ def _finish(
     count = rows.num_rows
     rows = rows.cast(schema.arrow_schema())
     key = pa.struct(
-        [schema.arrow_schema().field(n) for n in schema.key]
-        or [pa.field("_", pa.bool_())]
+        [schema.arrow_schema().field(n) for n in schema.key] or [pa.field("_", pa.bool_())]
     )
     rows = rows.append_column("_delete", pa.array(is_delete, pa.bool_()))
     rows = rows.append_column(
         "_unsent", unsent if unsent is not None else pa.nulls(count, pa.binary())
     )
-    return rows.append_column(
-        "_origin", origin if origin is not None else pa.nulls(count, key)
-    )
+    return rows.append_column("_origin", origin if origin is not None else pa.nulls(count, key))
 
 
 def key_ranges(
@@ -288,11 +256,7 @@ def key_ranges(
         origins = folded.rows.column("_origin").combine_chunks()
         more = origins.filter(origins.is_valid()).field(name)
         values = pa.concat_arrays([values, more])
-    if (
-        values.null_count
-        or pa.types.is_floating(values.type)
-        or pa.types.is_boolean(values.type)
-    ):
+    if values.null_count or pa.types.is_floating(values.type) or pa.types.is_boolean(values.type):
         return []
     ordered = pc.unique(values).take(pc.array_sort_indices(pc.unique(values)))
     starts = _cuts(ordered, limit)
@@ -329,7 +293,6 @@ def join_ranges(
             merged.append((low, high))
     while len(merged) > limit:
         merged = [
-            (a[0], b[1])
-            for a, b in zip(merged[::2], [*merged[1::2], merged[-1]], strict=False)
+            (a[0], b[1]) for a, b in zip(merged[::2], [*merged[1::2], merged[-1]], strict=False)
         ]
     return merged

@@ -69,17 +69,14 @@ def read_changes(plan: FoldPlan) -> pa.Table:
         except OSError:
             data = b""
         if zlib.crc32(data) != file.crc32:
-            raise ReplicationError(
-                "log:file-corrupt", table=file.table, segment=file.segment
-            )
+            raise ReplicationError("log:file-corrupt", table=file.table, segment=file.segment)
         parts.append(pq.read_table(io.BytesIO(data), schema=schema))
     return _counting(pa.concat_tables(parts) if parts else schema.empty_table(), plan)
 
 
 def _counting(changes: pa.Table, plan: FoldPlan) -> pa.Table:
     if not any(
-        f.first_sequence <= plan.after or f.first_position < plan.position
-        for f in plan.files
+        f.first_sequence <= plan.after or f.first_position < plan.position for f in plan.files
     ):
         return changes
     keep = pc.and_(
@@ -102,12 +99,8 @@ def fold_to_file(
 ) -> FoldPart:
     """Fold and write one Parquet file."""
     counts = _counts(changes)
-    folded: Folded = (
-        fold(changes, schema) if schema.key else fold_inserts(changes, schema)
-    )
-    pq.write_table(
-        folded.rows, path, compression="zstd", compression_level=1, use_dictionary=False
-    )
+    folded: Folded = fold(changes, schema) if schema.key else fold_inserts(changes, schema)
+    pq.write_table(folded.rows, path, compression="zstd", compression_level=1, use_dictionary=False)
     return FoldPart(
         path,
         folded.rows.num_rows,
@@ -122,9 +115,7 @@ def fold_to_file(
 def fold_batch(spark: SparkSession, plan: FoldPlan) -> tuple[FoldedBatch, OpCounts]:
     """Fold the plan's files; the batch for the target and the rows it stands for, by operation."""
     if plan.rows <= ROWS_HERE:
-        parts = [
-            fold_to_file(read_changes(plan), plan.schema, f"{plan.prefix}-0.parquet")
-        ]
+        parts = [fold_to_file(read_changes(plan), plan.schema, f"{plan.prefix}-0.parquet")]
     else:
         parts = _fold_in_tasks(spark, plan)
     counts = OpCounts()
@@ -150,9 +141,7 @@ def _one_task(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
-            part = fold_to_file(
-                read_changes(plan), plan.schema, f"{plan.prefix}-0.parquet"
-            )
+            part = fold_to_file(read_changes(plan), plan.schema, f"{plan.prefix}-0.parquet")
             yield pa.RecordBatch.from_pydict({"part": [pickle.dumps(part)]})
 
     return run
@@ -168,9 +157,7 @@ def _bucket_task(
         changes = pa.Table.from_batches(rows)
         bucket = changes.column("_bucket")[0].as_py()
         changes = changes.drop_columns(["_bucket"]).cast(change_schema(schema))
-        part = fold_to_file(
-            changes, schema, f"{prefix}-{bucket}.parquet", truncate=truncate
-        )
+        part = fold_to_file(changes, schema, f"{prefix}-{bucket}.parquet", truncate=truncate)
         yield pa.RecordBatch.from_pydict({"part": [pickle.dumps(part)]})
 
     return run
@@ -185,9 +172,7 @@ def _fold_in_tasks(spark: SparkSession, plan: FoldPlan) -> list[FoldPart]:
     truncate = barrier >= 0
     rest = replace(plan, after=max(plan.after, barrier))
     frame = _bucketed(spark, rest)
-    out = frame.mapInArrow(
-        _bucket_task(plan.schema, plan.prefix, truncate), "part binary"
-    )
+    out = frame.mapInArrow(_bucket_task(plan.schema, plan.prefix, truncate), "part binary")
     return [pickle.loads(r["part"]) for r in out.collect()]
 
 
@@ -198,9 +183,7 @@ def _last_truncate(plan: FoldPlan) -> int:
         if file.counts.truncates:
             rows = pq.read_table(file.path, columns=["_sequence", "_op", "_position"])
             rows = _counting(rows, plan)
-            found = rows.filter(pc.equal(rows.column("_op"), int(Op.TRUNCATE))).column(
-                "_sequence"
-            )
+            found = rows.filter(pc.equal(rows.column("_op"), int(Op.TRUNCATE))).column("_sequence")
             last = max([last, *found.to_pylist()[-1:]])
     return last
 
@@ -221,9 +204,7 @@ def _bucketed(spark: SparkSession, plan: FoldPlan) -> DataFrame:
     else:
         bucket = F.pmod(F.col("_sequence"), F.lit(buckets)).cast("int")
     rows = rows.withColumn("_bucket", bucket)
-    return rows.repartitionById(buckets, F.col("_bucket")).sortWithinPartitions(
-        "_sequence"
-    )
+    return rows.repartitionById(buckets, F.col("_bucket")).sortWithinPartitions("_sequence")
 
 
 def _with_old_keys(rows: DataFrame, plan: FoldPlan) -> DataFrame:
@@ -236,9 +217,7 @@ def _with_old_keys(rows: DataFrame, plan: FoldPlan) -> DataFrame:
     same = F.lit(True)
     for k in plan.schema.key:
         same = same & F.col(_quoted(k)).eqNullSafe(F.col(f"_before.{_quoted(k)}"))
-    moved = rows.where(
-        (F.col("_op") == int(Op.UPDATE)) & F.col("_before").isNotNull() & ~same
-    )
+    moved = rows.where((F.col("_op") == int(Op.UPDATE)) & F.col("_before").isNotNull() & ~same)
     olds = []
     for field in rows.schema.fields:
         name = field.name

@@ -134,9 +134,7 @@ class Merger:
         )
         return [f for f in files if f.last_position >= row.snapshot_position]
 
-    def merge(
-        self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier
-    ) -> OpCounts:
+    def merge(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> OpCounts:
         """One merge of the first files; afterwards the table's merged sequence is recorded."""
         batch_files, sequence = next_batch(files, reached)
         schema = batch_files[0].schema
@@ -161,7 +159,12 @@ class Merger:
                     Path(path).unlink(missing_ok=True)
         failpoints.hit("target_merged")
         took = (folded - began, time.monotonic() - folded)
-        logger.debug("Merged %d changes: fold %.2f s, write %.2f s", counts.rows, *took, extra={"table": str(row.id)})
+        logger.debug(
+            "Merged %d changes: fold %.2f s, write %.2f s",
+            counts.rows,
+            *took,
+            extra={"table": str(row.id)},
+        )
         self._store.record_merged(row.id, sequence, sequence, counts)
         failpoints.hit("merge_recorded")
         return counts
@@ -173,9 +176,7 @@ class Merger:
         changes = self._writer.evolve(target_table(self._replicator, row), old, new)
         self._store.table_progress(row.id, schema=new)
         for change in changes:
-            self._store.log(
-                "INFO", f"Target table follows the source: {change}", row.id
-            )
+            self._store.log("INFO", f"Target table follows the source: {change}", row.id)
 
 
 def skip_to(store: Store, row: TableRow, reached: Frontier) -> None:

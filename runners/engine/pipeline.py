@@ -72,13 +72,9 @@ def run_pipeline(
     try:
         with watchdog.step("start"):
             conf = job.target.spark_conf(job.target_params)
-            spark = open_session(
-                settings, job.name, job.target.jars(job.target_params), conf
-            )
+            spark = open_session(settings, job.name, job.target.jars(job.target_params), conf)
         try:
-            Pipeline(
-                job, store, settings, spark, watchdog, stop or threading.Event()
-            ).run()
+            Pipeline(job, store, settings, spark, watchdog, stop or threading.Event()).run()
         finally:
             spark.stop()
     finally:
@@ -124,9 +120,7 @@ class Pipeline:
             self._merger = Merger(
                 self._spark, self._writer, self._store, self._log, self._job.replicator
             )
-            reader = self._job.source.log_reader(
-                self._job.source_params, self._job.slot
-            )
+            reader = self._job.source.log_reader(self._job.source_params, self._job.slot)
             position, first = self._prepare(reader, memory.position)
             self._recover_tables()
             self._capture = self._start_capture(reader, position)
@@ -135,14 +129,10 @@ class Pipeline:
     def _sweep(self) -> None:
         paths = [s.path for s in self._store.segments()]
         for row in self._store.tables():
-            paths += [
-                f.path for f in self._store.change_files(row.id, after=-1, upto=2**62)
-            ]
+            paths += [f.path for f in self._store.change_files(row.id, after=-1, upto=2**62)]
         swept = self._log.sweep(paths)
         if swept:
-            logger.info(
-                "Removed %d files of the change log that were never listed.", swept
-            )
+            logger.info("Removed %d files of the change log that were never listed.", swept)
 
     def _prepare(
         self, reader: LogReader, position: Position | None
@@ -164,9 +154,7 @@ class Pipeline:
             else:
                 return position, None
         reader.prepare(tables, None)
-        session = self._job.source.snapshot_first(
-            self._job.source_params, self._job.slot, reader
-        )
+        session = self._job.source.snapshot_first(self._job.source_params, self._job.slot, reader)
         self._store.record_start(session.point.position)
         return session.point.position, session
 
@@ -187,9 +175,7 @@ class Pipeline:
         with self._job.source.catalog(self._job.source_params) as catalog:
             found = catalog.describe(self._job.tables)
         return [
-            TableSchema(
-                t.id, t.supported, t.key, t.primary_key, t.native_id, t.full_before
-            )
+            TableSchema(t.id, t.supported, t.key, t.primary_key, t.native_id, t.full_before)
             for t in found.values()
         ]
 
@@ -228,9 +214,7 @@ class Pipeline:
         )
         capture.position = position
         self._reader = reader
-        self._capture_thread = threading.Thread(
-            target=capture.run, name="capture", daemon=True
-        )
+        self._capture_thread = threading.Thread(target=capture.run, name="capture", daemon=True)
         self._capture_thread.start()
         return capture
 
@@ -292,9 +276,7 @@ class Pipeline:
             self._close(decoder, pulse, views)
 
     def _view_again(self, tables: Sequence[TableSchema]) -> SnapshotSession:
-        with self._job.source.log_control(
-            self._job.source_params, self._job.slot
-        ) as control:
+        with self._job.source.log_control(self._job.source_params, self._job.slot) as control:
             control.add_tables(tables)
         self._capture.refresh_tables()
         return self._job.source.snapshot_again(self._job.source_params, self._job.slot)
@@ -331,13 +313,9 @@ class Pipeline:
     def _reconnect(self, fault: BaseException) -> None:
         """A cut connection is made again here, some times; everything else ends the run."""
         translated = (
-            fault
-            if isinstance(fault, ReplicationError)
-            else self._job.source.translate(fault)
+            fault if isinstance(fault, ReplicationError) else self._job.source.translate(fault)
         )
-        is_cut = (
-            isinstance(translated, ReplicationError) and translated.retry is Retry.AUTO
-        )
+        is_cut = isinstance(translated, ReplicationError) and translated.retry is Retry.AUTO
         if time.monotonic() - self._reconnected_at > 600:
             self._reconnects = 0
         if not is_cut or self._reconnects >= len(RECONNECT_SECONDS):
@@ -351,17 +329,13 @@ class Pipeline:
             tail = [s.number for s in self._store.segments() if not s.is_closed]
             if tail:
                 dropped = discard_open_tail(self._store, self._log)
-                logger.info(
-                    "Dropped %d segments of a transaction that was cut.", dropped
-                )
+                logger.info("Dropped %d segments of a transaction that was cut.", dropped)
                 known = {s.number for s in self._store.segments()}
                 self._backlog.dropped(n for n in tail if n not in known)
         position = self._store.memory().position
         assert position is not None
         reader = self._job.source.log_reader(self._job.source_params, self._job.slot)
-        self._next_number = 1 + max(
-            self._store.memory().last_segment, self._log.highest_number()
-        )
+        self._next_number = 1 + max(self._store.memory().last_segment, self._log.highest_number())
         try:
             tables = self._describe()
             reader.prepare(tables, position)
@@ -421,9 +395,7 @@ class Pipeline:
 
     def _decode_again(self, number: int) -> None:
         """A change file was damaged: its segment is decoded once more, to the same numbers."""
-        logger.warning(
-            "A change file of segment %d is damaged; decoding it again.", number
-        )
+        logger.warning("A change file of segment %d is damaged; decoding it again.", number)
         with self._decode_lock:
             self._decode([s for s in self._store.segments() if s.number == number])
 

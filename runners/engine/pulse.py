@@ -106,11 +106,7 @@ class Pulse:
     def _settle(self) -> None:
         """Has the heartbeat come back through capture, and then through decoding?"""
         position = self._capture().position
-        if (
-            self._sent is not None
-            and position is not None
-            and position.value >= self._sent[0]
-        ):
+        if self._sent is not None and position is not None and position.value >= self._sent[0]:
             newest = self._backlog.undecoded(1_000_000)
             self._came = (
                 newest[-1].number if newest else self._backlog.frontier.segment,
@@ -135,10 +131,7 @@ class Pulse:
     def _write(self) -> None:
         figures: dict[TableId, TableFigures] = {}
         for row in self._store.tables():
-            if (
-                row.state in {TableState.REPLICATING, TableState.FAILING}
-                and row.is_snapshot_done
-            ):
+            if row.state in {TableState.REPLICATING, TableState.FAILING} and row.is_snapshot_done:
                 lag, since = self.lag(row.id)
             else:
                 lag, since = None, None

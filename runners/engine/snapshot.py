@@ -73,9 +73,7 @@ class Snapshotter:
     ) -> tuple[str, int] | None:
         """Copy the table and publish it with `sequence` as its token: its UUID and its rows; None where a stop was asked
         (nothing is published then). `source:snapshot-lost` where the view went away."""
-        chunks = self._session.plan(
-            schema, rows_per_chunk=self._settings.rows_per_chunk
-        )
+        chunks = self._session.plan(schema, rows_per_chunk=self._settings.rows_per_chunk)
         total = sum(c.rows_estimated for c in chunks) or None
         self._writer.begin_snapshot(table, schema)
         self._on_rows(schema, 0, total)
@@ -91,9 +89,7 @@ class Snapshotter:
         failpoints.hit("snapshot_published")
         return uuid, rows
 
-    def _load(
-        self, table: TargetTable, schema: TableSchema, chunks: Sequence[Chunk]
-    ) -> int:
+    def _load(self, table: TargetTable, schema: TableSchema, chunks: Sequence[Chunk]) -> int:
         from pyspark.sql import Observation
         from pyspark.sql import functions as F
 

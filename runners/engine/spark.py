@@ -38,9 +38,7 @@ _JAVA_OPTIONS = (
 
 def _require_java() -> None:
     home = os.environ.get("JAVA_HOME")
-    found = (
-        Path(home, "bin", "java").exists() if home else shutil.which("java") is not None
-    )
+    found = Path(home, "bin", "java").exists() if home else shutil.which("java") is not None
     if not found:
         raise ReplicationError("run:java-missing")
 
@@ -78,9 +76,7 @@ def open_session(
 
             os.environ.setdefault("SPARK_HOME", str(Path(pyspark.__file__).parent))
         builder = builder.master(settings.spark_master)
-        builder = builder.config(
-            "spark.jars", ",".join(_jar_paths(settings.jars_dir, jars))
-        )
+        builder = builder.config("spark.jars", ",".join(_jar_paths(settings.jars_dir, jars)))
         builder = builder.config("spark.driver.memory", settings.spark_driver_memory)
         builder = builder.config("spark.driver.extraJavaOptions", _JAVA_OPTIONS)
         builder = builder.config("spark.executorEnv.PYTHONPATH", path)

@@ -150,15 +150,11 @@ class Store(Protocol):
         ...
 
     # decode
-    def record_decoded(
-        self, numbers: Sequence[int], files: Sequence[ChangeFileRow]
-    ) -> None:
+    def record_decoded(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
         """Step 4: files listed and segments marked, in one transaction."""
         ...
 
-    def change_files(
-        self, table: TableId, *, after: int, upto: int
-    ) -> list[ChangeFileRow]:
+    def change_files(self, table: TableId, *, after: int, upto: int) -> list[ChangeFileRow]:
         """The table's files with `after` < last_sequence and first_sequence <= `upto`, by sequence."""
         ...
 
@@ -174,9 +170,7 @@ class Store(Protocol):
         """Change fields other than the state."""
         ...
 
-    def record_snapshot_rows(
-        self, table: TableId, rows: int, total: int | None
-    ) -> None: ...
+    def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None: ...
 
     def record_merged(
         self, table: TableId, sequence: int, token: int | None, counts: OpCounts
@@ -184,9 +178,7 @@ class Store(Protocol):
         """Step 6; `token` None: nothing was written to the target."""
         ...
 
-    def record_figures(
-        self, figures: dict[TableId, TableFigures], facts: dict[str, Any]
-    ) -> None:
+    def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
         """For the pages and `TableMetric` rows; `facts`: log bytes, retained bytes, hours left, state words."""
         ...
 
@@ -195,9 +187,7 @@ class Store(Protocol):
         """Forget all change files of a table; their paths."""
         ...
 
-    def prunable(
-        self, *, older_than: float
-    ) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
+    def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
         """Segments sealed before that time which every table that still needs them has merged, and their change files.
         Tables that wait for a re-sync need none: `needs_log`."""
         ...
@@ -279,19 +269,13 @@ class MemoryStore:
         self._write()
         self.forget(numbers)
 
-    def record_decoded(
-        self, numbers: Sequence[int], files: Sequence[ChangeFileRow]
-    ) -> None:
+    def record_decoded(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
         self._write()
-        self._files = [f for f in self._files if f.segment not in set(numbers)] + list(
-            files
-        )
+        self._files = [f for f in self._files if f.segment not in set(numbers)] + list(files)
         for n in numbers:
             self._segments[n] = replace(self._segments[n], is_decoded=True)
 
-    def change_files(
-        self, table: TableId, *, after: int, upto: int
-    ) -> list[ChangeFileRow]:
+    def change_files(self, table: TableId, *, after: int, upto: int) -> list[ChangeFileRow]:
         found = [
             f
             for f in self._files
@@ -304,9 +288,7 @@ class MemoryStore:
 
     def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
         self._write()
-        self._tables[table] = replace(
-            self._tables[table], state=EVENTS_STATE[event], **changes
-        )
+        self._tables[table] = replace(self._tables[table], state=EVENTS_STATE[event], **changes)
         self.events.append((table, event))
         return self._tables[table]
 
@@ -314,9 +296,7 @@ class MemoryStore:
         self._write()
         self._tables[table] = replace(self._tables[table], **changes)
 
-    def record_snapshot_rows(
-        self, table: TableId, rows: int, total: int | None
-    ) -> None:
+    def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None:
         self._write()
 
     def record_merged(
@@ -331,14 +311,10 @@ class MemoryStore:
         )
         self.counts[table] = self.counts.get(table, OpCounts()) + counts
 
-    def record_figures(
-        self, figures: dict[TableId, TableFigures], facts: dict[str, Any]
-    ) -> None:
+    def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
         self.figures.update(figures)
 
-    def prunable(
-        self, *, older_than: float
-    ) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
+    def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
         live = [t for t in self._tables.values() if t.state is not TableState.REMOVED]
         merged = min((t.merged_sequence for t in live), default=0)
         done = [

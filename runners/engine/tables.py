@@ -140,10 +140,7 @@ class TableJobs:
 
     def _merge_if_due(self, row: TableRow) -> None:
         since = time.monotonic() - self._merged_at.get(row.id, 0.0)
-        if (
-            self._backlog.oldest(row.id) is not None
-            and since >= self._settings.merge_seconds
-        ):
+        if self._backlog.oldest(row.id) is not None and since >= self._settings.merge_seconds:
             self._start(row, "merge", self._merge, self._pool)
         elif self._merges.get(row.id, 0) >= self._settings.maintain_every_commits:
             self._start(row, "maintain", self._maintain, self._pool)
@@ -157,9 +154,7 @@ class TableJobs:
     ) -> None:
         self._busy[row.id] = pool.submit(self._guarded, row, step, job)
 
-    def _guarded(
-        self, row: TableRow, step: str, job: Callable[[TableRow], None]
-    ) -> None:
+    def _guarded(self, row: TableRow, step: str, job: Callable[[TableRow], None]) -> None:
         """Run a job; its fault becomes the table's state, unless it is the run's."""
         try:
             with self._watchdog.step(f"{step} of {row.id}"):
@@ -172,23 +167,15 @@ class TableJobs:
             else:
                 self._fail(row, err)
         except Exception as err:
-            logger.exception(
-                "%s of %s failed.", step, row.id, extra={"table": str(row.id)}
-            )
+            logger.exception("%s of %s failed.", step, row.id, extra={"table": str(row.id)})
             unknown = ReplicationError(
                 "internal:unexpected", table=row.id, name_of_error=type(err).__name__
             )
             self._fail(row, unknown)
 
     def _fail(self, row: TableRow, err: ReplicationError) -> None:
-        logger.error(
-            "%s", err, extra={"table": str(row.id)}, exc_info=err.__cause__ is not None
-        )
-        retry_at = (
-            None
-            if err.retry is Retry.NEVER
-            else time.time() + retry_delay(row.failures)
-        )
+        logger.error("%s", err, extra={"table": str(row.id)}, exc_info=err.__cause__ is not None)
+        retry_at = None if err.retry is Retry.NEVER else time.time() + retry_delay(row.failures)
         self._store.table_event(
             row.id,
             "table_failed",
@@ -270,14 +257,10 @@ class TableJobs:
 
     def _maintain(self, row: TableRow) -> None:
         started = time.monotonic()
-        facts: dict[str, Any] = self._writer.maintain(
-            target_table(self._replicator, row)
-        )
+        facts: dict[str, Any] = self._writer.maintain(target_table(self._replicator, row))
         self._merges[row.id] = 0
         took = time.monotonic() - started
-        logger.info(
-            "Maintained in %.1f s: %s", took, facts, extra={"table": str(row.id)}
-        )
+        logger.info("Maintained in %.1f s: %s", took, facts, extra={"table": str(row.id)})
 
     def _skip_idle(self, rows: list[TableRow]) -> None:
         reached = self._backlog.frontier

@@ -43,11 +43,7 @@ class Views(SnapshotSource):
     def view(self, table: TableId) -> View | None:
         """The present view, or a new one where it went away or was used for this table before."""
         with self._lock:
-            if (
-                self._session is None
-                or table in self._used
-                or not self._session.is_alive()
-            ):
+            if self._session is None or table in self._used or not self._session.is_alive():
                 self._open()
             session = self._session
             assert session is not None

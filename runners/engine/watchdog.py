@@ -72,9 +72,7 @@ class Watchdog:
         """The name of a step that is past its deadline."""
         now = time.monotonic()
         with self._lock:
-            return next(
-                (name for name, limit in self._deadlines.values() if now > limit), None
-            )
+            return next((name for name, limit in self._deadlines.values() if now > limit), None)
 
     def turn(self) -> None:
         """One look: renew, or end the process."""

@@ -73,11 +73,7 @@ def replay(start: dict[Key, Row], changes: list[Change]) -> dict[Key, Row]:
         elif change.op is Op.DELETE:
             state.pop(change.key, None)
         else:
-            row = (
-                state.pop(change.old, {})
-                if change.old
-                else dict(state.get(change.key, {}))
-            )
+            row = state.pop(change.old, {}) if change.old else dict(state.get(change.key, {}))
             image = dict(zip(("a", "b"), change.values, strict=True))
             row.update({n: v for n, v in image.items() if n not in change.unsent})
             state[change.key] = row

@@ -27,9 +27,7 @@ def test_a_sealed_segment_reads_back(log: ChangeLog) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 9, 20, -1])
-def test_a_flipped_bit_is_an_error_that_names_the_segment(
-    log: ChangeLog, at: int
-) -> None:
+def test_a_flipped_bit_is_an_error_that_names_the_segment(log: ChangeLog, at: int) -> None:
     file = log.begin_segment(3, {"tables": []})
     file.append(b"x" * 100)
     sealed = file.seal()

@@ -18,9 +18,7 @@ KEYS: list[Key] = [(n, p) for n in range(4) for p in ("x", "y")]
 def workload(seed: int, count: int) -> tuple[dict[Key, Row], list[Change]]:
     """A start state and changes that a source could send."""
     rng = random.Random(seed)
-    start: dict[Key, Row] = {
-        k: {"a": f"a{k}", "b": f"b{k}"} for k in KEYS if rng.random() < 0.5
-    }
+    start: dict[Key, Row] = {k: {"a": f"a{k}", "b": f"b{k}"} for k in KEYS if rng.random() < 0.5}
     alive, changes = set(start), []
     for n in range(count):
         free = [k for k in KEYS if k not in alive]
@@ -30,9 +28,7 @@ def workload(seed: int, count: int) -> tuple[dict[Key, Row], list[Change]]:
             alive.clear()
         elif free and (act < 0.3 or not alive):
             key = rng.choice(free)
-            changes.append(
-                Change(Op.INSERT, key, (f"i{n}", rng.choice([None, f"j{n}"])))
-            )
+            changes.append(Change(Op.INSERT, key, (f"i{n}", rng.choice([None, f"j{n}"]))))
             alive.add(key)
         elif alive:
             changes.append(_touch(rng, sorted(alive), free, n))
@@ -56,9 +52,7 @@ def _touch(rng: random.Random, alive: list[Key], free: list[Key], n: int) -> Cha
 
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 10**9), count=st.integers(1, 60))
-def test_a_fold_merged_into_the_target_equals_a_naive_replay(
-    seed: int, count: int
-) -> None:
+def test_a_fold_merged_into_the_target_equals_a_naive_replay(seed: int, count: int) -> None:
     start, changes = workload(seed, count)
     folded = fold(table_of(changes), SCHEMA)
     assert apply(start, folded.rows, truncate=folded.truncate) == replay(start, changes)
@@ -102,9 +96,7 @@ def test_each_key_comes_out_once() -> None:
 
 
 def test_inserts_of_a_keyless_table_stay_as_they_are() -> None:
-    changes = [Change(Op.INSERT, (1, "x"), ("v", None))] * 3 + [
-        Change(Op.DELETE, (1, "x"))
-    ]
+    changes = [Change(Op.INSERT, (1, "x"), ("v", None))] * 3 + [Change(Op.DELETE, (1, "x"))]
     folded = fold_inserts(table_of(changes), SCHEMA)
     assert folded.rows.num_rows == 3
     assert not pc.any(folded.rows["_delete"]).as_py()
@@ -114,8 +106,7 @@ def test_inserts_of_a_keyless_table_stay_as_they_are() -> None:
 @given(ids=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=300))
 def test_ranges_cover_every_key_and_origin(ids: list[int]) -> None:
     changes = [
-        Change(Op.UPDATE, (n, "x"), unsent=frozenset("a"), old=(n, "old"))
-        for n in sorted(set(ids))
+        Change(Op.UPDATE, (n, "x"), unsent=frozenset("a"), old=(n, "old")) for n in sorted(set(ids))
     ]
     folded = fold(table_of(changes), SCHEMA)
     ranges = key_ranges(folded, SCHEMA)
@@ -127,7 +118,5 @@ def test_joined_ranges_cover_all_parts_and_stay_few() -> None:
     parts = [[(n * 10, n * 10 + 3)] for n in range(100)]
     joined = join_ranges(parts)
     assert len(joined) <= MAX_RANGES
-    assert all(
-        any(a <= low and high <= b for a, b in joined) for [(low, high)] in parts
-    )
+    assert all(any(a <= low and high <= b for a, b in joined) for [(low, high)] in parts)
     assert join_ranges([[(1, 2)], []]) == []

@@ -11,9 +11,7 @@ from tests.unit.engine.changes import SCHEMA
 
 
 def segment(number: int, *, closed: bool = True, decoded: bool = False) -> SegmentRow:
-    return SegmentRow(
-        number, f"{number}.raw", 1, 0, Position(number * 100), closed, 1, decoded
-    )
+    return SegmentRow(number, f"{number}.raw", 1, 0, Position(number * 100), closed, 1, decoded)
 
 
 def change_file(number: int, rows: int = 10, version: str = "v1") -> ChangeFileRow:
@@ -36,9 +34,7 @@ def change_file(number: int, rows: int = 10, version: str = "v1") -> ChangeFileR
 
 
 def test_a_segment_decoded_before_an_earlier_one_does_not_move_the_frontier() -> None:
-    assert (
-        frontier([(5, True, True), (6, True, False), (7, True, True)], 7).segment == 5
-    )
+    assert frontier([(5, True, True), (6, True, False), (7, True, True)], 7).segment == 5
 
 
 def test_an_open_transaction_holds_the_frontier_until_its_last_segment() -> None:
@@ -76,8 +72,6 @@ def test_a_file_listed_while_its_table_is_merged_is_not_forgotten() -> None:
 
 
 def test_a_snapshot_starts_after_the_segments_that_end_before_its_point() -> None:
-    backlog = Backlog(
-        [segment(1, decoded=True), segment(2, decoded=True), segment(3)], 3
-    )
+    backlog = Backlog([segment(1, decoded=True), segment(2, decoded=True), segment(3)], 3)
     assert backlog.last_before(250) == 2
     assert backlog.last_before(50) == 0

@@ -18,9 +18,7 @@ class Clock:
 def make(store: MemoryStore, clock: Clock) -> tuple[Watchdog, list[str]]:
     killed: list[str] = []
     settings = RunnerSettings(lease_seconds=30)
-    return Watchdog(
-        store, settings, clock=clock, kill=lambda: killed.append("killed")
-    ), killed
+    return Watchdog(store, settings, clock=clock, kill=lambda: killed.append("killed")), killed
 
 
 def test_a_step_within_its_deadline_keeps_the_lease() -> None:
