@@ -71,27 +71,29 @@ def describe(cls: type) -> tuple[Param, ...]:
     return tuple(_describe(f) for f in fields(cls))
 
 
-def _value(p: Param, raw: Any) -> Any:
-    if p.kind is bool:
-        if isinstance(raw, bool):
-            return raw
-        if str(raw).lower() in {"true", "on", "1", "yes"}:
-            return True
-        if str(raw).lower() in {"false", "off", "0", "no", ""}:
-            return False
+_TRUE, _FALSE = frozenset({"true", "on", "1", "yes"}), frozenset({"false", "off", "0", "no", ""})
+
+
+def _flag(raw: Any) -> bool:
+    text = str(raw).lower()
+    if text not in _TRUE | _FALSE:
         raise ValueError("must be true or false")
-    if p.kind is int:
-        if isinstance(raw, bool):
-            raise ValueError("must be a whole number")
-        try:
-            number = int(str(raw).strip())
-        except ValueError:
-            raise ValueError("must be a whole number") from None
-        if p.minimum is not None and number < p.minimum:
-            raise ValueError(f"must be at least {p.minimum}")
-        if p.maximum is not None and number > p.maximum:
-            raise ValueError(f"must be at most {p.maximum}")
-        return number
+    return text in _TRUE
+
+
+def _number(p: Param, raw: Any) -> int:
+    try:
+        number = int("" if isinstance(raw, bool) else str(raw).strip())
+    except ValueError:
+        raise ValueError("must be a whole number") from None
+    if p.minimum is not None and number < p.minimum:
+        raise ValueError(f"must be at least {p.minimum}")
+    if p.maximum is not None and number > p.maximum:
+        raise ValueError(f"must be at most {p.maximum}")
+    return number
+
+
+def _text(p: Param, raw: Any) -> str:
     if not isinstance(raw, str):
         raise ValueError("must be text")
     text = raw if p.secret else raw.strip()
@@ -100,6 +102,12 @@ def _value(p: Param, raw: Any) -> Any:
     if p.choices and text not in p.choices:
         raise ValueError(f"must be one of {', '.join(p.choices)}")
     return text
+
+
+def _value(p: Param, raw: Any) -> Any:
+    if p.kind is bool:
+        return _flag(raw)
+    return _number(p, raw) if p.kind is int else _text(p, raw)
 
 
 def parse(cls: type[T], data: dict[str, Any]) -> T:

@@ -122,7 +122,7 @@ def type_to_json(kind: LogicalType) -> dict[str, Any]:
     """The JSON form: `{"type": class name, parameter: value, ...}`."""
     if isinstance(kind, Array):
         return {"type": "Array", "of": type_to_json(kind.of)}
-    return {"type": type(kind).__name__, **asdict(kind)}  # type: ignore[call-overload]
+    return {"type": type(kind).__name__, **asdict(kind)}
 
 
 def type_from_json(data: dict[str, Any]) -> LogicalType:
@@ -130,43 +130,39 @@ def type_from_json(data: dict[str, Any]) -> LogicalType:
     cls = _CLASSES[data["type"]]
     if cls is Array:
         return Array(type_from_json(data["of"]))
-    values = {f.name: data[f.name] for f in fields(cls) if f.name in data}  # type: ignore[arg-type]
+    values = {f.name: data[f.name] for f in fields(cls) if f.name in data}
     if cls is Enum:
         values["values"] = tuple(values.get("values", ()))
     return cls(**values)
 
 
+_FIXED: dict[LogicalType, pa.DataType] = {
+    Boolean(): pa.bool_(),
+    Int(16): pa.int16(),
+    Int(32): pa.int32(),
+    Int(64): pa.int64(),
+    Int(64, signed=False): pa.decimal128(20, 0),
+    Float(32): pa.float32(),
+    Float(64): pa.float64(),
+    Date(): pa.date32(),
+}
+
+
 def arrow_type(kind: LogicalType) -> pa.DataType:
     """The Arrow type that carries a value of `kind` in change files and snapshot batches."""
     match kind:
-        case Boolean():
-            return pa.bool_()
-        case Int(bits=16):
-            return pa.int16()
-        case Int(bits=32):
-            return pa.int32()
-        case Int(bits=64, signed=True):
-            return pa.int64()
-        case Int(bits=64, signed=False):
-            return pa.decimal128(20, 0)
         case Decimal(precision=p, scale=s):
             return pa.decimal128(p, s)
-        case Float(bits=32):
-            return pa.float32()
-        case Float(bits=64):
-            return pa.float64()
         case String() | Json() | Uuid() | Enum():
             return pa.string()
         case Bytes():
             return pa.binary()
-        case Date():
-            return pa.date32()
         case Time():
             return pa.time64("us")
-        case Timestamp(zone=True):
-            return pa.timestamp("us", tz="UTC")
-        case Timestamp():
-            return pa.timestamp("us")
+        case Timestamp(zone=zone):
+            return pa.timestamp("us", tz="UTC" if zone else None)
         case Array(of=of):
             return pa.list_(arrow_type(of))
+    if kind in _FIXED:
+        return _FIXED[kind]
     raise ValueError(f"no Arrow type for {kind}")

@@ -163,17 +163,21 @@ def _bucket_task(
     return run
 
 
+def _parts(frame: DataFrame) -> list[FoldPart]:
+    return [pickle.loads(row["part"]) for row in frame.collect()]  # noqa: S301 (our own tasks')
+
+
 def _fold_in_tasks(spark: SparkSession, plan: FoldPlan) -> list[FoldPart]:
     is_linked = any(f.has_key_changes and f.unsent for f in plan.files)
     if plan.rows <= ROWS_A_TASK or (is_linked and not plan.schema.full_before):
         frame = spark.range(0, 1, 1, 1).mapInArrow(_one_task(plan), "part binary")
-        return [pickle.loads(r["part"]) for r in frame.collect()]
+        return _parts(frame)
     barrier = _last_truncate(plan)
     truncate = barrier >= 0
     rest = replace(plan, after=max(plan.after, barrier))
     frame = _bucketed(spark, rest)
     out = frame.mapInArrow(_bucket_task(plan.schema, plan.prefix, truncate), "part binary")
-    return [pickle.loads(r["part"]) for r in out.collect()]
+    return _parts(out)
 
 
 def _last_truncate(plan: FoldPlan) -> int:

@@ -69,7 +69,7 @@ def next_batch(
     """The first files that may go into one merge (one schema version, whole transactions, about `limit` rows) and the
     merge's sequence."""
     version = files[0].version
-    same = []
+    same: list[ChangeFileRow] = []
     for file in files:
         if file.version != version:
             return same, file.first_sequence - 1
