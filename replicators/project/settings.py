@@ -18,6 +18,7 @@ from replicators.project.env import (
 )
 from replicators.project.keys import development_key
 from replicators.project.runner import runner_settings
+from runners.states import REPLICATOR_STATES, TableState
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 VAR_DIR = Path(env_text("REPLICATOR_VAR_DIR", str(BASE_DIR / "var")))
@@ -36,6 +37,7 @@ if not REPLICATOR_SECRET_KEY and DEBUG:
     REPLICATOR_SECRET_KEY = development_key(VAR_DIR / "replicator_secret_key")
 ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]"))
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a box for each table of a large source
 
 # --- HTTPS: on in production, off where DEBUG is on or HTTPS=false says so (a demo on localhost) ------------------
 HTTPS = env_bool("HTTPS", not DEBUG)
@@ -184,6 +186,16 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "DesiredStateEnum": [("running", "running"), ("paused", "paused")],
+        "TableStateEnum": [(s, s) for s in map(str, TableState)],
+        "ReplicatorStateEnum": [(s, s) for s in REPLICATOR_STATES],
+    },
+    "ENUM_NAME_OVERRIDES": {
+        "DesiredStateEnum": "replicators.models.DesiredState",
+        "ReplicatorStateEnum": "runners.api.serializers.STATES",
+        "TableStateEnum": "runners.api.serializers.TABLE_STATES",
+    },
 }
 
 # --- replicators -------------------------------------------------------------------------------------------------

@@ -1,7 +1,25 @@
-"""The routes of the project."""
+"""The routes of the project: pages of each app, and REST under /api/v1/."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern, URLResolver
+from django.contrib import admin
+from django.urls import URLPattern, URLResolver, include, path
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.views import SpectacularAPIView
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from replicators.api.permissions import ViewOrEdit
+
+_SCHEMA = extend_schema(exclude=True)(SpectacularAPIView)
+_REST = [
+    path("", include(f"{app}.api.urls"))
+    for app in ("replicators", "assessments", "drafts", "runners")
+]
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", include("replicators.urls")),
+    path("", include("drafts.urls")),
+    path("", include("runners.urls")),
+    path("api/schema/", _SCHEMA.as_view(permission_classes=[ViewOrEdit]), name="api-schema"),
+    path("api/v1/", include((_REST, "api"))),
+    path("admin/", admin.site.urls),
+]

@@ -1,0 +1,114 @@
+"""The JSON forms of connections, tables and reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from replicators.api.serializers import ProblemSerializer, StrictMixin, TableChoiceSerializer
+from replicators.connectors.schema import TableSummary
+
+
+class SourceSerializer(StrictMixin, serializers.Serializer[Any]):
+    """A source by kind and parameters; nothing of it is stored."""
+
+    kind = serializers.CharField(max_length=40)
+    params = serializers.DictField()
+
+
+class ConnectionSerializer(SourceSerializer):
+    """A source or a target."""
+
+    role = serializers.ChoiceField(["source", "target"], default="source")
+
+
+class ConnectionAnswerSerializer(serializers.Serializer[Any]):
+    """`ok` is false where a problem is an ERROR."""
+
+    ok = serializers.BooleanField()
+    problems = ProblemSerializer(many=True)
+
+
+class TableSummarySerializer(serializers.Serializer[TableSummary]):
+    """A line of the table list."""
+
+    schema = serializers.CharField(source="id.schema")
+    name = serializers.CharField(source="id.name")
+    rows_estimated = serializers.IntegerField(allow_null=True)
+    size_bytes = serializers.IntegerField(allow_null=True)
+    has_key = serializers.BooleanField()
+    columns = serializers.IntegerField()
+
+
+class OneTableSerializer(SourceSerializer):
+    """A source and a table of it."""
+
+    schema = serializers.CharField(max_length=255)
+    table = serializers.CharField(max_length=255)
+
+
+class ColumnSerializer(serializers.Serializer[Any]):
+    """A column as the source has it."""
+
+    name = serializers.CharField()
+    type = serializers.DictField()
+    native = serializers.CharField()
+    nullable = serializers.BooleanField()
+    ordinal = serializers.IntegerField()
+    generated = serializers.BooleanField()
+
+
+class TableSchemaSerializer(serializers.Serializer[Any]):
+    """A table as the source has it."""
+
+    schema = serializers.CharField()
+    name = serializers.CharField()
+    columns = ColumnSerializer(many=True)
+    key = serializers.ListField(child=serializers.CharField())
+    primary_key = serializers.ListField(child=serializers.CharField())
+
+
+class ConfigSerializer(StrictMixin, serializers.Serializer[Any]):
+    """A whole definition, as an export gives it, with its secrets."""
+
+    name = serializers.CharField(max_length=64, default="Unnamed")
+    description = serializers.CharField(max_length=400, allow_blank=True, default="")
+    source_kind = serializers.CharField(max_length=40)
+    source_params = serializers.DictField()
+    target_kind = serializers.CharField(max_length=40)
+    target_params = serializers.DictField()
+    tables = TableChoiceSerializer(many=True)
+    options = serializers.DictField(default=dict)
+
+
+class ReportColumnSerializer(serializers.Serializer[Any]):
+    """What becomes of a column."""
+
+    name = serializers.CharField()
+    native = serializers.CharField()
+    neutral = serializers.DictField()
+    target_type = serializers.CharField(allow_blank=True)
+    support = serializers.ChoiceField(["YES", "PARTIAL", "NO"])
+    reason = serializers.CharField(allow_blank=True)
+
+
+class ReportTableSerializer(serializers.Serializer[Any]):
+    """What becomes of a table."""
+
+    schema = serializers.CharField()
+    name = serializers.CharField()
+    has_key = serializers.BooleanField()
+    columns_total = serializers.IntegerField()
+    partial = serializers.IntegerField()
+    unsupported = serializers.IntegerField()
+    columns = ReportColumnSerializer(many=True)
+
+
+class ReportSerializer(serializers.Serializer[Any]):
+    """The report before: an ERROR blocks the deploy."""
+
+    tables = ReportTableSerializer(many=True)
+    problems = ProblemSerializer(many=True)
+    has_errors = serializers.BooleanField()
+    assessed_at = serializers.DateTimeField()

@@ -1,0 +1,100 @@
+"""REST: look into a source before anything runs. All of it needs the right to edit, since it makes the server connect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from assessments import services
+from assessments.api import serializers
+from replicators.api.serializers import ErrorSerializer
+from replicators.config import ReplicatorConfig
+from replicators.connectors.problems import Severity
+from replicators.connectors.schema import TableId
+
+_ERRORS = {400: ErrorSerializer, 502: ErrorSerializer}
+
+
+def _valid(kind: type[Any], request: Request) -> dict[str, Any]:
+    serializer = kind(data=request.data)
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)
+
+
+class ConnectionTest(APIView):
+    """Does a connection work?"""
+
+    @extend_schema(
+        summary="Test a connection",
+        description="A failed test is an answer too: 200 with `ok` false and the problems.",
+        tags=["assessment"],
+        operation_id="connections_test",
+        request=serializers.ConnectionSerializer,
+        responses={200: serializers.ConnectionAnswerSerializer, 400: ErrorSerializer},
+        examples=[
+            OpenApiExample(
+                "A PostgreSQL source",
+                value={
+                    "role": "source",
+                    "kind": "postgresql",
+                    "params": {"host": "db.example", "database": "shop", "user": "replicator"},
+                },
+                request_only=True,
+            )
+        ],
+    )
+    def post(self, request: Request) -> Response:
+        problems = services.connection_test(**_valid(serializers.ConnectionSerializer, request))
+        is_ok = all(p.severity != Severity.ERROR for p in problems)
+        return Response({"ok": is_ok, "problems": [p.to_json() for p in problems]})
+
+
+class SourceTables(APIView):
+    """The tables of a source."""
+
+    @extend_schema(
+        summary="List a source's tables",
+        tags=["assessment"],
+        operation_id="sources_tables",
+        request=serializers.SourceSerializer,
+        responses={200: serializers.TableSummarySerializer(many=True), **_ERRORS},
+    )
+    def post(self, request: Request) -> Response:
+        found = services.list_tables(**_valid(serializers.SourceSerializer, request))
+        return Response(serializers.TableSummarySerializer(found, many=True).data)
+
+
+class SourceTable(APIView):
+    """The columns of a table."""
+
+    @extend_schema(
+        summary="Describe a table of a source",
+        tags=["assessment"],
+        operation_id="sources_tables_describe",
+        request=serializers.OneTableSerializer,
+        responses={200: serializers.TableSchemaSerializer, **_ERRORS},
+    )
+    def post(self, request: Request) -> Response:
+        data = _valid(serializers.OneTableSerializer, request)
+        table = TableId(data.pop("schema"), data.pop("table"))
+        found = services.describe_table(**data, table=table)
+        return Response(serializers.TableSchemaSerializer(found.to_json()).data)
+
+
+class Assess(APIView):
+    """What will work, and what will not."""
+
+    @extend_schema(
+        summary="Assess a definition",
+        tags=["assessment"],
+        operation_id="assess",
+        request=serializers.ConfigSerializer,
+        responses={200: serializers.ReportSerializer, **_ERRORS},
+    )
+    def post(self, request: Request) -> Response:
+        config = ReplicatorConfig.parse(_valid(serializers.ConfigSerializer, request))
+        return Response(services.assess(config).to_json())

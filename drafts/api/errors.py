@@ -1,0 +1,24 @@
+"""How the exceptions of drafts are answered; imported for its effect."""
+
+from __future__ import annotations
+
+from drafts.services import DeployRefused, DraftDeployed, StaleDraft
+from replicators.api.errors import Answer, answers
+
+
+@answers(StaleDraft)
+def _stale(error: StaleDraft) -> Answer:
+    text = "The draft was changed elsewhere since you read it. Read it again, then repeat your change."
+    return Answer(409, "stale-draft", text)
+
+
+@answers(DeployRefused)
+def _refused(error: DeployRefused) -> Answer:
+    text = "The assessment found errors, so nothing was deployed. Mend them, then deploy again."
+    problems = [p.to_json() for p in error.problems]
+    return Answer(409, "deploy-refused", text, problems=problems)
+
+
+@answers(DraftDeployed)
+def _deployed(error: DraftDeployed) -> Answer:
+    return Answer(409, "draft-deployed", "The draft became a replicator; change that one instead.")

@@ -1,0 +1,56 @@
+"""The JSON forms of drafts: one to read, one to write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from drafts.models import Draft
+from replicators.api.serializers import StrictMixin, TableChoiceSerializer
+from replicators.services import params_shown
+
+
+class DraftSerializer(serializers.ModelSerializer[Draft]):
+    """A draft; secrets come back as the mask."""
+
+    source_params = serializers.SerializerMethodField()
+    target_params = serializers.SerializerMethodField()
+    tables = TableChoiceSerializer(many=True)
+    options = serializers.DictField()
+
+    class Meta:
+        model = Draft
+        fields = (
+            "id", "version", "name", "description", "source_kind", "source_params", "target_kind",
+            "target_params", "tables", "options", "replicator_id", "created_at", "updated_at",
+        )  # fmt: skip
+        read_only_fields = fields
+
+    @extend_schema_field(serializers.DictField())
+    def get_source_params(self, draft: Draft) -> dict[str, Any]:
+        return params_shown(draft, "source")
+
+    @extend_schema_field(serializers.DictField())
+    def get_target_params(self, draft: Draft) -> dict[str, Any]:
+        return params_shown(draft, "target")
+
+
+class DraftWriteSerializer(StrictMixin, serializers.Serializer[Any]):
+    """What may be written: any part, in any order. A secret sent back as the mask keeps its stored value."""
+
+    name = serializers.CharField(max_length=64, required=False, allow_blank=True)
+    description = serializers.CharField(max_length=400, required=False, allow_blank=True)
+    source_kind = serializers.CharField(max_length=40, required=False, allow_blank=True)
+    source_params = serializers.DictField(required=False)
+    target_kind = serializers.CharField(max_length=40, required=False, allow_blank=True)
+    target_params = serializers.DictField(required=False)
+    tables = TableChoiceSerializer(many=True, required=False)
+    options = serializers.DictField(required=False)
+
+
+class DraftUpdateSerializer(DraftWriteSerializer):
+    """A change; `version` is that of the draft which was read."""
+
+    version = serializers.IntegerField(min_value=1)

@@ -1,0 +1,12 @@
+"""Routes under /api/v1/ of this app."""
+
+from __future__ import annotations
+
+from rest_framework.routers import SimpleRouter
+
+from drafts.api.views import DraftViewSet
+
+router = SimpleRouter(use_regex_path=False)
+router.register("drafts", DraftViewSet, basename="draft")
+
+urlpatterns = router.urls

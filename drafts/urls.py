@@ -1,0 +1,16 @@
+"""Routes of the pages of drafts."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from drafts import views
+
+app_name = "drafts"
+
+urlpatterns = [
+    path("replicators/new/", views.form, name="new"),
+    path("drafts/", views.drafts, name="drafts"),
+    path("drafts/<uuid:pk>/", views.form, name="draft"),
+    path("drafts/<uuid:pk>/delete/", views.delete, name="draft-delete"),
+]

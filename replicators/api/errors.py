@@ -1,0 +1,156 @@
+"""The one place that turns an exception into an answer: `{"code", "message", "fields", "problems"}`.
+
+The apps above add their own exceptions with `answers`, so nothing here knows them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.core.exceptions import ValidationError as DjangoValidationError
+from django.http import Http404
+from rest_framework import exceptions, status
+from rest_framework.response import Response
+from rest_framework.views import exception_handler as drf_handler
+from rest_framework.views import set_rollback
+
+from replicators.config import InvalidConfig
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.params import InvalidParams
+from replicators.connectors.problems import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an exception is answered with; `fields` maps a field's path to its sentences."""
+
+    status: int
+    code: str
+    message: str
+    fields: dict[str, list[str]] = field(default_factory=dict)
+    problems: list[dict[str, Any]] = field(default_factory=list)
+
+    def response(self, headers: dict[str, str] | None = None) -> Response:
+        body = {
+            "code": self.code,
+            "message": self.message,
+            "fields": self.fields,
+            "problems": self.problems,
+        }
+        return Response(body, status=self.status, headers=headers)
+
+
+_TABLE: dict[type[Exception], Callable[[Any], Answer]] = {}
+
+
+def answers(kind: type[Exception]) -> Callable[[Callable[[Any], Answer]], Callable[[Any], Answer]]:
+    """Register how exceptions of `kind` are answered."""
+
+    def register(make: Callable[[Any], Answer]) -> Callable[[Any], Answer]:
+        _TABLE[kind] = make
+        return make
+
+    return register
+
+
+def error_to_json(error: ReplicationError) -> dict[str, Any]:
+    """A `ReplicationError` in the form of a problem."""
+    return Problem.of(error.code, table=error.table, **error.facts).to_json()
+
+
+_STATUS = {"config:unknown-kind": 400, "config:not-now": 409, "config:name-taken": 409}
+_AREAS = {"source": 502, "target": 502, "config": 400}
+
+
+@answers(ReplicationError)
+def _replication_error(error: ReplicationError) -> Answer:
+    message = error.message
+    code = _STATUS.get(error.code) or _AREAS.get(error.code.split(":", 1)[0], 409)
+    fields = {k: [v] for k, v in getattr(error, "errors", {}).items()}
+    text = f"{message.text} {message.suggestion}".strip()
+    return Answer(code, error.code, text, fields, [error_to_json(error)])
+
+
+@answers(InvalidParams)
+def _invalid_params(error: InvalidParams) -> Answer:
+    fields = {f"params.{k}": [v] for k, v in error.errors.items()}
+    return _invalid(fields)
+
+
+@answers(InvalidConfig)
+def _invalid_config(error: InvalidConfig) -> Answer:
+    return _invalid({k: [v] for k, v in error.errors.items()})
+
+
+@answers(DjangoValidationError)
+def _django_validation(error: DjangoValidationError) -> Answer:
+    return _invalid(getattr(error, "message_dict", None) or {"": error.messages})
+
+
+@answers(exceptions.ParseError)
+def _parse_error(error: exceptions.ParseError) -> Answer:
+    cause = error.__cause__ or error.__context__
+    where = ""
+    if isinstance(cause, json.JSONDecodeError):
+        where = f": {cause.msg.lower()} at line {cause.lineno}, column {cause.colno}"
+    text = f"The body is not valid JSON{where}. Send one JSON object in UTF-8."
+    return Answer(status.HTTP_400_BAD_REQUEST, "invalid-json", text)
+
+
+@answers(exceptions.ValidationError)
+def _drf_validation(error: exceptions.ValidationError) -> Answer:
+    return _invalid(dict(_flatten("", error.detail)))
+
+
+@answers(Http404)
+def _not_found(error: Http404) -> Answer:
+    return Answer(status.HTTP_404_NOT_FOUND, "not-found", "There is nothing at this address.")
+
+
+@answers(PermissionDenied)
+def _denied(error: PermissionDenied) -> Answer:
+    return Answer(status.HTTP_403_FORBIDDEN, "permission-denied", "Your user may not do this.")
+
+
+def _invalid(fields: dict[str, list[str]]) -> Answer:
+    def sentence(name: str, texts: list[str]) -> str:
+        text = texts[0].rstrip(".")
+        return f"{name}: {text}." if name else f"{text}."
+
+    message = " ".join(sentence(name, texts) for name, texts in list(fields.items())[:3])
+    return Answer(status.HTTP_400_BAD_REQUEST, "invalid", message or "Something is missing.", fields)
+
+
+def _flatten(path: str, detail: Any) -> list[tuple[str, list[str]]]:
+    if isinstance(detail, dict):
+        found = []
+        for name, inner in detail.items():
+            is_own = name == "non_field_errors"
+            found += _flatten(path if is_own else f"{path}.{name}".lstrip("."), inner)
+        return found
+    if isinstance(detail, list) and any(isinstance(d, dict | list) for d in detail):
+        return [pair for i, d in enumerate(detail) for pair in _flatten(f"{path}[{i}]", d)]
+    texts = detail if isinstance(detail, list) else [detail]
+    return [(path, [str(t) for t in texts])]
+
+
+def _find(error: Exception) -> Callable[[Any], Answer] | None:
+    return next((_TABLE[kind] for kind in type(error).__mro__ if kind in _TABLE), None)
+
+
+def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's hook. What is not known here goes on to Django as a 500."""
+    make = _find(error)
+    if make is not None:
+        set_rollback()
+        return make(error).response()
+    known = drf_handler(error, context)
+    if known is None or not isinstance(error, exceptions.APIException):
+        return known
+    code = str(getattr(error, "default_code", "error")).replace("_", "-")
+    headers = {k: known[k] for k in ("WWW-Authenticate", "Retry-After") if known.has_header(k)}
+    return Answer(known.status_code, code, str(error.detail)).response(headers)

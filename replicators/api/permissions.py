@@ -1,0 +1,25 @@
+"""Who may call what: the group viewer reads, the group editor also writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rest_framework.permissions import SAFE_METHODS, BasePermission
+from rest_framework.request import Request
+
+from replicators.permissions import can_edit, can_view
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView  # DRF imports this module while it makes its own views
+
+
+class ViewOrEdit(BasePermission):
+    """Reading needs the right to view, everything else the right to edit."""
+
+    message = "Your user may look, but not change anything. Ask for the group editor."
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        user = request.user
+        if not user.is_authenticated:
+            return False
+        return can_view(user) if request.method in SAFE_METHODS else can_edit(user)

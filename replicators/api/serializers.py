@@ -1,0 +1,145 @@
+"""The JSON forms of plugins, problems and replicators; reading ones never hold a secret."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from replicators.api.schema import params_schema
+from replicators.connectors.params import Param, describe
+from replicators.models import Replicator
+from replicators.services import params_shown
+
+
+class StrictMixin:
+    """Refuses fields that are not known, so that a misspelt option is not silently ignored."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict):
+            unknown = sorted(set(data) - set(self.fields))  # type: ignore[attr-defined]
+            if unknown:
+                raise serializers.ValidationError(
+                    {name: ["This field is not known."] for name in unknown}
+                )
+        return super().to_internal_value(data)  # type: ignore[misc]
+
+
+class ErrorSerializer(serializers.Serializer[Any]):
+    """The one shape of every error."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+    fields = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))  # type: ignore[assignment]
+    problems = serializers.ListField(child=serializers.DictField())
+
+
+class ProblemSerializer(serializers.Serializer[Any]):
+    """A problem, with what to do about it."""
+
+    code = serializers.CharField()
+    severity = serializers.ChoiceField(["ERROR", "WARNING"])
+    schema = serializers.CharField(allow_null=True)
+    table = serializers.CharField(allow_null=True)
+    column = serializers.CharField(allow_null=True)
+    title = serializers.CharField()
+    message = serializers.CharField()
+    suggestion = serializers.CharField()
+    impact = serializers.CharField(allow_blank=True)
+
+
+class ParamSerializer(serializers.Serializer[Param]):
+    """A parameter of a connector."""
+
+    name = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
+    kind = serializers.SerializerMethodField()
+    help = serializers.CharField()
+    default = serializers.JSONField(allow_null=True)  # type: ignore[assignment]
+    required = serializers.BooleanField()  # type: ignore[assignment]
+    secret = serializers.BooleanField()
+    choices = serializers.ListField(child=serializers.CharField())
+    minimum = serializers.IntegerField(allow_null=True)
+    maximum = serializers.IntegerField(allow_null=True)
+
+    def get_kind(self, param: Param) -> str:
+        return param.kind.__name__
+
+
+class PluginSerializer(serializers.Serializer[Any]):
+    """A line of the list of plugins."""
+
+    role = serializers.SerializerMethodField()
+    name = serializers.CharField()
+    label = serializers.CharField()  # type: ignore[assignment]
+    summary = serializers.CharField()
+
+    @extend_schema_field(serializers.ChoiceField(["source", "target"]))
+    def get_role(self, plugin: Any) -> str:
+        return str(self.context["role"])
+
+
+class PluginDetailSerializer(PluginSerializer):
+    """A plugin with its parameters, also as a JSON schema."""
+
+    params = serializers.SerializerMethodField()
+    schema = serializers.SerializerMethodField()
+
+    @extend_schema_field(ParamSerializer(many=True))
+    def get_params(self, plugin: Any) -> Any:
+        return ParamSerializer(describe(plugin.params), many=True).data
+
+    @extend_schema_field(serializers.DictField())
+    def get_schema(self, plugin: Any) -> dict[str, Any]:
+        return params_schema(plugin.params)
+
+
+class TableChoiceSerializer(StrictMixin, serializers.Serializer[Any]):
+    """A chosen table; no columns means all of them, also those added later."""
+
+    schema = serializers.CharField(max_length=255)
+    name = serializers.CharField(max_length=255)
+    columns = serializers.ListField(
+        child=serializers.CharField(max_length=255), required=False, default=list
+    )
+
+
+class ConnectorSerializer(serializers.Serializer[Any]):
+    """A connector's kind and parameters; secrets come back masked."""
+
+    kind = serializers.CharField()
+    params = serializers.DictField()
+
+
+class ReplicatorSerializer(serializers.ModelSerializer[Replicator]):
+    """A replicator as it is defined."""
+
+    source = serializers.SerializerMethodField()
+    target = serializers.SerializerMethodField()
+    tables = TableChoiceSerializer(many=True)
+    options = serializers.DictField()
+    is_deleting = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Replicator
+        fields = (
+            "id", "name", "description", "desired_state", "source", "target", "tables", "options",
+            "is_deleting", "created_at", "updated_at",
+        )  # fmt: skip
+        read_only_fields = fields
+
+    @extend_schema_field(ConnectorSerializer)
+    def get_source(self, replicator: Replicator) -> dict[str, Any]:
+        return _connector("source", replicator)
+
+    @extend_schema_field(ConnectorSerializer)
+    def get_target(self, replicator: Replicator) -> dict[str, Any]:
+        return _connector("target", replicator)
+
+    def get_is_deleting(self, replicator: Replicator) -> bool:
+        return replicator.deleting_since is not None
+
+
+def _connector(role: str, row: Any) -> dict[str, Any]:
+    return {"kind": getattr(row, f"{role}_kind"), "params": params_shown(row, role)}

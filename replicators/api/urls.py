@@ -1,0 +1,12 @@
+"""Routes under /api/v1/ of this app."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from replicators.api import views
+
+urlpatterns = [
+    path("plugins/", views.PluginList.as_view(), name="plugins"),
+    path("plugins/<str:role>/<str:name>/", views.PluginDetail.as_view(), name="plugin"),
+]

@@ -1,0 +1,123 @@
+"""Small components of the pages: icons, numbers, times, texts. No logic of the product."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django import template
+from django.contrib.staticfiles import finders
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.utils.html import conditional_escape, format_html
+from django.utils.safestring import SafeString, mark_safe
+
+register = template.Library()
+
+THEME_COOKIE = "theme"
+_UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_AGES = ((86400, "d"), (3600, "h"), (60, "min"))
+
+
+@cache
+def _svg(name: str) -> str:
+    path = finders.find(f"vendor/icons/{name}.svg")
+    if not path:
+        return ""
+    text = Path(str(path)).read_text()
+    body = text[text.index(">") + 1 : text.rindex("</svg>")]
+    body = re.sub(r'<path stroke="none"[^>]*/>', "", re.sub(r"\s+", " ", body))
+    return (
+        f'<svg class="icon icon-tabler-{name}" viewBox="0 0 24 24" fill="none" stroke="currentColor" '
+        f'stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" focusable="false">{body}</svg>'
+    )
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    """A Tabler icon as inline SVG, hidden from screen readers: the word beside it speaks."""
+    return mark_safe(_svg(name))  # noqa: S308  the text comes from our own static files
+
+
+@register.filter
+def compact(value: Any) -> SafeString | str:
+    """A number as `1.2 M`, with the exact one on hover; nothing known: a dash."""
+    if value is None:
+        return "–"
+    number = float(value)
+    exact = f"{value:,}"
+    for size, unit in _UNITS:
+        if abs(number) >= size:
+            short = f"{number / size:.1f}".removesuffix(".0")
+            return format_html('<span title="{}">{}&nbsp;{}</span>', exact, short, unit)
+    return exact
+
+
+@register.filter
+def duration(seconds: Any) -> str:
+    """Seconds as `0.4 s`, `12 s`, `3 min`, `2 h`, `4 d`; nothing known: a dash."""
+    if seconds is None:
+        return "–"
+    value = float(seconds)
+    if value < 10:
+        return f"{value:.1f} s".replace("0.0 s", "0 s")
+    for size, unit in _AGES:
+        if value >= size * (1 if unit != "min" else 2):
+            return f"{value / size:.0f} {unit}"
+    return f"{value:.0f} s"
+
+
+@register.filter
+def ago(value: datetime | str | None) -> SafeString | str:
+    """A moment, told relatively, with UTC in the title; app.js keeps it right."""
+    moment = parse_datetime(value) if isinstance(value, str) else value
+    if moment is None:
+        return "never"
+    seconds = max(0.0, (timezone.now() - moment).total_seconds())
+    text = "just now" if seconds < 5 else f"{seconds:.0f} s ago"
+    for size, unit in _AGES:
+        if seconds >= size:
+            text = f"{int(seconds // size)} {unit} ago"
+            break
+    return format_html(
+        '<time datetime="{}" title="{} UTC" data-ago>{}</time>',
+        moment.isoformat(),
+        f"{moment:%Y-%m-%d %H:%M:%S}",
+        text,
+    )
+
+
+@register.filter
+def prose(text: str | None) -> SafeString:
+    """A text of ours, with what stands in backticks as code."""
+    escaped = str(conditional_escape(text or ""))
+    return mark_safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))  # noqa: S308  escaped above
+
+
+@register.simple_tag(takes_context=True)
+def theme(context: dict[str, Any]) -> SafeString | str:
+    """The attribute of <html> for the chosen theme; nothing: as the system says."""
+    request: HttpRequest | None = context.get("request")
+    chosen = request.COOKIES.get(THEME_COOKIE, "") if request else ""
+    chosen = context.get("forced_theme") or chosen
+    return format_html('data-bs-theme="{}"', chosen) if chosen in {"light", "dark"} else ""
+
+
+@register.inclusion_tag("components/notice.html")
+def problem(found: dict[str, Any]) -> dict[str, Any]:
+    """A problem or an error: title, what happened, what to do."""
+    is_error = found.get("severity", "ERROR") == "ERROR"
+    return {
+        "colour": "red" if is_error else "amber",
+        "icon_name": "alert-circle" if is_error else "alert-triangle",
+        "title": found.get("title", ""),
+        "text": found.get("message", ""),
+        "suggestion": found.get("suggestion", ""),
+        "impact": found.get("impact", ""),
+        "code": found.get("code", ""),
+        "since": found.get("since"),
+    }

@@ -1,0 +1,20 @@
+"""Routes of the pages about people and the program."""
+
+from __future__ import annotations
+
+from django.contrib.auth.views import LogoutView
+from django.urls import path
+
+from replicators import views
+
+urlpatterns = [
+    path("sign-in/", views.SignIn.as_view(), name="login"),
+    path("sign-out/", LogoutView.as_view(), name="logout"),
+    path("account/", views.account, name="account"),
+    path("account/password/", views.password, name="account-password"),
+    path("account/theme/", views.theme, name="account-theme"),
+    path("account/tokens/", views.token_new, name="token-new"),
+    path("account/tokens/<int:pk>/revoke/", views.token_delete, name="token-revoke"),
+    path("api/", views.api_guide, name="api-guide"),
+    path("styleguide/", views.styleguide, name="styleguide"),
+]

@@ -1,0 +1,155 @@
+"""Pages about people and the program itself: sign in, account, API guide, style guide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
+from django.contrib.auth.views import LoginView
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from replicators import throttle
+from replicators.config import InvalidConfig
+from replicators.models import ApiToken
+from replicators.pages import go
+from replicators.services import token_create, token_revoke
+from replicators.templatetags.ui import THEME_COOKIE
+
+_YEAR = 365 * 86400
+
+
+class SignIn(LoginView):
+    """The sign-in form, throttled."""
+
+    template_name = "replicators/signin.html"
+    redirect_authenticated_user = True
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if throttle.is_throttled(*self._who()):
+            minutes = throttle.WINDOW_SECONDS // 60
+            text = f"Too many tries. Wait {minutes} minutes, then try again."
+            context = self.get_context_data(form=self.get_form_class()(request), throttled=text)
+            response = self.render_to_response(context, status=429)
+            response["Retry-After"] = str(throttle.WINDOW_SECONDS)
+            return response
+        return super().post(request, *args, **kwargs)
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        throttle.succeeded(*self._who())
+        return super().form_valid(form)
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        throttle.failed(*self._who())
+        return self.render_to_response(self.get_context_data(form=form), status=422)
+
+    def _who(self) -> tuple[str, str]:
+        return self.request.POST.get("username", ""), self.request.META.get("REMOTE_ADDR", "")
+
+
+def _account(
+    request: HttpRequest, *, status: int = 200, form: Any = None, **more: Any
+) -> HttpResponse:
+    context = {
+        "section": "account",
+        "form": form or PasswordChangeForm(request.user),
+        "tokens": ApiToken.objects.filter(user=request.user),
+        "groups": [g.name for g in request.user.groups.all()],  # type: ignore[union-attr]
+        "theme_chosen": request.COOKIES.get(THEME_COOKIE, ""),
+        **more,
+    }
+    return render(request, "replicators/account.html", context, status=status)
+
+
+@never_cache
+@require_GET
+def account(request: HttpRequest) -> HttpResponse:
+    """Password, tokens, theme."""
+    return _account(request)
+
+
+@sensitive_post_parameters()
+@require_POST
+def password(request: HttpRequest) -> HttpResponse:
+    """Change one's own password; stays signed in."""
+    form = PasswordChangeForm(request.user, request.POST)
+    if not form.is_valid():
+        return _account(request, form=form, status=422)
+    update_session_auth_hash(request, form.save())
+    return go(request, "account", "Your password is changed.")
+
+
+@never_cache
+@require_POST
+def token_new(request: HttpRequest) -> HttpResponse:
+    """Make a token; its text is in this one answer and nowhere else."""
+    try:
+        token, text = token_create(user=request.user, name=request.POST.get("name", ""))  # type: ignore[arg-type]
+    except InvalidConfig:
+        return _account(request, status=422, token_error="Give the token a name.")
+    return _account(request, token_made=token, token_text=text)
+
+
+@require_POST
+def token_delete(request: HttpRequest, pk: int) -> HttpResponse:
+    """Revoke one's own token."""
+    token = get_object_or_404(ApiToken, pk=pk, user=request.user)
+    token_revoke(token=token)
+    return go(request, "account", f"The token {token.name} is revoked.")
+
+
+@require_POST
+def theme(request: HttpRequest) -> HttpResponse:
+    """Light, dark, or as the system says."""
+    response = go(request, "account")
+    chosen = request.POST.get("theme", "")
+    if chosen in {"light", "dark"}:
+        response.set_cookie(
+            THEME_COOKIE, chosen, max_age=_YEAR, samesite="Lax", secure=settings.HTTPS
+        )
+    else:
+        response.delete_cookie(THEME_COOKIE, samesite="Lax")
+    return response
+
+
+@require_GET
+def api_guide(request: HttpRequest) -> HttpResponse:
+    """How a program uses REST."""
+    base = request.build_absolute_uri("/api/v1/")
+    return render(request, "replicators/api_guide.html", {"section": "api", "base": base})
+
+
+@require_http_methods(["GET"])
+def styleguide(request: HttpRequest) -> HttpResponse:
+    """Each component in each state; only with DEBUG."""
+    if not settings.DEBUG:
+        raise Http404
+    forced = request.GET.get("theme", "")
+    colours = (
+        "bg surface surface-2 border border-strong text muted accent blue green red slate amber"
+    ).split()
+    problems = [
+        {
+            "code": "source:wal-level",
+            "severity": "ERROR",
+            "title": "Logical decoding is off",
+            "message": "The server runs with `wal_level=replica`, so its changes can't be read.",
+            "suggestion": "Set `wal_level=logical` and restart the server.",
+            "impact": "Nothing can be copied.",
+        },
+        {
+            "code": "source:no-key",
+            "severity": "WARNING",
+            "title": "No key",
+            "message": "Table `shop.page_views` has no primary key.",
+            "suggestion": "Add a key, or accept that only inserts follow.",
+        },
+    ]
+    states = "waiting snapshotting replicating failing removed starting running stopping paused failed deleting".split()  # fmt: skip
+    context = {"forced_theme": forced, "colours": colours, "problems": problems, "states": states}
+    return render(request, "replicators/styleguide.html", context)

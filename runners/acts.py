@@ -1,0 +1,90 @@
+"""What people do on the pages: start, pause, resume, delete, re-sync, retry. Each calls one service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from replicators.models import Replicator
+from replicators.pages import go, is_partial, may_edit, render_page, toasted
+from runners import services
+from runners.models import Table
+from runners.services import IllegalTransition
+from runners.views import LIVE_PANEL, live_context
+
+
+def _answer(request: HttpRequest, found: Replicator, act: Callable[[], Any], done: str) -> HttpResponse:
+    try:
+        act()
+    except IllegalTransition as err:
+        return _refused(request, found, err.message)
+    except Table.DoesNotExist as err:
+        raise Http404 from err
+    if not is_partial(request):
+        return go(request, found, done)
+    response = render(request, LIVE_PANEL, live_context(request, found))
+    return toasted(response, done)
+
+
+def _refused(request: HttpRequest, found: Replicator, text: str) -> HttpResponse:
+    context = live_context(request, found) | {"refused": text}
+    response = render_page(request, "runners/replicator.html", LIVE_PANEL, context, status=409)
+    return toasted(response, text, "error")
+
+
+def _act(service: Callable[..., Any], done: str) -> Callable[[HttpRequest, str], HttpResponse]:
+    @may_edit
+    @require_POST
+    def view(request: HttpRequest, pk: str) -> HttpResponse:
+        found = get_object_or_404(Replicator, pk=pk)
+        text = done.format(name=found.name)
+        return _answer(
+            request, found, lambda: service(replicator=found, actor=request.user), text
+        )
+
+    return view
+
+
+def _table_act(
+    service: Callable[..., Any], done: str
+) -> Callable[[HttpRequest, str], HttpResponse]:
+    @may_edit
+    @require_POST
+    def view(request: HttpRequest, pk: str) -> HttpResponse:
+        found = get_object_or_404(Replicator, pk=pk)
+        schema, name = request.POST.get("schema", ""), request.POST.get("table", "")
+        text = done.format(table=f"{schema}.{name}")
+        return _answer(
+            request,
+            found,
+            lambda: service(replicator=found, schema=schema, name=name, actor=request.user),
+            text,
+        )
+
+    return view
+
+
+start = _act(services.replicator_start, "{name} starts.")
+pause = _act(services.replicator_pause, "{name} pauses: it finishes what it has read, then stops.")
+resume = _act(services.replicator_resume, "{name} resumes.")
+table_resync = _table_act(services.table_resync, "{table} will be copied afresh.")
+table_retry = _table_act(services.table_retry, "{table} is tried again now.")
+
+
+@may_edit
+@require_http_methods(["GET", "POST"])
+def delete(request: HttpRequest, pk: str) -> HttpResponse:
+    """Asks first, and names what goes; then deletes."""
+    found = get_object_or_404(Replicator, pk=pk)
+    if request.method == "POST":
+        keep = request.POST.get("keep_target") == "true"
+        services.replicator_delete(replicator=found, actor=request.user, keep_target=keep)
+        return go(request, "runners:replicators", f"{found.name} is being deleted.")
+    context = {"section": "replicators", "replicator": found}
+    return render_page(
+        request, "runners/replicator_delete.html", "runners/partials/_delete.html", context
+    )

@@ -1,0 +1,187 @@
+"""The JSON forms of what runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from replicators.api.serializers import StrictMixin
+from replicators.models import DesiredState
+from runners.models import Event, LogLine
+from runners.states import TableState
+
+DESIRED = DesiredState.choices
+TABLE_STATES = tuple(str(s) for s in TableState)
+STATES = ("starting", "running", "stopping", "paused", "waiting", "failing", "failed", "deleting")
+
+
+class TableErrorSerializer(serializers.Serializer[Any]):
+    """Why a table or a replicator fails, and what to do."""
+
+    code = serializers.CharField()
+    message = serializers.CharField()
+    suggestion = serializers.CharField()
+    since = serializers.DateTimeField(allow_null=True)
+
+
+class TableStatusSerializer(serializers.Serializer[Any]):
+    """A table, live."""
+
+    schema = serializers.CharField()
+    table = serializers.CharField()
+    state = serializers.ChoiceField(TABLE_STATES)
+    rows_snapshotted = serializers.IntegerField()
+    snapshot_percent = serializers.IntegerField(allow_null=True)
+    inserts = serializers.IntegerField()
+    updates = serializers.IntegerField()
+    deletes = serializers.IntegerField()
+    lag_seconds = serializers.FloatField(allow_null=True)
+    error = TableErrorSerializer(allow_null=True)
+
+
+class StatusSerializer(serializers.Serializer[Any]):
+    """A replicator, live. `lag_seconds` is that of its worst table; null while one is being copied."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    state = serializers.ChoiceField(STATES)
+    desired_state = serializers.ChoiceField(DESIRED)
+    lag_seconds = serializers.FloatField(allow_null=True)
+    tables = TableStatusSerializer(many=True)
+
+
+class ReplicatorLineSerializer(serializers.Serializer[Any]):
+    """A line of the list of replicators."""
+
+    id = serializers.UUIDField(source="replicator.pk")
+    name = serializers.CharField(source="replicator.name")
+    description = serializers.CharField(source="replicator.description")
+    source_kind = serializers.CharField(source="replicator.source_kind")
+    target_kind = serializers.CharField(source="replicator.target_kind")
+    state = serializers.ChoiceField(STATES, source="shown.state")
+    state_label = serializers.CharField(source="shown.label")
+    desired_state = serializers.ChoiceField(DESIRED, source="replicator.desired_state")
+    lag_seconds = serializers.FloatField(allow_null=True)
+    tables = serializers.SerializerMethodField()
+    error = TableErrorSerializer(allow_null=True)
+
+    def get_tables(self, view: Any) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for table in view.tables:
+            counts[table.row.state] = counts.get(table.row.state, 0) + 1
+        return counts
+
+
+class AcceptedSerializer(serializers.Serializer[Any]):
+    """What was asked for; the rest happens by itself."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    state = serializers.ChoiceField(STATES)
+    desired_state = serializers.ChoiceField(DESIRED)
+
+
+class TableNameSerializer(StrictMixin, serializers.Serializer[Any]):
+    """Names a table of the replicator."""
+
+    schema = serializers.CharField(max_length=255)
+    table = serializers.CharField(max_length=255)
+
+
+class TableAcceptedSerializer(TableNameSerializer):
+    """A table, and the state it is in now."""
+
+    state = serializers.ChoiceField(TABLE_STATES)
+
+
+class LogLineSerializer(serializers.ModelSerializer[LogLine]):
+    """A line of the log."""
+
+    run = serializers.UUIDField(source="run_id", allow_null=True)
+
+    class Meta:
+        model = LogLine
+        fields = ("id", "at", "level", "table", "text", "run")
+        read_only_fields = fields
+
+
+class LogSerializer(serializers.Serializer[Any]):
+    """Lines, oldest first; `after` is the cursor of the next request."""
+
+    after = serializers.IntegerField()
+    lines = LogLineSerializer(many=True)
+
+
+class EventSerializer(serializers.ModelSerializer[Event]):
+    """Something that happened."""
+
+    schema = serializers.CharField(source="schema_name")
+    table = serializers.CharField(source="table_name")
+    run = serializers.UUIDField(source="run_id", allow_null=True)
+    facts = serializers.DictField()
+
+    class Meta:
+        model = Event
+        fields = ("id", "at", "kind", "schema", "table", "actor", "code", "facts", "run")
+        read_only_fields = fields
+
+
+class EventsSerializer(serializers.Serializer[Any]):
+    """Events, newest first; `after` asks next time only for newer ones."""
+
+    after = serializers.IntegerField()
+    events = EventSerializer(many=True)
+
+
+class MetricSerializer(serializers.Serializer[Any]):
+    """A table's figures at a moment."""
+
+    schema = serializers.CharField()
+    table = serializers.CharField()
+    at = serializers.DateTimeField()
+    resolution_seconds = serializers.IntegerField()
+    lag_seconds = serializers.FloatField(allow_null=True)
+    inserts = serializers.IntegerField()
+    updates = serializers.IntegerField()
+    deletes = serializers.IntegerField()
+    rows_snapshotted = serializers.IntegerField()
+    backlog_bytes = serializers.IntegerField()
+
+
+class LogQuerySerializer(serializers.Serializer[Any]):
+    """What is asked of the log."""
+
+    after = serializers.IntegerField(min_value=0, default=0, help_text="Only lines after this id.")
+    level = serializers.ChoiceField(
+        ["DEBUG", "INFO", "WARNING", "ERROR"], default="", allow_blank=True,
+        help_text="This level and those above.",
+    )  # fmt: skip
+    table = serializers.CharField(default="", allow_blank=True, help_text="schema.name")
+    search = serializers.CharField(default="", allow_blank=True)
+    limit = serializers.IntegerField(min_value=1, max_value=1000, default=200)
+
+
+class EventQuerySerializer(serializers.Serializer[Any]):
+    """What is asked of the events."""
+
+    after = serializers.IntegerField(min_value=0, default=0, help_text="Only events after this id.")
+    schema = serializers.CharField(default="", allow_blank=True)
+    table = serializers.CharField(default="", allow_blank=True)
+    limit = serializers.IntegerField(min_value=1, max_value=1000, default=200)
+
+
+class MetricQuerySerializer(serializers.Serializer[Any]):
+    """What is asked of the figures."""
+
+    seconds = serializers.IntegerField(min_value=10, max_value=7 * 86400, default=3600)
+    schema = serializers.CharField(default="", allow_blank=True)
+    table = serializers.CharField(default="", allow_blank=True)
+
+
+class DeleteQuerySerializer(serializers.Serializer[Any]):
+    """What is asked of a delete."""
+
+    keep_target = serializers.BooleanField(
+        default=True, help_text="Whether the target's tables stay."
+    )

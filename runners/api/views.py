@@ -1,0 +1,208 @@
+"""REST: replicators that run. Acts answer 202 at once; what they ask for happens by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.decorators import action
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import Serializer
+from rest_framework.viewsets import GenericViewSet
+
+from replicators.api.pagination import Pages
+from replicators.api.serializers import ErrorSerializer, ReplicatorSerializer
+from replicators.connectors.schema import TableId
+from replicators.models import Replicator
+from replicators.services import replicator_export
+from runners import selectors, services
+from runners.api import errors as _errors  # noqa: F401  registers the answers
+from runners.api import serializers
+
+_TAGS = ["replicators"]
+_MISSING = {404: ErrorSerializer}
+_ACT: dict[str, Any] = {
+    "tags": _TAGS,
+    "request": None,
+    "responses": {202: serializers.AcceptedSerializer, 404: ErrorSerializer, 409: ErrorSerializer},
+}
+_TABLE_ACT: dict[str, Any] = {
+    "tags": _TAGS,
+    "request": serializers.TableNameSerializer,
+    "responses": {
+        202: serializers.TableAcceptedSerializer,
+        400: ErrorSerializer,
+        404: ErrorSerializer,
+        409: ErrorSerializer,
+    },
+}
+
+
+def _valid(kind: type[Serializer[Any]], data: Any) -> dict[str, Any]:
+    serializer = kind(data=data)
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)
+
+
+def _table(query: dict[str, Any]) -> TableId | None:
+    schema, name = query.pop("schema"), query.pop("table")
+    return TableId(schema, name) if name else None
+
+
+class ReplicatorViewSet(GenericViewSet[Replicator]):
+    """Replicators: definition, state, acts."""
+
+    queryset = Replicator.objects.all()
+    serializer_class = ReplicatorSerializer
+    pagination_class = Pages
+    lookup_value_converter = "uuid"
+
+    def get_queryset(self) -> QuerySet[Replicator]:
+        return Replicator.objects.all()
+
+    @extend_schema(
+        summary="List the replicators",
+        tags=_TAGS,
+        responses=serializers.ReplicatorLineSerializer(many=True),
+    )
+    def list(self, request: Request) -> Response:
+        page = self.paginate_queryset(selectors.replicators_for_list())  # type: ignore[arg-type]
+        return self.get_paginated_response(
+            serializers.ReplicatorLineSerializer(page, many=True).data
+        )
+
+    @extend_schema(
+        summary="A replicator's definition, secrets masked",
+        tags=_TAGS,
+        responses={200: ReplicatorSerializer, **_MISSING},
+    )
+    def retrieve(self, request: Request, pk: str) -> Response:
+        return Response(ReplicatorSerializer(self.get_object()).data)
+
+    @extend_schema(
+        summary="Delete a replicator",
+        description="Stops it, then removes its slot and publication; the target's tables stay unless told otherwise.",
+        tags=_TAGS,
+        request=None,
+        parameters=[serializers.DeleteQuerySerializer],
+        responses={202: serializers.AcceptedSerializer, 400: ErrorSerializer, **_MISSING},
+    )
+    def destroy(self, request: Request, pk: str) -> Response:
+        query = _valid(serializers.DeleteQuerySerializer, request.query_params)
+        replicator = self.get_object()
+        services.replicator_delete(replicator=replicator, actor=request.user, **query)
+        return _accepted(replicator)
+
+    @extend_schema(
+        summary="A replicator's definition without secrets, to keep or to import elsewhere",
+        tags=_TAGS,
+        responses={200: {"type": "object", "additionalProperties": {}}, **_MISSING},
+    )
+    @action(detail=True)
+    def export(self, request: Request, pk: str) -> Response:
+        return Response(replicator_export(self.get_object()))
+
+    @extend_schema(summary="Start", **_ACT)
+    @action(detail=True, methods=["post"])
+    def start(self, request: Request, pk: str) -> Response:
+        return self._act(services.replicator_start)
+
+    @extend_schema(summary="Pause", **_ACT)
+    @action(detail=True, methods=["post"])
+    def pause(self, request: Request, pk: str) -> Response:
+        return self._act(services.replicator_pause)
+
+    @extend_schema(summary="Resume", **_ACT)
+    @action(detail=True, methods=["post"])
+    def resume(self, request: Request, pk: str) -> Response:
+        return self._act(services.replicator_resume)
+
+    @extend_schema(summary="Copy a table afresh, then follow it again", **_TABLE_ACT)
+    @action(detail=True, methods=["post"], url_path="tables/resync")
+    def resync(self, request: Request, pk: str) -> Response:
+        return self._table_act(services.table_resync)
+
+    @extend_schema(summary="Try a failing table again now", **_TABLE_ACT)
+    @action(detail=True, methods=["post"], url_path="tables/retry")
+    def retry(self, request: Request, pk: str) -> Response:
+        return self._table_act(services.table_retry)
+
+    @extend_schema(
+        summary="Live state of a replicator and its tables",
+        tags=_TAGS,
+        responses={200: serializers.StatusSerializer, **_MISSING},
+    )
+    @action(detail=True)
+    def status(self, request: Request, pk: str) -> Response:
+        return Response(selectors.replicator_status(self.get_object()))
+
+    @extend_schema(
+        summary="Log lines, by cursor",
+        tags=_TAGS,
+        parameters=[serializers.LogQuerySerializer],
+        responses={200: serializers.LogSerializer, 400: ErrorSerializer, **_MISSING},
+    )
+    @action(detail=True)
+    def logs(self, request: Request, pk: str) -> Response:
+        query = _valid(serializers.LogQuerySerializer, request.query_params)
+        lines = selectors.log_lines(self.get_object(), **query)
+        after = lines[-1].pk if lines else query["after"]
+        return Response(serializers.LogSerializer({"after": after, "lines": lines}).data)
+
+    @extend_schema(
+        summary="What happened to a replicator",
+        tags=_TAGS,
+        parameters=[serializers.EventQuerySerializer],
+        responses={200: serializers.EventsSerializer, 400: ErrorSerializer, **_MISSING},
+    )
+    @action(detail=True)
+    def events(self, request: Request, pk: str) -> Response:
+        query = _valid(serializers.EventQuerySerializer, request.query_params)
+        found = selectors.events(self.get_object(), table=_table(query), **query)
+        after = found[0].pk if found else query["after"]
+        return Response(serializers.EventsSerializer({"after": after, "events": found}).data)
+
+    @extend_schema(
+        summary="Figures of the tables over time",
+        tags=_TAGS,
+        parameters=[serializers.MetricQuerySerializer],
+        responses={
+            200: serializers.MetricSerializer(many=True),
+            400: ErrorSerializer,
+            404: ErrorSerializer,
+        },
+        filters=False,
+    )
+    @action(detail=True, pagination_class=None)
+    def metrics(self, request: Request, pk: str) -> Response:
+        query = _valid(serializers.MetricQuerySerializer, request.query_params)
+        return Response(selectors.metrics(self.get_object(), table=_table(query), **query))
+
+    def _act(self, service: Callable[..., Any]) -> Response:
+        replicator = self.get_object()
+        service(replicator=replicator, actor=self.request.user)
+        return _accepted(replicator)
+
+    def _table_act(self, service: Callable[..., Any]) -> Response:
+        data = _valid(serializers.TableNameSerializer, self.request.data)
+        schema, name = data["schema"], data["table"]
+        table = service(
+            replicator=self.get_object(), schema=schema, name=name, actor=self.request.user
+        )
+        body = {"schema": schema, "table": name, "state": table.state}
+        return Response(body, status=status.HTTP_202_ACCEPTED)
+
+
+def _accepted(replicator: Replicator) -> Response:
+    shown = selectors.replicator_badge(replicator)
+    body = {
+        "id": str(replicator.pk),
+        "name": replicator.name,
+        "state": shown.state,
+        "desired_state": replicator.desired_state,
+    }
+    return Response(body, status=status.HTTP_202_ACCEPTED)

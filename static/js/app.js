@@ -1,0 +1,169 @@
+// What pages add to plain HTML: toasts, dialogs, relative times, list filters, and polls that rest while unseen.
+"use strict";
+
+(() => {
+  const POLL_STALE_MS = 20000;
+  const TOAST_MS = 6000;
+
+  document.addEventListener("htmx:configRequest", (event) => {
+    const token = document.body.dataset.csrf;
+    if (token) event.detail.headers["X-CSRFToken"] = token;
+  });
+
+  // --- toasts ---
+  function toast(text, level) {
+    const template = document.getElementById("toast-template");
+    const box = document.getElementById("toasts");
+    if (!template || !box) return;
+    const item = template.content.firstElementChild.cloneNode(true);
+    item.classList.add(`is-${level || "info"}`);
+    item.querySelector("[data-toast-text]").textContent = text;
+    box.append(item);
+    armToast(item);
+  }
+  function armToast(item) {
+    item.querySelector("button").addEventListener("click", () => item.remove());
+    if (!item.classList.contains("is-error")) setTimeout(() => item.remove(), TOAST_MS);
+  }
+  document.addEventListener("toast", (event) => toast(event.detail.text, event.detail.level));
+  document.addEventListener("htmx:responseError", (event) => {
+    const status = event.detail.xhr.status;
+    if (isPoll(event)) return;
+    if (status === 401 || status === 403) toast("You are signed out, or may not do this. Load the page again.", "error");
+    else toast(`The server could not do this (${status}). Try again.`, "error");
+  });
+  document.addEventListener("htmx:sendError", (event) => {
+    if (!isPoll(event)) toast("The server does not answer. Check that it runs, then try again.", "error");
+  });
+
+  // --- polls: none while the page is hidden or a menu in the panel is open; a silent server shows as stale ---
+  function isPoll(event) {
+    const panel = event.detail.elt;
+    return Boolean(panel && panel.hasAttribute && panel.hasAttribute("data-poll") && !event.detail.requestConfig?.triggeringEvent?.submitter);
+  }
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const panel = event.detail.elt;
+    if (!panel.hasAttribute("data-poll")) return;
+    if (document.hidden || panel.querySelector("details[open], dialog[open]")) event.preventDefault();
+  });
+  document.addEventListener("htmx:afterRequest", (event) => {
+    const panel = event.detail.elt;
+    if (!panel.hasAttribute("data-poll")) return;
+    const live = document.getElementById(panel.id) || panel;
+    if (event.detail.successful) {
+      live.dataset.seenAt = String(Date.now());
+      live.classList.remove("stale");
+    }
+  });
+  function markStale() {
+    for (const panel of document.querySelectorAll("[data-poll]")) {
+      const seen = Number(panel.dataset.seenAt || Date.now());
+      if (!panel.dataset.seenAt) panel.dataset.seenAt = String(seen);
+      const age = Date.now() - seen;
+      const isStale = age > POLL_STALE_MS && !document.hidden && !panel.querySelector("details[open]");
+      panel.classList.toggle("stale", isStale);
+      const note = panel.querySelector(".stale-note");
+      if (note && isStale) note.textContent = `updated ${ago(age / 1000)}`;
+    }
+  }
+
+  // --- times ---
+  function ago(seconds) {
+    const units = [[86400, "d"], [3600, "h"], [60, "min"]];
+    for (const [size, name] of units) if (seconds >= size) return `${Math.floor(seconds / size)} ${name} ago`;
+    return seconds < 5 ? "just now" : `${Math.floor(seconds)} s ago`;
+  }
+  function refreshTimes() {
+    for (const item of document.querySelectorAll("time[data-ago]")) {
+      const seconds = (Date.now() - Date.parse(item.dateTime)) / 1000;
+      if (seconds >= 0) item.textContent = ago(seconds);
+    }
+  }
+
+  // --- lists that are searched on the page ---
+  function filterList(input) {
+    const list = document.getElementById(input.dataset.filters);
+    if (!list) return;
+    const text = input.value.trim().toLowerCase();
+    let shown = 0;
+    for (const item of list.children) {
+      const isMatch = item.dataset.name.toLowerCase().includes(text);
+      item.hidden = !isMatch;
+      shown += isMatch ? 1 : 0;
+    }
+    const none = document.getElementById(`${list.id}-none`);
+    if (none) none.hidden = shown > 0;
+  }
+  function countPicked(list) {
+    const out = document.getElementById(`${list.id}-count`);
+    if (out) out.textContent = String(list.querySelectorAll("input:checked").length);
+  }
+  document.addEventListener("input", (event) => {
+    if (event.target.matches("[data-filters]")) filterList(event.target);
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.target.matches("[data-filters]")) event.preventDefault();
+    if (event.key === "Escape") for (const menu of document.querySelectorAll("details.menu[open]")) {
+      menu.open = false;
+      menu.querySelector("summary").focus();
+    }
+  });
+  document.addEventListener("change", (event) => {
+    const list = event.target.closest(".pick-list");
+    if (list) countPicked(list);
+    if (event.target.matches("[data-submits]")) event.target.form.requestSubmit(event.target.form.querySelector(event.target.dataset.submits));
+  });
+
+  // --- clicks: menus close, dialogs open and close, copying ---
+  document.addEventListener("click", (event) => {
+    for (const menu of document.querySelectorAll("details.menu[open]")) {
+      if (!menu.contains(event.target)) menu.open = false;
+    }
+    const pick = event.target.closest("[data-picks]");
+    if (pick) {
+      event.preventDefault();
+      const list = document.getElementById(pick.dataset.picks);
+      for (const item of list.children) {
+        if (!item.hidden) item.querySelector("input").checked = pick.dataset.value === "all";
+      }
+      countPicked(list);
+    }
+    const closer = event.target.closest("[data-closes]");
+    if (closer && closer.closest("dialog")) {
+      event.preventDefault();
+      closer.closest("dialog").close();
+    }
+    const copy = event.target.closest("[data-copies]");
+    if (copy) {
+      navigator.clipboard.writeText(document.getElementById(copy.dataset.copies).value);
+      toast("Copied.", "success");
+    }
+  });
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target.id === "dialog" && event.detail.target.innerHTML.trim()) {
+      for (const menu of document.querySelectorAll("details.menu[open]")) menu.open = false;
+      event.detail.target.showModal();
+    }
+    const wrong = document.querySelector("[data-focus-error] .has-error input, [data-focus-error] .has-error select");
+    if (wrong && event.detail.target.contains(wrong)) wrong.focus();
+    refreshTimes();
+  });
+  document.addEventListener("htmx:beforeSwap", () => {
+    const log = document.querySelector(".log[data-follow]");
+    if (log) log.dataset.isAtEnd = String(log.scrollHeight - log.scrollTop - log.clientHeight < 60);
+  });
+  document.addEventListener("htmx:afterSettle", () => {
+    const log = document.querySelector(".log[data-follow]");
+    if (log && log.dataset.isAtEnd === "true") log.scrollTop = log.scrollHeight;
+  });
+
+  function start() {
+    for (const item of document.querySelectorAll("#toasts .toast-item")) armToast(item);
+    for (const item of document.querySelectorAll("[data-needs-js]")) item.hidden = false;
+    const log = document.querySelector(".log[data-follow]");
+    if (log) log.scrollTop = log.scrollHeight;
+    setInterval(() => { refreshTimes(); markStale(); }, 1000);
+  }
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+})();
