@@ -1,0 +1,186 @@
+"""The lakehouse writer on Iceberg and on Delta: copy, publish, merge, tokens."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.target import FoldedBatch, TargetTable
+from tests.spark.conftest import lakehouse_params
+from tests.spark.lakehouses import PLAIN, Lakehouse, shape
+
+from replicators.targets.lakehouse.writer import LakehouseWriter
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=["iceberg", "delta"])
+def house(request: pytest.FixtureRequest, spark: Any, lakehouse_root: Path, tmp_path: Path) -> Lakehouse:
+    """A lakehouse of each format."""
+    params = lakehouse_params(lakehouse_root, request.param)
+    return Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
+
+
+def _code(call: Any) -> str:
+    with pytest.raises(ReplicationError) as caught:
+        call()
+    return caught.value.code
+
+
+def test_a_copy_is_seen_only_when_published_and_carries_its_token(house: Lakehouse) -> None:
+    schema = shape("copied", PLAIN)
+    table = TargetTable(schema.id, "r1", 1)
+    house.writer.begin_snapshot(table, schema)
+    house.writer.load_snapshot_files(table, schema, [house.file(house.rows(schema, [(1, "a", None)]))])
+    assert house.writer.token(table) is None
+    uuid = house.writer.publish_snapshot(table, schema, 7)
+    token = house.writer.token(table)
+    assert token is not None
+    assert (token.replicator, token.generation, token.sequence, token.table_uuid) == ("r1", 1, 7, uuid)
+    assert house.writer.publish_snapshot(table, schema, 7) == uuid
+    assert house.read(schema) == [(1, "a", None)]
+
+
+def test_a_batch_inserts_updates_and_deletes_once(house: Lakehouse) -> None:
+    schema = shape("merged", PLAIN)
+    table = house.copied(schema, [(1, "a", "x"), (2, "b", "y"), (3, "c", "z")])
+    batch = house.batch(schema, 9, [(2, "B", None), (3, None, None), (4, "d", "w")], deleted=[1])
+    assert house.writer.merge(table, batch).was_applied
+    assert not house.writer.merge(table, batch).was_applied
+    assert house.read(schema) == [(1, "a", "x"), (2, "B", None), (4, "d", "w")]
+    assert house.writer.token(table).sequence == 9  # type: ignore[union-attr]
+
+
+def test_unsent_columns_keep_the_targets_values_also_of_an_old_key(house: Lakehouse) -> None:
+    schema = shape("unsent", PLAIN)
+    table = house.copied(schema, [(1, "a", "long"), (2, "b", "longer")])
+    batch = house.batch(
+        schema,
+        5,
+        [(1, "A", None), (20, "B", None), (2, None, None)],
+        deleted=[2],
+        unsent=[(b"\x04", None), (b"\x04", 2), (None, None)],
+    )
+    partial = FoldedBatch(
+        schema, batch.paths, 5, 3, unsent=("note",), has_origins=True, ranges=batch.ranges
+    )
+    house.writer.merge(table, partial)
+    assert house.read(schema) == [(1, "A", "long"), (20, "B", "longer")]
+
+
+def test_an_unsent_column_of_a_row_that_is_not_there_stops_the_table(house: Lakehouse) -> None:
+    schema = shape("absent", PLAIN)
+    table = house.copied(schema, [(1, "a", "x")])
+    for bits in ((b"\x04", None), (b"\x04", 77)):
+        batch = house.batch(schema, 5, [(9, "n", None)], unsent=[bits])
+        partial = FoldedBatch(
+            schema, batch.paths, 5, 1, unsent=("note",), has_origins=bits[1] is not None, ranges=batch.ranges
+        )
+        assert _code(lambda p=partial: house.writer.merge(table, p)) == "target:row-missing"
+    assert house.read(schema) == [(1, "a", "x")]
+
+
+def test_a_truncate_replaces_everything_with_the_survivors(house: Lakehouse) -> None:
+    schema = shape("truncated", PLAIN)
+    table = house.copied(schema, [(1, "a", "x"), (2, "b", "y")])
+    house.writer.merge(table, house.batch(schema, 5, [(7, "s", None)], truncate=True))
+    assert house.read(schema) == [(7, "s", None)]
+    house.writer.merge(table, FoldedBatch(schema, (), 6, 0, truncate=True))
+    assert house.read(schema) == []
+    assert house.writer.token(table).sequence == 6  # type: ignore[union-attr]
+
+
+def test_a_table_without_key_is_appended_to(house: Lakehouse) -> None:
+    schema = shape("appended", PLAIN, ())
+    table = house.copied(schema, [(1, "a", "x")])
+    batch = house.batch(schema, 5, [(1, "a", "x"), (2, "b", None)], append_only=True)
+    house.writer.merge(table, batch)
+    house.writer.merge(table, batch)
+    assert house.read(schema) == [(1, "a", "x"), (1, "a", "x"), (2, "b", None)]
+
+
+def test_an_empty_batch_moves_only_the_token(house: Lakehouse) -> None:
+    schema = shape("idle", PLAIN)
+    table = house.copied(schema, [(1, "a", "x")])
+    assert house.writer.merge(table, FoldedBatch(schema, (), 8, 0)).was_applied
+    assert house.writer.token(table).sequence == 8  # type: ignore[union-attr]
+    assert house.read(schema) == [(1, "a", "x")]
+
+
+def test_a_resync_shows_the_old_rows_until_it_is_published(house: Lakehouse) -> None:
+    schema = shape("again", PLAIN)
+    table = house.copied(schema, [(1, "a", "x")])
+    changed = shape("again", {"id": PLAIN["id"], "name": PLAIN["name"], "extra": PLAIN["note"]})
+    second = TargetTable(schema.id, "r1", 2, table.table_uuid)
+    house.writer.begin_snapshot(second, changed)
+    house.writer.load_snapshot_files(second, changed, [house.file(house.rows(changed, [(5, "n", "e")]))])
+    house.writer.merge(table, house.batch(schema, 3, [(2, "b", None)]))
+    assert [r[:2] for r in house.read(schema)] == [(1, "a"), (2, "b")]
+    assert house.writer.publish_snapshot(second, changed, 4) == table.table_uuid
+    assert house.read(changed) == [(5, "n", "e")]
+    assert _code(lambda: house.writer.merge(table, house.batch(schema, 5, [(3, "c", None)]))) == "target:table-ahead"
+
+
+def test_a_table_that_is_gone_or_foreign_is_not_written(house: Lakehouse) -> None:
+    schema = shape("strange", PLAIN)
+    batch = house.batch(schema, 5, [(2, "b", None)])
+    table = TargetTable(schema.id, "r1", 1)
+    assert _code(lambda: house.writer.merge(table, batch)) == "target:table-missing"
+    house.copied(schema, [(1, "a", "x")])
+    other = TargetTable(schema.id, "r2", 1)
+    assert _code(lambda: house.writer.merge(other, batch)) == "target:table-replaced"
+    assert _code(lambda: house.writer.begin_snapshot(other, schema)) == "target:table-taken"
+    replaced = TargetTable(schema.id, "r1", 1, "another-uuid")
+    assert _code(lambda: house.writer.merge(replaced, batch)) == "target:table-replaced"
+    house.writer.drop(other)
+    assert house.read(schema) == [(1, "a", "x")]
+    house.writer.drop(table)
+    assert house.writer.token(table) is None
+
+
+def test_columns_are_added_dropped_and_widened_once(house: Lakehouse) -> None:
+    from replicators.connectors.types import Int
+
+    old = shape("shaped", {"id": Int(64), "small": Int(32), "gone": Int(32)})
+    new = shape("shaped", {"id": Int(64), "small": Int(64), "more": PLAIN["note"]})
+    table = house.copied(old, [(1, 2, 3)])
+    if house.form == "delta":
+        new = shape("shaped", {"id": Int(64), "small": Int(32), "more": PLAIN["note"]})
+    assert house.writer.evolve(table, old, new)
+    assert house.writer.evolve(table, old, new) == []
+    house.writer.merge(table, house.batch(new, 5, [(2, 2**31 - 1, "m")]))
+    assert house.read(new) == [(1, 2, None), (2, 2**31 - 1, "m")]
+
+
+def test_tables_merged_side_by_side_keep_their_own_tokens(house: Lakehouse) -> None:
+    schemas = [shape(f"side_{n}", PLAIN) for n in range(3)]
+    tables = [house.copied(s, [(0, "a", "x")]) for s in schemas]
+
+    def work(number: int) -> None:
+        for turn in range(3):
+            batch = house.batch(schemas[number], 100 * number + 10 + turn, [(turn, f"{number}", None)])
+            house.writer.merge(tables[number], batch)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert [house.writer.token(t).sequence for t in tables] == [12, 112, 212]  # type: ignore[union-attr]
+    assert [len(house.read(s)) for s in schemas] == [3, 3, 3]
+
+
+def test_upkeep_keeps_rows_and_token(house: Lakehouse) -> None:
+    schema = shape("kept", PLAIN)
+    table = house.copied(schema, [(n, "a", "x") for n in range(20)])
+    for turn in range(10):
+        house.writer.merge(table, house.batch(schema, 10 + turn, [(turn, "b", None)]))
+    before = house.read(schema)
+    house.writer.maintain(table)
+    assert house.read(schema) == before
+    assert house.writer.token(table).sequence == 19  # type: ignore[union-attr]
+    assert house.writer.merge(table, house.batch(schema, 30, [(1, "c", None)])).was_applied
