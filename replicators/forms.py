@@ -32,9 +32,7 @@ def param_fields(
     role: str, kind: str, values: Mapping[str, Any], errors: Mapping[str, str]
 ) -> list[Field]:
     """The fields of a connector; errors are known by `source.host`."""
-    return [
-        _param_field(role, p, values, errors) for p in describe(plugin_of(role, kind).params)
-    ]
+    return [_param_field(role, p, values, errors) for p in describe(plugin_of(role, kind).params)]
 
 
 def _param_field(
@@ -62,7 +60,9 @@ def option_fields(values: Mapping[str, Any], errors: Mapping[str, str]) -> list[
         Field(
             id=f"options.{f.name}",
             label=f"{f.metadata['label']} ({f.name.rsplit('_', 1)[1]})",
-            value=f"{values[f.name]:g}" if isinstance(values.get(f.name), float) else values.get(f.name, f"{f.default:g}"),
+            value=f"{values[f.name]:g}"
+            if isinstance(values.get(f.name), float)
+            else values.get(f.name, f"{f.default:g}"),
             help=f"{f.metadata['help']} A change applies {f.metadata['applies']}.",
             error=_sentence(f.metadata["label"], errors.get(f"options.{f.name}", "")),
         )

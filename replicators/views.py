@@ -129,10 +129,6 @@ def styleguide(request: HttpRequest) -> HttpResponse:
     """Each component in each state; only with DEBUG."""
     if not settings.DEBUG:
         raise Http404
-    forced = request.GET.get("theme", "")
-    colours = (
-        "bg surface surface-2 border border-strong text muted accent blue green red slate amber"
-    ).split()
     problems = [
         {
             "code": "source:wal-level",
@@ -150,6 +146,5 @@ def styleguide(request: HttpRequest) -> HttpResponse:
             "suggestion": "Add a key, or accept that only inserts follow.",
         },
     ]
-    states = "waiting snapshotting replicating failing removed starting running stopping paused failed deleting".split()  # fmt: skip
-    context = {"forced_theme": forced, "colours": colours, "problems": problems, "states": states}
+    context = {"forced_theme": request.GET.get("theme", ""), "problems": problems}
     return render(request, "replicators/styleguide.html", context)

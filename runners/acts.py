@@ -17,7 +17,9 @@ from runners.services import IllegalTransition
 from runners.views import LIVE_PANEL, live_context
 
 
-def _answer(request: HttpRequest, found: Replicator, act: Callable[[], Any], done: str) -> HttpResponse:
+def _answer(
+    request: HttpRequest, found: Replicator, act: Callable[[], Any], done: str
+) -> HttpResponse:
     try:
         act()
     except IllegalTransition as err:
@@ -42,9 +44,7 @@ def _act(service: Callable[..., Any], done: str) -> Callable[[HttpRequest, str],
     def view(request: HttpRequest, pk: str) -> HttpResponse:
         found = get_object_or_404(Replicator, pk=pk)
         text = done.format(name=found.name)
-        return _answer(
-            request, found, lambda: service(replicator=found, actor=request.user), text
-        )
+        return _answer(request, found, lambda: service(replicator=found, actor=request.user), text)
 
     return view
 

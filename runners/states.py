@@ -9,6 +9,7 @@ from runners.engine.store import EVENTS_STATE, TableState
 __all__ = [
     "COLOURS",
     "LABELS",
+    "REPLICATOR_STATES",
     "RUN_ACTIVE",
     "RUN_FINAL",
     "RUN_TRANSITIONS",
@@ -28,6 +29,17 @@ class RunState(StrEnum):
     FAILED = "failed"
     LOST = "lost"
 
+
+REPLICATOR_STATES = (
+    "starting",
+    "running",
+    "stopping",
+    "paused",
+    "waiting",
+    "failing",
+    "failed",
+    "deleting",
+)
 
 RUN_ACTIVE = frozenset({RunState.STARTING, RunState.RUNNING, RunState.STOPPING})
 RUN_FINAL = frozenset(RunState) - RUN_ACTIVE

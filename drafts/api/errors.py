@@ -8,7 +8,9 @@ from replicators.api.errors import Answer, answers
 
 @answers(StaleDraft)
 def _stale(error: StaleDraft) -> Answer:
-    text = "The draft was changed elsewhere since you read it. Read it again, then repeat your change."
+    text = (
+        "The draft was changed elsewhere since you read it. Read it again, then repeat your change."
+    )
     return Answer(409, "stale-draft", text)
 
 

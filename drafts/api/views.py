@@ -69,7 +69,9 @@ class DraftViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericView
         draft = services.draft_update(draft=draft, version=data.pop("version"), **data)
         return Response(DraftSerializer(draft).data)
 
-    @extend_schema(summary="Delete a draft", tags=_TAGS, responses={204: None, 404: ErrorSerializer})
+    @extend_schema(
+        summary="Delete a draft", tags=_TAGS, responses={204: None, 404: ErrorSerializer}
+    )
     def destroy(self, request: Request, pk: str) -> Response:
         services.draft_delete(draft=self.get_object())
         return Response(status=status.HTTP_204_NO_CONTENT)

@@ -122,7 +122,9 @@ def _invalid(fields: dict[str, list[str]]) -> Answer:
         return f"{name}: {text}." if name else f"{text}."
 
     message = " ".join(sentence(name, texts) for name, texts in list(fields.items())[:3])
-    return Answer(status.HTTP_400_BAD_REQUEST, "invalid", message or "Something is missing.", fields)
+    return Answer(
+        status.HTTP_400_BAD_REQUEST, "invalid", message or "Something is missing.", fields
+    )
 
 
 def _flatten(path: str, detail: Any) -> list[tuple[str, list[str]]]:

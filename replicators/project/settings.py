@@ -191,11 +191,6 @@ SPECTACULAR_SETTINGS = {
         "TableStateEnum": [(s, s) for s in map(str, TableState)],
         "ReplicatorStateEnum": [(s, s) for s in REPLICATOR_STATES],
     },
-    "ENUM_NAME_OVERRIDES": {
-        "DesiredStateEnum": "replicators.models.DesiredState",
-        "ReplicatorStateEnum": "runners.api.serializers.STATES",
-        "TableStateEnum": "runners.api.serializers.TABLE_STATES",
-    },
 }
 
 # --- replicators -------------------------------------------------------------------------------------------------

@@ -7,13 +7,11 @@ from typing import Any
 from rest_framework import serializers
 
 from replicators.api.serializers import StrictMixin
-from replicators.models import DesiredState
 from runners.models import Event, LogLine
-from runners.states import TableState
+from runners.states import REPLICATOR_STATES, TableState
 
-DESIRED = DesiredState.choices
+DESIRED = ("running", "paused")
 TABLE_STATES = tuple(str(s) for s in TableState)
-STATES = ("starting", "running", "stopping", "paused", "waiting", "failing", "failed", "deleting")
 
 
 class TableErrorSerializer(serializers.Serializer[Any]):
@@ -45,7 +43,7 @@ class StatusSerializer(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     name = serializers.CharField()
-    state = serializers.ChoiceField(STATES)
+    state = serializers.ChoiceField(REPLICATOR_STATES)
     desired_state = serializers.ChoiceField(DESIRED)
     lag_seconds = serializers.FloatField(allow_null=True)
     tables = TableStatusSerializer(many=True)
@@ -59,7 +57,7 @@ class ReplicatorLineSerializer(serializers.Serializer[Any]):
     description = serializers.CharField(source="replicator.description")
     source_kind = serializers.CharField(source="replicator.source_kind")
     target_kind = serializers.CharField(source="replicator.target_kind")
-    state = serializers.ChoiceField(STATES, source="shown.state")
+    state = serializers.ChoiceField(REPLICATOR_STATES, source="shown.state")
     state_label = serializers.CharField(source="shown.label")
     desired_state = serializers.ChoiceField(DESIRED, source="replicator.desired_state")
     lag_seconds = serializers.FloatField(allow_null=True)
@@ -78,7 +76,7 @@ class AcceptedSerializer(serializers.Serializer[Any]):
 
     id = serializers.UUIDField()
     name = serializers.CharField()
-    state = serializers.ChoiceField(STATES)
+    state = serializers.ChoiceField(REPLICATOR_STATES)
     desired_state = serializers.ChoiceField(DESIRED)
 
 

@@ -26,7 +26,6 @@ _ICONS = {
     "lost": "circle-x",
     "deleting": "trash",
 }
-STATES = tuple(_ICONS)
 
 _EVENTS = {
     "replicator_started": ("player-play", "Started"),
@@ -60,6 +59,12 @@ def state(name: str, label: str = "", colour: str = "", note: str = "") -> dict[
         "icon_name": _ICONS.get(name, "circle-dashed"),
         "note": note,
     }
+
+
+@register.simple_tag
+def all_states() -> list[str]:
+    """Every state there is, for the style guide."""
+    return list(_ICONS)
 
 
 @register.simple_tag
