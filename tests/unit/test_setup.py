@@ -1,0 +1,69 @@
+"""The set-up's own logic: stamps, and what it says when it can't go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from setup import machine, steps
+from setup.machine import ROOT, Missing
+from setup.work import Stamp, run
+
+
+def test_a_stamp_is_valid_for_the_very_inputs_it_was_written_for(tmp_path: Path) -> None:
+    listing = tmp_path / "list.txt"
+    listing.write_text("one==1")
+    stamp = Stamp(tmp_path / "made" / ".stamp", (listing,))
+    assert not stamp.is_valid()
+    stamp.write()
+    assert stamp.is_valid()
+    listing.write_text("one==2")
+    assert not stamp.is_valid()
+
+
+def test_a_step_that_failed_shows_its_output_and_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("setup.work.LOGS", tmp_path)
+    with pytest.raises(Missing) as caught:
+        run("fails", ["sh", "-c", "echo the reason; exit 3"], needs="Do this.")
+    assert "the reason" in str(caught.value)
+    assert "Do this." in str(caught.value)
+
+
+def test_without_root_and_sudo_it_names_what_is_missing_and_the_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(machine, "missing_packages", lambda *, with_tests: ["maven"])
+    monkeypatch.setattr(machine, "may_install", lambda: False)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(Missing) as caught:
+        steps.apt_packages(with_tests=False)
+    assert "Missing on this machine: maven." in str(caught.value)
+    assert "apt-get install -y --no-install-recommends maven" in str(caught.value)
+    assert "sudo" not in str(caught.value)
+
+
+def test_too_little_disk_is_said_before_anything_is_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(machine, "free_bytes", lambda: 1 << 20)
+    with pytest.raises(Missing, match="are needed"):
+        steps.check_disk()
+
+
+def test_every_vendor_line_names_a_file_and_a_place_and_no_place_twice() -> None:
+    lines = (ROOT / "setup" / "vendor.txt").read_text().splitlines()
+    pairs = [line.split() for line in lines if line and not line.startswith("#")]
+    assert all(len(pair) == 2 for pair in pairs)
+    places = [pair[1] for pair in pairs]
+    assert len(places) == len(set(places))
+
+
+def test_nothing_that_is_installed_comes_from_a_named_host() -> None:
+    for name in ("requirements.txt", "requirements-dev.txt", ".npmrc"):
+        text = (ROOT / name).read_text()
+        assert "://" not in text
+        assert "index-url" not in text
+    assert '"resolved"' not in (ROOT / "package-lock.json").read_text()
