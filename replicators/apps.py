@@ -10,3 +10,7 @@ class ReplicatorsConfig(AppConfig):
 
     name = "replicators"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Register the system checks."""
+        import replicators.project.checks  # noqa: F401

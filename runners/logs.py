@@ -66,7 +66,7 @@ class RowHandler(logging.Handler):
             table=str(getattr(record, "table", "") or "")[:511],
             text=scrub(text, self._secrets)[:TEXT_CHARACTERS].replace("\x00", ""),
         )
-        if len(self._lines) < QUEUE_LINES:
+        if len(self._lines) < QUEUE_LINES and not self._is_closed:
             self._lines.append(line)
 
     def flush(self) -> None:

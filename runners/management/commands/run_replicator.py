@@ -65,7 +65,8 @@ def _run(run_id: str, lease: str, stop: threading.Event) -> int:
     try:
         _work(run, lease, stop)
     except ReplicationError as err:
-        logger.exception("%s %s", err.message.text, err.message.suggestion)
+        about = {"table": str(err.table or "")}
+        logger.exception("%s %s", err.message.text, err.message.suggestion, extra=about)
         facts = {**err.facts, **({"table": str(err.table)} if err.table else {})}
         held.update(error_code=err.code, error_facts=facts)
         return EXIT_ERROR
@@ -79,6 +80,7 @@ def _run(run_id: str, lease: str, stop: threading.Event) -> int:
         held.update(step=STEP_DONE)
         return EXIT_STOPPED
     finally:
+        logging.getLogger().removeHandler(handler)
         handler.close()
 
 

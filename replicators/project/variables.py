@@ -1,0 +1,62 @@
+"""What every environment variable means; docs/configuration.md and .env.example are made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable with its default and one line of help."""
+
+    name: str
+    default: str
+    help: str
+
+
+VARIABLES = (
+    Variable("DEBUG", "true", "Development mode. In production set it to false."),
+    Variable("SECRET_KEY", "", "Signs sessions. Required when DEBUG is false; otherwise made in var/."),
+    Variable(
+        "REPLICATOR_SECRET_KEY", "",
+        "Encrypts stored secrets. Required when DEBUG is false; otherwise made in var/. Losing it loses them.",
+    ),
+    Variable("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]", "Host names under which the pages are served."),
+    Variable("CSRF_TRUSTED_ORIGINS", "", "Origins such as https://replicators.example.com behind a proxy."),
+    Variable(
+        "HTTPS", "not DEBUG",
+        "Redirects to HTTPS, secure cookies, HSTS. Set false only where the pages are on localhost.",
+    ),
+    Variable("HSTS_SECONDS", "365d", "How long browsers insist on HTTPS."),
+    Variable("BEHIND_PROXY", "false", "Trust X-Forwarded-Proto of the proxy in front."),
+    Variable("DATABASE_URL", "sqlite:///var/replicators.sqlite3", "The application's own database."),
+    Variable("REDIS_URL", "", "The broker of the workers. Without it pages work and nothing starts."),
+    Variable("LOG_LEVEL", "INFO", "Level of the processes' own logs."),
+    Variable("REPLICATOR_VAR_DIR", "var", "Folder of keys, SQLite and run logs."),
+    Variable("REPLICATOR_RUN_LOG_DIR", "var/run-logs", "Folder of the output of runs' processes."),
+    Variable("REPLICATOR_MAX_RUNS", "4", "Runs at a time; the `runs` worker needs as many threads."),
+    Variable("REPLICATOR_STOP_GRACE_SECONDS", "20", "Time a run has to stop by itself before it is ended."),
+    Variable("REPLICATOR_SHOW_HIDDEN_PLUGINS", "false", "Show connectors made for tests."),
+)  # fmt: skip
+
+ENGINE_HELP = {
+    "log_url": "Where the change log lies.",
+    "spark_master": "Spark's master: local[n], a cluster's URL.",
+    "spark_remote": "A Spark Connect URL (sc://...) in place of a master.",
+    "spark_driver_memory": "Memory of the JVM of a run.",
+    "spark_local_dir": "Spark's scratch folder; empty: its own default.",
+    "jars_dir": "Folder of the jars that `make setup` fetches.",
+    "seal_seconds": "Age at which a raw segment is sealed; a replicator's option wins.",
+    "seal_bytes": "Size at which a raw segment is sealed.",
+    "merge_seconds": "Time between two merges of a table; a replicator's option wins.",
+    "merge_parallel": "Tables merged at a time.",
+    "rows_per_chunk": "Rows of a snapshot's chunk.",
+    "log_limit_bytes": "Size of a replicator's change log at which reading waits.",
+    "table_limit_bytes": "Backlog of a table at which it is stopped and needs a re-sync.",
+    "disk_reserve_bytes": "Free space on the log's disk below which reading waits.",
+    "keep_seconds": "How long merged changes are kept; a replicator's option wins.",
+    "heartbeat_seconds": "Time between two marks written into the source's log.",
+    "step_deadline_seconds": "Time after which a step counts as stuck and the run is ended.",
+    "lease_seconds": "Length of a run's lease, renewed at a third of it.",
+    "maintain_every_commits": "Commits of a target table between two compactions.",
+}

@@ -1,0 +1,82 @@
+"""Writes docs/configuration.md and .env.example from the settings' own definitions."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from replicators.config import Options
+from replicators.project.runner import variable
+from replicators.project.variables import ENGINE_HELP, VARIABLES, Variable
+from runners.engine.settings import RunnerSettings
+
+
+def variables() -> list[Variable]:
+    """All environment variables, the project's first."""
+    engine = [
+        Variable(variable(f.name), str(f.default), ENGINE_HELP[f.name])
+        for f in fields(RunnerSettings)
+    ]
+    return [*VARIABLES, *engine]
+
+
+def env_example() -> str:
+    """The text of `.env.example`."""
+    lines = ["# Every variable with its default; docs/configuration.md says more. All are optional."]
+    for known in variables():
+        lines += ["", f"# {known.help}", f"# {known.name}={known.default}"]
+    return "\n".join(lines) + "\n"
+
+
+def markdown() -> str:
+    """The text of docs/configuration.md."""
+    rows = "\n".join(f"| `{v.name}` | `{v.default}` | {v.help} |" for v in variables())
+    options = "\n".join(
+        f"| `{f.name}` | {f.metadata['label']} | {f.default:g} | {f.metadata['minimum']:g} to "
+        f"{f.metadata['maximum']:g} | {f.metadata['applies']} | {f.metadata['help']} |"
+        for f in fields(Options)
+    )
+    return f"""# Configuration
+
+Made by `manage.py configuration_docs`; change the definitions, not this file.
+
+## Environment
+
+A wrong value stops the start and is named. Times take `30`, `10m`, `24h`, `7d`; sizes `64M`, `20G`. Secrets can also be
+read from a file named by the same variable with `_FILE` behind it (`SECRET_KEY`, `REPLICATOR_SECRET_KEY`,
+`DATABASE_URL`, `REDIS_URL`).
+
+| variable | default | what it does |
+|---|---|---|
+{rows}
+
+## A replicator's own options
+
+| option | label | default | limits | applies | what it does |
+|---|---|---|---|---|---|
+{options}
+"""
+
+
+class Command(BaseCommand):
+    """`--check` fails where a file is not up to date."""
+
+    help = "Writes docs/configuration.md and .env.example."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Write or compare."""
+        parser.add_argument("--check", action="store_true")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Write both, or compare both."""
+        files = {"docs/configuration.md": markdown(), ".env.example": env_example()}
+        for name, text in files.items():
+            path = settings.BASE_DIR / name
+            if not options["check"]:
+                path.parent.mkdir(exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            elif not path.exists() or path.read_text(encoding="utf-8") != text:
+                raise CommandError(f"{name} is out of date: run `manage.py configuration_docs`.")

@@ -1,0 +1,98 @@
+"""A run's log in rows: batched, capped, scrubbed, and never in the engine's way."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+from replicators.models import Replicator
+from runners.logs import RowHandler, scrub
+from runners.models import LogLine
+from runners.selectors import log_lines
+from tests.app.factories import SECRET, make_run
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def handler(replicator: Replicator) -> Iterator[RowHandler]:
+    made = RowHandler(make_run(replicator), (SECRET,), kept_lines=5)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def logger(handler: RowHandler) -> logging.Logger:
+    made = logging.Logger("of a test")
+    made.addHandler(handler)
+    return made
+
+
+def test_lines_come_by_level_table_text_and_cursor(
+    replicator: Replicator, handler: RowHandler, logger: logging.Logger
+) -> None:
+    logger.info("first")
+    logger.warning("second of %d", 3, extra={"table": "shop.orders"})
+    logger.error("third")
+    handler.close()
+    lines = log_lines(replicator)
+    assert [line.text for line in lines] == ["first", "second of 3", "third"]
+    assert [x.text for x in log_lines(replicator, level="warning")] == ["second of 3", "third"]
+    assert [x.text for x in log_lines(replicator, table="shop.orders")] == ["second of 3"]
+    assert [x.text for x in log_lines(replicator, search="FIR")] == ["first"]
+    assert [x.text for x in log_lines(replicator, after=lines[1].pk)] == ["third"]
+
+
+def test_secrets_never_reach_a_row(
+    replicator: Replicator, handler: RowHandler, logger: logging.Logger
+) -> None:
+    try:
+        raise ValueError(f"cannot connect with {SECRET}")
+    except ValueError:
+        logger.exception("host=h password=hunter2 postgresql://me:hunter3@h/db")
+    handler.close()
+    text = LogLine.objects.get().text
+    assert "ValueError" in text
+    for secret in (SECRET, "hunter2", "hunter3"):
+        assert secret not in text
+
+
+def test_old_lines_make_room(
+    replicator: Replicator, handler: RowHandler, logger: logging.Logger
+) -> None:
+    for number in range(12):
+        logger.info("line %d", number)
+    handler.close()
+    assert [x.text for x in log_lines(replicator)] == [f"line {n}" for n in range(7, 12)]
+
+
+def test_a_locked_database_sends_the_lines_to_stderr(
+    handler: RowHandler,
+    logger: logging.Logger,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def locked(*_: Any, **__: Any) -> None:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr(LogLine.objects, "bulk_create", locked)
+    logger.info("still said")
+    handler.close()
+    assert "still said" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("password='a b' next", "password=******** next"),
+        ("PWD: x, y", "PWD: ********, y"),
+        ("redis://:pw@host", "redis://:********@host"),
+        ("no secrets here", "no secrets here"),
+    ],
+)
+def test_what_looks_like_a_password_is_hidden(text: str, kept: str) -> None:
+    assert scrub(text) == kept

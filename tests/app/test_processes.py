@@ -1,0 +1,155 @@
+"""Real processes: nothing of a killed run is left, and a living one is adopted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicators.models import Replicator
+from runners.models import Run
+from runners.processes import (
+    UNKNOWN,
+    Adopted,
+    Spawn,
+    is_alive,
+    session_members,
+    spawn_command,
+    started_at,
+)
+from runners.services import replicator_pause, replicator_start
+from runners.states import RunState
+from runners.supervisor import Supervisor
+
+CHILD = Path(__file__).parents[1] / "fakes" / "child.py"
+
+
+def until(condition: Callable[[], Any], seconds: float = 15.0) -> None:
+    """Wait for a state, with a deadline."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        threading.Event().wait(0.02)
+
+
+class Fake:
+    """Starts the fake child and knows its pids."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.pids = folder / "pids"
+        self._monkeypatch = monkeypatch
+        monkeypatch.setenv("FAKE_CHILD_PIDS", str(self.pids))
+        self.mode("wait")
+        self.spawn: Spawn = spawn_command(folder, folder, (sys.executable, str(CHILD)))
+
+    def mode(self, name: str) -> None:
+        self._monkeypatch.setenv("FAKE_CHILD", name)
+
+    def wait(self) -> tuple[int, int]:
+        until(self.pids.exists)
+        child, worker = self.pids.read_text().split()
+        return int(child), int(worker)
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
+    made = Fake(tmp_path, monkeypatch)
+    yield made
+    if made.pids.exists():
+        for pid in session_members(made.wait()[0]):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_run_has_a_session_of_its_own_and_ends_with_all_of_it(fake: Fake) -> None:
+    process = fake.spawn("run", "lease")
+    child, worker = fake.wait()
+    assert process.pid == child
+    assert os.getsid(worker) == child
+    until(lambda: os.getpgid(worker) != child)
+    os.kill(child, signal.SIGKILL)
+    until(lambda: process.poll() == -signal.SIGKILL)
+    assert session_members(child) == [worker]
+    assert process.end()
+    until(lambda: not is_alive(worker, None))
+
+
+def test_an_adopted_process_is_known_by_pid_and_start_time(fake: Fake) -> None:
+    process = fake.spawn("run", "lease")
+    child, worker = fake.wait()
+    start = started_at(child)
+    assert start is not None
+    assert Adopted(child, start).poll() is None
+    assert Adopted(child, start - 1).poll() == UNKNOWN
+    assert Adopted(child, start - 1).end()
+    assert is_alive(child, start)
+    assert Adopted(child, start).end()
+    until(lambda: process.poll() is not None)
+    assert not is_alive(worker, None)
+
+
+@pytest.mark.django_db(transaction=True)
+class TestSupervised:
+    """The supervisor with real processes."""
+
+    @pytest.fixture
+    def run(self, replicator: Replicator) -> Run:
+        replicator_start(replicator=replicator, actor=None)
+        return Run.objects.create(replicator=replicator)
+
+    def _supervise(self, run: Run, fake: Fake, **options: Any) -> threading.Thread:
+        from django.db import connection
+
+        def work() -> None:
+            Supervisor(run.pk, spawn=fake.spawn, wait=threading.Event().wait, **options).supervise()
+            connection.close()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        return thread
+
+    def test_a_stubborn_run_is_stopped_in_the_end_with_its_workers(
+        self, run: Run, fake: Fake, settings: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        settings.STOP_GRACE_SECONDS = 0.0
+        monkeypatch.setattr("runners.supervisor.KILL_SECONDS", 0.5)
+        fake.mode("stubborn")
+        thread = self._supervise(run, fake)
+        child, worker = fake.wait()
+        replicator_pause(replicator=run.replicator, actor=None)
+        thread.join(20)
+        run.refresh_from_db()
+        assert run.state == RunState.STOPPED
+        assert not is_alive(child, None)
+        assert not is_alive(worker, None)
+
+    def test_an_error_exit_leaves_no_worker_behind(self, run: Run, fake: Fake) -> None:
+        fake.mode("exit:3")
+        thread = self._supervise(run, fake)
+        child, worker = fake.wait()
+        thread.join(20)
+        run.refresh_from_db()
+        assert run.state == RunState.FAILED
+        assert session_members(child) == []
+        assert not is_alive(worker, None)
+
+    def test_the_next_supervisor_adopts_a_run_that_outlived_the_last_one(
+        self, run: Run, fake: Fake
+    ) -> None:
+        first = Supervisor(run.pk, spawn=fake.spawn)
+        assert first.begin()
+        child, worker = fake.wait()
+        Run.objects.update(supervised_at=None)
+        thread = self._supervise(run, fake)
+        until(lambda: Run.objects.get().supervised_at is not None)
+        os.kill(child, signal.SIGKILL)
+        thread.join(20)
+        run.refresh_from_db()
+        assert (run.state, run.error_code) == (RunState.LOST, "run:lost")
+        assert not is_alive(worker, None)

@@ -1,0 +1,68 @@
+"""What is left of a deleted replicator: nothing but an event."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicators.models import Replicator
+from replicators.sources.memory.log import DROPPED
+from runners.models import Event, Progress, Segment, Table
+from runners.removal import TRIES, drop_replicator
+from runners.services import replicator_delete
+from runners.states import RunState
+from tests.app.factories import make_replicator, make_run
+from tests.fakes.clock import FakeClock
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def log_root(settings: Any, tmp_path: Path) -> Path:
+    settings.RUNNER = replace(settings.RUNNER, log_url=str(tmp_path / "log"))
+    return tmp_path / "log"
+
+
+def test_everything_goes_and_an_event_stays(replicator: Replicator, log_root: Path) -> None:
+    folder = log_root / str(replicator.pk)
+    folder.mkdir(parents=True)
+    (folder / "segment").touch()
+    slot = replicator.slot_name
+    replicator_delete(replicator=replicator, actor=None, keep_target=True)
+    assert drop_replicator(replicator.pk)
+    assert slot in DROPPED
+    assert not folder.exists()
+    assert not any(m.objects.exists() for m in (Replicator, Table, Segment, Progress))
+    event = Event.objects.get()
+    assert (event.kind, event.replicator, event.facts["name"]) == (
+        "replicator_deleted",
+        None,
+        "shop to lakehouse",
+    )
+    assert drop_replicator(replicator.pk)
+
+
+def test_nothing_is_removed_while_a_run_lives_or_nobody_asked(replicator: Replicator) -> None:
+    assert drop_replicator(replicator.pk)
+    assert Replicator.objects.exists()
+    make_run(replicator, state=RunState.RUNNING)
+    replicator_delete(replicator=replicator, actor=None, keep_target=True)
+    assert not drop_replicator(replicator.pk)
+    assert Replicator.objects.exists()
+
+
+def test_an_unreachable_source_is_tried_some_times_then_the_statements_are_kept() -> None:
+    replicator = make_replicator(source_params={"host": "h", "fault": "unreachable"})
+    replicator_delete(replicator=replicator, actor=None, keep_target=True)
+    clock = FakeClock()
+    for _ in range(TRIES - 1):
+        assert not drop_replicator(replicator.pk, clock())
+        assert not drop_replicator(replicator.pk, clock.move(1))
+        clock.move(timedelta(minutes=15).total_seconds())
+    assert drop_replicator(replicator.pk, clock())
+    event = Event.objects.get(kind="replicator_deleted")
+    assert event.facts["statements"] == [f"DROP SLOT {replicator.slot_name};"]
