@@ -23,7 +23,7 @@ MEGABYTE = 1 << 20
 DEADLINE_SECONDS = 20.0
 
 
-def params_of(database: Database, **changes: Any) -> PostgresqlParams:
+def params_of(database: Database, /, **changes: Any) -> PostgresqlParams:
     return parse(PostgresqlParams, {**database.params, **changes})
 
 
@@ -35,7 +35,9 @@ def describe(database: Database, *names: str) -> list[TableSchema]:
     return [shapes[i] for i in ids]
 
 
-def begin(database: Database, slot: str, tables: Sequence[TableSchema]) -> tuple[LogReader, SnapshotSession]:
+def begin(
+    database: Database, slot: str, tables: Sequence[TableSchema]
+) -> tuple[LogReader, SnapshotSession]:
     """A first start: publications, slot, snapshot, and the stream from its point."""
     params = params_of(database)
     reader = LogReader(params, slot)
@@ -85,7 +87,9 @@ def changes(blocks: Sequence[LogBlock], tables: Sequence[TableSchema]) -> dict[s
     return found
 
 
-def snapshot(session: SnapshotSession, database: Database, table: TableSchema, rows_per_chunk: int = 1000) -> pa.Table:
+def snapshot(
+    session: SnapshotSession, database: Database, table: TableSchema, rows_per_chunk: int = 1000
+) -> pa.Table:
     """The table as the session's view has it."""
     read = ChunkReader(params_of(database), session.point.token)
     batches = [

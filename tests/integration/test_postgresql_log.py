@@ -80,7 +80,9 @@ class TestBlocks:
 
     def test_a_long_transaction_comes_as_open_blocks_of_its_own(self, shop, reader, control):
         shop.execute("INSERT INTO orders VALUES (0, 'before')")
-        shop.execute("INSERT INTO orders SELECT g, repeat('x', 1000) FROM generate_series(1, 20000) g")
+        shop.execute(
+            "INSERT INTO orders SELECT g, repeat('x', 1000) FROM generate_series(1, 20000) g"
+        )
         shop.execute("INSERT INTO orders VALUES (-1, 'after')")
         blocks = read_all(reader, control)
         ends = [b.ends_closed for b in blocks]
@@ -115,7 +117,9 @@ class TestBlocks:
         shop.execute("INSERT INTO views VALUES (1, 'home')")
         assert read_all(reader, control)[0].context_version == first[0].context_version
 
-    def test_the_way_through_psycopg_gives_the_same_blocks(self, shop, reader, control, monkeypatch):
+    def test_the_way_through_psycopg_gives_the_same_blocks(
+        self, shop, reader, control, monkeypatch
+    ):
         def fill() -> None:
             shop.execute("INSERT INTO orders SELECT g, 'n' FROM generate_series(1, 500) g")
             shop.execute("DELETE FROM orders")
@@ -127,13 +131,17 @@ class TestBlocks:
         plain = messages(read_all(reader, control)).replace("|", "")
         assert plain == compiled.replace("R", "")
 
-    def test_a_table_without_key_sends_inserts_only_and_its_updates_do_not_fail(self, shop, reader, control):
+    def test_a_table_without_key_sends_inserts_only_and_its_updates_do_not_fail(
+        self, shop, reader, control
+    ):
         shop.execute("INSERT INTO views VALUES (1, 'home')")
         shop.execute("UPDATE views SET page = 'start'")
         shop.execute("DELETE FROM views")
         assert messages(read_all(reader, control)).replace("|", "") == "BRIC"
 
-    def test_a_type_without_binary_decoder_in_mid_stream_turns_the_stream_to_text(self, shop, reader, control):
+    def test_a_type_without_binary_decoder_in_mid_stream_turns_the_stream_to_text(
+        self, shop, reader, control
+    ):
         with shop.connect() as connection, connection.transaction():
             connection.execute("INSERT INTO views VALUES (1, 'home')")
             connection.execute("ALTER TABLE orders ADD COLUMN source inet")
@@ -227,7 +235,10 @@ class TestStart:
 
     def test_a_publication_that_was_dropped_is_told(self, shop, reader):
         shop.execute(f"DROP PUBLICATION {SLOT}_full")
-        assert code_of_prepare(shop, reader._identity.position(reader._flushed)) == "source:position-lost"
+        assert (
+            code_of_prepare(shop, reader._identity.position(reader._flushed))
+            == "source:position-lost"
+        )
 
     def test_a_slot_left_by_a_first_start_that_crashed_is_made_again(self, shop, reader):
         reader.close()
@@ -244,7 +255,9 @@ class TestStart:
         assert caught.value.code == "source:slot-in-use"
 
     def test_a_cut_connection_is_told(self, shop, reader):
-        shop.execute(f"SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = '{SLOT}'")
+        shop.execute(
+            f"SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE slot_name = '{SLOT}'"
+        )
         with pytest.raises(ReplicationError) as caught:
             read_until(reader, lambda _: False)
         assert caught.value.code == "source:connection-lost"
@@ -268,7 +281,9 @@ class TestControl:
         assert control.unpublished(tables) == []
         shop.execute("DROP TABLE orders")
         shop.execute("CREATE TABLE orders (id int PRIMARY KEY)")
-        assert [t.id.name for t in control.unpublished(describe(shop, "orders", "views"))] == ["orders"]
+        assert [t.id.name for t in control.unpublished(describe(shop, "orders", "views"))] == [
+            "orders"
+        ]
 
     def test_drop_ends_the_reader_and_leaves_nothing(self, shop, reader, control):
         control.drop()

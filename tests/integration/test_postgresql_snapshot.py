@@ -40,8 +40,8 @@ COLUMNS = {
     "wall timestamp(3)": "'1969-12-31 23:59:59.999'",
     "day date": "'0001-01-01'",
     "clock time": "'23:59:59.999999'",
-    "doc json": "'{\"b\":  1, \"a\": [null]}'",
-    "docb jsonb": "'{\"b\":  1, \"a\": [null, 1.50]}'",
+    "doc json": '\'{"b":  1, "a": [null]}\'',
+    "docb jsonb": '\'{"b":  1, "a": [null, 1.50]}\'',
     "ident uuid": "'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'",
     "raw bytea": "'\\x00ff10'",
     "mood mood": "'very ok'",
@@ -115,7 +115,10 @@ class TestValues:
         database.execute(f"CREATE TABLE odd (id int PRIMARY KEY, odd {kind})")
         database.execute(f"INSERT INTO odd VALUES (1, {value})")
         (table,) = describe(database, "odd")
-        with snapshot_again(params_of(database), SLOT) as session, pytest.raises(ReplicationError) as caught:
+        with (
+            snapshot_again(params_of(database), SLOT) as session,
+            pytest.raises(ReplicationError) as caught,
+        ):
             snapshot(session, database, table)
         assert caught.value.code == "source:value-unsupported"
         assert caught.value.facts["column"] == "odd"
@@ -125,7 +128,9 @@ class TestValues:
 class TestChunks:
     def test_chunks_cover_the_table_once_in_one_view(self, database):
         database.execute("CREATE TABLE many (id int PRIMARY KEY, pad text)")
-        database.execute("INSERT INTO many SELECT g, repeat('p', 100) FROM generate_series(1, 5000) g")
+        database.execute(
+            "INSERT INTO many SELECT g, repeat('p', 100) FROM generate_series(1, 5000) g"
+        )
         database.execute("ANALYZE many")
         (table,) = describe(database, "many")
         with snapshot_again(params_of(database), SLOT) as session:
@@ -187,14 +192,20 @@ class TestSession:
             control.drop()
         assert copied == [1]
         assert [i for t in logged for i in t.column("id").to_pylist()] == [2]
-        assert all(p >= session.point.position.value for t in logged for p in t.column("_position").to_pylist())
+        assert all(
+            p >= session.point.position.value
+            for t in logged
+            for p in t.column("_position").to_pylist()
+        )
 
     def test_the_view_ends_with_its_holder(self, database):
         database.execute("CREATE TABLE rows (id int)")
         (table,) = describe(database, "rows")
         session = snapshot_again(params_of(database), SLOT)
         assert session.is_alive()
-        database.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'replicator'")
+        database.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'replicator'"
+        )
         assert not session.is_alive()
         with pytest.raises(ReplicationError) as caught:
             session.plan(table, rows_per_chunk=10)
@@ -212,5 +223,7 @@ class TestSession:
 
     def test_a_temporary_slot_does_not_stay(self, database):
         with snapshot_again(params_of(database), SLOT):
-            left = database.execute("SELECT count(*) FROM pg_replication_slots WHERE database = current_database()")
+            left = database.execute(
+                "SELECT count(*) FROM pg_replication_slots WHERE database = current_database()"
+            )
         assert left[0][0] == 0

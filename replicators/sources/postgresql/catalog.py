@@ -129,7 +129,10 @@ class PostgresqlCatalog:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        err: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 

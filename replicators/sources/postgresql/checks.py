@@ -76,7 +76,19 @@ class PostgresqlChecks:
     def _server(self, connection: Connection) -> Iterator[Problem]:
         row = connection.execute(SERVER).fetchone()
         assert row is not None
-        number, version, wal_level, keep, may_replicate, slots, used, senders, sending, create, standby = row
+        (
+            number,
+            version,
+            wal_level,
+            keep,
+            may_replicate,
+            slots,
+            used,
+            senders,
+            sending,
+            create,
+            standby,
+        ) = row
         if number < MINIMUM_VERSION:
             yield Problem.of("source:version", version=version.split()[0])
         if standby:
@@ -146,7 +158,10 @@ class PostgresqlChecks:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        err: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 

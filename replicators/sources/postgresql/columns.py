@@ -127,7 +127,9 @@ def _number_fault(values: pa.Array) -> int:
     text = pc.utf8_lower(values)
     if pc.any(pc.equal(text, "nan")).as_py():
         return kernels.NAN
-    return kernels.INFINITE if pc.any(pc.match_substring(text, "inf")).as_py() else kernels.TOO_PRECISE
+    return (
+        kernels.INFINITE if pc.any(pc.match_substring(text, "inf")).as_py() else kernels.TOO_PRECISE
+    )
 
 
 def _refusal(table: TableSchema, column: Column, fault: int) -> ReplicationError:

@@ -108,6 +108,9 @@ class LogControl:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        err: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()

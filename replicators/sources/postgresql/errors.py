@@ -19,7 +19,10 @@ class Rule:
     pattern: str = ""
 
     def fits(self, state: str, text: str) -> bool:
-        return state.startswith(self.state) and re.search(self.pattern, text, re.IGNORECASE) is not None
+        return (
+            state.startswith(self.state)
+            and re.search(self.pattern, text, re.IGNORECASE) is not None
+        )
 
 
 RULES = (
@@ -35,26 +38,40 @@ RULES = (
     Rule("source:senders-used-up", "", r"max_wal_senders"),
     Rule("source:connections-used-up", "53300"),
     Rule("source:replication-right", "42501", r"replication"),
-    Rule("source:publication-right", "42501", r"must be owner|publication|permission denied for database"),
+    Rule(
+        "source:publication-right",
+        "42501",
+        r"must be owner|publication|permission denied for database",
+    ),
     Rule("source:usage-right", "42501", r"schema"),
     Rule("source:select-right", "42501"),
     Rule("source:table-missing", "42P01"),
     Rule("source:login-refused", "28"),
     Rule("source:database-missing", "3D000"),
-    Rule("source:value-unsupported", "", r"out of range|overflow|exceeds? .*range|array.*dimension"),
+    Rule(
+        "source:value-unsupported", "", r"out of range|overflow|exceeds? .*range|array.*dimension"
+    ),
     Rule("source:timeout", "57014"),
     Rule("source:connection-lost", "57P"),
     Rule("source:unknown-host", "", r"translate host name|resolve host|name resolution|not known"),
     Rule("source:timeout", "", r"timeout expired|timed out"),
     Rule("source:login-refused", "", r"authentication failed|no password supplied|pg_hba\.conf"),
     Rule("source:login-refused", "", r"role \".*\" does not exist|not permitted to log in"),
-    Rule("source:replication-right", "", r"replication role|REPLICATION attribute|start WAL sender"),
+    Rule(
+        "source:replication-right", "", r"replication role|REPLICATION attribute|start WAL sender"
+    ),
     Rule("source:database-missing", "", r"database \".*\" does not exist"),
     Rule("source:connections-used-up", "", r"too many (clients|connections)|connection slots"),
     Rule("source:connection-lost", "", r"server closed the connection|connection is (lost|closed)"),
-    Rule("source:connection-lost", "", r"starting up|shutting down|terminating connection|recovery mode"),
+    Rule(
+        "source:connection-lost",
+        "",
+        r"starting up|shutting down|terminating connection|recovery mode",
+    ),
     Rule("source:tls", "", r"SSL|certificate|TLS"),
-    Rule("source:unreachable", "", r"refused|No such file|unreachable|No route|connection to server"),
+    Rule(
+        "source:unreachable", "", r"refused|No such file|unreachable|No route|connection to server"
+    ),
     Rule("source:connection-lost", "08"),
 )
 

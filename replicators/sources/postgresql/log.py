@@ -257,6 +257,9 @@ class LogReader:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        err: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()

@@ -134,41 +134,52 @@ def keepalive(state, head):
 
 
 @njit(cache=True, nogil=True)
+def _hold(connection, state, cell):
+    """Have the next message in `HELD`: IDLE where there is one, else ENDED or, with nothing to read, GROW."""
+    for is_last in (False, True):
+        size = np.int64(_get_copy_data(connection, cell.ctypes.data, 1))
+        if size > 0:
+            state[HELD] = cell[0]
+            state[HELD_SIZE] = size
+            return IDLE
+        if size < 0:
+            return ENDED
+        if not is_last and _consume_input(connection) == 0:
+            return ENDED
+    return GROW
+
+
+@njit(cache=True, nogil=True)
+def _drop_held(state):
+    _free(state[HELD])
+    state[HELD_SIZE] = 0
+
+
+@njit(cache=True, nogil=True)
 def run(connection, state, buffer, cell, head):
     """Take messages from the libpq connection at this address until there is something to do or nothing to read.
 
     `cell` is room for a pointer, `head` for 32 bytes. A message too large for `buffer` is held until the next call.
     """
-    fresh = False
     while True:
-        size = state[HELD_SIZE]
-        if size == 0:
-            size = np.int64(_get_copy_data(connection, cell.ctypes.data, 1))
-            if size == 0:
-                if fresh or _consume_input(connection) == 0:
-                    return IDLE if fresh else ENDED
-                fresh = True
-                continue
-            if size < 0:
-                return ENDED
-            fresh = False
-            state[HELD] = cell[0]
-            state[HELD_SIZE] = size
-        _copy(head.ctypes.data, state[HELD], min(size, HEAD))
+        if state[HELD_SIZE] == 0:
+            found = _hold(connection, state, cell)
+            if found != IDLE:
+                return IDLE if found == GROW else ENDED
+        size = state[HELD_SIZE] - HEAD
+        _copy(head.ctypes.data, state[HELD], min(state[HELD_SIZE], HEAD))
+        room = state[USED] + PREFIX
         if head[0] != 119:
-            _free(state[HELD])
-            state[HELD_SIZE] = 0
+            _drop_held(state)
             if keepalive(state, head) != IDLE:
                 return REPLY
             continue
-        room = state[USED] + PREFIX
-        if room + size - HEAD > len(buffer):
+        if room + size > len(buffer):
             return GROW
-        _copy(buffer.ctypes.data + room, state[HELD] + HEAD, size - HEAD)
-        _free(state[HELD])
-        state[HELD_SIZE] = 0
-        todo = settle(state, buffer, size - HEAD)
+        _copy(buffer.ctypes.data + room, state[HELD] + HEAD, size)
+        _drop_held(state)
+        todo = settle(state, buffer, size)
         if todo != IDLE:
             if todo == OTHER:
-                state[HELD] = size - HEAD
+                state[HELD] = size
             return todo

@@ -82,7 +82,10 @@ def unpublish(connection: Connection, slot: str, tables: Sequence[TableSchema]) 
     with connection.transaction():
         for kind, mine in _members(connection, slot).items():
             _alter(
-                connection, publications(slot)[kind], "DROP", [t for o, t in mine.items() if o in gone]
+                connection,
+                publications(slot)[kind],
+                "DROP",
+                [t for o, t in mine.items() if o in gone],
             )
 
 
@@ -153,7 +156,10 @@ def verify(
 def _verify_identity(link: ReplicationConnection, position: Position) -> None:
     identity = link.identity()
     known = position.detail
-    if str(known.get("system_identifier", identity.system_identifier)) != identity.system_identifier:
+    if (
+        str(known.get("system_identifier", identity.system_identifier))
+        != identity.system_identifier
+    ):
         raise ReplicationError("source:position-lost", reason="this is another server")
     timeline = int(known.get("timeline", identity.timeline))
     if timeline == identity.timeline:

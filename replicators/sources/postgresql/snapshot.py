@@ -15,18 +15,17 @@ import psycopg
 import pyarrow as pa
 
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.source import Chunk, LogReader, SnapshotPoint
 from replicators.sources.postgresql import slots, sql
+from replicators.sources.postgresql.columns import select_list, to_batch
 from replicators.sources.postgresql.connections import (
     ReplicationConnection,
     connect,
     connection_string,
 )
-from replicators.sources.postgresql.errors import code_of, translate
+from replicators.sources.postgresql.errors import translate
 from replicators.sources.postgresql.params import PostgresqlParams
-from replicators.sources.postgresql.columns import select_list, to_batch
 
 ROWS_PER_PAGE = 60
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -100,7 +99,7 @@ class SnapshotSession:
         columns = select_list(table)
         chunks: list[Chunk] = []
         for schema, name, kind, rows, pages in leaves:
-            query = f"SELECT {columns} FROM ONLY {sql.table(TableId(schema, name))}"
+            query = f"SELECT {columns} FROM ONLY {sql.table(TableId(schema, name))}"  # noqa: S608 - all quoted
             for condition, estimate in _ranges(kind, rows, pages, rows_per_chunk):
                 chunks.append(Chunk(table.id, len(chunks), query + condition, estimate))
         return chunks
@@ -113,7 +112,10 @@ class SnapshotSession:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        err: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.close()
 

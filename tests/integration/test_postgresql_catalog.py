@@ -1,0 +1,149 @@
+"""The catalog against a real server: which tables are listed, and what is said of their shapes."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.types import Decimal, Enum, Int, String, Unsupported
+from replicators.sources.postgresql import catalog as catalog_module
+from replicators.sources.postgresql.catalog import PostgresqlCatalog
+from tests.integration.postgresql_source import describe, params_of
+from tests.servers import Database
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+
+def listed(database: Database) -> dict[str, object]:
+    with PostgresqlCatalog(params_of(database)) as catalog:
+        return {str(t.id): t for t in catalog.list_tables()}
+
+
+class TestList:
+    def test_only_tables_that_could_be_copied_are_listed(self, database):
+        database.execute("CREATE SCHEMA shop")
+        database.execute("CREATE TABLE shop.orders (id int PRIMARY KEY)")
+        database.execute("CREATE TABLE parts (id int) PARTITION BY LIST (id)")
+        database.execute("CREATE TABLE part_one PARTITION OF parts FOR VALUES IN (1)")
+        database.execute("CREATE VIEW seen AS SELECT 1 AS one")
+        database.execute("CREATE MATERIALIZED VIEW kept AS SELECT 1 AS one")
+        database.execute("CREATE UNLOGGED TABLE fast (id int)")
+        assert list(listed(database)) == ["public.parts", "shop.orders"]
+
+    def test_estimates_come_without_counting(self, database):
+        database.execute("CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY RANGE (id)")
+        database.execute("CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (500)")
+        database.execute("CREATE TABLE high PARTITION OF parts FOR VALUES FROM (500) TO (1000)")
+        database.execute("CREATE TABLE plain (a int, b int)")
+        database.execute("INSERT INTO parts SELECT generate_series(0, 999)")
+        database.execute("INSERT INTO plain SELECT g, g FROM generate_series(1, 300) g")
+        database.execute("ANALYZE")
+        tables = listed(database)
+        parts, plain = tables["public.parts"], tables["public.plain"]
+        assert (parts.rows_estimated, parts.has_key, parts.columns) == (1000, True, 1)
+        assert (plain.rows_estimated, plain.has_key, plain.columns) == (300, False, 2)
+        assert plain.size_bytes >= 8192
+
+    def test_a_table_that_was_never_analysed_has_no_estimate(self, database):
+        database.execute("CREATE TABLE fresh (id int) WITH (autovacuum_enabled = false)")
+        assert listed(database)["public.fresh"].rows_estimated is None
+
+    def test_two_thousand_tables_are_listed_in_a_second(self, database):
+        database.execute(
+            "DO $$ BEGIN FOR i IN 1..2000 LOOP "
+            "EXECUTE format('CREATE TABLE t%s (id int PRIMARY KEY, a text)', i); "
+            "IF i % 100 = 0 THEN COMMIT; END IF; END LOOP; END $$"
+        )
+        with PostgresqlCatalog(params_of(database)) as catalog:
+            started = time.monotonic()
+            assert len(catalog.list_tables()) == 2000
+            assert time.monotonic() - started < 3
+
+
+class TestDescribe:
+    def test_a_shape_names_columns_types_and_keys(self, database):
+        database.execute("CREATE TYPE mood AS ENUM ('b', 'a')")
+        database.execute("CREATE DOMAIN price AS numeric(10,2)")
+        database.execute(
+            "CREATE TABLE orders (gone int, id bigint PRIMARY KEY, cost price NOT NULL, feel mood,"
+            " twice bigint GENERATED ALWAYS AS (id * 2) STORED, short varchar(7))"
+        )
+        database.execute("ALTER TABLE orders DROP COLUMN gone")
+        (orders,) = describe(database, "orders")
+        found = {c.name: c for c in orders.columns}
+        assert [c.ordinal for c in orders.columns] == [2, 3, 4, 5, 6]
+        assert orders.native_id == database.execute("SELECT 'orders'::regclass::oid::int")[0][0]
+        assert (orders.key, orders.primary_key, orders.full_before) == (("id",), ("id",), False)
+        assert found["id"].type == Int(64)
+        assert found["cost"].type == Decimal(10, 2)
+        assert not found["cost"].nullable
+        assert found["feel"].type == Enum(("b", "a"))
+        assert found["twice"].generated
+        assert found["short"].type == String(7)
+        assert found["short"].native == "character varying(7)"
+
+    @pytest.mark.parametrize(
+        ("change", "key", "full_before"),
+        [
+            ("SELECT 1", ("id", "k"), False),
+            ("ALTER TABLE t REPLICA IDENTITY FULL", ("id", "k"), True),
+            ("ALTER TABLE t REPLICA IDENTITY NOTHING", (), False),
+            ("ALTER TABLE t REPLICA IDENTITY USING INDEX other", ("mail",), False),
+            ("ALTER TABLE t DROP CONSTRAINT t_pkey", (), False),
+            ("ALTER TABLE t DROP CONSTRAINT t_pkey, REPLICA IDENTITY FULL", (), True),
+        ],
+    )
+    def test_the_key_is_the_replica_identity(self, database, change, key, full_before):
+        database.execute("CREATE TABLE t (k int, mail text NOT NULL, id int, PRIMARY KEY (id, k))")
+        database.execute("CREATE UNIQUE INDEX other ON t (mail) INCLUDE (id)")
+        database.execute(change)
+        (table,) = describe(database, "t")
+        assert (table.key, table.full_before) == (key, full_before)
+
+    def test_a_deferrable_primary_key_identifies_no_row(self, database):
+        database.execute("CREATE TABLE t (id int PRIMARY KEY DEFERRABLE)")
+        (table,) = describe(database, "t")
+        assert (table.key, table.primary_key) == ((), ("id",))
+
+    def test_a_selection_keeps_the_key_and_leaves_out_missing_tables(self, database):
+        database.execute("CREATE TABLE t (id int PRIMARY KEY, a int, b int)")
+        wanted = TableSelection(TableId("public", "t"), ("b",))
+        with PostgresqlCatalog(params_of(database)) as catalog:
+            found = catalog.describe([wanted, TableSelection(TableId("public", "none"))])
+        assert [c.name for c in found[wanted.id].columns] == ["id", "b"]
+        assert len(found) == 1
+
+    def test_a_type_that_can_not_be_copied_stays_in_as_unsupported(self, database):
+        database.execute("CREATE TYPE pair AS (a int, b int)")
+        database.execute("CREATE TABLE t (id int PRIMARY KEY, p pair, ps pair[])")
+        (table,) = describe(database, "t")
+        assert isinstance(table.column("p").type, Unsupported)
+        assert isinstance(table.column("ps").type, Unsupported)
+        assert [c.name for c in table.supported] == ["id"]
+
+    def test_the_number_of_queries_does_not_grow_with_the_tables(self, database):
+        for number in range(20):
+            database.execute(f"CREATE TABLE t{number} (id int PRIMARY KEY)")
+
+        class Counting:
+            def __init__(self, connection):
+                self.connection = connection
+                self.queries = 0
+
+            def execute(self, *args):
+                self.queries += 1
+                return self.connection.execute(*args)
+
+        with database.connect() as connection:
+            counting = Counting(connection)
+            names = [TableSelection(TableId("public", f"t{n}")) for n in range(20)]
+            assert len(catalog_module.describe(counting, names)) == 20
+        assert counting.queries == 3
+
+    def test_a_dead_server_is_told(self, database):
+        with pytest.raises(ReplicationError) as caught:
+            PostgresqlCatalog(params_of(database, port=1))
+        assert caught.value.code == "source:unreachable"

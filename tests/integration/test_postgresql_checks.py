@@ -1,0 +1,184 @@
+"""The preflight against real servers: each fault a person can mend is a problem with one clear code."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+
+from demo.postgres import EmbeddedPostgres
+from replicators.connectors.problems import Problem, Severity
+from replicators.connectors.schema import TableId, TableSelection
+from replicators.sources.postgresql import checks as checks_module
+from replicators.sources.postgresql.checks import PostgresqlChecks, setup_statements
+from replicators.sources.postgresql.connections import ReplicationConnection
+from tests.integration.postgresql_source import params_of
+from tests.servers import Database, fresh_database
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+
+
+def connection_problems(database: Database, /, **changes: object) -> list[Problem]:
+    with PostgresqlChecks(params_of(database, **changes)) as checks:
+        return checks.connection()
+
+
+def errors(problems: list[Problem]) -> list[str]:
+    return [p.code for p in problems if p.severity is Severity.ERROR]
+
+
+def table_problems(
+    database: Database, *tables: TableSelection | str, **changes: object
+) -> list[Problem]:
+    chosen = [
+        t if isinstance(t, TableSelection) else TableSelection(TableId("public", t)) for t in tables
+    ]
+    with PostgresqlChecks(params_of(database, **changes)) as checks:
+        return checks.tables(chosen)
+
+
+def role(database: Database, name: str, options: str) -> dict[str, str]:
+    database.execute(f"DROP ROLE IF EXISTS {name}")
+    made = database.user(name, options)
+    return {"user": made["user"], "password": made["password"]}
+
+
+class TestConnection:
+    def test_a_good_server_has_no_error(self, database):
+        problems = connection_problems(database)
+        assert errors(problems) == []
+        assert [p.code for p in problems] == ["source:log-retention"]
+
+    @pytest.mark.parametrize(
+        ("changes", "code"),
+        [
+            ({"host": "no-such-host.invalid"}, "source:unknown-host"),
+            ({"port": 1}, "source:unreachable"),
+            ({"password": "wrong"}, "source:login-refused"),
+            ({"user": "nobody_here"}, "source:login-refused"),
+            ({"database": "no_such_database"}, "source:database-missing"),
+            ({"sslmode": "require"}, "source:tls"),
+        ],
+    )
+    def test_a_wrong_parameter_is_named(self, database, changes, code):
+        problems = connection_problems(database, **changes)
+        assert [p.code for p in problems] == [code]
+        assert "wrong" not in str(problems[0].to_json())
+
+    def test_a_server_that_accepts_and_says_nothing_is_given_up_within_ten_seconds(self, database):
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            started = time.monotonic()
+            problems = connection_problems(database, port=mute.getsockname()[1])
+        assert time.monotonic() - started < 10
+        assert errors(problems) == ["source:timeout"]
+
+    def test_a_role_without_replication_is_named(self, database):
+        plain = role(database, "plain_role", "LOGIN")
+        assert errors(connection_problems(database, **plain)) == [
+            "source:replication-right",
+            "source:create-right",
+        ]
+
+    def test_a_role_that_may_replicate_and_create_is_enough(self, database):
+        copier = role(database, "copier_role", "LOGIN REPLICATION")
+        database.execute(f"GRANT CREATE ON DATABASE {database.name} TO copier_role")
+        assert errors(connection_problems(database, **copier)) == []
+        database.execute(f"REVOKE CREATE ON DATABASE {database.name} FROM copier_role")
+
+    def test_an_old_server_is_named(self, database, monkeypatch):
+        monkeypatch.setattr(checks_module, "MINIMUM_VERSION", 990000)
+        assert errors(connection_problems(database)) == ["source:version"]
+
+    def test_a_server_that_can_not_be_followed_says_all_of_it(self):
+        options = {"wal_level": "replica", "max_slot_wal_keep_size": "1GB"}
+        with (
+            EmbeddedPostgres(fsync=False, options=options) as server,
+            fresh_database(server) as database,
+        ):
+            assert [p.code for p in connection_problems(database)] == ["source:wal-level"]
+
+    def test_no_free_slot_and_no_free_sender_are_named(self):
+        options = {"max_replication_slots": "1", "max_wal_senders": "1"}
+        with (
+            EmbeddedPostgres(fsync=False, options=options) as server,
+            fresh_database(server) as database,
+        ):
+            database.execute("SELECT pg_create_logical_replication_slot('taken', 'pgoutput')")
+            assert errors(connection_problems(database)) == ["source:slots-used-up"]
+            sender = ReplicationConnection(params_of(database))
+            assert errors(connection_problems(database)) == [
+                "source:slots-used-up",
+                "source:senders-used-up",
+            ]
+            sender.close()
+
+
+class TestTables:
+    def test_no_table_and_a_missing_one_are_errors(self, database):
+        assert errors(table_problems(database)) == ["source:no-tables"]
+        assert errors(table_problems(database, "none")) == ["source:table-missing"]
+
+    def test_a_good_table_has_no_problem(self, database):
+        database.execute("CREATE TABLE good (id int PRIMARY KEY, note text)")
+        assert table_problems(database, "good") == []
+
+    def test_rights_are_named_with_the_statement_that_gives_them(self, database):
+        plain = role(database, "no_rights", "LOGIN REPLICATION")
+        database.execute("CREATE SCHEMA hidden")
+        database.execute("CREATE TABLE hidden.t (id int PRIMARY KEY)")
+        problems = table_problems(database, TableSelection(TableId("hidden", "t")), **plain)
+        assert errors(problems) == [
+            "source:usage-right",
+            "source:select-right",
+            "source:publication-right",
+        ]
+        assert 'GRANT SELECT ON "hidden"."t" TO "no_rights"' in problems[1].message.suggestion
+
+    def test_a_member_of_the_owner_may_publish(self, database):
+        member = role(database, "member_role", "LOGIN REPLICATION")
+        database.execute("DROP ROLE IF EXISTS owner_role")
+        database.execute("CREATE ROLE owner_role")
+        database.execute("GRANT owner_role TO member_role")
+        database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+        database.execute("ALTER TABLE t OWNER TO owner_role")
+        assert table_problems(database, "t", **member) == []
+
+    def test_a_table_without_key_is_a_warning(self, database):
+        database.execute("CREATE TABLE views (page text)")
+        (problem,) = table_problems(database, "views")
+        assert (problem.code, problem.severity) == ("source:no-key", Severity.WARNING)
+
+    def test_columns_that_can_not_be_copied_as_they_are_are_named(self, database):
+        database.execute("CREATE TYPE pair AS (a int, b int)")
+        database.execute('CREATE TABLE odd (id int PRIMARY KEY, p pair, n numeric, "_op" int)')
+        found = {(p.code, p.column, p.severity) for p in table_problems(database, "odd")}
+        assert found == {
+            ("source:column-unsupported", "p", Severity.ERROR),
+            ("source:column-partial", "n", Severity.WARNING),
+            ("source:column-reserved", "_op", Severity.ERROR),
+        }
+
+    def test_columns_that_are_left_out_are_no_problem(self, database):
+        database.execute("CREATE TYPE pair AS (a int, b int)")
+        database.execute('CREATE TABLE odd (id int PRIMARY KEY, p pair, "_op" int, note text)')
+        chosen = TableSelection(TableId("public", "odd"), ("id", "note"))
+        assert table_problems(database, chosen) == []
+
+    def test_a_chosen_column_that_is_gone_is_an_error(self, database):
+        database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+        chosen = TableSelection(TableId("public", "t"), ("id", "gone"))
+        assert errors(table_problems(database, chosen)) == ["source:column-missing"]
+
+    def test_an_unlogged_table_is_an_error(self, database):
+        database.execute("CREATE UNLOGGED TABLE fast (id int PRIMARY KEY)")
+        assert errors(table_problems(database, "fast")) == ["source:table-unlogged"]
+
+
+class TestSetup:
+    def test_the_statements_name_the_role_and_no_secret(self, database):
+        params = params_of(database)
+        text = "\n".join(setup_statements(params))
+        assert "wal_level" in text
+        assert f'"{params.user}"' in text
+        assert not params.password or params.password not in text
