@@ -48,32 +48,32 @@ NAMES = np.frombuffer(b"NaNInfinity-Infinity", np.uint8)
 # Unsigned indexes, so that numba leaves out its test for negative ones and the loads melt into one.
 
 
-@njit(inline="always")
+@njit
 def byte(d, p):
     return np.int64(d[np.uint64(p)])
 
 
-@njit(inline="always")
+@njit
 def be2(d, p):
     return (byte(d, p) << 8) | byte(d, p + 1)
 
 
-@njit(inline="always")
+@njit
 def be4(d, p):
     return (byte(d, p) << 24) | (byte(d, p + 1) << 16) | (byte(d, p + 2) << 8) | byte(d, p + 3)
 
 
-@njit(inline="always")
+@njit
 def be8(d, p):
     return (be4(d, p) << 32) | be4(d, p + 4)
 
 
-@njit(inline="always")
+@njit
 def le4(d, p):
     return byte(d, p) | (byte(d, p + 1) << 8) | (byte(d, p + 2) << 16) | (byte(d, p + 3) << 24)
 
 
-@njit(inline="always")
+@njit
 def signed(v, bits):
     return v - (np.int64(1) << bits) if v >> (bits - 1) else v
 
@@ -127,7 +127,7 @@ def scan(d, relations):
     return rows, found, begins, largest, -1
 
 
-@njit(inline="always")
+@njit
 def find(known, relid):
     low = 0
     high = len(known)
@@ -220,7 +220,7 @@ def group(row_version, starts, order):
 # --- one row: where its values are -----------------------------------------------------------------------------
 
 
-@njit(inline="always")
+@njit
 def read_tuple(d, q, e, count, first, r, kind, at, size):
     """Find a tuple's values; the offset after it, or -1 where it does not fit into its message."""
     if q + 2 > e or be2(d, q) != count:
@@ -327,7 +327,7 @@ def block_rows(columns):
 # --- measuring -------------------------------------------------------------------------------------------------
 
 
-@njit(inline="always")
+@njit
 def digits_of(v):
     if v >= 1000:
         return 4
@@ -459,6 +459,7 @@ def text_item(d, q, e, scratch):
 @njit
 def measure_array(d, q, length, is_text, code, scratch, read):
     """Check an array and count: (fault, items, items that are not NULL, bytes)."""
+    start = np.int64(0)
     items = 0
     values = 0
     chars = np.int64(0)
@@ -475,7 +476,7 @@ def measure_array(d, q, length, is_text, code, scratch, read):
             items += 1
             if n >= 0:
                 values += 1
-                fault, more = measure_value(read, 0, n, True, code)
+                fault, more = measure_value(read, start, n, is_text, code)
                 if fault:
                     return fault, items, values, chars
                 chars += more
@@ -504,7 +505,7 @@ def measure_array(d, q, length, is_text, code, scratch, read):
     return (FINE if q == e else CORRUPT), items, values, chars
 
 
-@njit(inline="always")
+@njit
 def width_of(code):
     """Bytes of a binary value whose form is nothing but its size, else 0."""
     if code == INT8 or code == FLOAT8 or code == TIMESTAMP or code == TIMESTAMPTZ:
@@ -594,7 +595,7 @@ def measure(d, row_at, rows, keys, slots, first_before, sizes, facts, scratch, r
 # --- values: numbers -------------------------------------------------------------------------------------------
 
 
-@njit(inline="always")
+@njit
 def times(high, low, factor, more):
     """(high, low) * factor + more, in 128 bits."""
     a = (low & MASK) * factor + more
@@ -602,7 +603,7 @@ def times(high, low, factor, more):
     return high * factor + (b >> SHIFT), (b << SHIFT) | (a & MASK)
 
 
-@njit(inline="always")
+@njit
 def power(n):
     v = 1
     for _ in range(n):
@@ -610,7 +611,7 @@ def power(n):
     return v
 
 
-@njit(inline="always")
+@njit
 def store_decimal(a64, i, high, low, is_negative):
     if is_negative:
         low = ~low + ONE
@@ -921,7 +922,7 @@ def put_uuid(d, q, a8, pos):
         pos += 2
 
 
-@njit(inline="always")
+@njit
 def nibble(c):
     if 48 <= c <= 57:
         return np.int64(c) - 48
@@ -1075,6 +1076,7 @@ def put_array(d, q, length, is_text, slots, s, scratch, read, a8, a16, a32, a64)
     fault, q, count, e = array_head(d, q, length, is_text)
     if is_text and q == e - 1:
         return FINE
+    start = np.int64(0)
     i = slots[s, S_ITEMS]
     pos = slots[s, S_POS]
     while count != 0:
@@ -1088,7 +1090,7 @@ def put_array(d, q, length, is_text, slots, s, scratch, read, a8, a16, a32, a64)
                 a8[slots[s, S_ITEM_VALID] + (i >> 3)] |= np.uint8(1 << (i & 7))
             if is_text:
                 fault, pos = put_text_form(
-                    read, 0, n, code, slots[s, S_SCALE], slots[s, S_PRECISION], i, slots[s, S_ITEM_DATA], pos,
+                    read, start, n, code, slots[s, S_SCALE], slots[s, S_PRECISION], i, slots[s, S_ITEM_DATA], pos,
                     a8, a16, a32, a64,
                 )  # fmt: skip
             else:
