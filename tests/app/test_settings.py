@@ -1,0 +1,125 @@
+"""Settings from the environment: wrong values are named, and production refuses what is missing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management import call_command
+
+from replicators.project import checks
+from replicators.project.env import (
+    env_bool,
+    env_bytes,
+    env_int,
+    env_list,
+    env_seconds,
+    env_secret,
+    env_text,
+)
+from replicators.project.runner import runner_settings
+
+ROOT = Path(__file__).parents[2]
+
+
+def manage(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """`manage.py` in a clean environment."""
+    known = {"PATH": os.environ["PATH"], "DATABASE_URL": "sqlite://:memory:", **environment}
+    return subprocess.run(
+        [sys.executable, "manage.py", *arguments],
+        cwd=ROOT, env=known, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_values_are_read_with_their_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"A": "10m", "B": "64M", "C": "yes", "D": "7", "E": "a, b"}.items():
+        monkeypatch.setenv(name, value)
+    assert env_seconds("A", 1) == 600
+    assert env_bytes("B", 1) == 64 << 20
+    assert env_bool("C", False) is True
+    assert env_int("D", 1) == 7
+    assert env_list("E") == ["a", "b"]
+    assert env_text("MISSING_ONE", "x") == "x"
+
+
+@pytest.mark.parametrize(
+    ("read", "value"),
+    [
+        (lambda: env_seconds("X", 1), "soon"),
+        (lambda: env_bytes("X", 1), "-1"),
+        (lambda: env_bool("X", True), "maybe"),
+        (lambda: env_int("X", 1, minimum=1, maximum=9), "10"),
+        (lambda: env_text("X", choices=("a",)), "b"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_allowed(
+    read: Any, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("X", value)
+    with pytest.raises(ImproperlyConfigured, match=f"X='{value}' is not valid; allowed: "):
+        read()
+
+
+def test_a_secret_may_lie_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "secret"
+    path.write_text("from the file\n")
+    monkeypatch.setenv("S_FILE", str(path))
+    assert env_secret("S") == "from the file"
+    monkeypatch.setenv("S_FILE", str(tmp_path / "missing"))
+    with pytest.raises(ImproperlyConfigured, match="can't be read"):
+        env_secret("S")
+
+
+def test_the_engines_knobs_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPLICATOR_SEAL_BYTES", "1M")
+    monkeypatch.setenv("REPLICATOR_KEEP_SECONDS", "2h")
+    monkeypatch.setenv("REPLICATOR_LOG_URL", "s3://bucket/log")
+    monkeypatch.delenv("REPLICATOR_JARS_DIR", raising=False)
+    made = runner_settings(Path("/srv/app"))
+    assert (made.seal_bytes, made.keep_seconds, made.log_url) == (1 << 20, 7200.0, "s3://bucket/log")
+    assert made.jars_dir == "/srv/app/var/jars"
+
+
+def test_production_without_a_secret_key_refuses_to_start() -> None:
+    done = manage("check", DEBUG="false")
+    assert done.returncode != 0
+    assert "SECRET_KEY" in done.stderr
+
+
+def test_production_without_a_key_for_secrets_says_so() -> None:
+    done = manage("check", DEBUG="false", SECRET_KEY="x" * 60)
+    assert "replicators.E001" in done.stderr
+
+
+def test_check_deploy_is_clean_in_production(tmp_path: Path, redis_url: str) -> None:
+    done = manage(
+        "check", "--deploy", "--fail-level", "WARNING",
+        DEBUG="false",
+        SECRET_KEY="aB3-xY7_kL9.mN2/pQ5+rS8=tU4!vW6@zZ1#cD0$eF-gH_iJ.jK/lM+nO",
+        REPLICATOR_SECRET_KEY="long and random",
+        REDIS_URL=redis_url,
+        REPLICATOR_LOG_URL=str(tmp_path),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_generated_texts_are_up_to_date() -> None:
+    call_command("configuration_docs", "--check")
+
+
+def test_checks_name_what_is_missing(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.REPLICATOR_SECRET_KEY = ""
+    settings.REDIS_URL = ""
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    found = [m.id for check in (*checks.ALWAYS, *checks.DEPLOY) for m in check()]
+    assert found == ["replicators.E001", "replicators.W002", "replicators.W003"]
+
+
+def test_a_broker_that_does_not_answer_is_named(settings: Any) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    assert [m.id for m in checks.broker()] == ["replicators.W004"]
