@@ -18,6 +18,7 @@ PROPERTIES = {
     "delta.columnMapping.mode": "name",
     "delta.checkpointInterval": "20",
     "delta.logRetentionDuration": "interval 1 days",
+    "delta.deletedFileRetentionDuration": "interval 1 days",
 }
 _LEAST_HOURS = 0.1
 

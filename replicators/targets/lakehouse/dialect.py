@@ -61,7 +61,9 @@ def literal(kind: LogicalType, value: Any) -> str:
             return _clock(plain)
         case Float(), int() | float():
             return f"CAST('{plain!r}' AS {fit(kind).native})"
-        case (Int() | Decimal()), int() | PyDecimal():
+        case (Int() | Decimal()), int():
+            return f"CAST({plain} AS {fit(kind).native})"
+        case (Int() | Decimal()), PyDecimal():
             return f"CAST({plain:f} AS {fit(kind).native})"
         case _, str():
             return text(plain)
@@ -182,9 +184,8 @@ def _fail(condition: str, value: str, native: str) -> str:
 def _source_column(batch: FoldedBatch, column: Column) -> str:
     name, plain = quote(column.name), _stored(column.type, f"b.{quote(column.name)}")
     if column.name in batch.unsent and batch.has_origins:
-        key = quote(batch.schema.key[0])
         taken = f"b.`_origin` IS NOT NULL AND {_bit(batch, column.name)}"
-        found = _fail(f"o.`_found` IS NULL AND b.{key} <=> b.{key}", f"o.{name}", fit(column.type).native)
+        found = _fail("o.`_found` IS NULL", f"o.{name}", fit(column.type).native)
         return f"CASE WHEN {taken} THEN {found} ELSE {plain} END AS {name}"
     return f"{plain} AS {name}"
 

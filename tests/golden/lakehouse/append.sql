@@ -1,0 +1,2 @@
+INSERT INTO `lakehouse`.`a.b`.`or``der 🙂` (`a``b`, `select`, `at's`, `clock`, `_unsent_1`, `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx`)
+SELECT b.`a``b` AS `a``b`, b.`select` AS `select`, b.`at's` AS `at's`, date_format(timestamp_micros(b.`clock`), 'HH:mm:ss.SSSSSS') AS `clock`, b.`_unsent_1` AS `_unsent_1`, b.`xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` AS `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` FROM `b` AS b

@@ -1,0 +1,1 @@
+`a``b` BIGINT, `select` STRING, `at's` TIMESTAMP, `clock` BIGINT, `_unsent_1` ARRAY<STRING>, `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` DECIMAL(12,2), `_delete` BOOLEAN, `_unsent` BINARY, `_origin` STRUCT<`a``b`: BIGINT>

@@ -1,0 +1,1 @@
+INSERT OVERWRITE `lakehouse`.`a.b`.`or``der 🙂` SELECT * FROM `lakehouse`.`a.b`.`or``der 🙂` WHERE FALSE

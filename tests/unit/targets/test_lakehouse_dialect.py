@@ -1,0 +1,117 @@
+"""The lakehouse's SQL texts, compared with golden files; names are hostile on purpose."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, date, datetime, time
+from decimal import Decimal as PyDecimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.target import FoldedBatch, KeyRange
+from replicators.connectors.types import (
+    Array,
+    Bytes,
+    Date,
+    Decimal,
+    Float,
+    Int,
+    LogicalType,
+    String,
+    Time,
+    Timestamp,
+    Uuid,
+)
+from replicators.targets.lakehouse import dialect, naming
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "lakehouse"
+TARGET = dialect.path(("lakehouse", "a.b", "or`der 🙂"))
+
+SCHEMA = TableSchema(
+    TableId("a.b", "or`der 🙂"),
+    (
+        Column("a`b", Int(64), "bigint", False, 1),
+        Column("select", String(), "text", True, 2),
+        Column("at's", Timestamp(zone=True), "timestamptz", True, 3),
+        Column("clock", Time(), "time", True, 4),
+        Column("_unsent_1", Array(String()), "text[]", True, 5),
+        Column("x" * 64, Decimal(12, 2), "numeric(12,2)", True, 6),
+    ),
+    ("a`b",),
+    ("a`b",),
+)
+RANGES = (KeyRange(1, 5), KeyRange(9, 9))
+
+
+def _batch(**flags: Any) -> FoldedBatch:
+    return FoldedBatch(SCHEMA, ("/tmp/x.parquet",), 7, 3, **{"ranges": RANGES, **flags})
+
+
+CASES = {
+    "create_iceberg": dialect.create(
+        TARGET, SCHEMA, provider="iceberg", location="/w/it's", values={"format-version": "3", "a": "b\\c"}
+    ),
+    "create_delta": dialect.create(
+        dialect.path(("delta", "/w/x")), SCHEMA, provider="delta", location="", values={"delta.x": "true"}
+    ),
+    "merge": dialect.merge(TARGET, _batch(), "`b`"),
+    "merge_unsent": dialect.merge(TARGET, _batch(unsent=("select",)), "`b`"),
+    "merge_origins": dialect.merge(TARGET, _batch(unsent=("select", "clock"), has_origins=True), "`b`"),
+    "append": dialect.append(TARGET, _batch(append_only=True), "`b`"),
+    "replace": dialect.replace(TARGET, _batch(truncate=True), "`b`"),
+    "truncate": dialect.truncate(TARGET),
+    "touch": dialect.touch(TARGET),
+    "replace_table": dialect.replace_table("delta.`/w/t`", "delta.`/w/s`", {"a": "b"}),
+    "batch_ddl": dialect.batch_ddl(_batch(unsent=("select",), has_origins=True)),
+    "evolve": "\n".join(
+        (
+            dialect.add_column(TARGET, SCHEMA.columns[0]),
+            dialect.drop_column(TARGET, "a`b"),
+            dialect.widen_column(TARGET, SCHEMA.columns[5]),
+            dialect.set_properties(TARGET, {"k": "it's"}),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_sql_is_as_in_the_golden_file(case: str) -> None:
+    path = GOLDEN / f"{case}.sql"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(CASES[case] + "\n", encoding="utf-8")
+    assert CASES[case] + "\n" == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (Int(64), 5, "CAST(5 AS BIGINT)"),
+        (Decimal(12, 2), PyDecimal("1E+3"), "CAST(1000 AS DECIMAL(12,2))"),
+        (Float(64), float("nan"), "CAST('nan' AS DOUBLE)"),
+        (String(), "it's \\ \n", "'it\\'s \\\\ \\n'"),
+        (Uuid(), "00000000-0000-0000-0000-000000000000", "'00000000-0000-0000-0000-000000000000'"),
+        (Bytes(), b"\x00\xff", "X'00ff'"),
+        (Date(), date(2024, 2, 29), "DATE '2024-02-29'"),
+        (Time(), time(1, 2, 3), "'01:02:03.000000'"),
+        (Timestamp(zone=True), datetime(2024, 1, 1, tzinfo=UTC), "TIMESTAMP '2024-01-01 00:00:00.000000Z'"),
+        (Timestamp(), datetime(2024, 1, 1), "TIMESTAMP_NTZ '2024-01-01 00:00:00.000000'"),  # noqa: DTZ001
+    ],
+)
+def test_a_key_is_written_in_the_targets_type(kind: LogicalType, value: Any, expected: str) -> None:
+    assert dialect.literal(kind, value) == expected
+
+
+def test_a_range_of_nulls_asks_for_nulls_and_a_key_without_literal_is_not_pruned() -> None:
+    assert "IS NULL" in dialect.key_ranges(SCHEMA, (KeyRange(None, None),), "t")
+    assert dialect.key_ranges(SCHEMA, (KeyRange(object(), object()),), "t") == ""
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "_hidden", ".dot", "é 🙂", "a%b", "a:b", "a~b"])
+def test_folders_hold_only_plain_characters_and_never_collide(name: str) -> None:
+    made = naming.folder(name)
+    assert made.replace("~", "").replace("-", "").replace("_", "").isalnum()
+    assert made[0] not in "._"
+    assert made != naming.folder(name + "x")
