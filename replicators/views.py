@@ -91,7 +91,7 @@ def token_new(request: HttpRequest) -> HttpResponse:
     try:
         token, text = token_create(user=request.user, name=request.POST.get("name", ""))  # type: ignore[arg-type]
     except InvalidConfig:
-        return _account(request, status=422, token_error="Give the token a name.")
+        return _account(request, status=422, name_error="Give the token a name.")
     return _account(request, token_made=token, token_text=text)
 
 

@@ -62,7 +62,7 @@ def duration(seconds: Any) -> str:
     """Seconds as `0.4 s`, `12 s`, `3 min`, `2 h`, `4 d`; nothing known: a dash."""
     if seconds is None:
         return "–"
-    value = float(seconds)
+    value = max(0.0, float(seconds))
     if value < 10:
         return f"{value:.1f} s".replace("0.0 s", "0 s")
     for size, unit in _AGES:

@@ -52,11 +52,14 @@ _EVENTS = {
 @register.inclusion_tag("components/state.html")
 def state(name: str, label: str = "", colour: str = "", note: str = "") -> dict[str, str]:
     """A state: word, icon and tint; `note` stands beside it."""
+    icon_name = _ICONS.get(name, "circle-dashed")
+    if name == "running" and colour == "amber":
+        icon_name = "alert-triangle"
     return {
         "name": name,
         "label": label or LABELS.get(name, name.capitalize()),
         "colour": colour or COLOURS.get(name, "slate"),
-        "icon_name": _ICONS.get(name, "circle-dashed"),
+        "icon_name": icon_name,
         "note": note,
     }
 

@@ -39,7 +39,7 @@
   // --- polls: none while the page is hidden or a menu in the panel is open; a silent server shows as stale ---
   function isPoll(event) {
     const panel = event.detail.elt;
-    return Boolean(panel && panel.hasAttribute && panel.hasAttribute("data-poll") && !event.detail.requestConfig?.triggeringEvent?.submitter);
+    return Boolean(panel && panel.hasAttribute && panel.hasAttribute("data-poll"));
   }
   document.addEventListener("htmx:beforeRequest", (event) => {
     const panel = event.detail.elt;
@@ -145,7 +145,8 @@
       event.detail.target.showModal();
     }
     const wrong = document.querySelector("[data-focus-error] .has-error input, [data-focus-error] .has-error select");
-    if (wrong && event.detail.target.contains(wrong)) wrong.focus();
+    if (wrong) wrong.focus();
+    dress(document);
     refreshTimes();
   });
   document.addEventListener("htmx:beforeSwap", () => {
@@ -157,9 +158,13 @@
     if (log && log.dataset.isAtEnd === "true") log.scrollTop = log.scrollHeight;
   });
 
+  function dress(root) {
+    for (const item of root.querySelectorAll("[data-needs-js]")) item.hidden = false;
+    for (const item of root.querySelectorAll("[data-filters]")) item.removeAttribute("name");
+  }
   function start() {
     for (const item of document.querySelectorAll("#toasts .toast-item")) armToast(item);
-    for (const item of document.querySelectorAll("[data-needs-js]")) item.hidden = false;
+    dress(document);
     const log = document.querySelector(".log[data-follow]");
     if (log) log.scrollTop = log.scrollHeight;
     setInterval(() => { refreshTimes(); markStale(); }, 1000);
