@@ -36,7 +36,7 @@ class LakehouseChecks:
         """Can the catalog be opened, and the warehouse written?"""
         problems = [_tried(lambda: storage.probe(self.params.warehouse_url), "target:not-writable")]
         if self.params.format == "iceberg":
-            problems.append(_tried(lambda: self._catalog().list_namespaces(), "target:unreachable"))
+            problems.append(_tried(self._has_tables, "target:unreachable"))
         return [p for p in problems if p]
 
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
@@ -64,8 +64,7 @@ class LakehouseChecks:
             seen.setdefault(place, table.id)
         return found
 
-    def _catalog(self) -> Any:
-        from pyiceberg.catalog.sql import SqlCatalog
+    def _uri(self) -> str:
         from sqlalchemy.engine import make_url
 
         url = make_url(self.params.catalog_uri)
@@ -75,12 +74,32 @@ class LakehouseChecks:
             url = url.set(username=self.params.catalog_user)
         if self.params.catalog_password:
             url = url.set(password=self.params.catalog_password)
-        uri = url.render_as_string(hide_password=False)
-        return SqlCatalog(self.params.catalog_name, uri=uri, warehouse=self.params.warehouse_url)
+        return url.render_as_string(hide_password=False)
+
+    def _has_tables(self) -> bool:
+        from sqlalchemy import create_engine, inspect
+
+        engine = create_engine(self._uri())
+        try:
+            return bool(inspect(engine).has_table("iceberg_tables"))
+        finally:
+            engine.dispose()
+
+    def _catalog(self) -> Any:
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        return SqlCatalog(
+            self.params.catalog_name,
+            uri=self._uri(),
+            warehouse=self.params.warehouse_url,
+            init_catalog_tables="false",
+        )
 
     def _owners(self, tables: Sequence[TableId]) -> dict[TableId, str]:
         if self.params.format == "delta":
             return {t: owner for t in tables if (owner := self._delta_owner(t)) is not None}
+        if not self._has_tables():
+            return {}
         from pyiceberg.exceptions import NoSuchTableError
 
         catalog, owners = self._catalog(), {}

@@ -1,0 +1,76 @@
+"""The lakehouse's preflight: it needs no Spark, only catalog and storage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from replicators.connectors.params import InvalidParams, parse
+from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.types import Int
+from replicators.targets.lakehouse.checks import LakehouseChecks
+from replicators.targets.lakehouse.conf import jdbc_url, spark_conf
+from replicators.targets.lakehouse.params import LakehouseParams
+from tests.spark.conftest import lakehouse_params
+from tests.spark.lakehouses import PLAIN, shape
+
+
+@pytest.mark.parametrize("form", ["iceberg", "delta"])
+def test_a_new_place_has_no_problems(tmp_path: Path, form: str) -> None:
+    with LakehouseChecks(lakehouse_params(tmp_path, form)) as checks:
+        assert checks.connection() == []
+        assert checks.tables([shape("orders", PLAIN)], "r1") == []
+
+
+def test_a_warehouse_that_is_a_file_and_a_catalog_without_folder_are_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    params = LakehouseParams(
+        warehouse=str(tmp_path / "file" / "w"), catalog_uri=f"sqlite:///{tmp_path}/none/c.db"
+    )
+    codes = [p.code for p in LakehouseChecks(params).connection()]
+    assert codes == ["target:not-writable", "target:unreachable"]
+
+
+def test_two_tables_of_one_name_and_a_foreign_table_are_named(tmp_path: Path) -> None:
+    params = lakehouse_params(tmp_path, "delta", namespace="all")
+    (tmp_path / "delta" / "all" / "taken").mkdir(parents=True)
+    first, taken = shape("Orders", PLAIN), shape("taken", PLAIN)
+    second = TableSchema(TableId("other", "orders"), first.columns, first.key)
+    codes = [p.code for p in LakehouseChecks(params).tables([first, second, taken], "r1")]
+    assert codes == ["target:name-shared", "target:table-taken"]
+
+
+def test_columns_that_differ_in_case_only_do_not_fit_delta(tmp_path: Path) -> None:
+    table = shape("cased", {"id": Int(64), "ID": Int(64)})
+    assert [p.code for p in LakehouseChecks(lakehouse_params(tmp_path, "delta")).tables([table], "r")] == [
+        "target:column-case"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "field"),
+    [
+        ({"warehouse": "/w", "catalog_uri": "postgresql://u:secret@h/d"}, "catalog_uri"),
+        ({"warehouse": "/w", "catalog_uri": "sqlite:///relative.db"}, "catalog_uri"),
+        ({"warehouse": "/w", "catalog_uri": "mysql://h/d"}, "catalog_uri"),
+        ({"warehouse": "/w"}, "catalog_uri"),
+        ({"warehouse": "/w", "format": "delta", "catalog_name": "a b"}, "catalog_name"),
+        ({"format": "delta"}, "warehouse"),
+    ],
+)
+def test_params_that_cannot_work_are_refused_by_name(values: dict[str, str], field: str) -> None:
+    with pytest.raises(InvalidParams) as caught:
+        parse(LakehouseParams, values)
+    assert list(caught.value.errors) == [field]
+
+
+def test_the_catalogs_password_is_not_in_sparks_conf() -> None:
+    params = LakehouseParams(
+        warehouse="/w",
+        catalog_uri="postgresql+psycopg://db:5433/cat",
+        catalog_user="u",
+        catalog_password="hidden",
+    )
+    assert jdbc_url(params.catalog_uri) == "jdbc:postgresql://db:5433/cat"
+    assert "hidden" not in repr(params) + str(spark_conf(params))
