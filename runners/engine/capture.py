@@ -153,6 +153,7 @@ class Capture:
         assert current is not None
         self._open = None
         sealed = current.file.seal()
+        self._log.added(sealed.size_bytes)
         row = SegmentRow(
             number=current.number,
             path=sealed.path,
@@ -188,7 +189,7 @@ class Capture:
         now = time.monotonic()
         if now - self._space_checked_at >= SPACE_CHECK_SECONDS:
             self._space_checked_at = now
-            full = self._log.size_bytes() > self._settings.log_limit_bytes
+            full = self._log.size_bytes > self._settings.log_limit_bytes
             self.is_waiting_for_space = (
                 full or self._log.free_bytes() < self._settings.disk_reserve_bytes
             )

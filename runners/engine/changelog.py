@@ -10,8 +10,10 @@ import json
 import os
 import shutil
 import struct
+import threading
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -123,6 +125,7 @@ class ChangeLog:
             )
         self.root = Path(parsed.path or url).absolute() / replicator
         self._attempt = attempt
+        self._lock = threading.Lock()
         self.segments = self.root / "segments"
         self.changes = self.root / "changes"
         self.merges = self.root / "merges"
@@ -131,6 +134,7 @@ class ChangeLog:
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as err:
             raise _write_error(err) from err
+        self._bytes = self._scan()
 
     def begin_segment(self, number: int, head: dict[str, Any]) -> SegmentFile:
         """A new raw segment file."""
@@ -158,18 +162,31 @@ class ChangeLog:
                 if str(path) not in listed:
                     path.unlink(missing_ok=True)
                     swept += 1
+        self._bytes = self._scan()
         return swept
 
     def unlink(self, paths: Iterable[str]) -> None:
         """Remove files; those already gone are fine."""
         for path in paths:
-            Path(path).unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                size = os.stat(path).st_size
+                os.unlink(path)
+                self.added(-size)
         failpoints.hit("files_unlinked")
 
+    def added(self, size_bytes: int) -> None:
+        """Files of so many bytes were added (by tasks, or as a sealed segment), or removed where negative."""
+        with self._lock:
+            self._bytes += size_bytes
+
+    @property
     def size_bytes(self) -> int:
-        """Bytes of all files."""
+        """Bytes of all listed files, kept as a running sum: a folder of a day's files is slow to look through."""
+        return self._bytes
+
+    def _scan(self) -> int:
         total = 0
-        for folder in (self.segments, self.changes, self.merges):
+        for folder in (self.segments, self.changes):
             with os.scandir(folder) as entries:
                 total += sum(e.stat().st_size for e in entries if e.is_file())
         return total

@@ -379,6 +379,7 @@ class Pipeline:
             self._backlog.decoded([r.number for r in rows], [])
             return
         failpoints.hit("change_files_written")
+        self._log.added(sum(f.size_bytes for f in done.files))
         live = {r.id for r in self._store.tables()}
         files = [f for f in done.files if f.table in live]
         for _, poison in done.poisons:

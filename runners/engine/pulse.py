@@ -142,7 +142,7 @@ class Pulse:
         """What the page says of the source's log and of ours."""
         capture = self._capture()
         return {
-            "log_bytes": self._log.size_bytes(),
+            "log_bytes": self._log.size_bytes,
             "retained_bytes": self._status.retained_bytes,
             "is_slot_active": self._status.is_active,
             "hours_left": self._status.hours_left,
