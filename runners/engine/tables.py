@@ -139,11 +139,14 @@ class TableJobs:
             self._start(row, "merge", self._merge, self._pool)
 
     def _merge_if_due(self, row: TableRow) -> None:
+        """Merges come first; maintenance waits for a quiet moment, but not for ever (CORRECTNESS 32)."""
         since = time.monotonic() - self._merged_at.get(row.id, 0.0)
-        if self._backlog.oldest(row.id) is not None and since >= self._settings.merge_seconds:
-            self._start(row, "merge", self._merge, self._pool)
-        elif self._merges.get(row.id, 0) >= self._settings.maintain_every_commits:
+        has_work = self._backlog.oldest(row.id) is not None
+        merges, turn = self._merges.get(row.id, 0), self._settings.maintain_every_commits
+        if merges >= (2 * turn if has_work else turn):
             self._start(row, "maintain", self._maintain, self._pool)
+        elif has_work and since >= self._settings.merge_seconds:
+            self._start(row, "merge", self._merge, self._pool)
 
     def _start(
         self,
