@@ -10,7 +10,9 @@ import pytest
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
+from replicators.connectors.schema import TableId, TableSelection
 from replicators.sources.postgresql import pump
+from replicators.sources.postgresql.catalog import PostgresqlCatalog
 from replicators.sources.postgresql.log import LogControl, LogReader
 from tests.integration.postgresql_source import (
     begin,
@@ -151,6 +153,26 @@ class TestBlocks:
         found = changes(blocks, describe(shop, "orders", "views"))
         assert found["orders"][0].column("source").to_pylist() == ["10.0.0.1"]
         assert sum(len(t) for t in found["views"]) == 1
+
+    def test_partitions_come_under_their_parent_and_their_left_out_columns_keep_it_binary(
+        self, database
+    ):
+        database.execute(
+            "CREATE TABLE parts (id int PRIMARY KEY, source inet) PARTITION BY RANGE (id)"
+        )
+        database.execute("CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (10)")
+        with PostgresqlCatalog(params_of(database)) as catalog:
+            chosen = TableSelection(TableId("public", "parts"), ("id",))
+            tables = list(catalog.describe([chosen]).values())
+        reader, session = begin(database, SLOT, tables)
+        with reader, session, LogControl(params_of(database), SLOT) as control:
+            database.execute("INSERT INTO parts VALUES (1, '10.0.0.1')")
+            database.execute("UPDATE parts SET id = 2")
+            blocks = read_all(reader, control)
+            control.drop()
+        assert blocks[0].context["binary"]
+        (found,) = changes(blocks, tables)["parts"]
+        assert found.column("id").to_pylist() == [1, 2]
 
 
 class TestPositions:

@@ -15,7 +15,14 @@ from replicators.sources.postgresql.params import PostgresqlParams
 from replicators.sources.postgresql.types import BINARY_WIRES, builtin_type, column_type
 
 COLUMN_TAIL = struct.Struct(">Ii")
-LIVE = "SELECT attrelid::bigint, attname FROM pg_attribute WHERE attrelid = ANY(%s::oid[]) AND attnum > 0"
+LIVE = """
+SELECT root.oid::bigint, t.relid::bigint, a.attname
+FROM unnest(%s::oid[]) AS root (oid)
+CROSS JOIN LATERAL (
+    SELECT root.oid AS relid UNION SELECT relid::oid FROM pg_partition_tree(root.oid)
+) t
+JOIN pg_attribute a ON a.attrelid = t.relid AND a.attnum > 0 AND NOT a.attisdropped
+"""
 
 
 def relation_columns(message: bytes) -> Iterator[tuple[str, int, int]]:
@@ -44,8 +51,8 @@ class BinaryGuard:
     def allows_at_start(self) -> bool:
         """Whether every chosen column has a binary decoder now; also notes which columns are left out."""
         with connect(self._params) as connection:
-            for relid, name in connection.execute(LIVE, [list(self._tables)]).fetchall():
-                if name not in self._tables[relid]:
+            for root, relid, name in connection.execute(LIVE, [list(self._tables)]).fetchall():
+                if name not in self._tables[root]:
                     self._left_out.setdefault(relid, set()).add(name)
         return all(wire in BINARY_WIRES for wire in self._wires)
 

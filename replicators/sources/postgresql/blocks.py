@@ -16,6 +16,7 @@ from replicators.sources.postgresql.offsets import Identity
 BLOCK_BYTES = 256 << 10
 OPEN_BYTES = 4 << 20
 BUFFER_BYTES = 6 << 20
+KEPT_BYTES = 32 << 20
 EPOCH_2000 = 946_684_800
 BEGIN_BYTES = pump.PREFIX + pump.BEGIN_SIZE
 RELID = struct.Struct(">xI")
@@ -168,7 +169,10 @@ class BlockCutter:
                 first_committed_at=None if first == pump.NEVER else first / 1e6 + EPOCH_2000,
             )
         )
-        self.buffer[: used - size] = self.buffer[size:used].copy()
+        rest = self.buffer[size:used].copy()
+        if len(self.buffer) > KEPT_BYTES and len(rest) < BUFFER_BYTES:
+            self.buffer = np.zeros(BUFFER_BYTES, np.uint8)
+        self.buffer[: len(rest)] = rest
         state[pump.USED] = used - size
         state[pump.MESSAGES] -= messages
         state[[pump.CUT, pump.CUT_MESSAGES]] = 0

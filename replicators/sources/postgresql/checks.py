@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 import psycopg
@@ -71,7 +70,8 @@ class PostgresqlChecks:
     def _problem(self, err: Exception) -> Problem:
         found = translate(err, self.params)
         assert isinstance(found, ReplicationError)
-        return Problem.of(found.code, **found.facts)
+        facts: dict[str, Any] = dict(found.facts)
+        return Problem.of(found.code, **facts)
 
     def _server(self, connection: Connection) -> Iterator[Problem]:
         row = connection.execute(SERVER).fetchone()
@@ -141,7 +141,7 @@ class PostgresqlChecks:
 
     def _rights(self, table: TableId, rights: tuple[bool, ...]) -> Iterator[Problem]:
         usage, select, owns, is_logged = rights
-        facts = {"user": sql.name(self.params.user), "quoted": sql.table(table)}
+        facts: dict[str, Any] = {"user": sql.name(self.params.user), "quoted": sql.table(table)}
         if not usage:
             yield Problem.of("source:usage-right", table=table, **facts)
         if not select:
@@ -157,17 +157,12 @@ class PostgresqlChecks:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
 
 def _column(table: TableSchema, column: Column) -> Iterator[Problem]:
-    facts = {"native": column.native}
+    facts: dict[str, Any] = {"native": column.native}
     if column.name in RESERVED:
         yield Problem.of("source:column-reserved", table=table.id, column=column.name)
     if isinstance(column.type, Unsupported):

@@ -79,7 +79,7 @@ class ReplicationConnection:
         self._owner = connection
         self.pgconn: pq.abc.PGconn = connection.pgconn
 
-    def command(self, text: str, **facts: object) -> list[list[str | None]]:
+    def command(self, text: str, **facts: Any) -> list[list[str | None]]:
         """Run a replication command; its rows as text."""
         result = self.pgconn.exec_(text.encode())
         if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 import psycopg
 
+from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.source import LogStatus
 from replicators.sources.postgresql import slots
@@ -90,9 +90,13 @@ class LogControl:
         return self._ask(lambda c: slots.unpublished(c, self.slot, tables))
 
     def drop(self) -> None:
-        """Drop slot and publications, ending the connection that reads the slot."""
-        self._ask(lambda c: slots.drop_slot(c, self.slot))
-        self._ask(lambda c: slots.drop_publications(c, self.slot))
+        """Drop slot and publications, ending the connection that reads the slot. A database that is gone has neither."""
+        try:
+            self._ask(lambda c: slots.drop_slot(c, self.slot))
+            self._ask(lambda c: slots.drop_publications(c, self.slot))
+        except ReplicationError as err:
+            if err.code != "source:database-missing":
+                raise
 
     def drop_statements(self) -> list[str]:
         """The same as statements."""
@@ -107,10 +111,5 @@ class LogControl:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()

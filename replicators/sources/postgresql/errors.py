@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId
+from replicators.sources.postgresql import sql
 from replicators.sources.postgresql.params import PostgresqlParams
 
 
@@ -107,6 +108,8 @@ def translate(
             "sslmode": params.sslmode,
             "seconds": 10,
         }
+    if table is not None:
+        known["quoted"] = sql.table(table)
     if code == "source:position-lost":
         known["reason"] = "its publication was dropped"
     return ReplicationError(code, table=table, **{**known, **facts})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import select
 import struct
 import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -132,7 +132,9 @@ class LogReader:
 
     def _wait_readable(self, seconds: float) -> bool:
         pgconn = self._pgconn
-        if not select.select([pgconn.socket], [], [], max(seconds, 0.0))[0]:
+        poll = select.poll()
+        poll.register(pgconn.socket, select.POLLIN)
+        if not poll.poll(max(0, math.ceil(seconds * 1000))):
             return False
         try:
             pgconn.consume_input()
@@ -170,7 +172,8 @@ class LogReader:
 
     def _take_compiled(self, cutter: BlockCutter) -> tuple[int, int]:
         state = cutter.state
-        todo = pump.run(self._pgconn.pgconn_ptr, state, cutter.buffer, self._cell, self._head)
+        address = self._pgconn.pgconn_ptr  # type: ignore[attr-defined]
+        todo = pump.run(address, state, cutter.buffer, self._cell, self._head)
         return todo, int(state[pump.HELD])
 
     def _take_plain(self, cutter: BlockCutter) -> tuple[int, int]:
@@ -234,7 +237,9 @@ class LogReader:
         try:
             pgconn.put_copy_data(STATUS.pack(b"r", at, at, at, clock, 0))
             while pgconn.flush():
-                select.select([], [pgconn.socket], [], 1.0)
+                poll = select.poll()
+                poll.register(pgconn.socket, select.POLLOUT)
+                poll.poll(1000)
         except psycopg.Error as err:
             raise ReplicationError("source:connection-lost") from err
         self._told_at = time.monotonic()
@@ -256,10 +261,5 @@ class LogReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()

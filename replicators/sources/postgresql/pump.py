@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
 from numba import njit, types
+
+State = np.ndarray[Any, np.dtype[np.int64]]
+Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
 # Fields of the state (int64 each).
 (USED, MESSAGES, CUT, CUT_MESSAGES, BEGIN_AT, IS_OPEN, IS_SKIPPING, WAS_SENT, CLOSED_AT, SERVER_END, START,
@@ -51,7 +55,7 @@ def load() -> bool:
 
 
 @njit(inline="always")
-def _be8(data, at):
+def _be8(data: Buffer, at: int) -> Any:
     value = np.int64(0)
     for i in range(8):
         value = (value << 8) | np.int64(data[at + i])
@@ -59,13 +63,13 @@ def _be8(data, at):
 
 
 @njit(inline="always")
-def _put_length(buffer, at, size):
+def _put_length(buffer: Buffer, at: int, size: int) -> None:
     for i in range(4):
         buffer[at + i] = (size >> (8 * i)) & 0xFF
 
 
 @njit(cache=True, nogil=True)
-def settle(state, buffer, size):
+def settle(state: State, buffer: Buffer, size: int) -> Any:
     """Account for a pgoutput message of `size` bytes that lies behind `USED` (after room for its length).
 
     BLOCK, OPEN or OTHER where the caller has something to do, otherwise IDLE. With OTHER the message was not taken.
@@ -99,7 +103,7 @@ def settle(state, buffer, size):
 
 
 @njit(cache=True, nogil=True)
-def _commit(state, buffer, size):
+def _commit(state: State, buffer: Buffer, size: int) -> int:
     used = state[USED]
     end = _be8(buffer, used + PREFIX + 10)
     state[IS_OPEN] = 0
@@ -123,7 +127,7 @@ def _commit(state, buffer, size):
 
 
 @njit(cache=True, nogil=True)
-def keepalive(state, head):
+def keepalive(state: State, head: Buffer) -> int:
     """Account for a keepalive message; REPLY where the server wants an answer at once."""
     end = _be8(head, 1)
     state[SERVER_END] = max(state[SERVER_END], end)
@@ -134,7 +138,7 @@ def keepalive(state, head):
 
 
 @njit(cache=True, nogil=True)
-def _hold(connection, state, cell):
+def _hold(connection: int, state: State, cell: State) -> int:
     """Have the next message in `HELD`: IDLE where there is one, else ENDED or, with nothing to read, GROW."""
     for is_last in (False, True):
         size = np.int64(_get_copy_data(connection, cell.ctypes.data, 1))
@@ -150,13 +154,13 @@ def _hold(connection, state, cell):
 
 
 @njit(cache=True, nogil=True)
-def _drop_held(state):
+def _drop_held(state: State) -> None:
     _free(state[HELD])
     state[HELD_SIZE] = 0
 
 
 @njit(cache=True, nogil=True)
-def run(connection, state, buffer, cell, head):
+def run(connection: int, state: State, buffer: Buffer, cell: State, head: Buffer) -> Any:
     """Take messages from the libpq connection at this address until there is something to do or nothing to read.
 
     `cell` is room for a pointer, `head` for 32 bytes. A message too large for `buffer` is held until the next call.

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Any, Self
 
 import psycopg
@@ -111,12 +110,7 @@ class SnapshotSession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        err: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
 

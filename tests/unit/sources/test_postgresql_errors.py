@@ -1,0 +1,80 @@
+"""The table from driver errors to codes, and positions, without a server."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.params import parse
+from replicators.connectors.schema import TableId
+from replicators.sources.postgresql.errors import translate
+from replicators.sources.postgresql.offsets import lsn_to_int, lsn_to_text
+from replicators.sources.postgresql.params import PostgresqlParams
+from replicators.sources.postgresql.slots import switch_point
+
+PARAMS = parse(
+    PostgresqlParams,
+    {"host": "db", "database": "shop", "user": "copier", "password": "s3cret-word"},
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.UndefinedObject('replication slot "r1" does not exist'), "source:slot-missing"),
+        (errors.UndefinedObject('publication "r1_full" does not exist'), "source:position-lost"),
+        (errors.ObjectInUse('replication slot "r1" is active for PID 7'), "source:slot-in-use"),
+        (
+            errors.ObjectNotInPrerequisiteState('can no longer get changes from replication slot "r1"'),
+            "source:slot-invalidated",
+        ),
+        (
+            errors.ConfigurationLimitExceeded("all replication slots are in use"),
+            "source:slots-used-up",
+        ),
+        (
+            errors.TooManyConnections("number of requested standby connections exceeds max_wal_senders"),
+            "source:senders-used-up",
+        ),
+        (errors.InsufficientPrivilege("permission denied for table orders"), "source:select-right"),
+        (errors.InsufficientPrivilege("permission denied for schema shop"), "source:usage-right"),
+        (errors.InsufficientPrivilege("must be owner of table orders"), "source:publication-right"),
+        (errors.UndefinedTable('relation "x" does not exist'), "source:table-missing"),
+        (errors.AdminShutdown("terminating connection"), "source:connection-lost"),
+        (psycopg.OperationalError("consuming input failed: server closed the connection unexpectedly"),
+         "source:connection-lost"),
+        (ValueError("something else"), "internal:unexpected"),
+    ],
+)  # fmt: skip
+def test_a_driver_error_has_its_code(error, code):
+    found = translate(error, PARAMS)
+    assert isinstance(found, ReplicationError)
+    assert found.code == code
+
+
+def test_no_secret_and_no_driver_text_reaches_the_user():
+    raw = psycopg.OperationalError("password authentication failed, tried s3cret-word")
+    found = translate(raw, PARAMS, table=TableId("shop", "orders"))
+    shown = f"{found} {found.message}"
+    assert "s3cret-word" not in shown
+    assert "tried" not in shown
+
+
+def test_a_translated_error_stays_as_it_is():
+    error = ReplicationError("source:no-tables")
+    assert translate(error, PARAMS) is error
+
+
+def test_a_log_sequence_number_survives_its_text():
+    for value in (0, 1, 0xFFFFFFFF, 1 << 32, (1 << 63) - 1):
+        assert lsn_to_int(lsn_to_text(value)) == value
+    assert lsn_to_text(lsn_to_int("16/B374D848")) == "16/B374D848"
+
+
+def test_the_switch_point_of_a_timeline_is_found_in_the_history():
+    history = "1\t0/5000000\tno recovery target specified\n\n2\t1/10\tbefore x\n"
+    assert switch_point(history, 1) == 0x5000000
+    assert switch_point(history, 2) == (1 << 32) + 0x10
+    assert switch_point(history, 7) == 0
