@@ -192,7 +192,9 @@ def same(left: object, right: object) -> bool:
 
 def test_each_value_is_the_same_by_binary_by_text_and_as_expected(edges):
     names = {f"e{i}": native for i, native in enumerate(EDGES)}
-    edges.run(*(f"CREATE TABLE {t} (id int PRIMARY KEY, v {native})" for t, native in names.items()))
+    edges.run(
+        *(f"CREATE TABLE {t} (id int PRIMARY KEY, v {native})" for t, native in names.items())
+    )
     edges.watch()
     for table, native in names.items():
         literals = ", ".join(f"({i}, ({v})::{native})" for i, v in enumerate(EDGES[native][0]))
@@ -217,9 +219,16 @@ def test_each_value_is_the_same_by_binary_by_text_and_as_expected(edges):
 def test_values_without_a_place_poison_their_table_and_name_the_column(edges, binary):
     cases = [(native, literal) for native, literals in REFUSED.items() for literal in literals]
     tables = [f"r{i}" for i in range(len(cases))]
-    edges.run(*(f"CREATE TABLE {t} (id int PRIMARY KEY, v {n})" for t, (n, _) in zip(tables, cases, strict=True)))
+    edges.run(
+        *(
+            f"CREATE TABLE {t} (id int PRIMARY KEY, v {n})"
+            for t, (n, _) in zip(tables, cases, strict=True)
+        )
+    )
     edges.watch()
-    edges.run(*(f"INSERT INTO {t} VALUES (1, {v})" for t, (_, v) in zip(tables, cases, strict=True)))
+    edges.run(
+        *(f"INSERT INTO {t} VALUES (1, {v})" for t, (_, v) in zip(tables, cases, strict=True))
+    )
     results = edges.changes(tables, binary=binary)
     for (native, literal), result in zip(cases, results, strict=True):
         assert isinstance(result, Poison), (native, literal)

@@ -43,7 +43,7 @@ class Damaged(Exception):
 @dataclass(frozen=True, slots=True)
 class Rows:
     """The rows of a segment: where each begins, the shape and the transaction it belongs to; `order` lists row
-    numbers by shape, those of shape i from starts[i] to starts[i + 1]."""
+    numbers by shape, those of shape i from starts[i] to starts[i + 1]; `begins` are lines of positions, times and xids."""
 
     body: np.ndarray
     at: np.ndarray
@@ -117,7 +117,15 @@ def _read_rows(
     starts = np.zeros(len(shapes) + 1, np.int64)
     order = np.empty(count, np.uint32)
     kernels.group(row_shape, starts, order)
-    return Rows(data, row_at, row_begin, begins, order, starts, np.empty(largest + 1, np.uint8))
+    return Rows(
+        data,
+        row_at,
+        row_begin,
+        np.ascontiguousarray(begins.T),
+        order,
+        starts,
+        np.empty(largest + 1, np.uint8),
+    )
 
 
 def _scan(data: np.ndarray) -> tuple[int, np.ndarray, int, int]:
@@ -196,13 +204,14 @@ def _decode_shape(
         facts = {"table": str(schema.id), "column": fault.column, "reason": fault.reason}
         return Poison(schema.id, offset, "source:value-unsupported", facts)
     counts = np.bincount(images.ops, minlength=4).tolist()
-    begins = rows.begins[rows.begin[mine]]
+    begin = rows.begin[mine]
+    position, committed_at, xid = (np.take(line, begin) for line in rows.begins)
     columns = [
         pa.array(mine.astype(np.int64) + first_sequence(segment)),
         pa.array(images.ops),
-        pa.array(begins[:, 1]).view(pa.timestamp("us", tz="UTC")),
-        pa.array(begins[:, 2]),
-        pa.array(begins[:, 0]),
+        pa.array(committed_at).view(pa.timestamp("us", tz="UTC")),
+        pa.array(xid),
+        pa.array(position),
         images.unchanged,
         *images.after,
         *([images.before] if images.before is not None else []),
@@ -214,5 +223,3 @@ def _decode_shape(
 def _corrupt(table: TableSchema, offset: int, segment: int) -> Poison:
     facts = {"table": str(table.id), "segment": str(segment), "offset": str(offset)}
     return Poison(table.id, offset, "log:segment-corrupt", facts)
-
-

@@ -6,6 +6,8 @@ so that functions in other files could stay compiled in an old form.
 Message formats: PostgreSQL, "Logical Replication Message Formats"; value formats: each type's `*_send` and `*_out`.
 """
 
+# ruff: noqa: C901, SIM109, SIM110 - compiled code branches by type, and numba has neither cheap tuples nor all()
+
 from __future__ import annotations
 
 import numpy as np
@@ -17,7 +19,9 @@ TEXT, JSONB, UUID, BYTEA, NUMERIC_TEXT, AS_TEXT, FLOAT_TEXT = range(12, 19)
 ARRAY = 32
 
 # Faults of a value or a message.
-FINE, CORRUPT, NAN, INFINITE, TOO_PRECISE, INFINITE_TIME, YEAR, DAY_END, DIMENSIONS, BINARY = range(10)
+FINE, CORRUPT, NAN, INFINITE, TOO_PRECISE, INFINITE_TIME, YEAR, DAY_END, DIMENSIONS, BINARY = range(
+    10
+)
 NO_TRANSACTION, NO_RELATION = 10, 11
 
 # Fields of a slot (an output column): `S_COLUMN` counts the before image's columns after those of the after image,
@@ -26,7 +30,7 @@ NO_TRANSACTION, NO_RELATION = 10, 11
  S_ITEM_VALID, S_ITEM_DATA, S_ITEM_OFFSETS, S_ITEMS, S_CHARS,
  S_FORM, S_FIELDS) = range(15)  # fmt: skip
 # Fields of a slot's sizes.
-Z_VALUES, Z_CHARS, Z_ITEMS, Z_ITEM_VALUES, Z_TEXTS, Z_FIELDS = range(6)
+Z_VALUES, Z_CHARS, Z_ITEMS, Z_ITEM_VALUES, Z_TEXTS, Z_UNSENT, Z_FIELDS = range(7)
 
 EPOCH_DAYS = 10957
 EPOCH_MICROS = 946684800000000
@@ -221,12 +225,13 @@ def group(row_version, starts, order):
 
 
 @njit
-def read_tuple(d, q, e, count, first, r, kind, at, size):
-    """Find a tuple's values; the offset after it, or -1 where it does not fit into its message."""
+def read_tuple(d, q, e, count, i, step, kind, at, size):
+    """Find a tuple's values, storing them at i, i + step ...; the offset after it, or -1 where it does not fit into
+    its message."""
     if q + 2 > e or be2(d, q) != count:
         return -1
     q += 2
-    for j in range(first, first + count):
+    for _ in range(count):
         if q >= e:
             return -1
         k = byte(d, q)
@@ -241,72 +246,84 @@ def read_tuple(d, q, e, count, first, r, kind, at, size):
                 return -1
         elif k != 110 and k != 117:
             return -1
-        kind[j, r] = k
-        at[j, r] = q
-        size[j, r] = length
+        kind[np.uint64(i)] = k
+        at[np.uint64(i)] = q
+        size[np.uint64(i)] = length
+        i += step
         q += length
     return q
 
 
 @njit
-def read_row(d, p, count, keys, r, kind, at, size):
+def has_unsent(kind, i, step, count):
+    for _ in range(count):
+        if kind[np.uint64(i)] == 117:
+            return True
+        i += step
+    return False
+
+
+@njit
+def read_row(d, p, keys, r, step, kind, at, size):
     """Find the values of a message, as row r of a block: its after image in the lines 0..count, its before image in
     count..2 count: (fault, whether a before image was sent). Unsent values come from the before image if it has them."""
+    count = len(keys)
+    old = count * step + r
     e = p + 4 + le4(d, p)
     t = byte(d, p + 4)
-    has_old = False
     if t == 84:
         for j in range(count):
-            kind[j, r] = 110
-    else:
-        q = p + 9
-        tag = byte(d, q)
-        q += 1
-        is_whole = tag == 79
-        if t != 73 and (is_whole or tag == 75):
-            has_old = True
-            q = read_tuple(d, q, e, count, count, r, kind, at, size)
-            if q < 0:
-                return CORRUPT, False
-            for j in range(count, 2 * count):
-                if kind[j, r] == 117:
-                    return CORRUPT, False
-            if t == 85:
-                if q >= e:
-                    return CORRUPT, False
-                tag = byte(d, q)
-                q += 1
-        if t == 68:
-            if not has_old or q != e:
-                return CORRUPT, False
-            for j in range(count):
-                kind[j, r] = kind[count + j, r] if keys[j] else np.uint8(110)
-                at[j, r] = at[count + j, r]
-                size[j, r] = size[count + j, r]
-            return FINE, True
-        if tag != 78:
+            kind[j * step + r] = 110
+        return FINE, False
+    q = p + 9
+    tag = byte(d, q)
+    q += 1
+    is_whole = tag == 79
+    has_old = t != 73 and (is_whole or tag == 75)
+    if has_old:
+        q = read_tuple(d, q, e, count, old, step, kind, at, size)
+        if q < 0 or has_unsent(kind, old, step, count):
             return CORRUPT, False
-        q = read_tuple(d, q, e, count, 0, r, kind, at, size)
-        if q != e:
+        if t == 85:
+            if q >= e:
+                return CORRUPT, False
+            tag = byte(d, q)
+            q += 1
+    if t == 68:
+        if not has_old or q != e:
             return CORRUPT, False
-        if t == 73:
-            for j in range(count):
-                if kind[j, r] == 117:
-                    return CORRUPT, False
-        elif has_old:
-            for j in range(count):
-                if kind[j, r] == 117 and (is_whole or kind[count + j, r] != 110):
-                    kind[j, r] = kind[count + j, r]
-                    at[j, r] = at[count + j, r]
-                    size[j, r] = size[count + j, r]
+        for j in range(count):
+            i = j * step + r
+            kind[i] = kind[old + j * step] if keys[j] else np.uint8(110)
+            at[i] = at[old + j * step]
+            size[i] = size[old + j * step]
+        return FINE, True
+    if tag != 78:
+        return CORRUPT, False
+    q = read_tuple(d, q, e, count, r, step, kind, at, size)
+    if q != e or (t == 73 and has_unsent(kind, r, step, count)):
+        return CORRUPT, False
+    if has_old:
+        for j in range(count):
+            i = j * step + r
+            o = old + j * step
+            if kind[i] == 117 and (is_whole or kind[o] != 110):
+                kind[i] = kind[o]
+                at[i] = at[o]
+                size[i] = size[o]
     return FINE, has_old
 
 
 @njit
 def read_block(d, row_at, rows, first, n, keys, slots, first_before, kind, at, size, has_before):
     """Find the values of n rows: (fault, row of the block)."""
+    step = kind.shape[1]
+    kinds = kind.reshape(-1)
+    places = at.reshape(-1)
+    sizes = size.reshape(-1)
     for r in range(n):
-        fault, has_old = read_row(d, np.int64(row_at[rows[first + r]]), len(keys), keys, r, kind, at, size)
+        p = np.int64(row_at[rows[first + r]])
+        fault, has_old = read_row(d, p, keys, r, step, kinds, places, sizes)
         if fault:
             return fault, r
         has_before[r] = has_old
@@ -447,7 +464,13 @@ def text_item(d, q, e, scratch):
             scratch[n] = d[q]
             n += 1
             q += 1
-        if n == 4 and scratch[0] == 78 and scratch[1] == 85 and scratch[2] == 76 and scratch[3] == 76:
+        if (
+            n == 4
+            and scratch[0] == 78
+            and scratch[1] == 85
+            and scratch[2] == 76
+            and scratch[3] == 76
+        ):
             n = -1
         elif n == 0:
             return CORRUPT, q, 0
@@ -520,9 +543,12 @@ def measure_slot(d, kind, at, size, n, code, totals, scratch, read):
     """Check the values of a block in one slot and add up their sizes: (fault, row of the block)."""
     binary = 0
     texts = 0
+    unsent = 0
     for r in range(n):
         binary += kind[r] == 98
         texts += kind[r] == 116
+        unsent += kind[r] == 117
+    totals[Z_UNSENT] += unsent
     totals[Z_VALUES] += binary + texts
     totals[Z_TEXTS] += texts
     width = 0 if texts else width_of(code)
@@ -573,9 +599,12 @@ def measure(d, row_at, rows, keys, slots, first_before, sizes, facts, scratch, r
     has_before = np.empty(block, np.bool_)
     for first in range(0, len(rows), block):
         n = min(block, len(rows) - first)
-        fault, r = read_block(d, row_at, rows, first, n, keys, slots, first_before, kind, at, size, has_before)
+        fault, r = read_block(
+            d, row_at, rows, first, n, keys, slots, first_before, kind, at, size, has_before
+        )
         if fault:
             return fault, first + r, -1
+        unsent = -sizes[:, Z_UNSENT].sum()
         for s in range(len(slots)):
             j = slots[s, S_COLUMN]
             fault, r = measure_slot(
@@ -583,9 +612,10 @@ def measure(d, row_at, rows, keys, slots, first_before, sizes, facts, scratch, r
             )
             if fault:
                 return fault, first + r, s
+        unsent += sizes[:, Z_UNSENT].sum()
         for r in range(n):
             facts[1] += has_before[r]
-            for s in range(first_before):
+            for s in range(first_before if unsent else 0):
                 if kind[slots[s, S_COLUMN], r] == 117:
                     facts[0] += 1
                     break

@@ -175,9 +175,7 @@ _SCALAR_WIRES = (
 
 BINARY_WIRES: frozenset[str] = frozenset({w + tail for w in _SCALAR_WIRES for tail in ("", "[]")})
 
-_NUMERIC_REASON = (
-    "it is carried as text: only numbers of a fixed precision of at most 38 digits have an exact type"
-)
+_NUMERIC_REASON = "it is carried as text: only numbers of a fixed precision of at most 38 digits have an exact type"
 _TEXT_REASON = "it is carried as text, as PostgreSQL prints it"
 _ARRAY_REASON = "only one-dimensional arrays can be copied; another lower bound than 1 is not kept"
 

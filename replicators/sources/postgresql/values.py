@@ -208,7 +208,9 @@ class _Slot:
         try:
             return pc.cast(array, wanted)
         except pa.ArrowInvalid as err:
-            raise ValueFault(self._first(array, lambda a: pc.cast(a, wanted)), self.column.name) from err
+            raise ValueFault(
+                self._first(array, lambda a: pc.cast(a, wanted)), self.column.name
+            ) from err
 
     def _check_utf8(self, array: pa.Array) -> None:
         try:

@@ -110,7 +110,9 @@ def body(*messages: bytes) -> bytes:
     return b"".join(struct.pack("<I", len(m)) + m for m in messages)
 
 
-def head(*tables: FakeTable, told: tuple[FakeTable, ...] | None = None, transaction: bytes | None = None) -> dict:
+def head(
+    *tables: FakeTable, told: tuple[FakeTable, ...] | None = None, transaction: bytes | None = None
+) -> dict:
     """A segment's head: `tables` are selected, `told` (else the same) are the relations in force."""
     told = tables if told is None else told
     return {

@@ -189,7 +189,9 @@ def test_a_row_outside_of_a_transaction_is_damage():
 
 
 def test_other_messages_are_passed_over():
-    segment = body(b"O" + bytes(8) + b"origin\0", begin(), b"Y\0\0\0\1a\0b\0", b"M\0" + bytes(12), commit())
+    segment = body(
+        b"O" + bytes(8) + b"origin\0", begin(), b"Y\0\0\0\1a\0b\0", b"M\0" + bytes(12), commit()
+    )
     assert list(decode(head(ITEMS), segment, 1)) == []
     assert list(decode(head(ITEMS), b"", 1)) == []
 

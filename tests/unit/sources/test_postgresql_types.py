@@ -99,7 +99,9 @@ UNSUPPORTED = [
 ]
 
 
-@pytest.mark.parametrize(("native", "expected", "wire"), CASES, ids=lambda v: getattr(v, "name", ""))
+@pytest.mark.parametrize(
+    ("native", "expected", "wire"), CASES, ids=lambda v: getattr(v, "name", "")
+)
 def test_each_native_type_has_its_neutral_type_and_wire(native, expected, wire):
     assert column_type(native) == (expected, wire)
     assert arrow_type(expected) is not None
@@ -108,7 +110,10 @@ def test_each_native_type_has_its_neutral_type_and_wire(native, expected, wire):
 
 @pytest.mark.parametrize("native", UNSUPPORTED, ids=lambda n: n.name)
 def test_what_is_not_known_is_unsupported(native):
-    assert column_type(native) == (Unsupported(native.base.name if native.base else native.name), "")
+    assert column_type(native) == (
+        Unsupported(native.base.name if native.base else native.name),
+        "",
+    )
 
 
 def test_every_scalar_can_be_carried_and_what_is_kept_as_text_says_so():
@@ -121,5 +126,8 @@ def test_every_scalar_can_be_carried_and_what_is_kept_as_text_says_so():
 
 def test_a_type_of_the_server_is_found_by_its_oid():
     assert column_type(builtin_type(1043, 14)) == (String(10), "text")
-    assert column_type(builtin_type(1231, numeric(12, 2).typmod)) == (Array(Decimal(12, 2)), "numeric[]")
+    assert column_type(builtin_type(1231, numeric(12, 2).typmod)) == (
+        Array(Decimal(12, 2)),
+        "numeric[]",
+    )
     assert builtin_type(20001, -1) is None
