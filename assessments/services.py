@@ -37,7 +37,7 @@ def _translate(plugin: SourcePlugin | TargetPlugin, err: Exception) -> Exception
 
 def problem_of(err: ReplicationError) -> Problem:
     """The same fault as a problem."""
-    return Problem.of(err.code, table=err.table, **err.facts)
+    return Problem(err.code, table=err.table, facts=tuple(err.facts.items()))
 
 
 def _params(role: str, kind: str, params: Any) -> Any:
@@ -58,15 +58,17 @@ def connection_test(*, role: str, kind: str, params: Any) -> list[Problem]:
 
 def list_tables(*, kind: str, params: Any) -> list[TableSummary]:
     """The tables of a source; ReplicationError where it can't be asked."""
+    values = _params("source", kind, params)
     plugin = source_plugin(kind)
-    with translated(plugin), plugin.catalog(_params("source", kind, params)) as catalog:
+    with translated(plugin), plugin.catalog(values) as catalog:
         return catalog.list_tables()
 
 
 def describe_table(*, kind: str, params: Any, table: TableId) -> TableSchema:
     """The shape of a table; `source:table-missing` where there is none."""
+    values = _params("source", kind, params)
     plugin = source_plugin(kind)
-    with translated(plugin), plugin.catalog(_params("source", kind, params)) as catalog:
+    with translated(plugin), plugin.catalog(values) as catalog:
         found = catalog.describe([TableSelection(table)])
     if table not in found:
         raise ReplicationError("source:table-missing", table=table)

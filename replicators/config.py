@@ -103,7 +103,7 @@ def plugin_of(role: str, kind: str) -> SourcePlugin | TargetPlugin:
     if kind not in known:
         shown = ", ".join(sorted(k for k, p in known.items() if not p.is_hidden))
         raise ReplicationError("config:unknown-kind", role=role, kind=str(kind)[:40], known=shown)
-    return known[kind]  # type: ignore[return-value]
+    return known[kind]
 
 
 def source_plugin(kind: str) -> SourcePlugin:

@@ -16,7 +16,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.models import ApiToken, Replicator
 from replicators.secrets import decrypt, digest, encrypt
 
-TOKEN_PREFIX = "rpl_"
+TOKEN_PREFIX = "rpl_"  # noqa: S105 - a mark by which leaked tokens are found, no secret
 _FIELDS = frozenset(
     {
         "name", "description", "source_kind", "source_params", "target_kind", "target_params",
@@ -139,7 +139,7 @@ def replicator_update(*, replicator: Replicator, actor: User | None, **changes: 
     unknown = set(changes) - _FIELDS
     if fixed or unknown:
         raise InvalidConfig(
-            {k: "can't be changed" for k in fixed} | {k: "is not a field" for k in unknown}
+            dict.fromkeys(fixed, "can't be changed") | dict.fromkeys(unknown, "is not a field")
         )
     row = Replicator.objects.select_for_update().get(pk=replicator.pk)
     if row.deleting_since is not None:

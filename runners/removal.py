@@ -17,13 +17,13 @@ from django.utils import timezone
 
 from replicators.config import InvalidConfig, source_plugin
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.messages import Retry
 from replicators.models import Replicator
 from replicators.services import source_of
 from runners.backoff import delay_seconds
 from runners.events import event_add
 from runners.models import LogLine, Progress, Run
 from runners.services import progress_of
-from replicators.connectors.messages import Retry
 
 logger = logging.getLogger(__name__)
 

@@ -68,7 +68,7 @@ def segment_model(replicator: Replicator, row: SegmentRow) -> Segment:
         is_closed=row.is_closed,
         messages=row.messages,
         is_decoded=row.is_decoded,
-        sealed_at=moment(row.sealed_at),
+        sealed_at=datetime.fromtimestamp(row.sealed_at, UTC),
     )
 
 

@@ -137,19 +137,13 @@ def _shown(
         desired=replicator.desired_state,
         run_state=RunState(run.state) if run else None,
         is_deleting=replicator.deleting_since is not None,
+        is_given_up=progress.is_given_up if progress else False,
+        error_code=progress.error_code if progress else "",
+        failures=progress.failures if progress else 0,
+        retry_at=progress.retry_at if progress else None,
         live_runs=live,
         max_runs=settings.MAX_RUNS,
         failing_tables=failing,
-        **(
-            {
-                "is_given_up": progress.is_given_up,
-                "error_code": progress.error_code,
-                "failures": progress.failures,
-                "retry_at": progress.retry_at,
-            }
-            if progress
-            else {}
-        ),
     )
     return replicator_state(facts, now)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.utils import timezone
@@ -31,7 +33,7 @@ __all__ = [
 ]
 
 Actor = AbstractBaseUser | None
-_CALM = {
+_CALM: dict[str, Any] = {
     "failures": 0,
     "failing_since": None,
     "retry_at": None,

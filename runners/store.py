@@ -24,7 +24,7 @@ from runners.engine.store import (
     SegmentRow,
     TableFigures,
     TableRow,
-    TableState,
+    needs_log,
 )
 from runners.figures import record_metrics
 from runners.models import ChangeFile, Progress, Run, Segment, Table
@@ -167,6 +167,8 @@ class DjangoStore:
 
     def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
         values = table_values(changes)
+        if event == "table_snapshot_started":
+            values["rows_snapshotted"] = 0
         with self._write():
             row = table_transition(
                 table=self._row(table).get(),
@@ -175,7 +177,6 @@ class DjangoStore:
                 code=values.pop("error_code", ""),
                 facts=values.pop("error_facts", None),
                 **values,
-                **({"rows_snapshotted": 0} if event == "table_snapshot_started" else {}),
             )
         return table_row(row)
 
@@ -215,9 +216,16 @@ class DjangoStore:
         self._figures |= changed
 
     # --- pruning -------------------------------------------------------------------------------------------------
+    def drop_changes(self, table: TableId) -> list[str]:
+        mine = self._files.filter(schema_name=table.schema, table_name=table.name)
+        with self._write():
+            paths = list(mine.values_list("path", flat=True))
+            mine.delete()
+        return paths
+
     def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
-        live = self._rows.exclude(state=TableState.REMOVED)
-        merged = min(live.values_list("merged_sequence", flat=True), default=0)
+        needed = [t.merged_sequence for t in map(table_row, self._rows) if needs_log(t)]
+        merged = min(needed, default=1 << 62)
         done = [
             segment_row(s)
             for s in self._segments.filter(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -48,10 +49,8 @@ def log_folder(_: Any = None) -> Found:
     if url.scheme not in ("", "file"):
         return []
     folder = Path(url.path)
-    try:
+    with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        pass
     if os.access(folder, os.W_OK | os.X_OK):
         return []
     return [

@@ -314,9 +314,16 @@ class MemoryStore:
     def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
         self.figures.update(figures)
 
+    def drop_changes(self, table: TableId) -> list[str]:
+        self._write()
+        gone = [f.path for f in self._files if f.table == table]
+        self._files = [f for f in self._files if f.table != table]
+        return gone
+
     def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
-        live = [t for t in self._tables.values() if t.state is not TableState.REMOVED]
-        merged = min((t.merged_sequence for t in live), default=0)
+        merged = min(
+            (t.merged_sequence for t in self._tables.values() if needs_log(t)), default=1 << 62
+        )
         done = [
             s
             for s in self.segments()

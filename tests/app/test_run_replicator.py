@@ -68,7 +68,10 @@ class TestCommand:
         assert (job.replicator, job.slot) == (str(run.replicator_id), run.replicator.slot_name)
         assert job.source_params.password == SECRET
         assert SECRET not in repr(job)
-        assert [t.id for t in job.tables] == [TableId("shop", "orders"), TableId("shop", "customers")]
+        assert [t.id for t in job.tables] == [
+            TableId("shop", "orders"),
+            TableId("shop", "customers"),
+        ]
         assert (seen["settings"].seal_seconds, seen["settings"].keep_seconds) == (3.0, 7200.0)
         assert seen["state"] == RunState.RUNNING
         assert run.step == "done"

@@ -81,7 +81,11 @@ def test_the_engines_knobs_come_from_the_environment(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("REPLICATOR_LOG_URL", "s3://bucket/log")
     monkeypatch.delenv("REPLICATOR_JARS_DIR", raising=False)
     made = runner_settings(Path("/srv/app"))
-    assert (made.seal_bytes, made.keep_seconds, made.log_url) == (1 << 20, 7200.0, "s3://bucket/log")
+    assert (made.seal_bytes, made.keep_seconds, made.log_url) == (
+        1 << 20,
+        7200.0,
+        "s3://bucket/log",
+    )
     assert made.jars_dir == "/srv/app/var/jars"
 
 

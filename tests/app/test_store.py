@@ -182,20 +182,38 @@ def test_merges_count_and_never_move_back(store: Store) -> None:
     assert (row.merged_sequence, row.token_sequence) == (100, 100)
 
 
-def test_only_what_every_live_table_has_merged_is_pruned(store: Store) -> None:
+def test_only_what_every_table_that_needs_the_log_has_merged_is_pruned(store: Store) -> None:
     record(store, 1, 2)
     store.record_decoded([1, 2], [file(1), file(2)])
+    for table in (ORDERS, CUSTOMERS):
+        store.table_event(table, "table_snapshot_started")
+        store.table_event(table, "table_snapshot_done", is_snapshot_done=True)
     store.record_merged(ORDERS, last_sequence(2), None, OpCounts())
     assert store.prunable(older_than=5000.0) == ([], [])
     store.record_merged(CUSTOMERS, last_sequence(1), None, OpCounts())
     segments, files = store.prunable(older_than=5000.0)
     assert ([s.number for s in segments], [f.segment for f in files]) == ([1], [1])
     assert store.prunable(older_than=1000.5) == ([], [])
-    store.table_event(CUSTOMERS, "table_removed")
-    assert len(store.prunable(older_than=5000.0)[0]) == 2
     store.forget([1])
     assert [s.number for s in store.segments()] == [2]
     assert store.change_files(ORDERS, after=0, upto=last_sequence(2)) == [file(2)]
+
+
+def test_a_failing_table_keeps_the_log_only_while_it_is_tried_again(store: Store) -> None:
+    record(store, 1)
+    store.record_decoded([1], [])
+    store.table_event(ORDERS, "table_failed", retry_at=99.0, is_snapshot_done=True)
+    assert store.prunable(older_than=5000.0) == ([], [])
+    store.table_event(ORDERS, "table_failed", retry_at=None)
+    assert [s.number for s in store.prunable(older_than=5000.0)[0]] == [1]
+
+
+def test_a_tables_backlog_can_be_dropped_alone(store: Store) -> None:
+    record(store, 1)
+    store.record_decoded([1], [file(1), file(1, CUSTOMERS)])
+    assert store.drop_changes(ORDERS) == [file(1).path]
+    assert store.change_files(ORDERS, after=0, upto=last_sequence(1)) == []
+    assert len(store.change_files(CUSTOMERS, after=0, upto=last_sequence(1))) == 1
 
 
 WRITES = {
@@ -209,6 +227,7 @@ WRITES = {
     "table_progress": lambda s: s.table_progress(ORDERS, failures=1),
     "snapshot_rows": lambda s: s.record_snapshot_rows(ORDERS, 1, 2),
     "record_merged": lambda s: s.record_merged(ORDERS, 1, 1, OpCounts()),
+    "drop_changes": lambda s: s.drop_changes(ORDERS),
     "forget": lambda s: s.forget([1]),
 }
 
@@ -264,9 +283,7 @@ class TestDjangoOnly:
         assert Progress.objects.get().facts == {"log_bytes": 6}
         assert Table.objects.get(name="orders").updates == 3
 
-    def test_a_tables_rows_are_few_queries(
-        self, run: Run, django_assert_num_queries: Any
-    ) -> None:
+    def test_a_tables_rows_are_few_queries(self, run: Run, django_assert_num_queries: Any) -> None:
         store = DjangoStore(run.pk, run.lease)
         store.tables()
         with django_assert_num_queries(0):

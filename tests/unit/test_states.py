@@ -63,7 +63,11 @@ def test_every_state_has_a_label_and_a_colour() -> None:
         (Facts("running", RunState.STARTING), "starting", "Starting"),
         (Facts("running", RunState.STARTING, failures=1), "starting", "Starting again"),
         (Facts("running", RunState.RUNNING), "running", "Running"),
-        (Facts("running", RunState.RUNNING, failing_tables=2), "running", "Running, 2 tables failing"),
+        (
+            Facts("running", RunState.RUNNING, failing_tables=2),
+            "running",
+            "Running, 2 tables failing",
+        ),
         (Facts("paused", RunState.RUNNING), "stopping", "Stopping"),
         (Facts("running", RunState.STOPPING), "stopping", "Stopping"),
         (Facts("paused", is_deleting=True), "deleting", "Deleting"),

@@ -29,9 +29,7 @@ class MemoryChecks:
             if table is None:
                 continue
             if not table.key:
-                found.append(
-                    Problem.of("source:no-key", severity=Severity.WARNING, table=table.id)
-                )
+                found.append(Problem.of("source:no-key", severity=Severity.WARNING, table=table.id))
             found += [
                 Problem.of(
                     "source:column-unsupported",

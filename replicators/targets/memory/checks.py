@@ -25,7 +25,9 @@ class MemoryChecks:
         if self._params.fault != "taken":
             return []
         return [
-            Problem.of("target:table-taken", table=t.id, target=f"{self._params.namespace}.{t.id.name}")
+            Problem.of(
+                "target:table-taken", table=t.id, target=f"{self._params.namespace}.{t.id.name}"
+            )
             for t in tables
         ]
 

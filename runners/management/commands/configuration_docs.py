@@ -25,7 +25,9 @@ def variables() -> list[Variable]:
 
 def env_example() -> str:
     """The text of `.env.example`."""
-    lines = ["# Every variable with its default; docs/configuration.md says more. All are optional."]
+    lines = [
+        "# Every variable with its default; docs/configuration.md says more. All are optional."
+    ]
     for known in variables():
         lines += ["", f"# {known.help}", f"# {known.name}={known.default}"]
     return "\n".join(lines) + "\n"
