@@ -15,8 +15,12 @@ from demo.shop import ORDERS
 def main() -> int:
     """Run until Ctrl-C; a second start in the same clone only says where the first one runs."""
     parser = argparse.ArgumentParser(prog="demo", description=__doc__)
-    parser.add_argument("--reset", action="store_true", help="forget the earlier demo and start afresh")
-    parser.add_argument("--dev", action="store_true", help="the program with DEBUG, without demo data")
+    parser.add_argument(
+        "--reset", action="store_true", help="forget the earlier demo and start afresh"
+    )
+    parser.add_argument(
+        "--dev", action="store_true", help="the program with DEBUG, without demo data"
+    )
     parser.add_argument("--folder", type=Path, help="where it keeps its things (default: .run)")
     parser.add_argument("--orders", type=int, default=ORDERS, help="rows of the largest table")
     arguments = parser.parse_args()

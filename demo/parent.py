@@ -219,6 +219,7 @@ class Parent:
     def _start_services(self, environment: Mapping[str, str]) -> None:
         say("web, workers, beat ...")
         self.web_port = WEB_PORT if _is_free(WEB_PORT) else free_port()
+
         def said(text: str) -> Callable[[Path], bool]:
             return lambda log: log.exists() and text in log.read_text(errors="replace")
 

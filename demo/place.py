@@ -104,7 +104,9 @@ class Place:
         ours = {
             "REDIS_URL": redis_url,
             "DJANGO_SETTINGS_MODULE": "replicators.project.settings",
-            "REPLICATOR_JARS_DIR": os.environ.get("REPLICATOR_JARS_DIR", str(ROOT / "var" / "jars")),
+            "REPLICATOR_JARS_DIR": os.environ.get(
+                "REPLICATOR_JARS_DIR", str(ROOT / "var" / "jars")
+            ),
             "REPLICATOR_DEMO_FOLDER": str(self.folder),
             "PYTHONUNBUFFERED": "1",
         }

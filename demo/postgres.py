@@ -67,7 +67,10 @@ def can_enter(folder: Path, account: pwd.struct_passwd | None) -> bool:
     if account is None:
         return True
     probe = subprocess.run(
-        [*_as_account(account), "test", "-x", str(folder)], check=False, capture_output=True, cwd="/"
+        [*_as_account(account), "test", "-x", str(folder)],
+        check=False,
+        capture_output=True,
+        cwd="/",
     )
     return probe.returncode == 0
 
@@ -198,7 +201,9 @@ class EmbeddedPostgres:
         """The server's own log."""
         return self.home / "server.log"
 
-    def dsn(self, database: str = "postgres", user: str | None = None, password: str | None = None) -> str:
+    def dsn(
+        self, database: str = "postgres", user: str | None = None, password: str | None = None
+    ) -> str:
         """A libpq URL; the superuser's unless another user is named."""
         name = user or self.user
         word = self.password if password is None else password

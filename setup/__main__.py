@@ -32,7 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="setup", description=__doc__)
     parser.add_argument("--tests", action="store_true", help="also what checks and tests need")
     with_tests = parser.parse_args().tests
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 (it runs before anything checked the version)
         say("Python 3.11 or newer is needed: make PYTHON=python3.11 ...")
         return 1
     (ROOT / "var").mkdir(exist_ok=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 from setup import machine
 from setup.machine import ROOT, Missing
@@ -65,7 +64,9 @@ def apt_packages(*, with_tests: bool) -> None:
 def _venv_works() -> bool:
     if BUILDING.exists() or not PYTHON.exists():
         return False
-    probe = subprocess.run([str(PYTHON), "-m", "pip", "--version"], capture_output=True, check=False)
+    probe = subprocess.run(
+        [str(PYTHON), "-m", "pip", "--version"], capture_output=True, check=False
+    )
     return probe.returncode == 0
 
 
@@ -149,5 +150,3 @@ def warm_up() -> None:
     """Compile the decoder's numba functions into their cache, where there is a module for it."""
     if (ROOT / "runners" / "engine" / "warm.py").is_file():
         run("warm", [str(PYTHON), "-m", "runners.engine.warm"], needs="This is a fault of ours.")
-
-
