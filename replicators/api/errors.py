@@ -63,7 +63,7 @@ def error_to_json(error: ReplicationError) -> dict[str, Any]:
 
 
 _STATUS = {"config:unknown-kind": 400, "config:not-now": 409, "config:name-taken": 409}
-_AREAS = {"source": 502, "target": 502, "config": 400}
+_AREAS = {"source": 502, "target": 502, "internal": 502, "config": 400}
 
 
 @answers(ReplicationError)

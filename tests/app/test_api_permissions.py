@@ -1,0 +1,123 @@
+"""Who may call which address of REST and of the pages: one table, so that an address without a rule fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from replicators.models import ApiToken, Replicator
+from replicators.services import token_create
+
+pytestmark = pytest.mark.django_db
+
+ONE = "/api/v1/replicators/{pk}/"
+READ = {
+    "/api/v1/plugins/", "/api/v1/plugins/source/memory/", "/api/v1/replicators/", ONE,
+    f"{ONE}export/", f"{ONE}status/", f"{ONE}logs/", f"{ONE}events/", f"{ONE}metrics/",
+    "/api/v1/drafts/", "/api/schema/",
+    "/", "/activity/", "/drafts/", "/replicators/{pk}/", "/replicators/{pk}/log/",
+    "/replicators/{pk}/activity/", "/replicators/{pk}/configuration/",
+}  # fmt: skip
+WRITE = {
+    f"{ONE}start/", f"{ONE}pause/", f"{ONE}resume/", f"{ONE}tables/resync/", f"{ONE}tables/retry/",
+    "/api/v1/drafts/", "/api/v1/connections/test/", "/api/v1/sources/tables/",
+    "/api/v1/sources/tables/describe/", "/api/v1/assess/",
+    "/replicators/{pk}/start/", "/replicators/{pk}/pause/", "/replicators/{pk}/resume/",
+    "/replicators/{pk}/tables/resync/", "/replicators/{pk}/tables/retry/",
+    "/replicators/{pk}/delete/", "/replicators/new/",
+}  # fmt: skip
+OWN = {"/account/", "/account/password/", "/account/theme/", "/account/tokens/", "/api/"}
+OPEN = {"login", "logout"}
+COVERED = {
+    "replicator-list", "replicator-detail", "replicator-export", "replicator-status",
+    "replicator-logs", "replicator-events", "replicator-metrics", "replicator-start",
+    "replicator-pause", "replicator-resume", "replicator-resync", "replicator-retry",
+    "draft-list", "draft-detail", "draft-assess", "draft-deploy", "plugins", "plugin",
+    "connection-test", "source-tables", "source-table", "assess", "api-schema",
+    "replicators", "activity", "drafts", "replicator", "replicator-log", "replicator-activity",
+    "replicator-configuration", "replicator-delete", "table-resync", "table-retry", "new",
+    "draft", "draft-delete", "account", "account-password", "account-theme", "token-new",
+    "token-revoke", "api-guide", "styleguide", *OPEN,
+}  # fmt: skip
+
+
+def _names(patterns: list[Any]) -> set[str]:
+    found: set[str] = set()
+    for pattern in patterns:
+        if isinstance(pattern, URLResolver) and pattern.app_name != "admin":
+            found |= _names(pattern.url_patterns)
+        elif isinstance(pattern, URLPattern) and pattern.name:
+            found.add(pattern.name)
+    return found
+
+
+def test_every_address_has_a_rule_here() -> None:
+    assert _names(get_resolver().url_patterns) == COVERED
+
+
+def _signed_in(user: Any) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+@pytest.mark.parametrize("path", sorted(READ))
+def test_reading_needs_the_right_to_view(
+    path: str, replicator: Replicator, viewer: Any, stranger: Any
+) -> None:
+    url = path.format(pk=replicator.pk)
+    assert _signed_in(viewer).get(url).status_code == 200
+    assert _signed_in(stranger).get(url).status_code == 403
+
+
+@pytest.mark.parametrize("path", sorted(WRITE))
+def test_writing_needs_the_right_to_edit(
+    path: str, replicator: Replicator, viewer: Any, stranger: Any, editor: Any
+) -> None:
+    url = path.format(pk=replicator.pk)
+    for user in (viewer, stranger):
+        assert _signed_in(user).post(url, {}, "application/json").status_code == 403
+    assert _signed_in(editor).post(url, {}, "application/json").status_code != 403
+
+
+@pytest.mark.parametrize("path", sorted(READ | WRITE | OWN))
+def test_nothing_is_open_without_signing_in(path: str, replicator: Replicator) -> None:
+    response = Client().get(path.format(pk=replicator.pk))
+    if path.startswith(("/api/v1/", "/api/schema/")):
+        assert response.status_code == 401
+        assert response["WWW-Authenticate"] == "Bearer"
+    else:
+        assert response.status_code == 302
+        assert response["Location"].startswith("/sign-in/")
+
+
+@pytest.mark.parametrize("act", ["start", "pause", "resume", "tables/resync", "tables/retry"])
+def test_acts_are_not_done_by_get(act: str, replicator: Replicator, editor: Any) -> None:
+    client = _signed_in(editor)
+    assert client.get(f"/replicators/{replicator.pk}/{act}/").status_code == 405
+    assert client.get(f"/api/v1/replicators/{replicator.pk}/{act}/").status_code == 405
+
+
+def test_a_token_is_known_by_its_digest_and_refused_once_revoked(editor: Any) -> None:
+    token, text = token_create(user=editor, name="nightly")
+    headers = {"Authorization": f"Bearer {text}"}
+    assert text not in token.digest
+    assert Client().get("/api/v1/replicators/", headers=headers).status_code == 200
+    token.refresh_from_db()
+    assert token.last_used_at is not None
+    ApiToken.objects.all().delete()
+    refused = Client().get("/api/v1/replicators/", headers=headers)
+    assert refused.status_code == 401
+    assert refused.json()["code"] == "authentication-failed"
+
+
+def test_a_token_needs_no_csrf_and_a_session_does(editor: Any, replicator: Replicator) -> None:
+    _, text = token_create(user=editor, name="nightly")
+    url = f"/api/v1/replicators/{replicator.pk}/pause/"
+    strict = Client(enforce_csrf_checks=True)
+    assert strict.post(url, headers={"Authorization": f"Bearer {text}"}).status_code == 202
+    strict.force_login(editor)
+    assert strict.post(url).status_code == 403

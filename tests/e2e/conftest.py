@@ -1,0 +1,169 @@
+"""A web process with a database of its own, and Chromium on it; each page is watched for what must not happen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+PASSWORD = "correct-horse-battery"
+_DEADLINE_SECONDS = 60.0
+_ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+_USERS = f"""
+from django.contrib.auth.models import Group, User
+for name in ("editor", "viewer"):
+    User.objects.create_user(name, password="{PASSWORD}").groups.add(Group.objects.get(name=name))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """A running web process."""
+
+    url: str
+    database: Path
+
+    def execute(self, sql: str, *values: Any) -> list[Any]:
+        """Do to the application's database what a run would do."""
+        with closing(sqlite3.connect(self.database, timeout=30)) as connection, connection:
+            return connection.execute(sql, values).fetchall()
+
+
+@dataclass
+class Watched:
+    """A page, and everything bad it did."""
+
+    page: Page
+    base: str
+    faults: list[str] = field(default_factory=list)
+
+    def watch(self) -> None:
+        self.page.on("pageerror", lambda error: self.faults.append(str(error)))
+        self.page.on("console", self._on_console)
+        self.page.on("request", self._on_request)
+
+    def _on_console(self, message: Any) -> None:
+        is_expected = "status of 4" in message.text
+        if message.type in {"error", "warning"} and not is_expected:
+            self.faults.append(message.text)
+
+    def _on_request(self, request: Any) -> None:
+        if not request.url.startswith((self.base, "data:")):
+            self.faults.append(f"request to {request.url}")
+
+    def sign_in(self, user: str = "editor") -> None:
+        self.page.goto(f"{self.base}/sign-in/")
+        self.page.get_by_label("User").fill(user)
+        self.page.get_by_label("Password").fill(PASSWORD)
+        self.page.get_by_role("button", name="Sign in").click()
+
+    def assert_accessible(self) -> None:
+        """axe-core finds nothing serious."""
+        self.page.evaluate(AXE.read_text())
+        found = self.page.evaluate("axe.run().then(r => r.violations)")
+        serious = [
+            f"{v['id']}: {v['nodes'][0]['html'][:160]} {v['nodes'][0]['failureSummary'][:200]}"
+            for v in found
+            if v["impact"] in {"serious", "critical"}
+        ]
+        assert not serious, f"{self.page.url}: {serious}"
+
+    def assert_fits(self) -> None:
+        """Nothing is wider than the window."""
+        script = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert self.page.evaluate(script) <= 0, f"{self.page.url} is too wide"
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    """gunicorn on a fresh SQLite database with an editor and a viewer."""
+    place = tmp_path_factory.mktemp("web")
+    environment = {
+        **os.environ,
+        "REPLICATOR_VAR_DIR": str(place),
+        "DATABASE_URL": f"sqlite:///{place}/app.sqlite3",
+        "DEBUG": "true",
+        "REDIS_URL": "",
+    }
+    for arguments in (["migrate", "-v0"], ["shell", "-v0", "-c", _USERS]):
+        subprocess.run(
+            [sys.executable, "manage.py", *arguments], cwd=ROOT, env=environment, check=True
+        )
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [
+        sys.executable, "-m", "gunicorn", "replicators.project.wsgi", "--threads", "4",
+        "--bind", f"127.0.0.1:{port}", "--log-level", "warning",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, cwd=ROOT, env=environment)
+    try:
+        _wait(f"http://127.0.0.1:{port}/sign-in/", process)
+        yield Web(f"http://127.0.0.1:{port}", place / "app.sqlite3")
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + _DEADLINE_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(url, timeout=5):
+                return
+        except OSError:
+            continue
+    pytest.fail(f"The web process did not answer (exit code {process.poll()}).")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.fail("Chromium is missing. As root: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(web: Web, chromium: Browser) -> Iterator[Any]:
+    """Opens watched pages; at the end none may have had an error, a CSP violation or a request elsewhere."""
+    opened: list[Watched] = []
+
+    def open_one(width: int = 1280, **options: Any) -> Watched:
+        context = chromium.new_context(viewport={"width": width, "height": 860}, **options)
+        context.set_default_timeout(20_000)
+        watched = Watched(context.new_page(), web.url)
+        watched.watch()
+        opened.append(watched)
+        return watched
+
+    yield open_one
+    for watched in opened:
+        watched.page.context.close()
+        assert not watched.faults

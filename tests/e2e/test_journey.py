@@ -1,0 +1,160 @@
+"""A person's journey in Chromium against a real PostgreSQL: make a replicator, watch it, act on it, delete it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import Web
+from tests.servers import Database
+
+pytestmark = [pytest.mark.e2e, pytest.mark.integration]
+
+
+def _fill_source(page: Page, database: Database, password: str) -> None:
+    source = page.locator("#source-card")
+    values = {**database.params, "password": password}
+    for label in ("host", "database", "user", "port", "password"):
+        page.locator(f'[name="source.{label}"]').fill(str(values[label]))
+    source.get_by_role("button", name="Test connection").click()
+
+
+def _fill_target(page: Page, folder: Path) -> None:
+    page.locator('[name="target.warehouse"]').fill(str(folder / "warehouse"))
+    page.locator('[name="target.catalog_uri"]').fill(f"sqlite:///{folder}/catalog.db")
+
+
+def test_a_replicator_is_made_watched_and_deleted(
+    open_page: Any, web: Web, database: Database, tmp_path: Path
+) -> None:
+    database.execute("CREATE TABLE orders (id bigint PRIMARY KEY, note text)")
+    database.execute("CREATE TABLE customers (id bigint PRIMARY KEY)")
+    watched = open_page()
+    page: Page = watched.page
+    watched.sign_in()
+    watched.assert_accessible()
+    page.get_by_test_id("empty").get_by_role("link", name="New replicator").click()
+
+    _fill_source(page, database, "wrong")
+    expect(page.locator('#source-card [data-testid="problem"]')).to_contain_text("What to do")
+    watched.assert_accessible()
+    _fill_source(page, database, database.params["password"])
+    expect(page.get_by_test_id("test-ok")).to_be_visible()
+    page.get_by_label("Name", exact=True).fill("by hand")
+    page.get_by_role("button", name="List tables").click()
+    page.get_by_label("Search").fill("order")
+    expect(page.locator("#pick-tables li:visible")).to_have_count(1)
+    page.locator("#pick-tables").get_by_text("public.orders").click()
+    expect(page.locator("#pick-tables-count")).to_have_text("1")
+    watched.assert_accessible()
+    _fill_target(page, tmp_path)
+    page.get_by_role("button", name="Deploy").click()
+    expect(page.get_by_role("heading", name="by hand")).to_be_visible()
+
+    row = page.locator('[data-table="public.orders"]')
+    expect(row.locator("[data-state]")).to_have_attribute("data-state", "waiting")
+    _watch_states(page, web)
+    watched.assert_accessible()
+    _act(page, web)
+
+    page.get_by_role("link", name="Log", exact=True).click()
+    _follow_log(page, web)
+    watched.assert_accessible()
+    page.get_by_role("link", name="Tables", exact=True).click()
+    page.locator("#act-more").click()
+    page.get_by_role("link", name="Delete…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("the slot replicator_")
+    watched.assert_accessible()
+    dialog.get_by_role("button", name="Delete replicator").click()
+    expect(page.locator('[data-state="deleting"]')).to_be_visible()
+
+
+def _watch_states(page: Page, web: Web) -> None:
+    """What a run writes shows by itself, without loading the page."""
+    badge = page.locator('[data-table="public.orders"] [data-state]')
+    web.execute(
+        "UPDATE runners_table SET state='snapshotting', rows_snapshotted=42, rows_total=100"
+    )
+    expect(badge).to_have_attribute("data-state", "snapshotting")
+    expect(page.locator("progress")).to_have_attribute("value", "42")
+    web.execute(
+        "UPDATE runners_table SET state='failing', error_code='target:table-replaced', "
+        "error_since='2026-01-01 00:00:00'"
+    )
+    expect(badge).to_have_attribute("data-state", "failing")
+    expect(page.get_by_test_id("problem")).to_contain_text("What to do")
+
+
+def _act(page: Page, web: Web) -> None:
+    page.get_by_role("button", name="Retry now").click()
+    expect(page.get_by_test_id("toast").last).to_contain_text("is tried again now")
+    web.execute("UPDATE runners_table SET state='replicating', error_code=''")
+    expect(page.locator('[data-state="replicating"]')).to_be_visible()
+    page.get_by_label("Acts on public.orders").click()
+    page.get_by_role("button", name="Re-sync table").click()
+    expect(page.get_by_text("re-sync asked for")).to_be_visible()
+    page.get_by_role("button", name="Pause").click()
+    expect(page.locator('[data-state="paused"]')).to_be_visible()
+
+
+def _follow_log(page: Page, web: Web) -> None:
+    def write(text: str) -> None:
+        web.execute(
+            "INSERT INTO runners_logline (replicator_id, at, level, \"table\", text) "
+            "SELECT id, '2026-01-01 00:00:00', 'INFO', '', ? FROM replicators_replicator",
+            text,
+        )
+
+    expect(page.get_by_test_id("empty")).to_be_visible()
+    write("first line")
+    expect(page.get_by_text("first line")).to_be_visible()
+    write("second line")
+    expect(page.get_by_text("second line")).to_be_visible()
+
+
+PAGES = ("/", "/drafts/", "/activity/", "/api/", "/account/", "/replicators/new/", "/styleguide/")
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
+)
+def test_every_page_is_accessible_and_fits(open_page: Any, width: int, scheme: str) -> None:
+    watched = open_page(width, color_scheme=scheme)
+    watched.sign_in()
+    for path in PAGES:
+        watched.page.goto(watched.base + path)
+        watched.assert_accessible()
+        watched.assert_fits()
+
+
+def test_the_form_works_without_javascript(open_page: Any, database: Database) -> None:
+    database.execute("CREATE TABLE plain (id bigint PRIMARY KEY)")
+    watched = open_page(400, java_script_enabled=False)
+    page: Page = watched.page
+    watched.sign_in()
+    page.goto(f"{watched.base}/replicators/new/")
+    _fill_source(page, database, database.params["password"])
+    expect(page.get_by_test_id("test-ok")).to_be_visible()
+    page.get_by_role("button", name="List tables").click()
+    page.get_by_label("public.plain").check()
+    page.get_by_role("button", name="Save draft").click()
+    expect(page.get_by_label("public.plain")).to_be_checked()
+
+
+def test_the_pages_work_by_keyboard(open_page: Any) -> None:
+    watched = open_page()
+    page: Page = watched.page
+    page.goto(f"{watched.base}/sign-in/")
+    page.keyboard.type("viewer")
+    page.keyboard.press("Tab")
+    page.keyboard.type("correct-horse-battery")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Replicators")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#content")).to_be_focused()
