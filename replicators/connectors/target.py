@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+import pyarrow as pa
+
 from replicators.connectors.capabilities import TargetCapabilities
 from replicators.connectors.problems import Problem
 from replicators.connectors.schema import TableId, TableSchema
@@ -82,6 +84,16 @@ class TargetTable:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotPlace:
+    """Where tasks may write a snapshot's Parquet files themselves (`TargetCapabilities.can_load_files`): an empty folder
+    (path or URL) that exists, the files' Arrow schema, and keyword arguments for `pyarrow.parquet.ParquetWriter`."""
+
+    folder: str
+    arrow: pa.Schema
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class MergeResult:
     """What a merge did; `was_applied` False: the token showed that it had been done before."""
 
@@ -109,6 +121,18 @@ class TargetWriter(Protocol):
 
     def load_snapshot(self, table: TargetTable, schema: TableSchema, frame: Any) -> None:
         """Append a DataFrame with the schema's columns to the staging place."""
+        ...
+
+    def snapshot_place(self, table: TargetTable, schema: TableSchema) -> SnapshotPlace:
+        """After `begin_snapshot`: a new folder for the files of one `load_snapshot_files`. Only where
+        `TargetCapabilities.can_load_files`; the faster way."""
+        ...
+
+    def load_snapshot_files(
+        self, table: TargetTable, schema: TableSchema, paths: Sequence[str]
+    ) -> None:
+        """Append the Parquet files of one `SnapshotPlace` to the staging place; other files in its folder (of tasks that
+        failed) are removed. The files belong to the target from then on."""
         ...
 
     def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:

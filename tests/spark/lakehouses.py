@@ -56,13 +56,23 @@ class Lakehouse:
         columns = list(zip(*rows, strict=True)) or [()] * len(arrow)
         return pa.table([pa.array(c, f.type) for c, f in zip(columns, arrow, strict=True)], schema=arrow)
 
+    def load(self, table: TargetTable, schema: TableSchema, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Stage rows as a task would write them, beside what a failed task left."""
+        place = self.writer.snapshot_place(table, schema)
+        path = f"{place.folder}/1.parquet"
+        Path(place.folder, "failed.parquet").write_bytes(b"half a file")
+        made = self.rows(schema, rows).cast(place.arrow)
+        with pq.ParquetWriter(path, place.arrow, **place.options) as out:
+            out.write_table(made)
+        self.writer.load_snapshot_files(table, schema, [path])
+
     def copied(
         self, schema: TableSchema, rows: Iterable[tuple[Any, ...]], *, sequence: int = 1, generation: int = 1
     ) -> TargetTable:
         """A published first copy."""
         table = TargetTable(schema.id, "r1", generation)
         self.writer.begin_snapshot(table, schema)
-        self.writer.load_snapshot_files(table, schema, [self.file(self.rows(schema, rows))])
+        self.load(table, schema, rows)
         return TargetTable(schema.id, "r1", generation, self.writer.publish_snapshot(table, schema, sequence))
 
     def batch(

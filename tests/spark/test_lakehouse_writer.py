@@ -35,7 +35,7 @@ def test_a_copy_is_seen_only_when_published_and_carries_its_token(house: Lakehou
     schema = shape("copied", PLAIN)
     table = TargetTable(schema.id, "r1", 1)
     house.writer.begin_snapshot(table, schema)
-    house.writer.load_snapshot_files(table, schema, [house.file(house.rows(schema, [(1, "a", None)]))])
+    house.load(table, schema, [(1, "a", None)])
     assert house.writer.token(table) is None
     uuid = house.writer.publish_snapshot(table, schema, 7)
     token = house.writer.token(table)
@@ -117,7 +117,7 @@ def test_a_resync_shows_the_old_rows_until_it_is_published(house: Lakehouse) -> 
     changed = shape("again", {"id": PLAIN["id"], "name": PLAIN["name"], "extra": PLAIN["note"]})
     second = TargetTable(schema.id, "r1", 2, table.table_uuid)
     house.writer.begin_snapshot(second, changed)
-    house.writer.load_snapshot_files(second, changed, [house.file(house.rows(changed, [(5, "n", "e")]))])
+    house.load(second, changed, [(5, "n", "e")])
     house.writer.merge(table, house.batch(schema, 3, [(2, "b", None)]))
     assert [r[:2] for r in house.read(schema)] == [(1, "a"), (2, "b")]
     assert house.writer.publish_snapshot(second, changed, 4) == table.table_uuid

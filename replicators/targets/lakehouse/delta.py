@@ -93,6 +93,14 @@ class Delta:
         """The identifier to append staged rows to."""
         return self.path(self._staged(table))
 
+    def files_folder(self, session: Any, table: TargetTable) -> str:
+        """Where files for the staging table may be written before they are copied into it."""
+        return f"{self.folder(self._staged(table))}_files"
+
+    def add_files(self, session: Any, table: TargetTable, folder: str) -> bool:
+        """Delta takes no files as they are."""
+        return False
+
     def append_frame(self, frame: Any, target: str) -> None:
         """Append rows to a staging place; the frame's own session writes, no token is needed."""
         frame.writeTo(target).append()

@@ -99,12 +99,14 @@ class Iceberg:
             evolve.ORDINALS: evolve.ordinals(schema),
         }
         metrics = {KEY_METRICS + k: "full" for k in schema.key}
-        place = "/".join(
-            (self.params.warehouse_url, *(naming.folder(n) for n in self.live_names(table)), own[:8])
-        )
+        place = self._location(table, own)
         session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.path(names[:1])}")
         values = {**PROPERTIES, **marks, **metrics}
         session.sql(dialect.create(self.path(names), schema, provider="iceberg", location=place, values=values))
+
+    def _location(self, table: TargetTable, own: str) -> str:
+        folders = (naming.folder(n) for n in self.live_names(table))
+        return "/".join((self.params.warehouse_url, *folders, own[:8]))
 
     def live_names(self, table: TargetTable) -> tuple[str, str]:
         return naming.names(self.params, table.source)
@@ -138,6 +140,24 @@ class Iceberg:
         if kind == "table":
             return self.path(names)
         return self.path((*names, f"branch_{naming.branch(table.generation)}"))
+
+    def files_folder(self, session: Any, table: TargetTable) -> str:
+        """Where files for the staging place may be written: inside the staging table, or beside a table that lives."""
+        kind, names = self._staging(session, table)
+        own = (self._properties(session, names) or {}).get(UUID, "") if kind == "table" else ""
+        if own:
+            return f"{self._location(table, own)}/data"
+        staged = naming.staging_names(self.live_names(table), table.generation)
+        return "/".join((self.params.warehouse_url, *(naming.folder(n) for n in staged)))
+
+    def add_files(self, session: Any, table: TargetTable, folder: str) -> bool:
+        """Make a folder's files data files of the staging table; False where they must be copied: onto a branch."""
+        kind, names = self._staging(session, table)
+        if kind != "table":
+            return False
+        source = dialect.text(f"`parquet`.{dialect.quote(folder)}")
+        self._call(session, "add_files", names, source_table=source)
+        return True
 
     def append_frame(self, frame: Any, target: str) -> None:
         """Append rows to a staging place; the frame's own session writes, no token is needed."""

@@ -39,3 +39,17 @@ def remove_folder(url: str) -> None:
     system, path = open_url(url)
     if system.get_file_info(path).type == fs.FileType.Directory:
         system.delete_dir(path)
+
+
+def make_folder(url: str) -> None:
+    """Make a folder and those above it; nothing happens where it is there."""
+    system, path = open_url(url)
+    system.create_dir(path, recursive=True)
+
+
+def keep_only(url: str, names: set[str]) -> None:
+    """Remove the folder's files that are not in `names`."""
+    system, path = open_url(url)
+    for info in system.get_file_info(fs.FileSelector(path)):
+        if info.base_name not in names:
+            system.delete_file(info.path)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId, TableSchema
-from replicators.connectors.target import FoldedBatch, MergeResult, TargetTable, Token
-from replicators.targets.lakehouse import dialect, naming
+from replicators.connectors.target import FoldedBatch, MergeResult, SnapshotPlace, TargetTable, Token
+from replicators.targets.lakehouse import dialect, files, naming, storage
 from replicators.targets.lakehouse.errors import translate
 from replicators.targets.lakehouse.iceberg import Iceberg
 from replicators.targets.lakehouse.params import LakehouseParams
@@ -61,12 +62,25 @@ class LakehouseWriter:
             target = self.format.staging_path(session, table)
             self.format.append_frame(frame.selectExpr(*dialect.image_columns(schema, types)), target)
 
-    def load_snapshot_files(self, table: TargetTable, schema: TableSchema, paths: Sequence[str]) -> None:
-        """Append Parquet files with the schema's Arrow columns to the staging place."""
+    def snapshot_place(self, table: TargetTable, schema: TableSchema) -> SnapshotPlace:
+        """A new folder for the files of one `load_snapshot_files`, and how to write them."""
         with self._session(table) as session:
+            folder = f"{self.format.files_folder(session, table)}/{uuid.uuid4().hex[:12]}"
+            storage.make_folder(folder)
+            return SnapshotPlace(folder, files.arrow_schema(schema), files.write_options(schema))
+
+    def load_snapshot_files(self, table: TargetTable, schema: TableSchema, paths: Sequence[str]) -> None:
+        """Append the Parquet files of one `SnapshotPlace` to the staging place: as data files where that can be."""
+        with self._session(table) as session:
+            if not paths:
+                return
+            folder = files.clear_strays(tuple(paths))
+            if files.are_taken_as_they_are(schema) and self.format.add_files(session, table, folder):
+                return
             frame = session.read.schema(dialect.image_ddl(schema)).parquet(*paths)
             target = self.format.staging_path(session, table)
             self.format.append_frame(frame.selectExpr(*dialect.image_columns(schema, {})), target)
+            storage.remove_folder(folder)
 
     def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
         """The staged rows become the live table, with the token; the table's UUID. Done again, it does nothing."""
