@@ -1,0 +1,61 @@
+"""Snapshot files that tasks write themselves: their Arrow schema with the table's field numbers, and how to write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from replicators.connectors.schema import TableSchema
+from replicators.connectors.types import Array, LogicalType, Time
+from replicators.targets.lakehouse import storage
+
+
+def _numbered(field: pa.Field, number: int) -> pa.Field:
+    return field.with_metadata({b"PARQUET:field_id": str(number).encode()})
+
+
+def arrow_schema(schema: TableSchema) -> pa.Schema:
+    """The schema of files: fields have the numbers that a fresh Iceberg table gives its columns (first the columns in
+    order, then the lists' elements), so that readers need no mapping by name."""
+    plain = schema.arrow_schema()
+    fields, inner = [], len(schema.supported)
+    for number, column in enumerate(schema.supported, start=1):
+        field = plain.field(column.name)
+        kind = pa.int32() if field.type in (pa.int8(), pa.int16()) else field.type
+        if pa.types.is_list(kind):
+            inner += 1
+            element = pa.int32() if kind.value_type == pa.int16() else kind.value_type
+            kind = pa.list_(_numbered(pa.field("element", element), inner))
+        fields.append(_numbered(pa.field(column.name, kind), number))
+    return pa.schema(fields)
+
+
+def write_options(schema: TableSchema) -> dict[str, Any]:
+    """Options for `pyarrow.parquet.ParquetWriter`: dictionaries only where values repeat, statistics for all."""
+    plain = schema.arrow_schema()
+    repeating = [
+        c.name
+        for c in schema.supported
+        if c.name not in schema.primary_key and pa.types.is_string(plain.field(c.name).type)
+    ]
+    return {"compression": "zstd", "compression_level": 1, "use_dictionary": repeating or False}
+
+
+def _is_plain(kind: LogicalType) -> bool:
+    return not isinstance(kind, Time) and not (isinstance(kind, Array) and isinstance(kind.of, Time))
+
+
+def are_taken_as_they_are(schema: TableSchema) -> bool:
+    """Whether files of this shape can become data files: times of day must be turned into text first."""
+    return all(_is_plain(c.type) for c in schema.supported)
+
+
+def clear_strays(paths: tuple[str, ...]) -> str:
+    """Remove every file beside `paths`, which lie in one folder; that folder."""
+    folders = {p.rsplit("/", 1)[0] for p in paths}
+    if len(folders) != 1:
+        raise ValueError("the files of one load lie in one folder")
+    folder = folders.pop()
+    storage.keep_only(folder, {p.rsplit("/", 1)[1] for p in paths})
+    return folder
