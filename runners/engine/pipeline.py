@@ -298,7 +298,7 @@ class Pipeline:
                 for r in self._store.tables()
             ):
                 views.release()
-            if now - pruned_at >= PRUNE_SECONDS:
+            if now - pruned_at >= min(PRUNE_SECONDS, max(1.0, self._settings.keep_seconds)):
                 pruned_at = now
                 self._prune()
             self._stop.wait(TURN_SECONDS)
