@@ -33,7 +33,7 @@ class Folded:
 
 
 @nb.njit(cache=True, nogil=True)
-def _replay(op, new, old, unsent, keys):  # type: ignore[no-untyped-def]
+def replay(op, new, old, unsent, keys):  # type: ignore[no-untyped-def]
     """Replay n rows over `keys` key codes. `old[r]` is -1 unless the row changed its key; `unsent[r, c]` is 1 where the
     c-th partial column was not sent. Gives per key: its last row (-1: untouched), whether it is deleted, whose target row
     fills what was never sent (-1: nobody's), and per partial column the row that sent it (-1: none)."""
@@ -136,7 +136,7 @@ def fold(changes: pa.Table, schema: TableSchema) -> Folded:
     old[old == new] = -1
     partial, unsent = _unsent_matrix(changes, schema)
     total = int(codes.max()) + 1 if len(codes) else 0
-    last, gone, origin, sent_by = _replay(op, new, old, unsent, total)
+    last, gone, origin, sent_by = replay(op, new, old, unsent, total)
     first = np.zeros(total, np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     return _assemble(changes, schema, keys, first, (last, gone, origin, sent_by), partial, truncate)

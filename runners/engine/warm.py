@@ -9,14 +9,16 @@ import time
 import numpy as np
 
 from replicators.connectors import registry
-from runners.engine.fold import _replay
+from runners.engine.fold import replay
 
 
 def warm() -> None:
     """Compile, or load from the cache, the loops of the fold and of every source's decoder."""
     empty = np.zeros(0, np.int64)
-    _replay(np.zeros(0, np.int8), empty, empty, np.zeros((0, 0), np.uint8), 0)
+    replay(np.zeros(0, np.int8), empty, empty, np.zeros((0, 0), np.uint8), 0)
     for source in registry.sources().values():
+        if not source.decoder:
+            continue
         module = importlib.import_module(source.decoder.partition(":")[0])
         getattr(module, "warm", lambda: None)()
 
