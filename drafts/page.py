@@ -118,7 +118,10 @@ def choices(
     listed = {(t.id.schema, t.id.name): t for t in found or ()}
     text = search.strip().lower()
     shown = {k for k in listed if text in ".".join(k).lower()} | chosen
-    return [Choice(*k, is_chosen=k in chosen, summary=listed.get(k)) for k in sorted(shown)]
+    return [
+        Choice(schema, name, (schema, name) in chosen, listed.get((schema, name)))
+        for schema, name in sorted(shown)
+    ]
 
 
 def statements(values: Mapping[str, Any]) -> str:

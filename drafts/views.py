@@ -20,6 +20,7 @@ from replicators.connectors.problems import Severity
 from replicators.connectors.schema import TableSummary
 from replicators.models import Replicator
 from replicators.pages import go, is_partial, may_edit, may_view, render_page, toasted
+from replicators.people import person
 from replicators.permissions import can_edit
 from replicators.services import NameTaken, params_of
 
@@ -86,7 +87,7 @@ def form(request: HttpRequest, pk: str | None = None) -> HttpResponse:
 
 def _save(request: HttpRequest, draft: Draft | None, values: dict[str, Any]) -> Draft:
     if draft is None:
-        return services.draft_create(actor=request.user, **values)  # type: ignore[arg-type]
+        return services.draft_create(actor=person(request), **values)
     version = request.POST.get("version", "")
     number = int(version) if version.isascii() and version.isdigit() else 0
     return services.draft_update(draft=draft, version=number, **values)
@@ -123,7 +124,7 @@ def _list(draft: Draft, outcome: Outcome) -> None:
 
 def _deploy(request: HttpRequest, draft: Draft, outcome: Outcome) -> None:
     try:
-        outcome.made = services.draft_deploy(draft=draft, actor=request.user)  # type: ignore[arg-type]
+        outcome.made = services.draft_deploy(draft=draft, actor=person(request))
     except (InvalidConfig, NameTaken) as err:
         outcome.status, outcome.errors = 422, err.errors
     except services.DeployRefused as err:

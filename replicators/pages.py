@@ -44,7 +44,7 @@ def go(request: HttpRequest, to: Any, text: str = "") -> HttpResponse:
     """Go to another page, with a message shown there."""
     if text:
         messages.success(request, text)
-    response = redirect(to)
+    response: HttpResponse = redirect(to)
     if is_partial(request):
         url = response["Location"]
         response = HttpResponse(status=200)

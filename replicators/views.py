@@ -18,6 +18,7 @@ from replicators import throttle
 from replicators.config import InvalidConfig
 from replicators.models import ApiToken
 from replicators.pages import go
+from replicators.people import person
 from replicators.services import token_create, token_revoke
 from replicators.templatetags.ui import THEME_COOKIE
 
@@ -55,11 +56,12 @@ class SignIn(LoginView):
 def _account(
     request: HttpRequest, *, status: int = 200, form: Any = None, **more: Any
 ) -> HttpResponse:
+    user = person(request)
     context = {
         "section": "account",
-        "form": form or PasswordChangeForm(request.user),
-        "tokens": ApiToken.objects.filter(user=request.user),
-        "groups": [g.name for g in request.user.groups.all()],  # type: ignore[union-attr]
+        "form": form or PasswordChangeForm(user),
+        "tokens": ApiToken.objects.filter(user=user),
+        "groups": [g.name for g in user.groups.all()],
         "theme_chosen": request.COOKIES.get(THEME_COOKIE, ""),
         **more,
     }
@@ -77,7 +79,7 @@ def account(request: HttpRequest) -> HttpResponse:
 @require_POST
 def password(request: HttpRequest) -> HttpResponse:
     """Change one's own password; stays signed in."""
-    form = PasswordChangeForm(request.user, request.POST)
+    form = PasswordChangeForm(person(request), request.POST)
     if not form.is_valid():
         return _account(request, form=form, status=422)
     update_session_auth_hash(request, form.save())
@@ -89,7 +91,7 @@ def password(request: HttpRequest) -> HttpResponse:
 def token_new(request: HttpRequest) -> HttpResponse:
     """Make a token; its text is in this one answer and nowhere else."""
     try:
-        token, text = token_create(user=request.user, name=request.POST.get("name", ""))  # type: ignore[arg-type]
+        token, text = token_create(user=person(request), name=request.POST.get("name", ""))
     except InvalidConfig:
         return _account(request, status=422, name_error="Give the token a name.")
     return _account(request, token_made=token, token_text=text)
@@ -98,7 +100,7 @@ def token_new(request: HttpRequest) -> HttpResponse:
 @require_POST
 def token_delete(request: HttpRequest, pk: int) -> HttpResponse:
     """Revoke one's own token."""
-    token = get_object_or_404(ApiToken, pk=pk, user=request.user)
+    token = get_object_or_404(ApiToken, pk=pk, user=person(request))
     token_revoke(token=token)
     return go(request, "account", f"The token {token.name} is revoked.")
 

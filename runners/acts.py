@@ -11,6 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from replicators.models import Replicator
 from replicators.pages import go, is_partial, may_edit, render_page, toasted
+from replicators.people import person
 from runners import services
 from runners.models import Table
 from runners.services import IllegalTransition
@@ -44,7 +45,9 @@ def _act(service: Callable[..., Any], done: str) -> Callable[[HttpRequest, str],
     def view(request: HttpRequest, pk: str) -> HttpResponse:
         found = get_object_or_404(Replicator, pk=pk)
         text = done.format(name=found.name)
-        return _answer(request, found, lambda: service(replicator=found, actor=request.user), text)
+        return _answer(
+            request, found, lambda: service(replicator=found, actor=person(request)), text
+        )
 
     return view
 
@@ -61,7 +64,7 @@ def _table_act(
         return _answer(
             request,
             found,
-            lambda: service(replicator=found, schema=schema, name=name, actor=request.user),
+            lambda: service(replicator=found, schema=schema, name=name, actor=person(request)),
             text,
         )
 
@@ -82,7 +85,7 @@ def delete(request: HttpRequest, pk: str) -> HttpResponse:
     found = get_object_or_404(Replicator, pk=pk)
     if request.method == "POST":
         keep = request.POST.get("keep_target") == "true"
-        services.replicator_delete(replicator=found, actor=request.user, keep_target=keep)
+        services.replicator_delete(replicator=found, actor=person(request), keep_target=keep)
         return go(request, "runners:replicators", f"{found.name} is being deleted.")
     context = {"section": "replicators", "replicator": found}
     return render_page(

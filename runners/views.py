@@ -90,7 +90,9 @@ def log(request: HttpRequest, pk: str) -> HttpResponse:
     query = {k: request.GET.get(k, "").strip() for k in ("level", "table", "search")}
     raw = request.GET.get("after", "")
     after = min(int(raw), 2**62) if raw.isascii() and raw.isdigit() else 0
-    lines = selectors.log_lines(found, after=after, **query)
+    lines = selectors.log_lines(
+        found, after=after, level=query["level"], table=query["table"], search=query["search"]
+    )
     if after and not lines:
         return HttpResponse(status=204)
     context = {

@@ -19,6 +19,7 @@ from drafts.api.serializers import DraftSerializer, DraftUpdateSerializer, Draft
 from drafts.models import Draft
 from replicators.api.pagination import Pages
 from replicators.api.serializers import ErrorSerializer, ReplicatorSerializer
+from replicators.people import person
 
 _TAGS = ["drafts"]
 _CHANGED = {
@@ -53,7 +54,7 @@ class DraftViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericView
     )
     def create(self, request: Request) -> Response:
         data = _valid(DraftWriteSerializer, request)
-        draft = services.draft_create(actor=request.user, **data)
+        draft = services.draft_create(actor=person(request), **data)
         return Response(DraftSerializer(draft).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(
@@ -103,7 +104,7 @@ class DraftViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericView
     )
     @action(detail=True, methods=["post"])
     def deploy(self, request: Request, pk: str) -> Response:
-        made = services.draft_deploy(draft=self.get_object(), actor=request.user)
+        made = services.draft_deploy(draft=self.get_object(), actor=person(request))
         return Response(ReplicatorSerializer(made).data, status=status.HTTP_201_CREATED)
 
 

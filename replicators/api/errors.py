@@ -59,7 +59,7 @@ def answers(kind: type[Exception]) -> Callable[[Callable[[Any], Answer]], Callab
 
 def error_to_json(error: ReplicationError) -> dict[str, Any]:
     """A `ReplicationError` in the form of a problem."""
-    return Problem.of(error.code, table=error.table, **error.facts).to_json()
+    return Problem(error.code, table=error.table, facts=tuple(error.facts.items())).to_json()
 
 
 _STATUS = {"config:unknown-kind": 400, "config:not-now": 409, "config:name-taken": 409}

@@ -49,14 +49,14 @@ class ProblemSerializer(serializers.Serializer[Any]):
     impact = serializers.CharField(allow_blank=True)
 
 
-class ParamSerializer(serializers.Serializer[Param]):
+class ParamSerializer(serializers.Serializer[Any]):
     """A parameter of a connector."""
 
     name = serializers.CharField()
     label = serializers.CharField()  # type: ignore[assignment]
     kind = serializers.SerializerMethodField()
     help = serializers.CharField()
-    default = serializers.JSONField(allow_null=True)  # type: ignore[assignment]
+    default = serializers.JSONField(allow_null=True)
     required = serializers.BooleanField()  # type: ignore[assignment]
     secret = serializers.BooleanField()
     choices = serializers.ListField(child=serializers.CharField())
@@ -88,7 +88,7 @@ class PluginDetailSerializer(PluginSerializer):
 
     @extend_schema_field(ParamSerializer(many=True))
     def get_params(self, plugin: Any) -> Any:
-        return ParamSerializer(describe(plugin.params), many=True).data
+        return ParamSerializer(list(describe(plugin.params)), many=True).data
 
     @extend_schema_field(serializers.DictField())
     def get_schema(self, plugin: Any) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class ConnectorSerializer(serializers.Serializer[Any]):
 class ReplicatorSerializer(serializers.ModelSerializer[Replicator]):
     """A replicator as it is defined."""
 
-    source = serializers.SerializerMethodField()
+    source = serializers.SerializerMethodField()  # type: ignore[assignment]
     target = serializers.SerializerMethodField()
     tables = TableChoiceSerializer(many=True)
     options = serializers.DictField()

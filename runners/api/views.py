@@ -18,6 +18,7 @@ from replicators.api.pagination import Pages
 from replicators.api.serializers import ErrorSerializer, ReplicatorSerializer
 from replicators.connectors.schema import TableId
 from replicators.models import Replicator
+from replicators.people import person
 from replicators.services import replicator_export
 from runners import selectors, services
 from runners.api import errors as _errors  # noqa: F401  registers the answers
@@ -70,7 +71,7 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
         responses=serializers.ReplicatorLineSerializer(many=True),
     )
     def list(self, request: Request) -> Response:
-        page = self.paginate_queryset(selectors.replicators_for_list())  # type: ignore[arg-type]
+        page = self.paginate_queryset(selectors.replicators_for_list())
         return self.get_paginated_response(
             serializers.ReplicatorLineSerializer(page, many=True).data
         )
@@ -94,7 +95,7 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     def destroy(self, request: Request, pk: str) -> Response:
         query = _valid(serializers.DeleteQuerySerializer, request.query_params)
         replicator = self.get_object()
-        services.replicator_delete(replicator=replicator, actor=request.user, **query)
+        services.replicator_delete(replicator=replicator, actor=person(request), **query)
         return _accepted(replicator)
 
     @extend_schema(
@@ -184,14 +185,14 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
 
     def _act(self, service: Callable[..., Any]) -> Response:
         replicator = self.get_object()
-        service(replicator=replicator, actor=self.request.user)
+        service(replicator=replicator, actor=person(self.request))
         return _accepted(replicator)
 
     def _table_act(self, service: Callable[..., Any]) -> Response:
         data = _valid(serializers.TableNameSerializer, self.request.data)
         schema, name = data["schema"], data["table"]
         table = service(
-            replicator=self.get_object(), schema=schema, name=name, actor=self.request.user
+            replicator=self.get_object(), schema=schema, name=name, actor=person(self.request)
         )
         body = {"schema": schema, "table": name, "state": table.state}
         return Response(body, status=status.HTTP_202_ACCEPTED)

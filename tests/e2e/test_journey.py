@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +105,7 @@ def _act(page: Page, web: Web) -> None:
 def _follow_log(page: Page, web: Web) -> None:
     def write(text: str) -> None:
         web.execute(
-            "INSERT INTO runners_logline (replicator_id, at, level, \"table\", text) "
+            'INSERT INTO runners_logline (replicator_id, at, level, "table", text) '
             "SELECT id, '2026-01-01 00:00:00', 'INFO', '', ? FROM replicators_replicator",
             text,
         )
@@ -116,16 +117,21 @@ def _follow_log(page: Page, web: Web) -> None:
     expect(page.get_by_text("second line")).to_be_visible()
 
 
+_ALL = "SELECT id FROM replicators_replicator"
 PAGES = ("/", "/drafts/", "/activity/", "/api/", "/account/", "/replicators/new/", "/styleguide/")
 
 
 @pytest.mark.parametrize(
     ("width", "scheme"), [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
 )
-def test_every_page_is_accessible_and_fits(open_page: Any, width: int, scheme: str) -> None:
+def test_every_page_is_accessible_and_fits(
+    open_page: Any, web: Web, width: int, scheme: str
+) -> None:
     watched = open_page(width, color_scheme=scheme)
     watched.sign_in()
-    for path in PAGES:
+    made = [f"/replicators/{uuid.UUID(pk)}/" for (pk,) in web.execute(_ALL)]
+    inner = [f"{one}{part}" for one in made for part in ("", "log/", "activity/", "configuration/")]
+    for path in (*PAGES, *inner):
         watched.page.goto(watched.base + path)
         watched.assert_accessible()
         watched.assert_fits()
