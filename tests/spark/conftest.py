@@ -19,7 +19,10 @@ ROOT = Path(__file__).resolve().parents[2]
 def lakehouse_params(root: Path, form: str, **values: Any) -> LakehouseParams:
     """Params of a lakehouse of either format under `root`."""
     return LakehouseParams(
-        warehouse=str(root / form), catalog_uri=f"sqlite:///{root}/catalog.db", format=form, **values
+        warehouse=str(root / form),
+        catalog_uri=f"sqlite:///{root}/catalog.db",
+        format=form,
+        **values,
     )
 
 
@@ -46,7 +49,11 @@ def spark(lakehouse_root: Path) -> Iterator[Any]:
             both = name == "spark.sql.extensions" and name in conf
             conf[name] = f"{conf[name]},{value}" if both else value
         jars |= {str(p) for n in PLUGIN.jars(params) for p in jars_dir.glob(f"{n}-[0-9]*.jar")}
-    builder = SparkSession.builder.master("local[2]").appName("tests").config("spark.jars", ",".join(jars))
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .appName("tests")
+        .config("spark.jars", ",".join(jars))
+    )
     conf |= {
         "spark.driver.memory": "1g",
         "spark.ui.enabled": "false",

@@ -21,10 +21,13 @@ from replicators.targets.lakehouse.writer import LakehouseWriter
 _NUMBERS = itertools.count()
 
 
-def shape(name: str, columns: Mapping[str, LogicalType], key: Sequence[str] = ("id",)) -> TableSchema:
+def shape(
+    name: str, columns: Mapping[str, LogicalType], key: Sequence[str] = ("id",)
+) -> TableSchema:
     """A table shape; key columns can't be NULL."""
     made = tuple(
-        Column(n, t, "native", nullable=n not in key, ordinal=i + 1) for i, (n, t) in enumerate(columns.items())
+        Column(n, t, "native", nullable=n not in key, ordinal=i + 1)
+        for i, (n, t) in enumerate(columns.items())
     )
     return TableSchema(TableId("shop", name), made, tuple(key), tuple(key))
 
@@ -54,9 +57,13 @@ class Lakehouse:
         """Rows in the schema's Arrow form."""
         arrow = schema.arrow_schema()
         columns = list(zip(*rows, strict=True)) or [()] * len(arrow)
-        return pa.table([pa.array(c, f.type) for c, f in zip(columns, arrow, strict=True)], schema=arrow)
+        return pa.table(
+            [pa.array(c, f.type) for c, f in zip(columns, arrow, strict=True)], schema=arrow
+        )
 
-    def load(self, table: TargetTable, schema: TableSchema, rows: Iterable[tuple[Any, ...]]) -> None:
+    def load(
+        self, table: TargetTable, schema: TableSchema, rows: Iterable[tuple[Any, ...]]
+    ) -> None:
         """Stage rows as a task would write them, beside what a failed task left."""
         place = self.writer.snapshot_place(table, schema)
         path = f"{place.folder}/1.parquet"
@@ -67,13 +74,20 @@ class Lakehouse:
         self.writer.load_snapshot_files(table, schema, [path])
 
     def copied(
-        self, schema: TableSchema, rows: Iterable[tuple[Any, ...]], *, sequence: int = 1, generation: int = 1
+        self,
+        schema: TableSchema,
+        rows: Iterable[tuple[Any, ...]],
+        *,
+        sequence: int = 1,
+        generation: int = 1,
     ) -> TargetTable:
         """A published first copy."""
         table = TargetTable(schema.id, "r1", generation)
         self.writer.begin_snapshot(table, schema)
         self.load(table, schema, rows)
-        return TargetTable(schema.id, "r1", generation, self.writer.publish_snapshot(table, schema, sequence))
+        return TargetTable(
+            schema.id, "r1", generation, self.writer.publish_snapshot(table, schema, sequence)
+        )
 
     def batch(
         self,
@@ -86,7 +100,9 @@ class Lakehouse:
         **flags: Any,
     ) -> FoldedBatch:
         """A folded batch; `deleted` are row numbers, `unsent` each row's bits and origin (of a key called `id`)."""
-        made = self.rows(schema, rows).append_column("_delete", pa.array([i in deleted for i in range(len(rows))]))
+        made = self.rows(schema, rows).append_column(
+            "_delete", pa.array([i in deleted for i in range(len(rows))])
+        )
         if unsent:
             made = made.append_column("_unsent", pa.array([u for u, _ in unsent], pa.binary()))
             origins = [None if o is None else {"id": o} for _, o in unsent]

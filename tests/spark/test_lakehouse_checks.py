@@ -43,9 +43,9 @@ def test_two_tables_of_one_name_and_a_foreign_table_are_named(tmp_path: Path) ->
 
 def test_columns_that_differ_in_case_only_do_not_fit_delta(tmp_path: Path) -> None:
     table = shape("cased", {"id": Int(64), "ID": Int(64)})
-    assert [p.code for p in LakehouseChecks(lakehouse_params(tmp_path, "delta")).tables([table], "r")] == [
-        "target:column-case"
-    ]
+    assert [
+        p.code for p in LakehouseChecks(lakehouse_params(tmp_path, "delta")).tables([table], "r")
+    ] == ["target:column-case"]
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,17 @@ import pytest
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.target import FoldedBatch, TargetTable
+from replicators.targets.lakehouse.writer import LakehouseWriter
 from tests.spark.conftest import lakehouse_params
 from tests.spark.lakehouses import PLAIN, Lakehouse, shape
-
-from replicators.targets.lakehouse.writer import LakehouseWriter
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(params=["iceberg", "delta"])
-def house(request: pytest.FixtureRequest, spark: Any, lakehouse_root: Path, tmp_path: Path) -> Lakehouse:
+def house(
+    request: pytest.FixtureRequest, spark: Any, lakehouse_root: Path, tmp_path: Path
+) -> Lakehouse:
     """A lakehouse of each format."""
     params = lakehouse_params(lakehouse_root, request.param)
     return Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
@@ -40,7 +41,12 @@ def test_a_copy_is_seen_only_when_published_and_carries_its_token(house: Lakehou
     uuid = house.writer.publish_snapshot(table, schema, 7)
     token = house.writer.token(table)
     assert token is not None
-    assert (token.replicator, token.generation, token.sequence, token.table_uuid) == ("r1", 1, 7, uuid)
+    assert (token.replicator, token.generation, token.sequence, token.table_uuid) == (
+        "r1",
+        1,
+        7,
+        uuid,
+    )
     assert house.writer.publish_snapshot(table, schema, 7) == uuid
     assert house.read(schema) == [(1, "a", None)]
 
@@ -78,7 +84,13 @@ def test_an_unsent_column_of_a_row_that_is_not_there_stops_the_table(house: Lake
     for bits in ((b"\x04", None), (b"\x04", 77)):
         batch = house.batch(schema, 5, [(9, "n", None)], unsent=[bits])
         partial = FoldedBatch(
-            schema, batch.paths, 5, 1, unsent=("note",), has_origins=bits[1] is not None, ranges=batch.ranges
+            schema,
+            batch.paths,
+            5,
+            1,
+            unsent=("note",),
+            has_origins=bits[1] is not None,
+            ranges=batch.ranges,
         )
         assert _code(lambda p=partial: house.writer.merge(table, p)) == "target:row-missing"
     assert house.read(schema) == [(1, "a", "x")]
@@ -122,7 +134,10 @@ def test_a_resync_shows_the_old_rows_until_it_is_published(house: Lakehouse) -> 
     assert [r[:2] for r in house.read(schema)] == [(1, "a"), (2, "b")]
     assert house.writer.publish_snapshot(second, changed, 4) == table.table_uuid
     assert house.read(changed) == [(5, "n", "e")]
-    assert _code(lambda: house.writer.merge(table, house.batch(schema, 5, [(3, "c", None)]))) == "target:table-ahead"
+    assert (
+        _code(lambda: house.writer.merge(table, house.batch(schema, 5, [(3, "c", None)])))
+        == "target:table-ahead"
+    )
 
 
 def test_a_table_that_is_gone_or_foreign_is_not_written(house: Lakehouse) -> None:
@@ -162,7 +177,9 @@ def test_tables_merged_side_by_side_keep_their_own_tokens(house: Lakehouse) -> N
 
     def work(number: int) -> None:
         for turn in range(3):
-            batch = house.batch(schemas[number], 100 * number + 10 + turn, [(turn, f"{number}", None)])
+            batch = house.batch(
+                schemas[number], 100 * number + 10 + turn, [(turn, f"{number}", None)]
+            )
             house.writer.merge(tables[number], batch)
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]

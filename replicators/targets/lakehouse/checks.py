@@ -139,7 +139,7 @@ def _columns(table: TableSchema) -> list[Problem]:
     found = []
     for column in table.supported:
         fitted = fit(column.type)
-        facts = {"native": column.native, "reason": fitted.reason}
+        facts: dict[str, Any] = {"native": column.native, "reason": fitted.reason}
         if fitted.kind is FitKind.UNSUPPORTED:
             found.append(
                 Problem.of("target:column-unsupported", table=table.id, column=column.name, **facts)

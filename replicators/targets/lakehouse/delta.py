@@ -82,11 +82,15 @@ class Delta:
         """An empty staging table."""
         names = self.live_names(table)
         live = self.live(session, names)
-        if (live and live.owner != table.replicator) or (live is None and storage.has_folder(self.folder(names))):
+        if (live and live.owner != table.replicator) or (
+            live is None and storage.has_folder(self.folder(names))
+        ):
             raise ReplicationError("target:table-taken", table=table.source, target=".".join(names))
         staged = self._staged(table)
         storage.remove_folder(self.folder(staged))
-        text = dialect.create(self.path(staged), schema, provider="delta", location="", values=PROPERTIES)
+        text = dialect.create(
+            self.path(staged), schema, provider="delta", location="", values=PROPERTIES
+        )
         session.sql(text)
 
     def staging_path(self, session: Any, table: TargetTable) -> str:
@@ -118,7 +122,9 @@ class Delta:
         storage.remove_folder(self.folder(self._staged(table)))
         return own
 
-    def evolve(self, session: Any, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
+    def evolve(
+        self, session: Any, table: TargetTable, old: TableSchema, new: TableSchema
+    ) -> list[str]:
         """Change the live table's columns; what was changed, as text."""
         names = self.live_names(table)
         opened = self._open(names)
@@ -149,7 +155,11 @@ class Delta:
         hours = max(self.params.history_minutes / 60, _LEAST_HOURS)
         session.sql(f"VACUUM {target} RETAIN {hours:.2f} HOURS").collect()
         metrics = done[0]["metrics"] if done else None
-        return {"files_added": metrics["numFilesAdded"], "files_removed": metrics["numFilesRemoved"]} if metrics else {}
+        return (
+            {"files_added": metrics["numFilesAdded"], "files_removed": metrics["numFilesRemoved"]}
+            if metrics
+            else {}
+        )
 
 
 def _application(token: Token) -> str:

@@ -3,6 +3,8 @@
 Names go in through `quote`, values through `literal`; nothing here asks a server or knows a Spark session.
 """
 
+# ruff: noqa: S608 - this module is where SQL is made: names go through `quote`, values through `literal`
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,7 +14,16 @@ from typing import Any
 
 from replicators.connectors.schema import Column, TableSchema
 from replicators.connectors.target import FoldedBatch, KeyRange
-from replicators.connectors.types import Array, Date, Decimal, Float, Int, LogicalType, Time, Timestamp
+from replicators.connectors.types import (
+    Array,
+    Date,
+    Decimal,
+    Float,
+    Int,
+    LogicalType,
+    Time,
+    Timestamp,
+)
 from replicators.targets.lakehouse.types import fit
 
 ROW_MISSING = "replicator: row missing"
@@ -45,7 +56,9 @@ def _clock(value: time) -> str:
     return text(value.isoformat("microseconds"))
 
 
-def literal(kind: LogicalType, value: Any) -> str:
+def literal(  # noqa: C901 - one line for each type
+    kind: LogicalType, value: Any
+) -> str:
     """A key's value as a literal of the target's type; `value` may be an Arrow scalar. ValueError for what has none."""
     plain = value.as_py() if hasattr(value, "as_py") else value
     match kind, plain:
@@ -61,9 +74,9 @@ def literal(kind: LogicalType, value: Any) -> str:
             return _clock(plain)
         case Float(), int() | float():
             return f"CAST('{plain!r}' AS {fit(kind).native})"
-        case (Int() | Decimal()), int():
+        case ((Int() | Decimal()), int()):
             return f"CAST({plain} AS {fit(kind).native})"
-        case (Int() | Decimal()), PyDecimal():
+        case ((Int() | Decimal()), PyDecimal()):
             return f"CAST({plain:f} AS {fit(kind).native})"
         case _, str():
             return text(plain)
@@ -104,7 +117,9 @@ def batch_ddl(batch: FoldedBatch) -> str:
     if batch.unsent:
         fields.append("`_unsent` BINARY")
     if batch.unsent and batch.has_origins:
-        key = ", ".join(f"{quote(n)}: {_read_type(batch.schema.column(n).type)}" for n in batch.schema.key)
+        key = ", ".join(
+            f"{quote(n)}: {_read_type(batch.schema.column(n).type)}" for n in batch.schema.key
+        )
         fields.append(f"`_origin` STRUCT<{key}>")
     return ", ".join(fields)
 
@@ -118,7 +133,9 @@ def image_columns(schema: TableSchema, types: Mapping[str, str]) -> list[str]:
     """Expressions that read whole rows in the target's types; `types` are the Spark types the rows have now: a time of
     day that is text already stays as it is."""
     return [
-        quote(c.name) if types.get(c.name) == "string" else f"{_stored(c.type, quote(c.name))} AS {quote(c.name)}"
+        quote(c.name)
+        if types.get(c.name) == "string"
+        else f"{_stored(c.type, quote(c.name))} AS {quote(c.name)}"
         for c in schema.supported
     ]
 
@@ -204,7 +221,8 @@ def merge_source(target: str, batch: FoldedBatch, view: str) -> str:
     ranges = key_ranges(batch.schema, batch.ranges, "r")
     where = f" WHERE {ranges}" if ranges else ""
     origin = " AND ".join(
-        f"{_stored(batch.schema.column(n).type, f'b.`_origin`.{quote(n)}')} <=> o.{quote(n)}" for n in key
+        f"{_stored(batch.schema.column(n).type, f'b.`_origin`.{quote(n)}')} <=> o.{quote(n)}"
+        for n in key
     )
     return (
         f"SELECT {', '.join(shown)} FROM {view} AS b LEFT JOIN "
@@ -225,7 +243,7 @@ def unsent_flag(batch: FoldedBatch, column: str) -> str:
 def merge(target: str, batch: FoldedBatch, view: str) -> str:
     """MERGE of a folded batch. A new row with unsent columns fails the statement with `ROW_MISSING`."""
     schema = batch.schema
-    columns = [c for c in schema.supported]
+    columns = list(schema.supported)
     flags = {n: f"s.{quote(unsent_flag(batch, n))}" for n in batch.unsent}
 
     def updated(column: Column) -> str:
@@ -236,7 +254,11 @@ def merge(target: str, batch: FoldedBatch, view: str) -> str:
 
     def inserted(column: Column) -> str:
         name = f"s.{quote(column.name)}"
-        return _fail(flags[column.name], name, fit(column.type).native) if column.name in flags else name
+        return (
+            _fail(flags[column.name], name, fit(column.type).native)
+            if column.name in flags
+            else name
+        )
 
     ranges = key_ranges(schema, batch.ranges, "t")
     on = key_match(schema, "t", "s") + (f"\n  AND {ranges}" if ranges else "")
@@ -261,7 +283,9 @@ def _image(batch: FoldedBatch) -> list[str]:
 
 def append(target: str, batch: FoldedBatch, view: str) -> str:
     """INSERT of every row of a batch."""
-    return f"INSERT INTO {target}{_names(batch)}\nSELECT {', '.join(_image(batch))} FROM {view} AS b"
+    return (
+        f"INSERT INTO {target}{_names(batch)}\nSELECT {', '.join(_image(batch))} FROM {view} AS b"
+    )
 
 
 def replace(target: str, batch: FoldedBatch, view: str) -> str:
@@ -310,3 +334,13 @@ def replace_table(target: str, staged: str, values: Mapping[str, str]) -> str:
         f"CREATE OR REPLACE TABLE {target}\nUSING delta\nTBLPROPERTIES ({properties(values)})\n"
         f"AS SELECT * FROM {staged}"
     )
+
+
+def snapshots(table: str) -> str:
+    """Every snapshot of an Iceberg table; `table` is its metadata table."""
+    return f"SELECT snapshot_id, parent_id, summary FROM {table}"
+
+
+def delete_all(target: str) -> str:
+    """Empty a branch, without a token."""
+    return f"DELETE FROM {target}"

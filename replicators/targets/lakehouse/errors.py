@@ -12,7 +12,10 @@ _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), code)
     for pattern, code in (
         (re.escape(ROW_MISSING), "target:row-missing"),
-        (r"no space left on device|disk quota exceeded|database or disk is full|ENOSPC", "target:storage-full"),
+        (
+            r"no space left on device|disk quota exceeded|database or disk is full|ENOSPC",
+            "target:storage-full",
+        ),
         (
             r"permission denied|AccessDenied|AccessControlException|403 Forbidden|read-only file system"
             r"|readonly database|Mkdirs failed|Operation not permitted",
@@ -29,7 +32,10 @@ _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "target:unreachable",
         ),
         (r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|NoSuchTable", "target:table-missing"),
-        (r"Cannot (connect to the Java|run program)|Connection reset by peer|SparkContext was shut down", "run:spark"),
+        (
+            r"Cannot (connect to the Java|run program)|Connection reset by peer|SparkContext was shut down",
+            "run:spark",
+        ),
     )
 )
 
@@ -45,7 +51,12 @@ def code_of(err: BaseException) -> str:
 
 def is_missing(err: BaseException) -> bool:
     """Whether the exception says that there is no such table."""
-    return re.search(r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|NoSuchTable|PATH_NOT_FOUND", str(err)) is not None
+    return (
+        re.search(
+            r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|NoSuchTable|PATH_NOT_FOUND", str(err)
+        )
+        is not None
+    )
 
 
 def translate(err: BaseException, table: TableId | None = None) -> ReplicationError:

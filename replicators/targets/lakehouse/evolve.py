@@ -49,15 +49,23 @@ def _added(target: str, column: Column) -> Change:
     return Change(dialect.add_column(target, column), f"column {column.name} added")
 
 
-def _fitted(target: str, live: str, column: Column, new: TableSchema, *, may_replace: bool) -> list[Change]:
+def _fitted(
+    target: str, live: str, column: Column, new: TableSchema, *, may_replace: bool
+) -> list[Change]:
     native = fit(column.type).native.lower()
     if live == native:
         return []
     if _is_wider(live, native):
-        return [Change(dialect.widen_column(target, column), f"column {column.name} widened to {native}")]
+        return [
+            Change(
+                dialect.widen_column(target, column), f"column {column.name} widened to {native}"
+            )
+        ]
     if may_replace:
         return _replaced(target, column)
-    raise ReplicationError("target:evolve", table=new.id, change=f"{column.name} {live} to {native}")
+    raise ReplicationError(
+        "target:evolve", table=new.id, change=f"{column.name} {live} to {native}"
+    )
 
 
 def plan(

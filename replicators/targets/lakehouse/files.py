@@ -43,7 +43,9 @@ def write_options(schema: TableSchema) -> dict[str, Any]:
 
 
 def _is_plain(kind: LogicalType) -> bool:
-    return not isinstance(kind, Time) and not (isinstance(kind, Array) and isinstance(kind.of, Time))
+    return not isinstance(kind, Time) and not (
+        isinstance(kind, Array) and isinstance(kind.of, Time)
+    )
 
 
 def are_taken_as_they_are(schema: TableSchema) -> bool:

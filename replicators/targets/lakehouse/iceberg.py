@@ -12,9 +12,16 @@ from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import TargetTable, Token
 from replicators.targets.lakehouse import dialect, evolve, naming
 from replicators.targets.lakehouse.params import LakehouseParams
-from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID, LiveTable, token_from, token_values
+from replicators.targets.lakehouse.state import (
+    GENERATION,
+    OWNER,
+    UUID,
+    LiveTable,
+    token_from,
+    token_values,
+)
 
-TOKEN_CONF = "spark.sql.iceberg.snapshot-property."
+SUMMARY_CONF = "spark.sql.iceberg.snapshot-property."
 PROPERTIES = {
     "format-version": "3",
     "write.delete.mode": "merge-on-read",
@@ -49,7 +56,9 @@ class Iceberg:
     def _plain(self, names: tuple[str, ...]) -> str:
         return dialect.text(dialect.path(names))
 
-    def _call(self, session: Any, procedure: str, names: tuple[str, ...], **values: str) -> list[Any]:
+    def _call(
+        self, session: Any, procedure: str, names: tuple[str, ...], **values: str
+    ) -> list[Any]:
         shown = "".join(f", {k} => {v}" for k, v in values.items())
         done = session.sql(
             f"CALL {dialect.quote(self.catalog)}.system.{procedure}(table => {self._plain(names)}{shown})"
@@ -59,7 +68,7 @@ class Iceberg:
     def stamp(self, session: Any, token: Token) -> None:
         """Let every commit of the session carry the token."""
         for name, value in token_values(token).items():
-            session.conf.set(TOKEN_CONF + name, value)
+            session.conf.set(SUMMARY_CONF + name, value)
 
     def live(self, session: Any, names: tuple[str, ...]) -> LiveTable | None:
         """What the table says of itself; None where there is none."""
@@ -78,9 +87,7 @@ class Iceberg:
         return {r[0]: r[1] for r in rows}
 
     def _token(self, session: Any, names: tuple[str, ...], current: int, own: str) -> Token | None:
-        rows = session.sql(
-            f"SELECT snapshot_id, parent_id, summary FROM {self.path((*names, 'snapshots'))}"
-        ).collect()
+        rows = session.sql(dialect.snapshots(self.path((*names, "snapshots")))).collect()
         known = {r[0]: (r[1], r[2]) for r in rows}
         at: int | None = current
         while at in known:
@@ -90,7 +97,9 @@ class Iceberg:
                 return token
         return None
 
-    def _create(self, session: Any, names: tuple[str, str], table: TargetTable, schema: TableSchema) -> None:
+    def _create(
+        self, session: Any, names: tuple[str, str], table: TargetTable, schema: TableSchema
+    ) -> None:
         own = str(uuid.uuid4())
         marks = {
             OWNER: table.replicator,
@@ -102,7 +111,11 @@ class Iceberg:
         place = self._location(table, own)
         session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.path(names[:1])}")
         values = {**PROPERTIES, **marks, **metrics}
-        session.sql(dialect.create(self.path(names), schema, provider="iceberg", location=place, values=values))
+        session.sql(
+            dialect.create(
+                self.path(names), schema, provider="iceberg", location=place, values=values
+            )
+        )
 
     def _location(self, table: TargetTable, own: str) -> str:
         folders = (naming.folder(n) for n in self.live_names(table))
@@ -129,10 +142,13 @@ class Iceberg:
             return
         if live.owner != table.replicator:
             raise ReplicationError("target:table-taken", table=table.source, target=".".join(names))
-        self._change(session, names, self._properties(session, names) or {}, schema, may_replace=True)
+        self._change(
+            session, names, self._properties(session, names) or {}, schema, may_replace=True
+        )
         branch = dialect.quote(naming.branch(table.generation))
         session.sql(f"ALTER TABLE {self.path(names)} CREATE OR REPLACE BRANCH {branch}")
-        session.sql(f"DELETE FROM {self.path((*names, 'branch_' + naming.branch(table.generation)))}")
+        emptied = self.path((*names, f"branch_{naming.branch(table.generation)}"))
+        session.sql(dialect.delete_all(emptied))
 
     def staging_path(self, session: Any, table: TargetTable) -> str:
         """The identifier to append staged rows to."""
@@ -185,7 +201,9 @@ class Iceberg:
         self._change(session, names, shown, schema, drops=columns)
         return shown[UUID]
 
-    def evolve(self, session: Any, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
+    def evolve(
+        self, session: Any, table: TargetTable, old: TableSchema, new: TableSchema
+    ) -> list[str]:
         """Change the live table's columns; what was changed, as text."""
         names = self.live_names(table)
         shown = self._properties(session, names)

@@ -13,7 +13,8 @@ class LakehouseParams:
     """Where the tables go: their format, the catalog that lists them, and the folder that holds them."""
 
     warehouse: str = param(
-        "Warehouse", help="Folder or URL that holds the tables: /data/warehouse, s3a://bucket/warehouse"
+        "Warehouse",
+        help="Folder or URL that holds the tables: /data/warehouse, s3a://bucket/warehouse",
     )
     catalog_uri: str = param(
         "Catalog address",
@@ -21,15 +22,23 @@ class LakehouseParams:
         "sqlite:////data/catalog.db, postgresql://host/db",
         default="",
     )
-    catalog_name: str = param("Catalog name", help="Name under which readers open the catalog", default="lakehouse")
+    catalog_name: str = param(
+        "Catalog name", help="Name under which readers open the catalog", default="lakehouse"
+    )
     catalog_user: str = param("Catalog user", default="")
     catalog_password: str = param("Catalog password", default="", secret=True)
     namespace: str = param(
-        "Namespace", help="Where the tables appear; empty: one namespace for each schema of the source", default=""
+        "Namespace",
+        help="Where the tables appear; empty: one namespace for each schema of the source",
+        default="",
     )
     format: str = param("Format", default="iceberg", choices=("iceberg", "delta"))
     history_minutes: int = param(
-        "History", help="Minutes for which old versions of a table stay readable", default=30, minimum=0, maximum=43200
+        "History",
+        help="Minutes for which old versions of a table stay readable",
+        default=30,
+        minimum=0,
+        maximum=43200,
     )
 
     def __post_init__(self) -> None:

@@ -47,7 +47,9 @@ def own_token(live: LiveTable | None, table: TargetTable, last_sequence: int | N
     """
     if live is None:
         raise ReplicationError("target:table-missing", table=table.source)
-    is_ours = live.owner == table.replicator and (not table.table_uuid or live.uuid == table.table_uuid)
+    is_ours = live.owner == table.replicator and (
+        not table.table_uuid or live.uuid == table.table_uuid
+    )
     if not is_ours or live.token is None or live.token.replicator != table.replicator:
         raise ReplicationError("target:table-replaced", table=table.source)
     if live.token.generation > table.generation:

@@ -46,7 +46,7 @@ def _array(kind: Array) -> Fit:
     return Fit(inner.kind, f"ARRAY<{inner.native}>", inner.reason)
 
 
-def fit(kind: LogicalType) -> Fit:
+def fit(kind: LogicalType) -> Fit:  # noqa: C901 - one line for each type
     """The Spark SQL type for a neutral type, and what becomes of its values; nothing falls back to text unsaid."""
     match kind:
         case Boolean():

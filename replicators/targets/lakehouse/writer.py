@@ -10,7 +10,13 @@ from typing import Any
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId, TableSchema
-from replicators.connectors.target import FoldedBatch, MergeResult, SnapshotPlace, TargetTable, Token
+from replicators.connectors.target import (
+    FoldedBatch,
+    MergeResult,
+    SnapshotPlace,
+    TargetTable,
+    Token,
+)
 from replicators.targets.lakehouse import dialect, files, naming, storage
 from replicators.targets.lakehouse.errors import translate
 from replicators.targets.lakehouse.iceberg import Iceberg
@@ -60,7 +66,9 @@ class LakehouseWriter:
         with self._session(table) as session:
             types = {f.name: f.dataType.typeName() for f in frame.schema.fields}
             target = self.format.staging_path(session, table)
-            self.format.append_frame(frame.selectExpr(*dialect.image_columns(schema, types)), target)
+            self.format.append_frame(
+                frame.selectExpr(*dialect.image_columns(schema, types)), target
+            )
 
     def snapshot_place(self, table: TargetTable, schema: TableSchema) -> SnapshotPlace:
         """A new folder for the files of one `load_snapshot_files`, and how to write them."""
@@ -69,13 +77,17 @@ class LakehouseWriter:
             storage.make_folder(folder)
             return SnapshotPlace(folder, files.arrow_schema(schema), files.write_options(schema))
 
-    def load_snapshot_files(self, table: TargetTable, schema: TableSchema, paths: Sequence[str]) -> None:
+    def load_snapshot_files(
+        self, table: TargetTable, schema: TableSchema, paths: Sequence[str]
+    ) -> None:
         """Append the Parquet files of one `SnapshotPlace` to the staging place: as data files where that can be."""
         with self._session(table) as session:
             if not paths:
                 return
             folder = files.clear_strays(tuple(paths))
-            if files.are_taken_as_they_are(schema) and self.format.add_files(session, table, folder):
+            if files.are_taken_as_they_are(schema) and self.format.add_files(
+                session, table, folder
+            ):
                 return
             frame = session.read.schema(dialect.image_ddl(schema)).parquet(*paths)
             target = self.format.staging_path(session, table)
@@ -87,7 +99,11 @@ class LakehouseWriter:
         with self._session(table) as session:
             live = self.format.live(session, self.names(table.source))
             token = live.token if live else None
-            if live and token and (token.replicator, token.generation) == (table.replicator, table.generation):
+            if (
+                live
+                and token
+                and (token.replicator, token.generation) == (table.replicator, table.generation)
+            ):
                 return str(live.uuid)
             return str(self.format.publish(session, table, schema, sequence))
 

@@ -52,14 +52,24 @@ def _batch(**flags: Any) -> FoldedBatch:
 
 CASES = {
     "create_iceberg": dialect.create(
-        TARGET, SCHEMA, provider="iceberg", location="/w/it's", values={"format-version": "3", "a": "b\\c"}
+        TARGET,
+        SCHEMA,
+        provider="iceberg",
+        location="/w/it's",
+        values={"format-version": "3", "a": "b\\c"},
     ),
     "create_delta": dialect.create(
-        dialect.path(("delta", "/w/x")), SCHEMA, provider="delta", location="", values={"delta.x": "true"}
+        dialect.path(("delta", "/w/x")),
+        SCHEMA,
+        provider="delta",
+        location="",
+        values={"delta.x": "true"},
     ),
     "merge": dialect.merge(TARGET, _batch(), "`b`"),
     "merge_unsent": dialect.merge(TARGET, _batch(unsent=("select",)), "`b`"),
-    "merge_origins": dialect.merge(TARGET, _batch(unsent=("select", "clock"), has_origins=True), "`b`"),
+    "merge_origins": dialect.merge(
+        TARGET, _batch(unsent=("select", "clock"), has_origins=True), "`b`"
+    ),
     "append": dialect.append(TARGET, _batch(append_only=True), "`b`"),
     "replace": dialect.replace(TARGET, _batch(truncate=True), "`b`"),
     "truncate": dialect.truncate(TARGET),
@@ -96,7 +106,11 @@ def test_sql_is_as_in_the_golden_file(case: str) -> None:
         (Bytes(), b"\x00\xff", "X'00ff'"),
         (Date(), date(2024, 2, 29), "DATE '2024-02-29'"),
         (Time(), time(1, 2, 3), "'01:02:03.000000'"),
-        (Timestamp(zone=True), datetime(2024, 1, 1, tzinfo=UTC), "TIMESTAMP '2024-01-01 00:00:00.000000Z'"),
+        (
+            Timestamp(zone=True),
+            datetime(2024, 1, 1, tzinfo=UTC),
+            "TIMESTAMP '2024-01-01 00:00:00.000000Z'",
+        ),
         (Timestamp(), datetime(2024, 1, 1), "TIMESTAMP_NTZ '2024-01-01 00:00:00.000000'"),  # noqa: DTZ001
     ],
 )
