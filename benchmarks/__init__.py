@@ -1,0 +1,16 @@
+"""Measures the engine against its peers on one machine. `python -m benchmarks [line ...]`; the lines are in `LINES`."""
+
+from __future__ import annotations
+
+# Line -> (module, what it measures). Each runs in a process of its own.
+LINES = {
+    "capture": ("capture", "the log into raw segments, beside pg_recvlogical into a file"),
+    "capture-decode": ("capture", "the same with change files durable"),
+    "decode": ("decode", "raw segments in Spark to change files"),
+    "snapshot": ("snapshot", "a first copy, beside Spark's own JDBC reader"),
+    "merge-iceberg": ("merge", "1,000 clustered keys into a large table, beside a plain MERGE"),
+    "merge-delta": ("merge", "the same into a Delta table"),
+    "lag": ("lag", "from the commit at the source to the commit at the target"),
+    "memory": ("memory", "of a run, through one large transaction"),
+    "growth": ("growth", "the last merges of many, beside the first"),
+}

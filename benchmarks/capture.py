@@ -1,0 +1,199 @@
+"""Lines `capture` and `capture-decode`: our log reader and capture, beside pg_recvlogical writing a file."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from benchmarks import place
+from benchmarks.report import Peer, Result
+from benchmarks.workload import TABLE, Workload, expected, sums
+from demo.postgres import EmbeddedPostgres
+from runners.engine.capture import Capture
+from runners.engine.changelog import ChangeLog, read_segment
+from runners.engine.decode import decode_segment, decode_segments, task_for
+from runners.engine.store import ChangeFileRow, MemoryStore, SegmentRow
+
+DECODE_SEGMENTS = 8
+SERVER = {"shared_buffers": "512MB", "max_wal_size": "8GB", "autovacuum": "off"}
+
+
+class Watched:
+    """A log reader that says when it has handed out something beyond the marker."""
+
+    def __init__(self, reader: Any, marker: int) -> None:
+        self._reader = reader
+        self._marker = marker
+        self.done = threading.Event()
+
+    def read(self, **values: Any) -> Any:
+        """The next block."""
+        block = self._reader.read(**values)
+        if block is not None and block.position.value > self._marker:
+            self.done.set()
+        return block
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reader, name)
+
+
+class Taken:
+    """One capture of everything: its seconds, its segments and, where `spark` is given, its change files."""
+
+    def __init__(self, load: Workload, number: int, folder: Path, spark: Any = None) -> None:
+        self._load = load
+        self._spark = spark
+        self._slot = f"ours_{number}"
+        self._store = MemoryStore([TABLE])
+        self._settings = place.settings(folder)
+        self._log = ChangeLog(str(folder / "log"), self._slot, "bench")
+        self._sealed: list[SegmentRow] = []
+        self._wake = threading.Condition()
+        self._is_over = False
+        self.files: list[ChangeFileRow] = []
+        self.seconds = 0.0
+        self.segments: list[SegmentRow] = []
+
+    def run(self) -> Taken:
+        """Capture until the marker is passed, all sealed (and decoded)."""
+        reader = Watched(place.SOURCE.log_reader(self._load.params, self._slot), self._load.marker)
+        decoder = threading.Thread(target=self._decode)
+        began = time.monotonic()
+        reader.start(self._load.starts[self._slot], self._load.tables)
+        capture = Capture(
+            reader, self._log, self._store, self._settings,
+            describe=lambda: self._load.tables, next_number=1, on_seal=self._take,
+        )  # fmt: skip
+        thread = threading.Thread(target=capture.run)
+        thread.start()
+        decoder.start()
+        while not reader.done.wait(0.5) and capture.fault is None:
+            pass
+        capture.stop()
+        thread.join()
+        captured = time.monotonic() - began
+        self._take(None)
+        decoder.join()
+        self.seconds = time.monotonic() - began
+        reader.close()
+        if capture.fault is not None:
+            raise capture.fault
+        self.segments = self._store.segments()
+        place.logger.info("ours: captured after %.2f s, all after %.2f s", captured, self.seconds)
+        return self
+
+    def _take(self, row: SegmentRow | None) -> None:
+        with self._wake:
+            if row is None:
+                self._is_over = True
+            else:
+                self._sealed.append(row)
+            self._wake.notify()
+
+    def _decode(self) -> None:
+        """As the pipeline's loop: what is sealed, up to eight segments a job."""
+        while self._spark is not None:
+            with self._wake:
+                self._wake.wait_for(lambda: self._sealed or self._is_over)
+                rows, self._sealed = self._sealed[:DECODE_SEGMENTS], self._sealed[DECODE_SEGMENTS:]
+            if not rows:
+                return
+            tasks = [task_for(r, self._log.change_prefix(r.number)) for r in rows]
+            done = decode_segments(self._spark, tasks, place.SOURCE.decoder)
+            self.files += done.files
+            self._store.record_decoded([r.number for r in rows], done.files)
+
+    def paths(self) -> list[str]:
+        """The change files; made now where nothing was decoded."""
+        if self.files:
+            return [f.path for f in self.files]
+        found: list[str] = []
+        for row in self.segments:
+            task = task_for(row, self._log.change_prefix(row.number))
+            found += [f["path"] for f in decode_segment(task, place.SOURCE.decoder)["files"]]
+        return found
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the segments' messages."""
+        return sum(len(read_segment(s.path, s.crc32, s.number)[1]) for s in self.segments)
+
+
+def is_right(paths: list[str], load: Workload) -> bool:
+    """Whether the change files hold exactly what was done, with the last small transaction, in order."""
+    columns = ["_sequence", "_op", "id", "amount", "_before"]
+    parts = [pq.read_table(p, columns=columns) for p in paths]
+    changes = pa.concat_tables(parts).sort_by("_sequence")
+    changes = changes.filter(pc.not_equal(changes.column("id"), -1))
+    by = {op: changes.filter(pc.equal(changes.column("_op"), op)) for op in range(3)}
+    inserts, updates, deletes, total = expected(load)
+    images = pa.concat_tables([by[0], by[1]])
+    found = (by[0].num_rows, by[1].num_rows, by[2].num_rows, sums(images))
+    unique = len(pc.unique(changes.column("_sequence"))) == changes.num_rows
+    before = by[1].column("_before").null_count == 0
+    right = found == (inserts, updates, deletes, total) and unique and before
+    if not right:
+        place.logger.error("found %s, expected %s", found, (inserts, updates, deletes, total))
+    return right
+
+
+def measure(line: str) -> list[Result]:
+    """Rounds of theirs and ours in turn; the first pair warms up and does not count."""
+    spark_of = place.spark if line == "capture-decode" else _no_spark
+    with place.folder(line) as folder, EmbeddedPostgres(fsync=False, options=SERVER) as server:
+        load = Workload(server, place.ROUNDS + 1).make()
+        target = place.target_params(folder)
+        ours, theirs, checked = [], [], True
+        with spark_of(folder, target) as spark:
+            for number in range(place.ROUNDS + 1):
+                out = folder / f"peer_{number}"
+                seconds = load.receive(number, out)
+                size = out.stat().st_size
+                out.unlink()
+                taken = Taken(load, number, folder / str(number), spark).run()
+                checked = checked and is_right(taken.paths(), load)
+                place.logger.info("theirs %.2f s for %d MiB", seconds, size >> 20)
+                checked = checked and abs(taken.bytes / size - 1) < 0.1
+                ours.append(taken.seconds)
+                theirs.append(seconds)
+                _remove(folder / str(number))
+    mine, peer = (load.changes / place.median(v[1:]) for v in (ours, theirs))
+    ratio = place.median([t / o for o, t in zip(ours[1:], theirs[1:], strict=True)])
+    return [
+        Result(
+            line,
+            "row changes/s",
+            round(mine),
+            0.9 if line == "capture" else 0.75,
+            (Peer("pg_recvlogical", round(peer)),),
+            round(ratio, 3),
+            checked=checked,
+            note=_note(line, ours[1:], theirs[1:]),
+        )
+    ]
+
+
+def _note(line: str, ours: list[float], theirs: list[float]) -> str:
+    shown = [", ".join(f"{v:.2f}" for v in values) for values in (ours, theirs)]
+    text = f"seconds a round: ours {shown[0]}; pg_recvlogical {shown[1]}. Both wait for the server's decoding process"
+    if line == "capture":
+        return text + ", which is one core."
+    return text + ", which is one core; decoding has what is left of two."
+
+
+def _no_spark(*_: Any) -> Any:
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def _remove(folder: Path) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)

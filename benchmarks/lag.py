@@ -1,0 +1,133 @@
+"""Line `lag`: from a change's commit at the source to the commit of the target's snapshot that first holds it.
+
+Both times are read from outside the engine's reckoning: the source's commit times are those that PostgreSQL wrote into
+its log, the target's those that Iceberg wrote into the tables' snapshots. Every change of the measured minutes counts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks import place
+from benchmarks.report import Result
+from benchmarks.run import EngineRun
+from demo import shop
+from demo.postgres import EmbeddedPostgres
+from demo.traffic import Traffic
+from replicators.connectors.schema import TableId
+
+RATE = float(os.environ.get("BENCH_RATE", "500"))
+WARM_SECONDS = 45.0
+CATCH_UP_SECONDS = 120.0
+COLUMNS = ["_sequence", "_committed_at"]
+
+
+def minutes() -> float:
+    """How long is measured: four minutes at full scale."""
+    return max(0.25, 4 * place.SCALE)
+
+
+def committed(run: EngineRun, table: TableId) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Sequences and commit times (seconds) of a table's changes, in order."""
+    word = re.compile(rf"\d{{12}}-\w+-{re.escape(str(table))}-[^-]+\.parquet")
+    paths = sorted(p for p in (run.log / "changes").iterdir() if word.fullmatch(p.name))
+    rows = pa.concat_tables([pq.read_table(p, columns=COLUMNS) for p in paths])
+    rows = rows.sort_by("_sequence")
+    at = rows.column("_committed_at").cast(pa.int64()).to_numpy() / 1e6
+    return rows.column("_sequence").to_numpy(), at
+
+
+def visible(target: Any, name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """What the table's snapshots say: up to which sequence, and since when (seconds), in order."""
+    table = place.iceberg_table(target, "shop", name)
+    seen = []
+    for snapshot in sorted(table.snapshots(), key=lambda s: s.sequence_number or 0):
+        told = snapshot.summary.additional_properties if snapshot.summary else {}
+        if "replicator.sequence" in told:
+            seen.append((int(told["replicator.sequence"]), snapshot.timestamp_ms / 1000))
+    sequences, at = zip(*seen, strict=True)
+    return np.maximum.accumulate(np.array(sequences, np.int64)), np.array(at)
+
+
+def lags(
+    run: EngineRun, target: Any, table: TableId, since: float, until: float
+) -> np.ndarray[Any, Any]:
+    """The lag of each change committed within the interval; infinite where it never came."""
+    sequence, at = committed(run, table)
+    upto, shown = visible(target, table.name)
+    inside = (at >= since) & (at <= until)
+    first = np.searchsorted(upto, sequence[inside])
+    return np.append(shown, np.inf)[first] - at[inside]
+
+
+def is_equal(server: EmbeddedPostgres, target: Any, name: str) -> bool:
+    """Whether target and source hold the same keys (without a key: as many rows)."""
+    keys = {
+        "order_lines": ("order_id", "line"),
+        "inventory": ("product_id", "quantity"),
+        "page_views": (),
+        "orders": ("id", "status"),
+        "customers": ("id", "tier"),
+    }.get(name, ("id",))
+    scan = place.iceberg_table(target, "shop", name).scan(selected_fields=keys or ("path",))
+    found = scan.to_arrow()
+    if not keys:
+        ((rows,),) = server.execute(f"SELECT count(*) FROM shop.{name}", database=shop.DATABASE)
+        return bool(found.num_rows == rows)
+    there = sorted(zip(*(map(str, found.column(k).to_pylist()) for k in keys), strict=True))
+    wanted = server.execute(f"SELECT {', '.join(keys)} FROM shop.{name}", database=shop.DATABASE)
+    return there == sorted(tuple(map(str, row)) for row in wanted)
+
+
+def measure(line: str) -> list[Result]:
+    """The demo's shop and traffic, a run of the engine, some minutes."""
+    with place.folder(line) as folder, EmbeddedPostgres(fsync=False) as server:
+        shop.install(server, orders=place.scaled(shop.ORDERS, 1000))
+        tables = [TableId(shop.SCHEMA, name) for name in shop.TABLES]
+        values = place.target_values(folder, namespace="shop")
+        target = place.target_params(folder, namespace="shop")
+        traffic = Traffic(server.dsn(shop.DATABASE), rate=RATE, seed=1)
+        worker = threading.Thread(target=traffic.run)
+        with EngineRun(folder, server.params(shop.DATABASE), values, tables) as run:
+            run.wait_replicating()
+            worker.start()
+            time.sleep(WARM_SECONDS)
+            since, before = time.time(), traffic.changes
+            time.sleep(60 * minutes())
+            until, rate = time.time(), (traffic.changes - before) / (60 * minutes())
+            traffic.stop.set()
+            worker.join()
+            checked = _catch_up(server, target, run)
+            by = {t.name: lags(run, target, t, since, until) for t in tables}
+    every = np.concatenate(list(by.values()))
+    checked = checked and bool(np.isfinite(every).all()) and rate >= 0.9 * RATE
+    p50, p99 = (float(np.percentile(every, p)) for p in (50, 99))
+    slowest = max(by, key=lambda n: np.percentile(by[n], 99))
+    note = (
+        f"{len(every):,} changes in {minutes():g} minutes, {rate:.0f} a second over {len(tables)} tables; largest "
+        f"{every.max():.1f} s; the slowest table is {slowest} (p99 {np.percentile(by[slowest], 99):.1f} s). Bounded by "
+        "the seven tables' commits, which share two cores."
+    )
+    return [
+        Result(f"{line}-p50", "s", round(p50, 2), 5, at_most=True, checked=checked, note=note),
+        Result(f"{line}-p99", "s", round(p99, 2), 15, at_most=True, checked=checked, note=note),
+    ]
+
+
+def _catch_up(server: EmbeddedPostgres, target: Any, run: EngineRun) -> bool:
+    end = time.monotonic() + CATCH_UP_SECONDS
+    left = set(shop.TABLES)
+    while left and time.monotonic() < end:
+        left = {name for name in left if not is_equal(server, target, name)}
+        time.sleep(0.5)
+    if left:
+        place.logger.error("not equal: %s; %s", sorted(left), run.states())
+    return not left

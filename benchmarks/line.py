@@ -1,0 +1,26 @@
+"""Measures one line in this process and writes what it found as JSON; started by `python -m benchmarks`."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks import LINES
+
+
+def main() -> int:
+    """`python -m benchmarks.line LINE FILE`."""
+    line, path = sys.argv[1:3]
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
+    logging.getLogger("benchmarks").setLevel(logging.INFO)
+    module = importlib.import_module(f"benchmarks.{LINES[line][0]}")
+    Path(path).write_text(json.dumps([asdict(r) for r in module.measure(line)]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Line `memory`: the largest memory of a run, Python, JVM and workers together, through one large transaction."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import Any
+
+import psutil
+import pyarrow.compute as pc
+
+from benchmarks import place
+from benchmarks.report import Result
+from benchmarks.run import EngineRun
+from benchmarks.workload import DDL, TABLE
+from demo.postgres import EmbeddedPostgres
+
+GIB = 2**30
+SAMPLE_SECONDS = 0.5
+CHANGE_SECONDS = 420.0
+
+
+class Memory(threading.Thread):
+    """Samples the memory of a process and its descendants; what they share counts once (PSS)."""
+
+    def __init__(self, pid: int) -> None:
+        super().__init__(daemon=True)
+        self._root = psutil.Process(pid)
+        self._stop = threading.Event()
+        self.peak = 0
+        self.parts: dict[str, int] = {}
+
+    def run(self) -> None:
+        """Sample until closed."""
+        while not self._stop.wait(SAMPLE_SECONDS):
+            parts = self._sample()
+            if sum(parts.values()) > self.peak:
+                self.peak, self.parts = sum(parts.values()), parts
+
+    def _sample(self) -> dict[str, int]:
+        parts = {"driver": 0, "JVM": 0, "workers": 0}
+        with contextlib.suppress(psutil.Error):
+            for process in [self._root, *self._root.children(recursive=True)]:
+                with contextlib.suppress(psutil.Error):
+                    name = "driver" if process == self._root else "workers"
+                    name = "JVM" if process.name().startswith("java") else name
+                    parts[name] += process.memory_full_info().pss
+        return parts
+
+    def close(self) -> None:
+        """End sampling."""
+        self._stop.set()
+        self.join()
+
+
+def measure(line: str) -> list[Result]:
+    """A small table is copied; then one transaction inserts most of its rows and changes them."""
+    rows = place.scaled(1_000_000, 1000)
+    with place.folder(line) as folder, EmbeddedPostgres(fsync=False) as server:
+        server.execute(DDL)
+        server.execute("CALL bench.change(1000, 0, 0, 1000)")
+        values, target = place.target_values(folder), place.target_params(folder)
+        with EngineRun(folder, server.params(), values, [TABLE]) as run:
+            memory = Memory(run.pid)
+            memory.start()
+            run.wait_replicating()
+            start = memory.peak
+            server.execute(
+                "BEGIN; INSERT INTO bench.events SELECT k, 1, 'placed', 1.5, 'note ' || k || ' for this row',"
+                f" now(), true FROM generate_series(1001, {rows + 1000}) k;"
+                " UPDATE bench.events SET amount = 2.5 WHERE id > 1000; COMMIT"
+            )
+            run.wait(lambda s: s["events"]["rows"] >= 2 * rows, CHANGE_SECONDS)
+            memory.close()
+            checked = is_right(target, rows)
+    parts = ", ".join(f"{name} {size / GIB:.2f}" for name, size in memory.parts.items())
+    return [
+        Result(
+            line,
+            "GiB",
+            round(memory.peak / GIB, 2),
+            2,
+            at_most=True,
+            checked=checked,
+            note=f"one transaction of {2 * rows:,} row changes (half of them with a before image of all columns); at the "
+            f"peak: {parts}; {start / GIB:.2f} GiB at most before it.",
+        )
+    ]
+
+
+def is_right(target: Any, rows: int) -> bool:
+    """Whether the target has all rows, changed."""
+    scan = place.iceberg_table(target, "bench", "events").scan(selected_fields=("id", "amount"))
+    found = scan.to_arrow()
+    ids, total = found.column("id"), pc.sum(found.column("amount")).as_py()
+    first = sum(k * 37 % 100000 for k in range(1, 1001))
+    unique = len(pc.unique(ids)) == found.num_rows == rows + 1000
+    return unique and int(total * 100) == 250 * rows + first

@@ -1,0 +1,168 @@
+"""Lines `merge-iceberg` and `merge-delta`: few clustered keys into a large table, beside a MERGE without key ranges."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import replace
+from decimal import Decimal as PyDecimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from benchmarks import place
+from benchmarks.report import Peer, Result
+from replicators.connectors.events import OpCounts, change_schema
+from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.target import FoldedBatch, KeyRange, TargetTable
+from replicators.connectors.types import Boolean, Decimal, Int, String, Timestamp
+from runners.engine.folding import fold_to_file
+
+TABLE = TableId("bench", "events")
+KEYS = 1000
+FILES = 40
+_COLUMNS = (
+    ("id", Int(64)),
+    ("customer", Int(32)),
+    ("status", String()),
+    ("amount", Decimal(12, 2)),
+    ("note", String()),
+    ("at", Timestamp(zone=True)),
+    ("ok", Boolean()),
+)
+SCHEMA = TableSchema(
+    TABLE,
+    tuple(Column(n, t, "", nullable=n != "id", ordinal=i + 1) for i, (n, t) in enumerate(_COLUMNS)),
+    ("id",),
+    ("id",),
+)
+
+
+def fill(spark: Any, writer: Any, rows: int) -> TargetTable:
+    """A table of `rows` rows with even ids, clustered by them, written as a snapshot is."""
+    from pyspark.sql import functions as F
+
+    k = F.col("id")
+    frame = spark.range(0, 2 * rows, 2, FILES).select(
+        k,
+        (k % 5000).cast("int").alias("customer"),
+        F.lit("shipped").alias("status"),
+        (k % 100000 / 100).cast("decimal(12,2)").alias("amount"),
+        F.md5(k.cast("string")).alias("note"),
+        F.timestamp_seconds(F.lit(1_735_689_600) + k).alias("at"),
+        (k % 3 == 0).alias("ok"),
+    )
+    table = TargetTable(TABLE, "bench", 1)
+    writer.begin_snapshot(table, SCHEMA)
+    writer.load_snapshot(table, SCHEMA, frame)
+    return replace(table, table_uuid=writer.publish_snapshot(table, SCHEMA, 1))
+
+
+def changes(sequence: int, ids: list[int], mark: int) -> pa.Table:
+    """Change rows: of ten keys one is deleted (divisible by ten), the others updated, or inserted where the id is odd."""
+    rows = len(ids)
+    shape = change_schema(SCHEMA)
+    ops = [2 if i % 10 == 0 else i % 2 ^ 1 for i in ids]
+    values: dict[str, Any] = {
+        "_sequence": [(sequence << 32) + n for n in range(rows)],
+        "_op": ops,
+        "_committed_at": [time.time_ns() // 1000] * rows,
+        "_transaction": [sequence] * rows,
+        "_position": [sequence] * rows,
+        "id": ids,
+        "customer": [mark] * rows,
+        "status": ["merged"] * rows,
+        "amount": [PyDecimal("1.00")] * rows,
+        "ok": [True] * rows,
+    }
+    columns = [
+        pa.array(values[f.name], f.type) if f.name in values else pa.nulls(rows, f.type)
+        for f in shape
+    ]
+    return pa.table(columns, schema=shape)
+
+
+def batch(folder: Path, sequence: int, ids: list[int], mark: int) -> FoldedBatch:
+    """The folded batch of these changes, as the engine makes it."""
+    path = str(folder / f"{sequence}.parquet")
+    part = fold_to_file(changes(sequence, ids, mark), SCHEMA, path)
+    assert part.counts.rows == len(ids) and part.counts != OpCounts()
+    ranges = tuple(KeyRange(low, high) for low, high in part.ranges)
+    return FoldedBatch(SCHEMA, (path,), sequence << 32, part.rows, ranges=ranges)
+
+
+def window(random_: random.Random, rows: int) -> list[int]:
+    """Ids that lie close together: existing even ones and new odd ones."""
+    low = random_.randrange(0, max(2 * rows - 3 * KEYS, 1))
+    return sorted(random_.sample(range(low, low + 2 * KEYS), KEYS))
+
+
+def read(target: Any, form: str, folder: str, low: int, high: int) -> pa.Table:
+    """The rows of an interval of ids, read from outside."""
+    if form == "iceberg":
+        from pyiceberg.expressions import And, GreaterThanOrEqual, LessThanOrEqual
+
+        where = And(GreaterThanOrEqual("id", low), LessThanOrEqual("id", high))
+        return place.iceberg_table(target, "bench", "events").scan(where).to_arrow()
+    from deltalake import DeltaTable, QueryBuilder
+
+    sql = f"SELECT id, customer, status FROM t WHERE id BETWEEN {low} AND {high}"
+    return pa.table(QueryBuilder().register("t", DeltaTable(folder)).execute(sql).read_all())
+
+
+def is_right(found: pa.Table, ids: list[int], mark: int, rows: int) -> bool:
+    """Whether an interval holds just what the merge should have left there."""
+    there = set(found.column("id").to_pylist())
+    gone = {i for i in ids if i % 10 == 0}
+    old = {i for i in range(min(ids), max(ids) + 1) if i % 2 == 0 and i < 2 * rows}
+    marked = found.filter(pc.equal(found.column("customer"), mark)).filter(
+        pc.equal(found.filter(pc.equal(found.column("customer"), mark)).column("status"), "merged")
+    )
+    is_whole = there == (old | set(ids)) - gone and found.num_rows == len(there)
+    return is_whole and set(marked.column("id").to_pylist()) == set(ids) - gone
+
+
+def measure(line: str) -> list[Result]:
+    """Pruned and plain merges in turn, each at a place of its own in the table."""
+    form = line.removeprefix("merge-")
+    rows = place.scaled(10_000_000, FILES)
+    random_ = random.Random(1)
+    seconds: dict[bool, list[float]] = {True: [], False: []}
+    checked = True
+    with place.folder(line) as folder:
+        target = place.target_params(folder, form)
+        with place.spark(folder, target) as spark:
+            writer = place.TARGET.writer(target, spark)
+            table = fill(spark, writer, rows)
+            place.logger.info("the table of %d rows is there", rows)
+            where = str(folder / "warehouse" / "bench" / "events")
+            used: list[range] = []
+            for number in range(2 * (place.ROUNDS + 2)):
+                ids = window(random_, rows)
+                while any(ids[0] in r or ids[-1] in r for r in used):
+                    ids = window(random_, rows)
+                used.append(range(ids[0], ids[-1] + 1))
+                is_pruned = number % 2 == 0
+                made = batch(folder, number + 2, ids, number + 10_000)
+                began = time.monotonic()
+                writer.merge(table, made if is_pruned else replace(made, ranges=()))
+                seconds[is_pruned].append(time.monotonic() - began)
+                place.logger.info("pruned %s: %.2f s", is_pruned, seconds[is_pruned][-1])
+                found = read(target, form, where, ids[0], ids[-1])
+                checked = checked and is_right(found, ids, number + 10_000, rows)
+    ours, plain = (place.median(seconds[p][2:]) for p in (True, False))
+    return [
+        Result(
+            line,
+            "s a merge",
+            round(ours, 3),
+            4,
+            (Peer("MERGE without key ranges", round(plain, 3)),),
+            round(plain / ours, 2),
+            checked=checked,
+            note=f"{KEYS} keys within {2 * KEYS}, {rows:,} rows in {FILES} files; the ratio is the plain MERGE's time "
+            f"over ours. Our time is planning and commit, not rows.",
+        )
+    ]

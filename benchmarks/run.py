@@ -1,0 +1,151 @@
+"""A whole run of the engine in a process of its own, as `run_replicator` starts it, without Django: for lag and memory.
+
+Asked by JSON on standard input; writes the tables' states into a file twice a second; SIGTERM stops it cleanly.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from benchmarks import place
+from replicators.connectors.params import parse
+from replicators.connectors.schema import TableId, TableSelection
+from runners.engine.pipeline import Job, run_pipeline
+from runners.engine.store import MemoryStore
+
+REPLICATOR = "bench"
+WAIT_SECONDS = 300.0
+
+
+class EngineRun:
+    """The parent's side: starts the process, asks for its state, stops it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        source: dict[str, Any],
+        target: dict[str, Any],
+        tables: Sequence[TableId],
+    ) -> None:
+        self.folder = folder
+        self.log = folder / "log" / REPLICATOR
+        self._states = folder / "states.json"
+        self._asked = {
+            "folder": str(folder),
+            "source": source,
+            "target": target,
+            "tables": [[t.schema, t.name] for t in tables],
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process's id."""
+        assert self._process is not None
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.run"],
+            stdin=subprocess.PIPE,
+            cwd=place.ROOT,
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(self._asked).encode())
+        self._process.stdin.close()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(90)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+
+    def states(self) -> dict[str, dict[str, Any]]:
+        """What the run last said of its tables."""
+        try:
+            return dict(json.loads(self._states.read_text()))
+        except (OSError, ValueError):
+            return {}
+
+    def wait(
+        self,
+        is_done: Callable[[dict[str, dict[str, Any]]], bool],
+        seconds: float = WAIT_SECONDS,
+        each: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Wait for a state; RuntimeError where the run ended, TimeoutError where it takes too long."""
+        end = time.monotonic() + seconds
+        while not is_done(self.states()):
+            if self._process is None or self._process.poll() is not None:
+                raise RuntimeError("The run ended; see its log above.")
+            if time.monotonic() > end:
+                raise TimeoutError(f"Not there after {seconds} s: {self.states()}")
+            each()
+            time.sleep(0.2)
+
+    def wait_replicating(self) -> None:
+        """Wait until every table follows."""
+        self.wait(lambda s: bool(s) and all(t["state"] == "replicating" for t in s.values()))
+
+
+def _tell(store: MemoryStore, path: Path, stop: threading.Event) -> None:
+    part = path.with_suffix(".part")
+    while not stop.wait(0.5):
+        said = {
+            row.id.name: {
+                "state": str(row.state),
+                "error": row.error_code,
+                "merged": row.merged_sequence,
+                "rows": store.counts[row.id].rows if row.id in store.counts else 0,
+            }
+            for row in store.tables()
+        }
+        part.write_text(json.dumps(said))
+        part.replace(path)
+
+
+def main() -> int:
+    """Run until SIGTERM."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
+    asked = json.load(sys.stdin)
+    folder = Path(asked["folder"])
+    tables = [TableId(*t) for t in asked["tables"]]
+    job = Job(
+        replicator=REPLICATOR,
+        name="benchmark",
+        slot="bench_run",
+        source=place.SOURCE,
+        source_params=parse(place.SOURCE.params, asked["source"]),
+        target=place.TARGET,
+        target_params=parse(place.TARGET.params, asked["target"]),
+        tables=tuple(TableSelection(t) for t in tables),
+    )
+    store, stop, told = MemoryStore(tables), threading.Event(), threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    teller = threading.Thread(target=_tell, args=(store, folder / "states.json", told))
+    teller.start()
+    try:
+        run_pipeline(job, store, place.settings(folder), stop)
+    finally:
+        told.set()
+        teller.join()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

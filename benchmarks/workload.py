@@ -1,0 +1,125 @@
+"""The row changes that capture and decode are measured with: seven columns, inserts, updates with before images, deletes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from benchmarks import place
+from demo.postgres import EmbeddedPostgres
+from replicators.connectors.offsets import Position
+from replicators.connectors.schema import TableId, TableSchema
+
+TABLE = TableId("bench", "events")
+STEP = 1000
+DDL = """
+CREATE SCHEMA bench;
+CREATE TABLE bench.events (
+    id bigint PRIMARY KEY, customer int, status text, amount numeric(12, 2), note text,
+    at timestamptz, ok boolean);
+ALTER TABLE bench.events REPLICA IDENTITY FULL;
+CREATE PROCEDURE bench.change(inserts int, updates int, deletes int, step int) LANGUAGE plpgsql AS $$
+BEGIN
+    FOR i IN 1..inserts / step LOOP
+        INSERT INTO bench.events
+        SELECT k, k % 5000, 'shipped', (k * 37 % 100000) / 100.0, 'note ' || k || ' for this row',
+               timestamptz '2025-01-01 00:00Z' + k * interval '1 second', k % 3 = 0
+        FROM generate_series((i - 1) * step + 1, i * step) k;
+        COMMIT;
+    END LOOP;
+    FOR i IN 1..updates / step LOOP
+        UPDATE bench.events SET amount = amount + 1, status = 'returned'
+        WHERE id BETWEEN (i - 1) * step + 1 AND i * step;
+        COMMIT;
+    END LOOP;
+    FOR i IN 1..deletes / step LOOP
+        DELETE FROM bench.events WHERE id BETWEEN (i - 1) * step + 1 AND i * step;
+        COMMIT;
+    END LOOP;
+END $$;
+"""
+
+
+@dataclass
+class Workload:
+    """A server with the changes in its log, and slots that stand before them. `marker` is a log position between the last
+    change and one more, small transaction: whoever sees something beyond it has read everything."""
+
+    server: EmbeddedPostgres
+    slots: int
+    inserts: int = field(default_factory=lambda: place.scaled(1_000_000, STEP))
+    marker: int = 0
+
+    def __post_init__(self) -> None:
+        self.updates = self.inserts // 2 // STEP * STEP
+        self.deletes = self.inserts // 10 // STEP * STEP
+        self.starts: dict[str, Position] = {}
+        self.params: Any = place.source_params(self.server)
+        self.tables: list[TableSchema] = []
+
+    @property
+    def changes(self) -> int:
+        """Rows changed before the marker."""
+        return self.inserts + self.updates + self.deletes
+
+    def make(self) -> Workload:
+        """Table, slots, then the changes."""
+        self.server.execute(DDL)
+        self.tables = place.describe(self.params, TABLE)
+        for number in range(self.slots):
+            self._slot(f"ours_{number}")
+            self._slot(f"peer_{number}")
+        began = time.monotonic()
+        call = "CALL bench.change({}, {}, {}, {})"
+        self.server.execute(call.format(self.inserts, self.updates, self.deletes, STEP))
+        place.logger.info("made %d changes in %.1f s", self.changes, time.monotonic() - began)
+        (lsn,) = self.server.execute("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")[0]
+        self.marker = int(lsn)
+        self.server.execute("INSERT INTO bench.events (id) VALUES (-1)")
+        self.server.execute("CHECKPOINT")
+        return self
+
+    def _slot(self, name: str) -> None:
+        with place.SOURCE.log_reader(self.params, name) as reader:
+            reader.prepare(self.tables, None)
+            with place.SOURCE.snapshot_first(self.params, name, reader) as session:
+                self.starts[name] = session.point.position
+
+    def receive(self, number: int, path: Path) -> float:
+        """pg_recvlogical into `path`, with the options our reader uses; its seconds."""
+        slot, lsn = f"peer_{number}", f"{self.marker >> 32:X}/{self.marker & 0xFFFFFFFF:X}"
+        program = Path(self.server._binaries()) / "pg_recvlogical"
+        command = [
+            str(program), "-d", self.server.dsn(), "-S", slot, "--start", "--no-loop", f"--endpos={lsn}",
+            "-o", "proto_version=1", "-o", f"publication_names={slot}_full,{slot}_ins", "-o", "binary=true",
+            "-f", str(path),
+        ]  # fmt: skip
+        began = time.monotonic()
+        subprocess.run(command, check=True, env={**os.environ, "LC_ALL": "C"})
+        return time.monotonic() - began
+
+
+def sums(changes: pa.Table) -> tuple[int, int]:
+    """A table of changes, summed so that a wrong value shows: ids, and cents of the images."""
+    import pyarrow.compute as pc
+
+    ids = pc.sum(changes.column("id")).as_py() or 0
+    cents = pc.sum(changes.column("amount").cast(pa.decimal128(20, 2))).as_py() or 0
+    return int(ids), int(cents * 100)
+
+
+def expected(load: Workload) -> tuple[int, int, int, tuple[int, int]]:
+    """Inserts, updates, deletes, and the sums of what was inserted and updated (the small last one left out)."""
+
+    def cents(upto: int) -> int:
+        return sum(k * 37 % 100000 for k in range(1, upto + 1))
+
+    ids = sum(n * (n + 1) // 2 for n in (load.inserts, load.updates))
+    total = cents(load.inserts) + cents(load.updates) + 100 * load.updates
+    return load.inserts, load.updates, load.deletes, (ids, total)
