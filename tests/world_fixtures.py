@@ -1,0 +1,55 @@
+"""Fixtures that make worlds: to be imported by the conftest of a folder whose tests run the whole data path."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from demo.postgres import EmbeddedPostgres
+from tests.harness import SHOP_TABLES, World, application_database, make_shop, template_database
+from tests.servers import Database, fresh_database
+
+MakeWorld = Callable[..., AbstractContextManager[World]]
+
+
+@pytest.fixture(scope="session")
+def app_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated application database, to be copied."""
+    return template_database(tmp_path_factory.mktemp("app"))
+
+
+@pytest.fixture(scope="module")
+def world_maker(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+    app_template: Path,
+    django_db_blocker: Any,
+) -> MakeWorld:
+    """A context manager that makes a world with the shop's tables; keyword arguments go to `World`."""
+
+    @contextmanager
+    def make(
+        *,
+        server: EmbeddedPostgres | None = None,
+        prepare: Callable[[Database], None] = make_shop,
+        tables: tuple[str, ...] = SHOP_TABLES,
+        **values: Any,
+    ) -> Iterator[World]:
+        folder = tmp_path_factory.mktemp("world")
+        used = server or request.getfixturevalue("postgres")
+        with (
+            fresh_database(used) as database,
+            application_database(app_template, folder / "app.sqlite3", django_db_blocker),
+        ):
+            prepare(database)
+            world = World(folder, database, tables, **values)
+            try:
+                yield world
+            finally:
+                world.close()
+
+    return make
