@@ -146,6 +146,9 @@
     }
     const wrong = document.querySelector("[data-focus-error] .has-error input, [data-focus-error] .has-error select");
     if (wrong) wrong.focus();
+    else if (event.detail.target.id === "draft-form") {
+      document.querySelector("#draft-form .notice")?.scrollIntoView({ block: "nearest" });
+    }
     dress(document);
     refreshTimes();
   });
