@@ -24,5 +24,4 @@ class TargetCapabilities:
     can_add_column: bool = True
     can_drop_column: bool = True
     can_rename_column: bool = False
-    can_load_files: bool = False
     formats: tuple[str, ...] = ()

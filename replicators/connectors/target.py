@@ -85,7 +85,7 @@ class TargetTable:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlace:
-    """Where tasks may write a snapshot's Parquet files themselves (`TargetCapabilities.can_load_files`): an empty folder
+    """Where tasks may write a snapshot's Parquet files themselves: an empty folder
     (path or URL) that exists, the files' Arrow schema, and keyword arguments for `pyarrow.parquet.ParquetWriter`."""
 
     folder: str
@@ -119,13 +119,8 @@ class TargetWriter(Protocol):
         `target:table-taken` where a live table exists that isn't this replicator's."""
         ...
 
-    def load_snapshot(self, table: TargetTable, schema: TableSchema, frame: Any) -> None:
-        """Append a DataFrame with the schema's columns to the staging place."""
-        ...
-
     def snapshot_place(self, table: TargetTable, schema: TableSchema) -> SnapshotPlace:
-        """After `begin_snapshot`: a new folder for the files of one `load_snapshot_files`. Only where
-        `TargetCapabilities.can_load_files`; the faster way."""
+        """After `begin_snapshot`: a new folder for the files of one `load_snapshot_files`."""
         ...
 
     def load_snapshot_files(

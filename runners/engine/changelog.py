@@ -44,7 +44,7 @@ def read_segment(path: str, crc32: int, number: int) -> tuple[dict[str, Any], np
         data = np.fromfile(path, np.uint8)
     except OSError as err:
         raise ReplicationError("log:segment-corrupt", segment=number, offset=0) from err
-    if zlib.crc32(memoryview(data)) != crc32 or data[:8].tobytes() != MAGIC:
+    if zlib.crc32(data.data) != crc32 or data[:8].tobytes() != MAGIC:
         raise ReplicationError("log:segment-corrupt", segment=number, offset=0)
     (length,) = _LENGTH.unpack(data[8:12].tobytes())
     return json.loads(data[12 : 12 + length].tobytes()), data[12 + length :]

@@ -67,6 +67,7 @@ def run_pipeline(
     stop: threading.Event | None = None,
 ) -> None:
     """Run until the store or `stop` asks to stop (then it returns: sealed and recorded), or raise `ReplicationError`."""
+    stop = stop or threading.Event()
     watchdog = Watchdog(store, settings)
     watchdog.start()
     try:
@@ -74,7 +75,8 @@ def run_pipeline(
             conf = job.target.spark_conf(job.target_params)
             spark = open_session(settings, job.name, job.target.jars(job.target_params), conf)
         try:
-            Pipeline(job, store, settings, spark, watchdog, stop or threading.Event()).run()
+            if store.desire() is Desire.RUN and not stop.is_set():
+                Pipeline(job, store, settings, spark, watchdog, stop).run()
         finally:
             spark.stop()
     finally:

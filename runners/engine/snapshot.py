@@ -2,48 +2,49 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.source import Chunk, ChunkReader, SnapshotSession
-from replicators.connectors.target import TargetTable, TargetWriter
+from replicators.connectors.target import SnapshotPlace, TargetTable, TargetWriter
 from runners.engine import failpoints
 from runners.engine.settings import RunnerSettings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 CHUNKS_A_LOAD = 8
 
 
-def spark_schema(schema: TableSchema) -> Any:
-    """The Spark schema of a row image."""
-    from pyspark.sql.pandas.types import from_arrow_schema
+def _write_chunk(
+    read: ChunkReader, chunk: Chunk, schema: TableSchema, place: SnapshotPlace
+) -> tuple[str, int]:
+    """Read one chunk straight into a Parquet file of the target's: its path and rows. A try's file has a name of its own."""
+    path = f"{place.folder}/{chunk.number:08d}-{uuid.uuid4().hex[:12]}.parquet"
+    rows = 0
+    with pq.ParquetWriter(path, place.arrow, **place.options) as writer:
+        for batch in read(chunk, schema):
+            writer.write_table(pa.Table.from_batches([batch]).cast(place.arrow))
+            rows += batch.num_rows
+    return path, rows
 
-    return from_arrow_schema(schema.arrow_schema(), prefer_timestamp_ntz=True)
 
-
-def _chunk_task(
-    read: ChunkReader, chunks: Sequence[Chunk], schema: TableSchema
+def _file_task(
+    read: ChunkReader, chunks: Sequence[Chunk], schema: TableSchema, place: SnapshotPlace
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column(0).to_pylist():
-                yield from read(chunks[index], schema)
+                path, rows = _write_chunk(read, chunks[index], schema, place)
+                yield pa.RecordBatch.from_pydict({"path": [path], "rows": [rows]})
 
     return run
-
-
-def chunk_frame(
-    spark: SparkSession, read: ChunkReader, chunks: Sequence[Chunk], schema: TableSchema
-) -> DataFrame:
-    """A DataFrame whose partitions are the chunks."""
-    frame = spark.range(0, len(chunks), 1, len(chunks))
-    return frame.mapInArrow(_chunk_task(read, chunks, schema), spark_schema(schema))
 
 
 class Snapshotter:
@@ -90,16 +91,15 @@ class Snapshotter:
         return uuid, rows
 
     def _load(self, table: TargetTable, schema: TableSchema, chunks: Sequence[Chunk]) -> int:
-        from pyspark.sql import Observation
-        from pyspark.sql import functions as F
-
-        seen = Observation()
-        frame = chunk_frame(self._spark, self._reader, chunks, schema)
-        frame = frame.observe(seen, F.count(F.lit(1)).alias("rows"))
+        """The tasks write the target's files themselves; only their names come back."""
         try:
-            self._writer.load_snapshot(table, schema, frame)
+            place = self._writer.snapshot_place(table, schema)
+            frame = self._spark.range(0, len(chunks), 1, len(chunks))
+            task = _file_task(self._reader, chunks, schema, place)
+            done = frame.mapInArrow(task, "path string, rows long").collect()
+            self._writer.load_snapshot_files(table, schema, [r["path"] for r in done if r["rows"]])
         except Exception as err:
             if not self._session.is_alive():
                 raise ReplicationError("source:snapshot-lost") from err
             raise
-        return int(seen.get["rows"])
+        return sum(r["rows"] for r in done)

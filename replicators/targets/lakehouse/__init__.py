@@ -30,7 +30,7 @@ PLUGIN = TargetPlugin(
     label="Lakehouse",
     summary="Open tables in a folder or an object store: Apache Iceberg or Delta Lake.",
     params=LakehouseParams,
-    capabilities=TargetCapabilities(formats=("iceberg", "delta"), can_load_files=True),
+    capabilities=TargetCapabilities(formats=("iceberg", "delta")),
     fit=fit,
     checks=_checks,
     writer=_writer,
