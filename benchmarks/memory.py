@@ -26,13 +26,13 @@ class Memory(threading.Thread):
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
         self._root = psutil.Process(pid)
-        self._stop = threading.Event()
+        self._over = threading.Event()
         self.peak = 0
         self.parts: dict[str, int] = {}
 
     def run(self) -> None:
         """Sample until closed."""
-        while not self._stop.wait(SAMPLE_SECONDS):
+        while not self._over.wait(SAMPLE_SECONDS):
             parts = self._sample()
             if sum(parts.values()) > self.peak:
                 self.peak, self.parts = sum(parts.values()), parts
@@ -49,7 +49,7 @@ class Memory(threading.Thread):
 
     def close(self) -> None:
         """End sampling."""
-        self._stop.set()
+        self._over.set()
         self.join()
 
 
