@@ -68,7 +68,7 @@ class SegmentFile:
         try:
             self._file = self._part.open("wb", buffering=0)
         except OSError as err:
-            raise _write_error(err) from err
+            raise write_error(err) from err
         self._crc = 0
         self.size_bytes = 0
         text = json.dumps(head, separators=(",", ":")).encode()
@@ -81,7 +81,7 @@ class SegmentFile:
             while view:
                 view = view[self._file.write(view) :]
         except OSError as err:
-            raise _write_error(err) from err
+            raise write_error(err) from err
         self._crc = zlib.crc32(data, self._crc)
         self.size_bytes += len(data)
 
@@ -93,7 +93,7 @@ class SegmentFile:
             self._part.rename(self._path)
             fsync_folder(self._path.parent)
         except OSError as err:
-            raise _write_error(err) from err
+            raise write_error(err) from err
         failpoints.hit("segment_renamed")
         return Sealed(str(self._path), self.size_bytes, self._crc)
 
@@ -103,7 +103,8 @@ class SegmentFile:
         self._part.unlink(missing_ok=True)
 
 
-def _write_error(err: OSError) -> ReplicationError:
+def write_error(err: OSError) -> ReplicationError:
+    """`log:disk-full` or `log:not-writable` for an error of the change log's disk."""
     if err.errno in {28, 122}:  # ENOSPC, EDQUOT
         return ReplicationError(
             "log:disk-full", reserve="the space needed", limit="the disk's size"
@@ -133,7 +134,7 @@ class ChangeLog:
             for folder in (self.segments, self.changes, self.merges):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as err:
-            raise _write_error(err) from err
+            raise write_error(err) from err
         self._bytes = self._scan()
 
     def begin_segment(self, number: int, head: dict[str, Any]) -> SegmentFile:

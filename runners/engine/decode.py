@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import OpCounts
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.source import DecodedTable, Poison
-from runners.engine.changelog import file_word, fsync_folder, read_segment
+from runners.engine.changelog import file_word, fsync_folder, read_segment, write_error
+from runners.engine.relay import from_tasks, relayed
 from runners.engine.store import ChangeFileRow, SegmentRow
 
 if TYPE_CHECKING:
@@ -81,17 +83,14 @@ def _write(task: DecodeTask, item: DecodedTable) -> dict[str, Any]:
         write_statistics=False, row_group_size=262_144,
     )  # fmt: skip
     data = sink.getvalue()
-    with open(path, "wb") as file:
-        file.write(data)
-        file.flush()
-        _fsync(file.fileno())
+    try:
+        with open(path, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as err:
+        raise write_error(err) from err
     return _facts(item, path, data)
-
-
-def _fsync(fd: int) -> None:
-    import os
-
-    os.fsync(fd)
 
 
 def _facts(item: DecodedTable, path: str, data: pa.Buffer) -> dict[str, Any]:
@@ -144,7 +143,8 @@ def _task_function(
 def decode_segments(spark: SparkSession, tasks: Sequence[DecodeTask], decoder: str) -> Decoded:
     """Run the job over a run of segments; the caller lists the files in one transaction."""
     frame = spark.range(0, len(tasks), 1, len(tasks))
-    rows = frame.mapInArrow(_task_function(tasks, decoder), RESULT).collect()
+    with from_tasks():
+        rows = frame.mapInArrow(relayed(_task_function(tasks, decoder)), RESULT).collect()
     files: list[ChangeFileRow] = []
     poisons: list[tuple[int, Poison]] = []
     for row in sorted(rows, key=lambda r: r["segment"]):

@@ -20,7 +20,9 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op, OpCounts, change_schema
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import FoldedBatch, KeyRange
+from runners.engine.changelog import write_error
 from runners.engine.fold import Folded, fold, fold_inserts, join_ranges, key_ranges
+from runners.engine.relay import from_tasks, relayed
 from runners.engine.store import ChangeFileRow
 
 if TYPE_CHECKING:
@@ -100,7 +102,12 @@ def fold_to_file(
     """Fold and write one Parquet file."""
     counts = _counts(changes)
     folded: Folded = fold(changes, schema) if schema.key else fold_inserts(changes, schema)
-    pq.write_table(folded.rows, path, compression="zstd", compression_level=1, use_dictionary=False)
+    try:
+        pq.write_table(
+            folded.rows, path, compression="zstd", compression_level=1, use_dictionary=False
+        )
+    except OSError as err:
+        raise write_error(err) from err
     return FoldPart(
         path,
         folded.rows.num_rows,
@@ -164,19 +171,22 @@ def _bucket_task(
 
 
 def _parts(frame: DataFrame) -> list[FoldPart]:
-    return [pickle.loads(row["part"]) for row in frame.collect()]  # noqa: S301 (our own tasks')
+    with from_tasks():
+        rows = frame.collect()
+    return [pickle.loads(row["part"]) for row in rows]  # noqa: S301 (our own tasks')
 
 
 def _fold_in_tasks(spark: SparkSession, plan: FoldPlan) -> list[FoldPart]:
     is_linked = any(f.has_key_changes and f.unsent for f in plan.files)
     if plan.rows <= ROWS_A_TASK or (is_linked and not plan.schema.full_before):
-        frame = spark.range(0, 1, 1, 1).mapInArrow(_one_task(plan), "part binary")
+        frame = spark.range(0, 1, 1, 1).mapInArrow(relayed(_one_task(plan)), "part binary")
         return _parts(frame)
     barrier = _last_truncate(plan)
     truncate = barrier >= 0
     rest = replace(plan, after=max(plan.after, barrier))
     frame = _bucketed(spark, rest)
-    out = frame.mapInArrow(_bucket_task(plan.schema, plan.prefix, truncate), "part binary")
+    task = relayed(_bucket_task(plan.schema, plan.prefix, truncate))
+    out = frame.mapInArrow(task, "part binary")
     return _parts(out)
 
 

@@ -14,6 +14,7 @@ from replicators.connectors.schema import TableSchema
 from replicators.connectors.source import Chunk, ChunkReader, SnapshotSession
 from replicators.connectors.target import SnapshotPlace, TargetTable, TargetWriter
 from runners.engine import failpoints
+from runners.engine.relay import from_tasks, relayed
 from runners.engine.settings import RunnerSettings
 
 if TYPE_CHECKING:
@@ -96,7 +97,8 @@ class Snapshotter:
             place = self._writer.snapshot_place(table, schema)
             frame = self._spark.range(0, len(chunks), 1, len(chunks))
             task = _file_task(self._reader, chunks, schema, place)
-            done = frame.mapInArrow(task, "path string, rows long").collect()
+            with from_tasks():
+                done = frame.mapInArrow(relayed(task), "path string, rows long").collect()
             self._writer.load_snapshot_files(table, schema, [r["path"] for r in done if r["rows"]])
         except Exception as err:
             if not self._session.is_alive():

@@ -1,0 +1,36 @@
+"""Errors of tasks arrive at the driver with code, table and facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableId
+from runners.engine.relay import from_tasks, relayed
+
+TABLE = TableId("shop", 'or"ders')
+
+
+def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+    raise ReplicationError("source:select-right", table=TABLE, user="ü", schema="s", name="n")
+
+
+def test_an_error_of_a_task_is_the_same_at_the_driver() -> None:
+    with pytest.raises(RuntimeError) as task:
+        list(relayed(failing)(iter([])))
+    with pytest.raises(ReplicationError) as found, from_tasks():
+        raise ValueError(f"Py4J says: Traceback ... RuntimeError: {task.value}\n  at java.lang")
+    assert found.value.code == "source:select-right"
+    assert found.value.table == TABLE
+    assert found.value.facts["user"] == "ü"
+
+
+def test_other_errors_pass() -> None:
+    with pytest.raises(ValueError, match="plain"), from_tasks():
+        raise ValueError("plain")
+    with pytest.raises(ReplicationError), from_tasks():
+        raise ReplicationError("run:spark")
