@@ -270,7 +270,8 @@ class World:
 
     def facts(self) -> dict[str, Any]:
         """The last figures of the source's log and of ours."""
-        return dict(Progress.objects.get(replicator=self.replicator).facts)
+        found = Progress.objects.filter(replicator=self.replicator).first()
+        return dict(found.facts) if found else {}
 
     def position(self) -> int:
         """Captured position; 0 before the first."""

@@ -27,9 +27,7 @@ def one_large_transaction(database: Database) -> None:
     """Inserts, updates, changes of keys and deletes: more rows than one task folds."""
     with database.connect() as connection, connection.transaction():
         connection.execute(
-            f"INSERT INTO shop.bulk SELECT i, i %% 7, 'n' || i FROM generate_series(1, {ROWS}) i".replace(
-                "%%", "%"
-            )
+            "INSERT INTO shop.bulk SELECT i, i %% 7, 'n' || i FROM generate_series(1, %s) i", [ROWS]
         )
         connection.execute("UPDATE shop.bulk SET v = v + 1 WHERE id BETWEEN 1000 AND 9000")
         connection.execute("UPDATE shop.bulk SET id = id + 1000000 WHERE id BETWEEN 500 AND 1500")
@@ -84,11 +82,9 @@ def hostile_changes(world: World, round_: int) -> None:
             c.execute("UPDATE shop.pairs SET word = 'x' || word, v = 'moved' WHERE part > 100")
             c.execute("DELETE FROM shop.pairs WHERE word LIKE 'xw%%' AND part %% 2 = 0", [])
         with c.transaction():
-            swap = (
-                "UPDATE shop.pairs SET part = CASE part WHEN 3 THEN 4 WHEN 4 THEN -3 END"
-                " WHERE word = 'w200' AND part IN (3, 4)"
-            )
-            c.execute(f"UPDATE shop.pairs SET part = -part WHERE word = 'w200'; {swap}")
+            for old, new in ((3, 1003), (4, 3), (1003, 4)):
+                swap = "UPDATE shop.pairs SET part = %s WHERE word = 'w200' AND part = %s"
+                c.execute(swap, [new, old])
         if round_ % 2:
             with c.transaction():
                 c.execute(FILL_VIEWS, {"first": 1, "last": 50})

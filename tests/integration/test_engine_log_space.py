@@ -1,0 +1,88 @@
+"""A change log that has no room: nothing is lost, it is said, and it goes on when there is room again."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.harness import Traffic, World
+from tests.world_fixtures import MakeWorld
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+
+def test_at_its_limit_capture_waits_visibly_and_goes_on_when_the_limit_is_raised(
+    world_maker: MakeWorld,
+) -> None:
+    """Guards CORRECTNESS 28. Without the limit the disk fills; dropping instead of waiting loses rows; a wait that nobody
+    sees ends when the server gives up the slot."""
+    with world_maker() as world:
+        traffic = Traffic(world.database)
+        world.start(REPLICATOR_LOG_LIMIT_BYTES="100000")
+        with traffic.going_on():
+            world.until(lambda: world.facts().get("is_backpressure"), "backpressure is shown")
+        traffic.write(50)
+        held = world.position()
+        mark = int(world.database.execute("SELECT (pg_current_wal_lsn() - '0/0')::bigint")[0][0])
+        world.until(
+            lambda: world.facts().get("is_backpressure") and not world.unmerged(),
+            "what was read is merged",
+        )
+        assert world.position() < mark, "it went on reading"
+        assert set(world.states().values()) == {"replicating"}
+        assert world.differences("views"), "nothing remained to be done"
+        assert world.stop() == 0
+        assert world.position() >= held
+
+        world.start()
+        world.assert_equal()
+        assert not world.facts().get("is_backpressure")
+        assert world.stop() == 0
+
+
+def _can_mount() -> bool:
+    return os.geteuid() == 0 and shutil.which("mount") is not None
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """A file system of 3 MB at `folder`."""
+    folder.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)], check=False
+    )
+    if made.returncode:
+        pytest.skip("this machine lets nobody mount a small disk")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.skipif(not _can_mount(), reason="only root can mount a small disk")
+def test_a_disk_that_is_full_ends_the_run_with_a_sentence_and_loses_nothing(
+    world_maker: MakeWorld,
+) -> None:
+    """Guards CORRECTNESS 27: a segment that could not be written whole must not be recorded or acknowledged."""
+
+    def fail(world: World, traffic: Traffic) -> str:
+        child = world.start()
+        with traffic.going_on():
+            child.wait()
+        child.end()
+        return child.run.error_code
+
+    with world_maker() as world, small_disk(world.folder / "log"):
+        traffic = Traffic(world.database)
+        assert fail(world, traffic) == "log:disk-full"
+        subprocess.run(["mount", "-o", "remount,size=200m", str(world.folder / "log")], check=True)
+        traffic.write(20)
+        world.start()
+        world.assert_equal()
+        assert world.stop() == 0
