@@ -18,8 +18,8 @@ from replicators.connectors.target import TargetTable
 from runners.engine.settings import RunnerSettings
 
 MERGES = int(os.environ.get("BENCH_MERGES", "0")) or place.scaled(1000, 100)
-FIRST = 50
-WARM = 60
+FIRST = min(50, MERGES // 2)
+WARM = min(60, MERGES)
 ROWS = 200_000
 KEYS = 150
 HISTORY_MINUTES = 1
