@@ -1,0 +1,118 @@
+"""The decode thread: takes sealed segments from the backlog in runs and lists their change files. How a segment is
+decoded is `decode`'s."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from replicators.connectors.errors import ReplicationError
+from runners.engine import failpoints
+from runners.engine.backlog import Backlog
+from runners.engine.changelog import ChangeLog
+from runners.engine.decode import decode_segments, task_for
+from runners.engine.faults import fail_all, fail_table
+from runners.engine.store import SegmentRow, Store
+from runners.engine.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger("replicator.run")
+
+WAIT_SECONDS = 0.2
+SEGMENTS_A_JOB = 8
+
+
+class Decoding:
+    """Runs until `stop`; a fault ends it and is raised by `check`. Who holds `lock` keeps it from decoding."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        decoder: str,
+        store: Store,
+        log: ChangeLog,
+        backlog: Backlog,
+        watchdog: Watchdog,
+        stop: threading.Event,
+    ) -> None:
+        self._spark = spark
+        self._decoder = decoder
+        self._store = store
+        self._log = log
+        self._backlog = backlog
+        self._watchdog = watchdog
+        self._stop = stop
+        self._wake = threading.Event()
+        self._fault: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="decode", daemon=True)
+        self.lock = threading.Lock()
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """A segment was sealed."""
+        self._wake.set()
+
+    def check(self) -> None:
+        """Raise what ended the thread."""
+        if self._fault is not None:
+            raise self._fault
+
+    def join(self) -> None:
+        """Wait for its end, after `stop` was set."""
+        self._wake.set()
+        self._thread.join()
+
+    def again(self, number: int) -> None:
+        """A change file was damaged: its segment is decoded once more, to the same numbers."""
+        logger.warning("A change file of segment %d is damaged; decoding it again.", number)
+        with self.lock:
+            self._decode([s for s in self._store.segments() if s.number == number])
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._wake.wait(WAIT_SECONDS)
+                self._wake.clear()
+                while not self._stop.is_set() and self._decode_some():
+                    pass
+        except BaseException as err:  # noqa: BLE001 - handed to the pipeline's thread
+            self._fault = err
+
+    def _decode_some(self) -> bool:
+        with self.lock:
+            rows = self._backlog.undecoded(SEGMENTS_A_JOB)
+            if not rows:
+                return False
+            with self._watchdog.step("decode"):
+                self._decode(rows)
+        return True
+
+    def _decode(self, rows: Sequence[SegmentRow]) -> None:
+        """Step 4: change files written, then listed with the segments' marks in one transaction."""
+        numbers = [r.number for r in rows]
+        tasks = [task_for(r, self._log.change_prefix(r.number)) for r in rows]
+        try:
+            done = decode_segments(self._spark, tasks, self._decoder)
+        except ReplicationError as err:
+            if err.code != "log:segment-corrupt":
+                raise
+            fail_all(self._store, err)
+            self._store.record_decoded(numbers, [])
+            self._backlog.decoded(numbers, [])
+            return
+        failpoints.hit("change_files_written")
+        self._log.added(sum(f.size_bytes for f in done.files))
+        live = {r.id for r in self._store.tables()}
+        files = [f for f in done.files if f.table in live]
+        for _, poison in done.poisons:
+            fail_table(self._store, poison.table, poison.code, poison.facts)
+        self._store.record_decoded(numbers, files)
+        failpoints.hit("change_files_listed")
+        self._backlog.decoded(numbers, files)

@@ -1,0 +1,27 @@
+"""Marks tables as failing in the store. Decides nothing: the callers know which, and why."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableId
+from runners.engine.store import Store, TableState
+
+logger = logging.getLogger("replicator.run")
+
+
+def fail_table(store: Store, table: TableId, code: str, facts: Mapping[str, str]) -> None:
+    """That table fails until a person asks for its re-sync; the others go on."""
+    store.table_event(
+        table, "table_failed", error_code=code, error_facts=dict(facts), retry_at=None
+    )
+
+
+def fail_all(store: Store, err: ReplicationError) -> None:
+    """Every table that has been copied fails: what they need from the log is gone."""
+    logger.error("%s %s", err.message.text, err.message.suggestion)
+    for row in store.tables():
+        if row.is_snapshot_done and row.state is not TableState.REMOVED:
+            fail_table(store, row.id, err.code, err.facts)

@@ -1,0 +1,175 @@
+"""Owns the source's stream: where the log starts, its reader, the capture thread, and connecting again when it was cut.
+What is done with the bytes is `capture`'s."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from replicators.connectors.errors import ReplicationError, Retry
+from replicators.connectors.offsets import Position
+from replicators.connectors.schema import TableSchema
+from replicators.connectors.source import LogReader, SnapshotSession
+from runners.engine.backlog import Backlog
+from runners.engine.capture import Capture, discard_open_tail
+from runners.engine.changelog import ChangeLog
+from runners.engine.faults import fail_all
+from runners.engine.job import Job
+from runners.engine.settings import RunnerSettings
+from runners.engine.store import SegmentRow, Store
+
+logger = logging.getLogger("replicator.run")
+
+RECONNECT_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
+QUIET_SECONDS = 600.0
+POSITION_LOST = frozenset(
+    {"source:position-lost", "source:slot-missing", "source:slot-invalidated"}
+)
+
+
+class Streaming:
+    """`prepare`, then `start`; `check` once a turn; `stop` and `close` at the end. `decode_lock` is held while segments
+    of a transaction that was cut are dropped; `on_seal` hears of every sealed segment, and of a fault."""
+
+    def __init__(
+        self,
+        job: Job,
+        store: Store,
+        log: ChangeLog,
+        settings: RunnerSettings,
+        backlog: Backlog,
+        stop: threading.Event,
+        *,
+        next_number: int,
+        decode_lock: threading.Lock,
+        on_seal: Callable[[], None],
+    ) -> None:
+        self._job = job
+        self._store = store
+        self._log = log
+        self._settings = settings
+        self._backlog = backlog
+        self._stop = stop
+        self._next_number = next_number
+        self._decode_lock = decode_lock
+        self._on_seal = on_seal
+        self._reconnects = 0
+        self._reconnected_at = 0.0
+        self._reader = self._new_reader()
+        self.capture: Capture
+
+    def describe(self) -> list[TableSchema]:
+        """The chosen tables that exist, with the columns that can be copied."""
+        with self._job.source.catalog(self._job.source_params) as catalog:
+            found = catalog.describe(self._job.tables)
+        return [
+            TableSchema(t.id, t.supported, t.key, t.primary_key, t.native_id, t.full_before)
+            for t in found.values()
+        ]
+
+    def prepare(self, position: Position | None) -> tuple[Position, SnapshotSession | None]:
+        """Slot and publication made or verified (CORRECTNESS 23). A lost position fails every table until its re-sync is
+        asked for, and the log starts again. Where the log starts, and the first snapshot's view if it does."""
+        tables = self.describe()
+        if position is not None:
+            try:
+                self._reader.prepare(tables, position)
+            except ReplicationError as err:
+                if err.code not in POSITION_LOST:
+                    raise
+                fail_all(self._store, err)
+                with self._job.source.log_control(
+                    self._job.source_params, self._job.slot
+                ) as control:
+                    control.drop()
+            else:
+                return position, None
+        self._reader.prepare(tables, None)
+        session = self._job.source.snapshot_first(
+            self._job.source_params, self._job.slot, self._reader
+        )
+        self._store.record_start(session.point.position)
+        return session.point.position, session
+
+    def start(self, position: Position) -> None:
+        """Read after `position`, in a thread."""
+        self._reader.start(position, self.describe())
+        self.capture = Capture(
+            self._reader,
+            self._log,
+            self._store,
+            self._settings,
+            describe=self.describe,
+            next_number=self._next_number,
+            on_seal=self._sealed,
+        )
+        self.capture.position = position
+        self._thread = threading.Thread(target=self.capture.run, name="capture", daemon=True)
+        self._thread.start()
+
+    def check(self) -> None:
+        """A cut connection is made again here, some times; everything else that ended capture is raised."""
+        fault = self.capture.fault
+        if fault is not None:
+            self._count(fault)
+            self._reader.close()
+            self._drop_cut_transaction()
+            self._connect_again()
+
+    def stop(self) -> None:
+        """Seal what is complete, and end reading."""
+        self.capture.stop()
+        self._thread.join()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._reader.close()
+
+    def _new_reader(self) -> LogReader:
+        return self._job.source.log_reader(self._job.source_params, self._job.slot)
+
+    def _sealed(self, row: SegmentRow | None) -> None:
+        if row is not None:
+            self._backlog.sealed(row)
+            self._next_number = row.number + 1
+        self._on_seal()
+
+    def _count(self, fault: BaseException) -> None:
+        """Wait before the next try, or raise."""
+        translated = (
+            fault if isinstance(fault, ReplicationError) else self._job.source.translate(fault)
+        )
+        is_cut = isinstance(translated, ReplicationError) and translated.retry is Retry.AUTO
+        if time.monotonic() - self._reconnected_at > QUIET_SECONDS:
+            self._reconnects = 0
+        if not is_cut or self._reconnects >= len(RECONNECT_SECONDS):
+            raise translated from fault
+        logger.warning("Capture stopped (%s); connecting again.", translated)
+        self._stop.wait(RECONNECT_SECONDS[self._reconnects])
+        self._reconnects += 1
+        self._reconnected_at = time.monotonic()
+
+    def _drop_cut_transaction(self) -> None:
+        with self._decode_lock:
+            tail = [s.number for s in self._store.segments() if not s.is_closed]
+            if tail:
+                dropped = discard_open_tail(self._store, self._log)
+                logger.info("Dropped %d segments of a transaction that was cut.", dropped)
+                known = {s.number for s in self._store.segments()}
+                self._backlog.dropped(n for n in tail if n not in known)
+
+    def _connect_again(self) -> None:
+        memory = self._store.memory()
+        assert memory.position is not None
+        self._reader = self._new_reader()
+        self._next_number = 1 + max(memory.last_segment, self._log.highest_number())
+        try:
+            self._reader.prepare(self.describe(), memory.position)
+            self.start(memory.position)
+        except ReplicationError as err:
+            self._reader.close()
+            if err.code in POSITION_LOST or err.retry is not Retry.AUTO:
+                raise
+            self.capture.fault = err
