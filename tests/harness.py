@@ -42,7 +42,7 @@ FAST = {
     "REPLICATOR_HEARTBEAT_SECONDS": "1",
     "REPLICATOR_LEASE_SECONDS": "30",
     "REPLICATOR_DISK_RESERVE_BYTES": "1",
-    "REPLICATOR_ROWS_PER_CHUNK": "1000",
+    "REPLICATOR_ROWS_PER_CHUNK": "250",
     "REPLICATOR_MAINTAIN_EVERY_COMMITS": "15",
     "REDIS_URL": "",
 }
@@ -511,14 +511,14 @@ class Traffic:
         )
 
     def begin(self) -> None:
-        """Write in a thread of its own, about 50 transactions a second, until `end`."""
+        """Write in a thread of its own, about 20 transactions a second, until `end`."""
         self._stop.clear()
         self._thread = threading.Thread(target=self._go, daemon=True)
         self._thread.start()
 
     def _go(self) -> None:
         with self._database.connect() as connection:
-            while not self._stop.wait(0.02):
+            while not self._stop.wait(0.05):
                 self.write(1, connection)
 
     def end(self) -> None:

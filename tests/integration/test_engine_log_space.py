@@ -25,6 +25,7 @@ def test_at_its_limit_capture_waits_visibly_and_goes_on_when_the_limit_is_raised
     with world_maker() as world:
         traffic = Traffic(world.database)
         world.start(REPLICATOR_LOG_LIMIT_BYTES="100000")
+        world.settle()
         with traffic.going_on():
             world.until(lambda: world.facts().get("is_backpressure"), "backpressure is shown")
         traffic.write(50)

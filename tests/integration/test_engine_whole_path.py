@@ -24,8 +24,8 @@ def test_snapshot_changes_and_columns_arrive(
     with world_maker(format=form, environment={"REPLICATOR_SPARK_MASTER": master}) as world:
         traffic = Traffic(world.database)
         child = world.start()
-        with traffic.going_on():
-            world.settle()
+        world.until(lambda: "snapshotting" in world.states().values(), "the first copy begins")
+        traffic.write(30)
         world.assert_equal()
 
         world.database.execute("ALTER TABLE shop.items ADD COLUMN extra int")
