@@ -1,0 +1,174 @@
+"""Capture: durable first, then acknowledged; whole transactions or nothing (CORRECTNESS 1, 4, 23, 27, 28)."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicators.connectors.offsets import Position
+from replicators.connectors.source import LogBlock
+from runners.engine.capture import Capture, discard_open_tail
+from runners.engine.changelog import ChangeLog
+from runners.engine.settings import RunnerSettings
+from runners.engine.store import MemoryStore
+from tests.unit.engine.changes import SCHEMA
+
+
+def block(end: int, *, closed: bool = True, version: int = 1, data: bytes = b"rows") -> LogBlock:
+    return LogBlock(data, 1, closed, Position(end), {"v": version}, version, end)
+
+
+class Log:
+    """A source's log: gives blocks in order, and looks, at each acknowledgement, at what is durable."""
+
+    def __init__(self, blocks: Sequence[LogBlock], store: MemoryStore) -> None:
+        self.blocks = list(blocks)
+        self.store = store
+        self.idle: Position | None = None
+        self.acknowledged: list[int] = []
+        self.too_early: list[int] = []
+
+    def read(self, *, wait_seconds: float, max_bytes: int) -> LogBlock | None:
+        return self.blocks.pop(0) if self.blocks else None
+
+    def acknowledge(self, position: Position) -> None:
+        recorded = self.store.memory().position
+        files = all(Path(s.path).exists() for s in self.store.segments())
+        if recorded is None or recorded.value < position.value or not files:
+            self.too_early.append(position.value)
+        self.acknowledged.append(position.value)
+
+    def idle_position(self) -> Position | None:
+        return self.idle
+
+
+class Place:
+    """A capture over a log of blocks; `turn` takes as many steps as there are blocks, and one more."""
+
+    def __init__(self, folder: Path, *blocks: LogBlock, **knobs: Any) -> None:
+        self.store = MemoryStore([SCHEMA.id])
+        self.log = ChangeLog(str(folder), "r1", "a1")
+        self.source = Log(blocks, self.store)
+        settings = dataclasses.replace(
+            RunnerSettings(log_url=str(folder)), disk_reserve_bytes=0, **{"seal_bytes": 1, **knobs}
+        )
+        self.capture = Capture(
+            self.source,  # type: ignore[arg-type]
+            self.log,
+            self.store,
+            settings,
+            describe=lambda: [SCHEMA],
+            next_number=1,
+        )
+
+    def turn(self) -> None:
+        for _ in range(len(self.source.blocks) + 1):
+            self.capture.step()
+
+    def segments(self) -> list[tuple[int, int, bool]]:
+        return [(s.number, s.position.value, s.is_closed) for s in self.store.segments()]
+
+
+def test_a_segment_is_durable_and_recorded_before_it_is_acknowledged(tmp_path: Path) -> None:
+    place = Place(tmp_path, block(10), block(20), block(30))
+    place.turn()
+    assert place.segments() == [(1, 10, True), (2, 20, True), (3, 30, True)]
+    assert place.source.acknowledged == [10, 20, 30]
+    assert place.source.too_early == []
+
+
+def test_a_segment_file_reaches_the_disk_before_its_name_and_its_name_before_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Place(tmp_path, block(10))
+    seen: list[tuple[str, int, int]] = []
+    sync = os.fsync
+
+    def note(number: int) -> None:
+        kind = "folder" if os.path.isdir(f"/proc/self/fd/{number}") else "file"
+        named = len(list(place.log.segments.glob("*.raw")))
+        seen.append((kind, named, len(place.store.segments())))
+        sync(number)
+
+    monkeypatch.setattr(os, "fsync", note)
+    place.turn()
+    assert seen == [("file", 0, 0), ("folder", 1, 0)]
+    assert len(place.store.segments()) == 1
+
+
+def test_an_idle_position_is_recorded_before_it_is_acknowledged_and_never_goes_back(
+    tmp_path: Path,
+) -> None:
+    place = Place(tmp_path, block(10))
+    place.turn()
+    place.source.idle = Position(50)
+    place.turn()
+    assert place.store.memory().position == Position(50)
+    place.source.idle = Position(40)
+    place.turn()
+    assert place.source.acknowledged == [10, 50]
+    assert place.source.too_early == []
+
+
+def test_the_position_stays_before_a_transaction_that_is_still_open(tmp_path: Path) -> None:
+    place = Place(tmp_path, block(10), block(10, closed=False), block(10, closed=False))
+    place.turn()
+    assert place.segments() == [(1, 10, True), (2, 10, False), (3, 10, False)]
+    assert set(place.source.acknowledged) == {10}
+    assert discard_open_tail(place.store, place.log) == 2
+    assert place.segments() == [(1, 10, True)]
+    assert len(list(place.log.segments.iterdir())) == 1
+    assert place.store.memory().last_segment == 3, "a number would be used twice"
+
+
+def test_a_segment_holds_closed_transactions_or_one_that_is_open_and_one_shape(
+    tmp_path: Path,
+) -> None:
+    blocks = (
+        block(10),
+        block(20),
+        block(20, closed=False),
+        block(30),
+        block(40, version=2),
+        block(50, version=2),
+    )
+    place = Place(tmp_path, *blocks, seal_bytes=1 << 20, seal_seconds=3600.0)
+    place.turn()
+    place.capture.stop()
+    place.capture.run()
+    assert place.segments() == [(1, 20, True), (2, 30, True), (3, 50, True)]
+
+
+def test_what_is_incomplete_when_it_stops_is_thrown_away(tmp_path: Path) -> None:
+    place = Place(tmp_path, block(10), block(10, closed=False), seal_bytes=1 << 20)
+    place.turn()
+    place.capture.stop()
+    place.capture.run()
+    assert place.segments() == [(1, 10, True)]
+    assert len(list(place.log.segments.iterdir())) == 1
+
+
+def test_a_lost_lease_ends_capture_unacknowledged(tmp_path: Path) -> None:
+    place = Place(tmp_path, block(10))
+    place.store.lost = True
+    place.capture.run()
+    assert getattr(place.capture.fault, "code", "") == "run:lease-lost"
+    assert place.source.acknowledged == []
+
+
+def test_at_the_logs_limit_nothing_is_read_and_the_source_hears_that_we_live(
+    tmp_path: Path,
+) -> None:
+    place = Place(tmp_path, block(10), block(20), log_limit_bytes=0)
+    place.log.added(1)
+    place.capture.position = Position(5)
+    place.store.record_start(Position(5))
+    place.capture.step()
+    assert place.capture.is_waiting_for_space
+    assert len(place.source.blocks) == 2
+    assert place.source.acknowledged == [5]

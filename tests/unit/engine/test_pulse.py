@@ -1,0 +1,126 @@
+"""Lag is 0 only after a heartbeat has come back through capture and decoding (CORRECTNESS 33)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.offsets import Position
+from replicators.connectors.source import LogStatus
+from runners.engine import pulse as module
+from runners.engine.backlog import Backlog
+from runners.engine.changelog import ChangeLog
+from runners.engine.pulse import Pulse
+from runners.engine.settings import RunnerSettings
+from runners.engine.store import MemoryStore
+from tests.unit.engine.changes import SCHEMA
+from tests.unit.engine.test_frontier import change_file, segment
+
+AHEAD_SECONDS = 1000.0
+TABLE = SCHEMA.id
+
+
+class Source:
+    """A control connection to a server whose clock is ahead of ours and whose heartbeats lie at 150."""
+
+    def __init__(self) -> None:
+        self.is_dead = False
+
+    def _ask(self) -> None:
+        if self.is_dead:
+            raise ReplicationError("source:connection-lost")
+
+    def heartbeat(self) -> int:
+        self._ask()
+        return 150
+
+    def status(self) -> LogStatus:
+        self._ask()
+        return LogStatus(server_time=time.time() + AHEAD_SECONDS)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class Place:
+    """A pulse that beats fast, over one segment that is captured and decoded when the test says so."""
+
+    def __init__(self, folder: Path) -> None:
+        self.source = Source()
+        self.capture = SimpleNamespace(
+            position=None, is_waiting_for_space=False, messages=0, bytes=0
+        )
+        self.backlog = Backlog([], 0)
+        self.store = MemoryStore([TABLE])
+        self.store.table_event(TABLE, "table_snapshot_done", is_snapshot_done=True)
+        self.pulse = Pulse(
+            lambda: self.source,  # type: ignore[arg-type,return-value]
+            self.store,
+            ChangeLog(str(folder), "r1", "a1"),
+            self.backlog,
+            lambda: self.capture,  # type: ignore[arg-type,return-value]
+            RunnerSettings(log_url=str(folder), heartbeat_seconds=0.01),
+        )
+
+    @property
+    def lag(self) -> float | None:
+        return self.pulse.lag(TABLE)[0]
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 20
+        while not holds():
+            assert time.monotonic() < deadline, (self.lag, self.pulse.known_until)
+            time.sleep(0.005)
+
+    def beats(self, number: int = 3) -> None:
+        """So many beats pass."""
+        for _ in range(number):
+            self.store.figures.clear()
+            self.until(lambda: bool(self.store.figures))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
+    monkeypatch.setattr(module, "TURN_SECONDS", 0.01)
+    made = Place(tmp_path)
+    made.pulse.start()
+    yield made
+    made.pulse.close()
+
+
+def test_lag_is_unknown_until_a_heartbeat_came_back_through_decoding(place: Place) -> None:
+    place.beats()
+    assert place.lag is None
+    place.backlog.sealed(segment(1))
+    place.capture.position = Position(150)
+    place.beats()
+    assert place.lag is None, "its segment is captured but not decoded"
+    place.backlog.decoded([1], [])
+    place.until(lambda: place.lag == 0.0)
+
+
+def test_lag_is_the_sources_clock_less_the_oldest_unmerged_commit(place: Place) -> None:
+    place.capture.position = Position(150)
+    place.until(lambda: place.lag == 0.0)
+    place.backlog.sealed(segment(1))
+    place.backlog.decoded([1], [change_file(1)])
+    lag = place.lag
+    assert lag is not None
+    assert abs(lag - (time.time() + AHEAD_SECONDS - 1.0)) < 5.0
+
+
+def test_lag_grows_again_where_heartbeats_stay_away(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.capture.position = Position(150)
+    place.until(lambda: place.lag == 0.0)
+    place.source.is_dead = True
+    place.beats()
+    later = time.time() + 60
+    monkeypatch.setattr(module.time, "time", lambda: later)
+    assert (place.lag or 0.0) > 50.0
