@@ -14,6 +14,7 @@ class RunnerSettings:
     spark_remote: str = ""
     spark_driver_memory: str = "1g"
     spark_local_dir: str = ""
+    spark_java_options: str = ""
     jars_dir: str = "var/jars"
     seal_seconds: float = 1.0
     seal_bytes: int = 64 << 20

@@ -32,7 +32,7 @@ _CONF = {
 }
 _JAVA_OPTIONS = (
     "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=160m -XX:MaxMetaspaceSize=320m "
-    "-XX:TieredStopAtLevel=4 -Dderby.system.home=/nonexistent"
+    "-Dderby.system.home=/nonexistent"
 )
 
 
@@ -78,7 +78,10 @@ def open_session(
         builder = builder.master(settings.spark_master)
         builder = builder.config("spark.jars", ",".join(_jar_paths(settings.jars_dir, jars)))
         builder = builder.config("spark.driver.memory", settings.spark_driver_memory)
-        builder = builder.config("spark.driver.extraJavaOptions", _JAVA_OPTIONS)
+        builder = builder.config(
+            "spark.driver.extraJavaOptions",
+            f"{_JAVA_OPTIONS} {settings.spark_java_options}".strip(),
+        )
         builder = builder.config("spark.executorEnv.PYTHONPATH", path)
         if settings.spark_local_dir:
             builder = builder.config("spark.local.dir", settings.spark_local_dir)
