@@ -9,6 +9,9 @@ import pytest
 from demo.broker import EmbeddedBroker
 from demo.postgres import EmbeddedPostgres
 from tests.servers import Database, fresh_database
+from tests.spark_fixtures import lakehouse_root, spark
+
+__all__ = ["lakehouse_root", "spark"]
 
 
 @pytest.fixture(scope="session")

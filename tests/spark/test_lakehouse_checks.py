@@ -12,8 +12,8 @@ from replicators.connectors.types import Int
 from replicators.targets.lakehouse.checks import LakehouseChecks
 from replicators.targets.lakehouse.conf import jdbc_url, spark_conf
 from replicators.targets.lakehouse.params import LakehouseParams
-from tests.spark.conftest import lakehouse_params
 from tests.spark.lakehouses import PLAIN, shape
+from tests.spark_fixtures import lakehouse_params
 
 
 @pytest.mark.parametrize("form", ["iceberg", "delta"])

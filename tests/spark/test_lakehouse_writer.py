@@ -11,8 +11,8 @@ import pytest
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.target import FoldedBatch, TargetTable
 from replicators.targets.lakehouse.writer import LakehouseWriter
-from tests.spark.conftest import lakehouse_params
 from tests.spark.lakehouses import PLAIN, Lakehouse, shape
+from tests.spark_fixtures import lakehouse_params
 
 pytestmark = pytest.mark.spark
 

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of this folder, with the conf of both lakehouse formats."""
+"""One Spark session for all tests that need one in their own process, with the conf of both lakehouse formats."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from replicators.targets.lakehouse import PLUGIN
 from replicators.targets.lakehouse.params import LakehouseParams
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def lakehouse_params(root: Path, form: str, **values: Any) -> LakehouseParams:
