@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
+from django.db import connection
 
 from replicators.project import checks
 from replicators.project.env import (
@@ -127,3 +128,13 @@ def test_checks_name_what_is_missing(settings: Any, monkeypatch: pytest.MonkeyPa
 def test_a_broker_that_does_not_answer_is_named(settings: Any) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     assert [m.id for m in checks.broker()] == ["replicators.W004"]
+
+
+@pytest.mark.django_db
+def test_sqlite_writes_wait_for_the_disk() -> None:
+    """A position that is recorded stays recorded when the machine loses power (CORRECTNESS 27)."""
+    if connection.vendor != "sqlite":
+        pytest.skip("the tests run on another database")
+    full = 2
+    with connection.cursor() as cursor:
+        assert cursor.execute("PRAGMA synchronous").fetchone() == (full,)

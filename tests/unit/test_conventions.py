@@ -302,3 +302,21 @@ def test_only_the_engine_and_the_lakehouse_know_spark() -> None:
             if any(n.split(".")[0] == "pyspark" for n in names):
                 found.add(short(path))
     assert {p for p in found if not p.startswith(allowed)} == set()
+
+
+# --- plan --------------------------------------------------------------------------------------------------------
+
+
+def test_every_test_that_the_plan_names_is_there() -> None:
+    text = (ROOT / "docs/plan.md").read_text()
+    named, path = [], ""
+    for file, name in re.findall(r"`([a-z0-9_/]+\.py)?::(\w+)`", text):
+        path = file or path
+        named.append((path, name))
+    missing = [
+        f"{path}::{name}"
+        for path, name in named
+        if not re.search(rf"^ *(def|class) {name}\b", (ROOT / "tests" / path).read_text(), re.M)
+    ]
+    assert named
+    assert missing == []
