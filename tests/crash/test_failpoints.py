@@ -90,6 +90,9 @@ def test_a_kill_within_a_resync_leaves_the_old_rows_and_copies_again(
 
     world.start()
     world.assert_equal()
+    for table in world.tables:
+        refs = set(world.lake_table(table).metadata.refs)
+        assert refs == {"main"}, f"{table}: a staging branch is left over, {refs}"
 
 
 def test_a_kill_at_each_step_of_the_first_snapshot_copies_exactly_once(
