@@ -22,6 +22,7 @@ FIRST = min(50, MERGES // 2)
 WARM = min(60, MERGES)
 ROWS = 200_000
 KEYS = 150
+FILES = 4
 HISTORY_MINUTES = 1
 
 
@@ -72,9 +73,9 @@ def measure(line: str) -> list[Result]:
         warm = place.target_params(folder, namespace="warm")
         with place.spark(folder, target) as spark:
             other = place.TARGET.writer(warm, spark)
-            _repeat(Merges(folder, other, fill(spark, other, ROWS)), WARM, WARM // 2)
+            _repeat(Merges(folder, other, fill(spark, other, ROWS, FILES)), WARM, WARM // 2)
             writer = place.TARGET.writer(target, spark)
-            merges = Merges(folder, writer, fill(spark, writer, ROWS))
+            merges = Merges(folder, writer, fill(spark, writer, ROWS, FILES))
             seconds, upkeep, counts = _repeat(merges, MERGES, every, folder / "warehouse" / "bench")
             found = (
                 place.iceberg_table(target, "bench", TABLE.name)

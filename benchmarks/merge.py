@@ -40,12 +40,12 @@ SCHEMA = TableSchema(
 )
 
 
-def fill(spark: Any, writer: Any, rows: int) -> TargetTable:
+def fill(spark: Any, writer: Any, rows: int, files: int = FILES) -> TargetTable:
     """A table of `rows` rows with even ids, clustered by them, written as a snapshot is."""
     from pyspark.sql import functions as F
 
     k = F.col("id")
-    frame = spark.range(0, 2 * rows, 2, FILES).select(
+    frame = spark.range(0, 2 * rows, 2, files).select(
         k,
         (k % 5000).cast("int").alias("customer"),
         F.lit("shipped").alias("status"),

@@ -54,7 +54,7 @@ class Iceberg:
         return dialect.path((self.catalog, *names))
 
     def _plain(self, names: tuple[str, ...]) -> str:
-        return dialect.text(dialect.path(names))
+        return dialect.text(self.path(names))
 
     def _call(
         self, session: Any, procedure: str, names: tuple[str, ...], **values: str
@@ -135,13 +135,14 @@ class Iceberg:
         """An empty staging table, or an empty staging branch of a table that lives."""
         names = self.live_names(table)
         live = self.live(session, names)
+        if live is not None and live.owner != table.replicator:
+            raise ReplicationError("target:table-taken", table=table.source, target=".".join(names))
+        self._clear_broken(session, table, is_alive=live is not None)
         if live is None:
             staged = naming.staging_names(names, table.generation)
             session.sql(f"DROP TABLE IF EXISTS {self.path(staged)} PURGE")
             self._create(session, staged, table, schema)
             return
-        if live.owner != table.replicator:
-            raise ReplicationError("target:table-taken", table=table.source, target=".".join(names))
         self._change(
             session, names, self._properties(session, names) or {}, schema, may_replace=True
         )
@@ -149,6 +150,15 @@ class Iceberg:
         session.sql(f"ALTER TABLE {self.path(names)} CREATE OR REPLACE BRANCH {branch}")
         emptied = self.path((*names, f"branch_{naming.branch(table.generation)}"))
         session.sql(dialect.delete_all(emptied))
+
+    def _clear_broken(self, session: Any, table: TargetTable, *, is_alive: bool) -> None:
+        """Remove what a copy that broke off left of the generation before: it would never expire."""
+        names, before = self.live_names(table), table.generation - 1
+        staged = naming.staging_names(names, before)
+        session.sql(f"DROP TABLE IF EXISTS {self.path(staged)} PURGE")
+        if is_alive:
+            branch = dialect.quote(naming.branch(before))
+            session.sql(f"ALTER TABLE {self.path(names)} DROP BRANCH IF EXISTS {branch}")
 
     def staging_path(self, session: Any, table: TargetTable) -> str:
         """The identifier to append staged rows to."""
