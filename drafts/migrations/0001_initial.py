@@ -8,7 +8,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -17,27 +16,40 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Draft',
+            name="Draft",
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(blank=True, max_length=64)),
-                ('description', models.CharField(blank=True, max_length=400)),
-                ('source_kind', models.CharField(blank=True, max_length=40)),
-                ('source_params', models.JSONField(blank=True, default=dict)),
-                ('source_secrets', models.TextField(blank=True)),
-                ('target_kind', models.CharField(blank=True, max_length=40)),
-                ('target_params', models.JSONField(blank=True, default=dict)),
-                ('target_secrets', models.TextField(blank=True)),
-                ('tables', models.JSONField(blank=True, default=list)),
-                ('options', models.JSONField(blank=True, default=dict)),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('replicator_id', models.UUIDField(blank=True, null=True, unique=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='drafts', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid.uuid4, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("name", models.CharField(blank=True, max_length=64)),
+                ("description", models.CharField(blank=True, max_length=400)),
+                ("source_kind", models.CharField(blank=True, max_length=40)),
+                ("source_params", models.JSONField(blank=True, default=dict)),
+                ("source_secrets", models.TextField(blank=True)),
+                ("target_kind", models.CharField(blank=True, max_length=40)),
+                ("target_params", models.JSONField(blank=True, default=dict)),
+                ("target_secrets", models.TextField(blank=True)),
+                ("tables", models.JSONField(blank=True, default=list)),
+                ("options", models.JSONField(blank=True, default=dict)),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("replicator_id", models.UUIDField(blank=True, null=True, unique=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="drafts",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ('-updated_at',),
+                "ordering": ("-updated_at",),
             },
         ),
     ]

@@ -8,7 +8,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -17,42 +16,74 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='ApiToken',
+            name="ApiToken",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=80)),
-                ('digest', models.CharField(max_length=64, unique=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('last_used_at', models.DateTimeField(blank=True, null=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='api_tokens', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=80)),
+                ("digest", models.CharField(max_length=64, unique=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("last_used_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="api_tokens",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ('-created_at',),
+                "ordering": ("-created_at",),
             },
         ),
         migrations.CreateModel(
-            name='Replicator',
+            name="Replicator",
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('name', models.CharField(max_length=64, unique=True)),
-                ('description', models.CharField(blank=True, max_length=400)),
-                ('source_kind', models.CharField(max_length=40)),
-                ('source_params', models.JSONField(default=dict)),
-                ('source_secrets', models.TextField(blank=True)),
-                ('target_kind', models.CharField(max_length=40)),
-                ('target_params', models.JSONField(default=dict)),
-                ('target_secrets', models.TextField(blank=True)),
-                ('tables', models.JSONField(default=list)),
-                ('options', models.JSONField(default=dict)),
-                ('desired_state', models.CharField(choices=[('running', 'Running'), ('paused', 'Paused')], default='paused', max_length=10)),
-                ('keep_target', models.BooleanField(default=True)),
-                ('deleting_since', models.DateTimeField(blank=True, null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='replicators', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid.uuid4, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("name", models.CharField(max_length=64, unique=True)),
+                ("description", models.CharField(blank=True, max_length=400)),
+                ("source_kind", models.CharField(max_length=40)),
+                ("source_params", models.JSONField(default=dict)),
+                ("source_secrets", models.TextField(blank=True)),
+                ("target_kind", models.CharField(max_length=40)),
+                ("target_params", models.JSONField(default=dict)),
+                ("target_secrets", models.TextField(blank=True)),
+                ("tables", models.JSONField(default=list)),
+                ("options", models.JSONField(default=dict)),
+                (
+                    "desired_state",
+                    models.CharField(
+                        choices=[("running", "Running"), ("paused", "Paused")],
+                        default="paused",
+                        max_length=10,
+                    ),
+                ),
+                ("keep_target", models.BooleanField(default=True)),
+                ("deleting_since", models.DateTimeField(blank=True, null=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="replicators",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ('name',),
+                "ordering": ("name",),
             },
         ),
     ]

@@ -10,227 +10,376 @@ import runners.states
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('replicators', '0002_groups'),
+        ("replicators", "0002_groups"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Sign',
+            name="Sign",
             fields=[
-                ('name', models.CharField(max_length=40, primary_key=True, serialize=False)),
-                ('at', models.DateTimeField()),
+                ("name", models.CharField(max_length=40, primary_key=True, serialize=False)),
+                ("at", models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
-            name='Progress',
+            name="Progress",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('position', models.JSONField(blank=True, null=True)),
-                ('last_segment', models.BigIntegerField(default=0)),
-                ('facts', models.JSONField(blank=True, default=dict)),
-                ('facts_at', models.DateTimeField(blank=True, null=True)),
-                ('failures', models.PositiveIntegerField(default=0)),
-                ('failing_since', models.DateTimeField(blank=True, null=True)),
-                ('retry_at', models.DateTimeField(blank=True, null=True)),
-                ('error_code', models.CharField(blank=True, max_length=60)),
-                ('error_facts', models.JSONField(blank=True, default=dict)),
-                ('is_given_up', models.BooleanField(default=False)),
-                ('replicator', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='progress', to='replicators.replicator')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("position", models.JSONField(blank=True, null=True)),
+                ("last_segment", models.BigIntegerField(default=0)),
+                ("facts", models.JSONField(blank=True, default=dict)),
+                ("facts_at", models.DateTimeField(blank=True, null=True)),
+                ("failures", models.PositiveIntegerField(default=0)),
+                ("failing_since", models.DateTimeField(blank=True, null=True)),
+                ("retry_at", models.DateTimeField(blank=True, null=True)),
+                ("error_code", models.CharField(blank=True, max_length=60)),
+                ("error_facts", models.JSONField(blank=True, default=dict)),
+                ("is_given_up", models.BooleanField(default=False)),
+                (
+                    "replicator",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="progress",
+                        to="replicators.replicator",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Run',
+            name="Run",
             fields=[
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('state', models.CharField(default=runners.states.RunState['STARTING'], max_length=10)),
-                ('lease', models.CharField(blank=True, max_length=40)),
-                ('lease_until', models.DateTimeField(blank=True, null=True)),
-                ('pid', models.PositiveIntegerField(blank=True, null=True)),
-                ('pid_started_at', models.FloatField(blank=True, null=True)),
-                ('hostname', models.CharField(blank=True, max_length=120)),
-                ('supervisor', models.CharField(blank=True, max_length=40)),
-                ('supervised_at', models.DateTimeField(blank=True, null=True)),
-                ('is_stop_asked', models.BooleanField(default=False)),
-                ('stop_origin', models.CharField(blank=True, max_length=10)),
-                ('stop_asked_at', models.DateTimeField(blank=True, null=True)),
-                ('step', models.CharField(blank=True, max_length=40)),
-                ('error_code', models.CharField(blank=True, max_length=60)),
-                ('error_facts', models.JSONField(blank=True, default=dict)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('replicator', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='replicators.replicator')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=uuid.uuid4, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                (
+                    "state",
+                    models.CharField(default=runners.states.RunState["STARTING"], max_length=10),
+                ),
+                ("lease", models.CharField(blank=True, max_length=40)),
+                ("lease_until", models.DateTimeField(blank=True, null=True)),
+                ("pid", models.PositiveIntegerField(blank=True, null=True)),
+                ("pid_started_at", models.FloatField(blank=True, null=True)),
+                ("hostname", models.CharField(blank=True, max_length=120)),
+                ("supervisor", models.CharField(blank=True, max_length=40)),
+                ("supervised_at", models.DateTimeField(blank=True, null=True)),
+                ("is_stop_asked", models.BooleanField(default=False)),
+                ("stop_origin", models.CharField(blank=True, max_length=10)),
+                ("stop_asked_at", models.DateTimeField(blank=True, null=True)),
+                ("step", models.CharField(blank=True, max_length=40)),
+                ("error_code", models.CharField(blank=True, max_length=60)),
+                ("error_facts", models.JSONField(blank=True, default=dict)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "replicator",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="runs",
+                        to="replicators.replicator",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('-created_at',),
+                "ordering": ("-created_at",),
             },
         ),
         migrations.CreateModel(
-            name='LogLine',
+            name="LogLine",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField()),
-                ('level', models.CharField(max_length=8)),
-                ('table', models.CharField(blank=True, max_length=511)),
-                ('text', models.TextField()),
-                ('replicator', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='log_lines', to='replicators.replicator')),
-                ('run', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to='runners.run')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("level", models.CharField(max_length=8)),
+                ("table", models.CharField(blank=True, max_length=511)),
+                ("text", models.TextField()),
+                (
+                    "replicator",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="log_lines",
+                        to="replicators.replicator",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to="runners.run",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('id',),
+                "ordering": ("id",),
             },
         ),
         migrations.CreateModel(
-            name='Event',
+            name="Event",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('schema_name', models.CharField(blank=True, max_length=255)),
-                ('table_name', models.CharField(blank=True, max_length=255)),
-                ('kind', models.CharField(max_length=60)),
-                ('actor', models.CharField(blank=True, max_length=150)),
-                ('code', models.CharField(blank=True, max_length=60)),
-                ('facts', models.JSONField(blank=True, default=dict)),
-                ('at', models.DateTimeField(auto_now_add=True, db_index=True)),
-                ('replicator', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='events', to='replicators.replicator')),
-                ('run', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to='runners.run')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("schema_name", models.CharField(blank=True, max_length=255)),
+                ("table_name", models.CharField(blank=True, max_length=255)),
+                ("kind", models.CharField(max_length=60)),
+                ("actor", models.CharField(blank=True, max_length=150)),
+                ("code", models.CharField(blank=True, max_length=60)),
+                ("facts", models.JSONField(blank=True, default=dict)),
+                ("at", models.DateTimeField(auto_now_add=True, db_index=True)),
+                (
+                    "replicator",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="events",
+                        to="replicators.replicator",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to="runners.run",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('-id',),
+                "ordering": ("-id",),
             },
         ),
         migrations.CreateModel(
-            name='Segment',
+            name="Segment",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.BigIntegerField()),
-                ('path', models.CharField(max_length=1000)),
-                ('size_bytes', models.BigIntegerField()),
-                ('crc32', models.BigIntegerField()),
-                ('position', models.JSONField()),
-                ('is_closed', models.BooleanField()),
-                ('messages', models.BigIntegerField(default=0)),
-                ('is_decoded', models.BooleanField(default=False)),
-                ('sealed_at', models.DateTimeField()),
-                ('replicator', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='segments', to='replicators.replicator')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.BigIntegerField()),
+                ("path", models.CharField(max_length=1000)),
+                ("size_bytes", models.BigIntegerField()),
+                ("crc32", models.BigIntegerField()),
+                ("position", models.JSONField()),
+                ("is_closed", models.BooleanField()),
+                ("messages", models.BigIntegerField(default=0)),
+                ("is_decoded", models.BooleanField(default=False)),
+                ("sealed_at", models.DateTimeField()),
+                (
+                    "replicator",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="segments",
+                        to="replicators.replicator",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('number',),
+                "ordering": ("number",),
             },
         ),
         migrations.CreateModel(
-            name='Table',
+            name="Table",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('schema_name', models.CharField(max_length=255)),
-                ('name', models.CharField(max_length=255)),
-                ('state', models.CharField(default=runners.engine.store.TableState['WAITING'], max_length=14)),
-                ('generation', models.PositiveIntegerField(default=1)),
-                ('shape', models.JSONField(blank=True, null=True)),
-                ('table_uuid', models.CharField(blank=True, max_length=64)),
-                ('merged_sequence', models.BigIntegerField(default=0)),
-                ('token_sequence', models.BigIntegerField(default=0)),
-                ('snapshot_position', models.BigIntegerField(default=0)),
-                ('is_snapshot_done', models.BooleanField(default=False)),
-                ('is_resync_asked', models.BooleanField(default=False)),
-                ('error_code', models.CharField(blank=True, max_length=60)),
-                ('error_facts', models.JSONField(blank=True, default=dict)),
-                ('error_since', models.DateTimeField(blank=True, null=True)),
-                ('retry_at', models.DateTimeField(blank=True, null=True)),
-                ('failures', models.PositiveIntegerField(default=0)),
-                ('rows_snapshotted', models.BigIntegerField(default=0)),
-                ('rows_total', models.BigIntegerField(blank=True, null=True)),
-                ('inserts', models.BigIntegerField(default=0)),
-                ('updates', models.BigIntegerField(default=0)),
-                ('deletes', models.BigIntegerField(default=0)),
-                ('backlog_bytes', models.BigIntegerField(default=0)),
-                ('merged_at', models.DateTimeField(blank=True, null=True)),
-                ('unmerged_since', models.DateTimeField(blank=True, null=True)),
-                ('lag_seconds', models.FloatField(blank=True, null=True)),
-                ('replicator', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='table_rows', to='replicators.replicator')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("schema_name", models.CharField(max_length=255)),
+                ("name", models.CharField(max_length=255)),
+                (
+                    "state",
+                    models.CharField(
+                        default=runners.engine.store.TableState["WAITING"], max_length=14
+                    ),
+                ),
+                ("generation", models.PositiveIntegerField(default=1)),
+                ("shape", models.JSONField(blank=True, null=True)),
+                ("table_uuid", models.CharField(blank=True, max_length=64)),
+                ("merged_sequence", models.BigIntegerField(default=0)),
+                ("token_sequence", models.BigIntegerField(default=0)),
+                ("snapshot_position", models.BigIntegerField(default=0)),
+                ("is_snapshot_done", models.BooleanField(default=False)),
+                ("is_resync_asked", models.BooleanField(default=False)),
+                ("error_code", models.CharField(blank=True, max_length=60)),
+                ("error_facts", models.JSONField(blank=True, default=dict)),
+                ("error_since", models.DateTimeField(blank=True, null=True)),
+                ("retry_at", models.DateTimeField(blank=True, null=True)),
+                ("failures", models.PositiveIntegerField(default=0)),
+                ("rows_snapshotted", models.BigIntegerField(default=0)),
+                ("rows_total", models.BigIntegerField(blank=True, null=True)),
+                ("inserts", models.BigIntegerField(default=0)),
+                ("updates", models.BigIntegerField(default=0)),
+                ("deletes", models.BigIntegerField(default=0)),
+                ("backlog_bytes", models.BigIntegerField(default=0)),
+                ("merged_at", models.DateTimeField(blank=True, null=True)),
+                ("unmerged_since", models.DateTimeField(blank=True, null=True)),
+                ("lag_seconds", models.FloatField(blank=True, null=True)),
+                (
+                    "replicator",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="table_rows",
+                        to="replicators.replicator",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('schema_name', 'name'),
+                "ordering": ("schema_name", "name"),
             },
         ),
         migrations.CreateModel(
-            name='TableMetric',
+            name="TableMetric",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField()),
-                ('resolution_seconds', models.PositiveSmallIntegerField()),
-                ('lag_seconds', models.FloatField(null=True)),
-                ('inserts', models.BigIntegerField(default=0)),
-                ('updates', models.BigIntegerField(default=0)),
-                ('deletes', models.BigIntegerField(default=0)),
-                ('rows_snapshotted', models.BigIntegerField(default=0)),
-                ('backlog_bytes', models.BigIntegerField(default=0)),
-                ('table', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='metrics', to='runners.table')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("resolution_seconds", models.PositiveSmallIntegerField()),
+                ("lag_seconds", models.FloatField(null=True)),
+                ("inserts", models.BigIntegerField(default=0)),
+                ("updates", models.BigIntegerField(default=0)),
+                ("deletes", models.BigIntegerField(default=0)),
+                ("rows_snapshotted", models.BigIntegerField(default=0)),
+                ("backlog_bytes", models.BigIntegerField(default=0)),
+                (
+                    "table",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="metrics",
+                        to="runners.table",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('at',),
+                "ordering": ("at",),
             },
         ),
         migrations.CreateModel(
-            name='ChangeFile',
+            name="ChangeFile",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('segment_number', models.BigIntegerField()),
-                ('schema_name', models.CharField(max_length=255)),
-                ('table_name', models.CharField(max_length=255)),
-                ('path', models.CharField(max_length=1000)),
-                ('version', models.CharField(max_length=64)),
-                ('shape', models.JSONField()),
-                ('inserts', models.BigIntegerField(default=0)),
-                ('updates', models.BigIntegerField(default=0)),
-                ('deletes', models.BigIntegerField(default=0)),
-                ('truncates', models.BigIntegerField(default=0)),
-                ('first_sequence', models.BigIntegerField()),
-                ('last_sequence', models.BigIntegerField()),
-                ('first_committed_at', models.FloatField()),
-                ('last_committed_at', models.FloatField()),
-                ('first_position', models.BigIntegerField()),
-                ('last_position', models.BigIntegerField()),
-                ('size_bytes', models.BigIntegerField()),
-                ('crc32', models.BigIntegerField()),
-                ('unsent', models.JSONField(default=list)),
-                ('has_key_changes', models.BooleanField(default=False)),
-                ('replicator', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='change_files', to='replicators.replicator')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("segment_number", models.BigIntegerField()),
+                ("schema_name", models.CharField(max_length=255)),
+                ("table_name", models.CharField(max_length=255)),
+                ("path", models.CharField(max_length=1000)),
+                ("version", models.CharField(max_length=64)),
+                ("shape", models.JSONField()),
+                ("inserts", models.BigIntegerField(default=0)),
+                ("updates", models.BigIntegerField(default=0)),
+                ("deletes", models.BigIntegerField(default=0)),
+                ("truncates", models.BigIntegerField(default=0)),
+                ("first_sequence", models.BigIntegerField()),
+                ("last_sequence", models.BigIntegerField()),
+                ("first_committed_at", models.FloatField()),
+                ("last_committed_at", models.FloatField()),
+                ("first_position", models.BigIntegerField()),
+                ("last_position", models.BigIntegerField()),
+                ("size_bytes", models.BigIntegerField()),
+                ("crc32", models.BigIntegerField()),
+                ("unsent", models.JSONField(default=list)),
+                ("has_key_changes", models.BooleanField(default=False)),
+                (
+                    "replicator",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="change_files",
+                        to="replicators.replicator",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('first_sequence',),
-                'indexes': [models.Index(fields=['replicator', 'schema_name', 'table_name', 'last_sequence'], name='runners_cha_replica_9b06e6_idx'), models.Index(fields=['replicator', 'segment_number'], name='runners_cha_replica_f10ab5_idx')],
+                "ordering": ("first_sequence",),
+                "indexes": [
+                    models.Index(
+                        fields=["replicator", "schema_name", "table_name", "last_sequence"],
+                        name="runners_cha_replica_9b06e6_idx",
+                    ),
+                    models.Index(
+                        fields=["replicator", "segment_number"],
+                        name="runners_cha_replica_f10ab5_idx",
+                    ),
+                ],
             },
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ['running', 'starting', 'stopping'])), fields=('replicator',), name='one_live_run_per_replicator'),
+            model_name="run",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state__in", ["running", "starting", "stopping"])),
+                fields=("replicator",),
+                name="one_live_run_per_replicator",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['starting', 'running', 'stopping', 'stopped', 'failed', 'lost'])), name='run_state_known'),
+            model_name="run",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("state__in", ["starting", "running", "stopping", "stopped", "failed", "lost"])
+                ),
+                name="run_state_known",
+            ),
         ),
         migrations.AddIndex(
-            model_name='logline',
-            index=models.Index(fields=['replicator', 'id'], name='runners_log_replica_43eff7_idx'),
+            model_name="logline",
+            index=models.Index(fields=["replicator", "id"], name="runners_log_replica_43eff7_idx"),
         ),
         migrations.AddConstraint(
-            model_name='segment',
-            constraint=models.UniqueConstraint(fields=('replicator', 'number'), name='one_segment_per_number'),
+            model_name="segment",
+            constraint=models.UniqueConstraint(
+                fields=("replicator", "number"), name="one_segment_per_number"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='table',
-            constraint=models.UniqueConstraint(fields=('replicator', 'schema_name', 'name'), name='one_row_per_table'),
+            model_name="table",
+            constraint=models.UniqueConstraint(
+                fields=("replicator", "schema_name", "name"), name="one_row_per_table"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='table',
-            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['waiting', 'snapshotting', 'replicating', 'failing', 'removed'])), name='table_state_known'),
+            model_name="table",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("state__in", ["waiting", "snapshotting", "replicating", "failing", "removed"])
+                ),
+                name="table_state_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='tablemetric',
-            constraint=models.UniqueConstraint(fields=('table', 'resolution_seconds', 'at'), name='one_metric_per_moment'),
+            model_name="tablemetric",
+            constraint=models.UniqueConstraint(
+                fields=("table", "resolution_seconds", "at"), name="one_metric_per_moment"
+            ),
         ),
     ]
