@@ -32,6 +32,7 @@ from runners.models import ChangeFile, LogLine, Progress, Run, Segment, Table
 from runners.processes import end_session, started_at
 from runners.services import run_ask_stop, table_resync, tables_sync
 from runners.supervisor import run_lose
+from runners.transitions import run_transition
 from tests.servers import Database
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -129,9 +130,7 @@ class Child:
         self.process.wait(10)
         self.run.refresh_from_db()
         if code == 0:
-            run_lose(
-                run=self.run, code="run:lost", facts={}, event="run_stopped", now=timezone.now()
-            )
+            run_transition(run=self.run, event="run_stopped", lease="")
         else:
             error = self.run.error_code or "run:lost"
             facts = self.run.error_facts
