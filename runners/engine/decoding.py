@@ -23,7 +23,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger("replicator.run")
 
 WAIT_SECONDS = 0.2
-SEGMENTS_A_JOB = 8
+SEGMENTS_A_JOB = 32
+BYTES_A_JOB = 256 << 20
+
+
+def one_job(rows: Sequence[SegmentRow]) -> list[SegmentRow]:
+    """The first segments that one job decodes: many small ones at once, few large ones, so that files are listed soon."""
+    taken, size = [], 0
+    for row in rows:
+        size += row.size_bytes
+        if taken and size > BYTES_A_JOB:
+            break
+        taken.append(row)
+    return taken
 
 
 class Decoding:
@@ -87,7 +99,7 @@ class Decoding:
 
     def _decode_some(self) -> bool:
         with self.lock:
-            rows = self._backlog.undecoded(SEGMENTS_A_JOB)
+            rows = one_job(self._backlog.undecoded(SEGMENTS_A_JOB))
             if not rows:
                 return False
             with self._watchdog.step("decode"):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from replicators.connectors.events import OpCounts, first_sequence, last_sequence
 from replicators.connectors.offsets import Position
 from runners.engine.backlog import Backlog
+from runners.engine.decoding import one_job
 from runners.engine.merge import Frontier, frontier, next_batch
 from runners.engine.store import ChangeFileRow, SegmentRow
 from tests.unit.engine.changes import SCHEMA
@@ -75,3 +78,11 @@ def test_a_snapshot_starts_after_the_segments_that_end_before_its_point() -> Non
     backlog = Backlog([segment(1, decoded=True), segment(2, decoded=True), segment(3)], 3)
     assert backlog.last_before(250) == 2
     assert backlog.last_before(50) == 0
+
+
+def test_a_decode_job_takes_many_small_segments_but_few_large_ones() -> None:
+    small = [segment(n) for n in range(32)]
+    large = [replace(segment(n), size_bytes=100 << 20) for n in range(32)]
+    assert one_job(small) == small
+    assert one_job(large) == large[:2]
+    assert one_job([replace(segment(1), size_bytes=1 << 40)]) != []
