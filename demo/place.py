@@ -125,5 +125,6 @@ class Place:
             "REPLICATOR_VAR_DIR": str(self.folder / "var"),
             "REPLICATOR_LOG_URL": str(self.folder / "changelog"),
             "REPLICATOR_SPARK_LOCAL_DIR": str(self.folder / "spark"),
+            "REPLICATOR_STOP_GRACE_SECONDS": "12",
         }
         return {**os.environ, **ours}

@@ -66,7 +66,7 @@ def _replicator(given: Mapping[str, Any], user: Any) -> str | None:
             target_kind="lakehouse",
             target_params=_target(given),
             tables=tables,
-            options={},
+            options={"keep_hours": 1.0},
         )
         replicator_start(replicator=row, actor=user)
     elif row.source_params.get("port") != given["source"]["port"] and row.deleting_since is None:

@@ -166,10 +166,10 @@ class Capture:
         )
         self._store.record_segment(row, current.position)
         failpoints.hit("segment_recorded")
+        self._on_seal(row)
         self.position = current.position
         self._reader.acknowledge(current.position)
         failpoints.hit("source_acknowledged")
-        self._on_seal(row)
 
     def _record_idle(self) -> None:
         """A keepalive's position is recorded before it is acknowledged (CORRECTNESS 23)."""

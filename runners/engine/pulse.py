@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -44,7 +45,7 @@ class Pulse:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
         self._sent: tuple[int, float] | None = None
-        self._came: tuple[int, float] | None = None
+        self._came: deque[tuple[int, float]] = deque()
         self._sent_at = 0.0
         self._status = LogStatus()
         self._clock_offset = 0.0
@@ -108,14 +109,12 @@ class Pulse:
         position = self._capture().position
         if self._sent is not None and position is not None and position.value >= self._sent[0]:
             newest = self._backlog.undecoded(1_000_000)
-            self._came = (
-                newest[-1].number if newest else self._backlog.frontier.segment,
-                self._sent[1],
-            )
+            last = newest[-1].number if newest else self._backlog.frontier.segment
+            self._came.append((last, self._sent[1]))
             self._sent = None
-        if self._came is not None and self._backlog.frontier.segment >= self._came[0]:
-            self.known_until = max(self._came[1], self.known_until or 0.0)
-            self._came = None
+        while self._came and self._backlog.frontier.segment >= self._came[0][0]:
+            _, at = self._came.popleft()
+            self.known_until = max(at, self.known_until or 0.0)
 
     def lag(self, table: TableId) -> tuple[float | None, float | None]:
         """Lag in seconds and since when something is unmerged; both None while nothing is known."""

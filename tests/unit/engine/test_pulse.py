@@ -124,3 +124,20 @@ def test_lag_grows_again_where_heartbeats_stay_away(
     later = time.time() + 60
     monkeypatch.setattr(module.time, "time", lambda: later)
     assert (place.lag or 0.0) > 50.0
+
+
+def test_heartbeats_come_back_one_by_one_where_decoding_is_always_behind(tmp_path: Path) -> None:
+    """Were a newer heartbeat to take the place of one that waits, lag would grow for ever."""
+    place = Place(tmp_path)
+    known = []
+    for number in range(1, 12):
+        place.backlog.sealed(segment(number))
+        place.capture.position = Position(150)
+        place.pulse._sent_at = 0.0
+        place.pulse._beat()
+        place.pulse._settle()
+        if number > 4:
+            place.backlog.decoded([number - 4], [])
+        known.append(place.pulse.known_until)
+    assert known[-1] is not None
+    assert known[-1] > (known[-3] or 0.0)
