@@ -20,7 +20,7 @@ from runners.engine.settings import RunnerSettings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CHUNKS_A_LOAD = 8
+CHUNKS_A_JOB = 8
 
 
 def _write_chunk(
@@ -80,28 +80,33 @@ class Snapshotter:
         self._writer.begin_snapshot(table, schema)
         self._on_rows(schema, 0, total)
         failpoints.hit("snapshot_begun")
+        place = self._writer.snapshot_place(table, schema)
+        paths: list[str] = []
         rows = 0
-        for at in range(0, len(chunks), CHUNKS_A_LOAD):
+        for at in range(0, len(chunks), CHUNKS_A_JOB):
             if self._should_stop():
                 return None
-            rows += self._load(table, schema, chunks[at : at + CHUNKS_A_LOAD])
+            for path, count in self._read(schema, chunks[at : at + CHUNKS_A_JOB], place):
+                rows += count
+                paths += [path] if count else []
             self._on_rows(schema, rows, total)
-            failpoints.hit("snapshot_loaded")
+        self._writer.load_snapshot_files(table, schema, paths)
+        failpoints.hit("snapshot_loaded")
         uuid = self._writer.publish_snapshot(table, schema, sequence)
         failpoints.hit("snapshot_published")
         return uuid, rows
 
-    def _load(self, table: TargetTable, schema: TableSchema, chunks: Sequence[Chunk]) -> int:
-        """The tasks write the target's files themselves; only their names come back."""
+    def _read(
+        self, schema: TableSchema, chunks: Sequence[Chunk], place: SnapshotPlace
+    ) -> list[tuple[str, int]]:
+        """One job: its tasks write the target's files themselves; only their paths and rows come back."""
+        frame = self._spark.range(0, len(chunks), 1, len(chunks))
+        task = _file_task(self._reader, chunks, schema, place)
         try:
-            place = self._writer.snapshot_place(table, schema)
-            frame = self._spark.range(0, len(chunks), 1, len(chunks))
-            task = _file_task(self._reader, chunks, schema, place)
             with from_tasks():
                 done = frame.mapInArrow(relayed(task), "path string, rows long").collect()
-            self._writer.load_snapshot_files(table, schema, [r["path"] for r in done if r["rows"]])
         except Exception as err:
             if not self._session.is_alive():
                 raise ReplicationError("source:snapshot-lost") from err
             raise
-        return sum(r["rows"] for r in done)
+        return [(r["path"], r["rows"]) for r in done]
