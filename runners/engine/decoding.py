@@ -29,7 +29,8 @@ BYTES_A_JOB = 256 << 20
 
 def one_job(rows: Sequence[SegmentRow]) -> list[SegmentRow]:
     """The first segments that one job decodes: many small ones at once, few large ones, so that files are listed soon."""
-    taken, size = [], 0
+    taken: list[SegmentRow] = []
+    size = 0
     for row in rows:
         size += row.size_bytes
         if taken and size > BYTES_A_JOB:

@@ -8,7 +8,7 @@ from typing import Any, Self
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.target import FitKind
-from replicators.targets.lakehouse import naming, storage
+from replicators.targets.lakehouse import catalog, naming, storage
 from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER
@@ -36,7 +36,7 @@ class LakehouseChecks:
         """Can the catalog be opened, and the warehouse written?"""
         problems = [_tried(lambda: storage.probe(self.params.warehouse_url), "target:not-writable")]
         if self.params.format == "iceberg":
-            problems.append(_tried(self._has_tables, "target:unreachable"))
+            problems.append(_tried(lambda: catalog.has_tables(self.params), "target:unreachable"))
         return [p for p in problems if p]
 
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
@@ -64,51 +64,16 @@ class LakehouseChecks:
             seen.setdefault(place, table.id)
         return found
 
-    def _uri(self) -> str:
-        from sqlalchemy.engine import make_url
-
-        url = make_url(self.params.catalog_uri)
-        if url.drivername == "postgresql":
-            url = url.set(drivername="postgresql+psycopg")
-        if self.params.catalog_user:
-            url = url.set(username=self.params.catalog_user)
-        if self.params.catalog_password:
-            url = url.set(password=self.params.catalog_password)
-        return url.render_as_string(hide_password=False)
-
-    def _has_tables(self) -> bool:
-        from sqlalchemy import create_engine, inspect
-
-        engine = create_engine(self._uri())
-        try:
-            return bool(inspect(engine).has_table("iceberg_tables"))
-        finally:
-            engine.dispose()
-
-    def _catalog(self) -> Any:
-        from pyiceberg.catalog.sql import SqlCatalog
-
-        return SqlCatalog(
-            self.params.catalog_name,
-            uri=self._uri(),
-            warehouse=self.params.warehouse_url,
-            init_catalog_tables="false",
-        )
-
     def _owners(self, tables: Sequence[TableId]) -> dict[TableId, str]:
         if self.params.format == "delta":
             return {t: owner for t in tables if (owner := self._delta_owner(t)) is not None}
-        if not self._has_tables():
+        if not catalog.has_tables(self.params):
             return {}
-        from pyiceberg.exceptions import NoSuchTableError
-
-        catalog, owners = self._catalog(), {}
+        reader, owners = catalog.open_catalog(self.params), {}
         for table in tables:
-            try:
-                loaded = catalog.load_table(naming.names(self.params, table))
-            except NoSuchTableError:
-                continue
-            owners[table] = loaded.properties.get(OWNER, "")
+            live = catalog.live_table(reader, naming.names(self.params, table))
+            if live is not None:
+                owners[table] = live.owner
         return owners
 
     def _delta_owner(self, table: TableId) -> str | None:

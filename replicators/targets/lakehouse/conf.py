@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 from replicators.targets.lakehouse.params import LakehouseParams
 
 ICEBERG_JAR = "iceberg-spark-runtime-4.1_2.13"
-DELTA_JARS = ("delta-spark_4.1_2.13", "delta-storage", "unitycatalog-client", "unitycatalog-hadoop")
+DELTA_JARS = ("delta-spark_4.1_2.13", "delta-storage")
 
 
 def jdbc_url(uri: str) -> str:

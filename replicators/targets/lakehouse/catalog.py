@@ -1,0 +1,66 @@
+"""The Iceberg catalog as a reader sees it, through its database and without Spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.state import OWNER, UUID, LiveTable, token_from
+
+if TYPE_CHECKING:
+    from pyiceberg.table.metadata import TableMetadata
+
+
+def uri(params: LakehouseParams) -> str:
+    """The catalog's address with user and password, for SQLAlchemy."""
+    from sqlalchemy.engine import make_url
+
+    url = make_url(params.catalog_uri)
+    if url.drivername == "postgresql":
+        url = url.set(drivername="postgresql+psycopg")
+    if params.catalog_user:
+        url = url.set(username=params.catalog_user)
+    if params.catalog_password:
+        url = url.set(password=params.catalog_password)
+    return url.render_as_string(hide_password=False)
+
+
+def has_tables(params: LakehouseParams) -> bool:
+    """Whether the database holds a catalog; it must answer."""
+    from sqlalchemy import create_engine, inspect
+
+    engine = create_engine(uri(params))
+    try:
+        return bool(inspect(engine).has_table("iceberg_tables"))
+    finally:
+        engine.dispose()
+
+
+def open_catalog(params: LakehouseParams) -> Any:
+    """pyiceberg's catalog; it makes no tables in the database."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    return SqlCatalog(
+        params.catalog_name,
+        uri=uri(params),
+        warehouse=params.warehouse_url,
+        init_catalog_tables="false",
+    )
+
+
+def live_table(catalog: Any, names: tuple[str, ...]) -> LiveTable | None:
+    """What a table says of itself, from its metadata file alone; None where there is none."""
+    from pyiceberg.exceptions import NoSuchTableError
+
+    try:
+        metadata: TableMetadata = catalog.load_table(names).metadata
+    except NoSuchTableError:
+        return None
+    own = metadata.properties.get(UUID, "")
+    token, snapshot = None, metadata.current_snapshot()
+    while snapshot is not None and token is None:
+        summary = snapshot.summary
+        token = token_from(summary.additional_properties if summary else {}, own)
+        parent = snapshot.parent_snapshot_id
+        snapshot = metadata.snapshot_by_id(parent) if parent is not None else None
+    return LiveTable(metadata.properties.get(OWNER, ""), own, token)
