@@ -2,4 +2,6 @@
 
 import pytest
 
-pytest.register_assert_rewrite("replicators.connectors.testing")
+pytest.register_assert_rewrite(
+    "replicators.connectors.testing", "replicators.connectors.testing_target"
+)
