@@ -112,7 +112,9 @@ def test_a_table_that_may_not_be_read_waits_for_the_right_and_comes_back_by_itse
             world.until_states("failing source:select-right", "dropped")
             write(world.database, 1000)
             world.assert_equal("fine")
-            assert world.row("dropped").retry_at is not None
+            world.until(
+                lambda: world.row("dropped").retry_at, "the table says when it is tried again"
+            )
             world.database.execute(f"GRANT SELECT ON shop.dropped TO {user}")
             world.assert_equal()
             assert world.stop() == 0
