@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from replicators.connectors.messages import MESSAGES, Message, Retry, Scope
 from replicators.connectors.schema import TableId
 
-__all__ = ["ErrorKind", "ReplicationError", "Retry", "Scope"]
-
-
-class ErrorKind(StrEnum):
-    """The area before the colon of a code."""
-
-    SOURCE = "source"
-    TARGET = "target"
-    LOG = "log"
-    RUN = "run"
-    CONFIG = "config"
-    INTERNAL = "internal"
+__all__ = ["ReplicationError", "Retry", "Scope"]
 
 
 class ReplicationError(Exception):

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.source import LogBlock, LogReader
@@ -222,10 +221,3 @@ def discard_open_tail(store: Store, log: ChangeLog) -> int:
         store.discard_segments([r.number for r in tail])
         log.unlink(r.path for r in tail)
     return len(tail)
-
-
-def require_position(position: Position | None) -> Position:
-    """The position, or an error where there should be one."""
-    if position is None:
-        raise ReplicationError("source:position-lost", reason="no position was recorded")
-    return position

@@ -25,7 +25,7 @@ from runners.engine.pulse import Pulse
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import Snapshotter
 from runners.engine.spark import open_session
-from runners.engine.store import Desire, Store, TableState
+from runners.engine.store import Desire, Store, TableState, table_row
 from runners.engine.streaming import Streaming
 from runners.engine.tables import TableJobs
 from runners.engine.views import Views
@@ -140,7 +140,7 @@ class Pipeline:
                     raise
                 fail_table(self._store, row.id, err.code, err.facts)
                 continue
-            fresh = next(r for r in self._store.tables() if r.id == row.id)
+            fresh = table_row(self._store, row.id)
             self._backlog.mark(row.id, self._merger.unmerged(fresh), touched)
 
     # --- loop ----------------------------------------------------------------------------------------------------
@@ -210,11 +210,8 @@ class Pipeline:
             with self._watchdog.step("turn"):
                 self._decoding.check()
                 self._streaming.check()
-                self._tables.turn()
-            if not any(
-                r.state in {TableState.WAITING, TableState.SNAPSHOTTING}
-                for r in self._store.tables()
-            ):
+                is_copying = self._tables.turn()
+            if not is_copying:
                 views.release()
             if now - pruned_at >= min(PRUNE_SECONDS, max(1.0, self._settings.keep_seconds)):
                 pruned_at = now

@@ -216,6 +216,11 @@ def needs_log(row: TableRow) -> bool:
     return row.state in {TableState.SNAPSHOTTING, TableState.REPLICATING}
 
 
+def table_row(store: Store, table: TableId) -> TableRow:
+    """The table's progress as it is now."""
+    return next(row for row in store.tables() if row.id == table)
+
+
 class MemoryStore:
     """The twin: the same promises in a dict, for tests of the engine. `lost` makes every write fail with lease-lost."""
 

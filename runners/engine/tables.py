@@ -17,7 +17,7 @@ from runners.engine.backlog import Backlog
 from runners.engine.merge import Merger, skip_to, target_table
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import Snapshotter
-from runners.engine.store import Store, TableRow, TableState
+from runners.engine.store import Store, TableRow, TableState, table_row
 from runners.engine.watchdog import Watchdog
 
 logger = logging.getLogger("replicator.tables")
@@ -66,8 +66,9 @@ class TableJobs:
         self._merges: dict[TableId, int] = {}
         self._skipped_at = time.monotonic()
 
-    def turn(self) -> None:
-        """Look at every table once and start what is due. Raises what must stop the run."""
+    def turn(self) -> bool:
+        """Look at every table once and start what is due; whether any waits for its copy or is being copied. Raises what
+        must stop the run."""
         for table, future in list(self._busy.items()):
             if future.done():
                 del self._busy[table]
@@ -79,16 +80,12 @@ class TableJobs:
         if time.monotonic() - self._skipped_at > SKIP_SECONDS:
             self._skipped_at = time.monotonic()
             self._skip_idle(rows)
+        return any(r.state in {TableState.WAITING, TableState.SNAPSHOTTING} for r in rows)
 
     def drain(self) -> None:
         """Wait for what runs; start nothing more."""
         self._pool.shutdown(wait=True, cancel_futures=True)
         self._copies.shutdown(wait=True, cancel_futures=True)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether any job runs."""
-        return any(not f.done() for f in self._busy.values())
 
     def _consider(self, row: TableRow) -> None:
         if row.is_resync_asked:
@@ -193,7 +190,7 @@ class TableJobs:
         files = self._merger.pending(row, reached)
         if files and row.state is TableState.FAILING:
             self._merger.recover(row, reached.segment)
-            row = self._row(row.id)
+            row = table_row(self._store, row.id)
             files = self._merger.pending(row, reached)
         if files:
             self._merger.merge(row, files, reached)
@@ -212,9 +209,6 @@ class TableJobs:
         elif row.failures:
             self._store.table_progress(row.id, failures=0)
 
-    def _row(self, table: TableId) -> TableRow:
-        return next(r for r in self._store.tables() if r.id == table)
-
     def _snapshot(self, row: TableRow) -> None:
         view = self._snapshots.view(row.id)
         if view is None:
@@ -230,7 +224,7 @@ class TableJobs:
             generation=generation,
             is_snapshot_done=False,
         )
-        row = self._row(row.id)
+        row = table_row(self._store, row.id)
         table = target_table(self._replicator, row)
         done = view.snapshotter.copy(table, view.schema, view.sequence)
         if done is None:
@@ -256,7 +250,7 @@ class TableJobs:
     def _mark(self, table: TableId) -> None:
         """Bring the table's oldest unmerged change up to date, also those beyond the frontier."""
         touched = self._backlog.touched(table)
-        self._backlog.mark(table, self._merger.unmerged(self._row(table)), touched)
+        self._backlog.mark(table, self._merger.unmerged(table_row(self._store, table)), touched)
 
     def _maintain(self, row: TableRow) -> None:
         started = time.monotonic()
