@@ -9,7 +9,7 @@ from typing import Any, Self
 from replicators.connectors import params, registry
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.params import InvalidParams
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.schema import EXCLUDABLE, TableId, TableSelection
 from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import TargetPlugin
 
@@ -142,11 +142,15 @@ def _table(raw: Any) -> TableSelection:
         raise ValueError("each must have schema and name as text")
     if not isinstance(columns, (list, tuple)) or not all(isinstance(c, str) for c in columns):
         raise ValueError("columns must be a list of names")
-    return TableSelection(TableId(schema, name), tuple(columns))
+    excluded = raw.get("excluded") or []
+    if not isinstance(excluded, (list, tuple)) or not set(map(str, excluded)) <= set(EXCLUDABLE):
+        raise ValueError(f"excluded may name {' and '.join(EXCLUDABLE)}")
+    kept = tuple(kind for kind in EXCLUDABLE if kind in excluded)
+    return TableSelection(TableId(schema, name), tuple(columns), kept)
 
 
 def parse_tables(data: Any) -> tuple[TableSelection, ...]:
-    """`[{"schema", "name", "columns"}]` as selections; InvalidConfig where something is wrong or doubled."""
+    """`[{"schema", "name", "columns", "excluded"}]` as selections; InvalidConfig where something is wrong or doubled."""
     if not isinstance(data, (list, tuple)):
         raise InvalidConfig({"tables": "must be a list"})
     try:
@@ -162,7 +166,15 @@ def parse_tables(data: Any) -> tuple[TableSelection, ...]:
 
 def tables_to_json(tables: Iterable[TableSelection]) -> list[dict[str, Any]]:
     """The form in which models and REST keep selections."""
-    return [{"schema": t.id.schema, "name": t.id.name, "columns": list(t.columns)} for t in tables]
+    return [
+        {
+            "schema": t.id.schema,
+            "name": t.id.name,
+            "columns": list(t.columns),
+            "excluded": list(t.excluded),
+        }
+        for t in tables
+    ]
 
 
 def parse_name(raw: Any) -> str:

@@ -19,11 +19,12 @@ _USED_EVERY = timedelta(minutes=1)
 
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Bearer <token>`. The time of last use is kept to the minute, so that polling writes little."""
+    """`Authorization: Bearer <token>`, or `Token <token>`, as many clients send it. The time of last use is kept to the
+    minute, so that polling writes little."""
 
     def authenticate(self, request: Request) -> tuple[AbstractBaseUser, ApiToken] | None:
         parts = get_authorization_header(request).split()
-        if not parts or parts[0].lower() != b"bearer":
+        if not parts or parts[0].lower() not in {b"bearer", b"token"}:
             return None
         if len(parts) != 2:
             raise AuthenticationFailed("The header must read: Authorization: Bearer <token>.")

@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from replicators.api.schema import params_schema
 from replicators.connectors.params import Param, describe
+from replicators.connectors.schema import EXCLUDABLE
 from replicators.models import Replicator
 from replicators.services import params_shown
 
@@ -96,12 +97,16 @@ class PluginDetailSerializer(PluginSerializer):
 
 
 class TableChoiceSerializer(StrictMixin, serializers.Serializer[Any]):
-    """A chosen table; no columns means all of them, also those added later."""
+    """A chosen table; no columns means all of them, also those added later. Changes of the kinds in `excluded` are not
+    applied to the copy."""
 
     schema = serializers.CharField(max_length=255)
     name = serializers.CharField(max_length=255)
     columns = serializers.ListField(
         child=serializers.CharField(max_length=255), required=False, default=list
+    )
+    excluded = serializers.ListField(
+        child=serializers.ChoiceField(EXCLUDABLE), required=False, default=list
     )
 
 

@@ -124,9 +124,14 @@ class TableSummary:
     columns: int = 0
 
 
+EXCLUDABLE = ("updates", "deletes")
+
+
 @dataclass(frozen=True, slots=True)
 class TableSelection:
-    """A table that a replicator copies; no `columns` means all of them, also those added later."""
+    """A table that a replicator copies; no `columns` means all of them, also those added later. `excluded` names the kinds
+    of changes that are not applied to the copy (`EXCLUDABLE`); a TRUNCATE counts as deletes."""
 
     id: TableId
     columns: tuple[str, ...] = field(default=())
+    excluded: tuple[str, ...] = field(default=())

@@ -34,7 +34,8 @@ ROWS_A_TASK = 400_000
 
 @dataclass(frozen=True, slots=True)
 class FoldPlan:
-    """One merge's input: files of one schema version, of which rows past `after` and not before `position` count."""
+    """One merge's input: files of one schema version, of which rows past `after` and not before `position` count, but for
+    those whose `_op` is in `excluded`."""
 
     schema: TableSchema
     files: tuple[ChangeFileRow, ...]
@@ -42,6 +43,7 @@ class FoldPlan:
     position: int
     sequence: int
     prefix: str
+    excluded: tuple[int, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -77,6 +79,9 @@ def read_changes(plan: FoldPlan) -> pa.Table:
 
 
 def _counting(changes: pa.Table, plan: FoldPlan) -> pa.Table:
+    if plan.excluded:
+        left_out = pa.array(plan.excluded, changes.schema.field("_op").type)
+        changes = changes.filter(pc.invert(pc.is_in(changes.column("_op"), value_set=left_out)))
     if not any(
         f.first_sequence <= plan.after or f.first_position < plan.position for f in plan.files
     ):
@@ -214,6 +219,7 @@ def _bucketed(spark: SparkSession, plan: FoldPlan) -> DataFrame:
         spark.read.schema(shape)
         .parquet(*[f.path for f in plan.files])
         .where((F.col("_sequence") > plan.after) & (F.col("_position") >= plan.position))
+        .where(~F.col("_op").isin(*plan.excluded) if plan.excluded else F.lit(True))
     )
     key = [F.col(_quoted(k)) for k in plan.schema.key]
     buckets = max(2, math.ceil(plan.rows / ROWS_A_TASK))

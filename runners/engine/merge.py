@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import OpCounts, first_sequence, last_sequence
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.events import Op, OpCounts, first_sequence, last_sequence
+from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.target import TargetTable, TargetWriter
 from runners.engine import failpoints
 from runners.engine.changelog import ChangeLog
@@ -86,6 +86,18 @@ def next_batch(
     return same, reached.sequence
 
 
+_EXCLUDED = {"updates": (Op.UPDATE,), "deletes": (Op.DELETE, Op.TRUNCATE)}
+
+
+def excluded_ops(tables: Iterable[TableSelection]) -> dict[TableId, tuple[int, ...]]:
+    """For each table that leaves changes out, the operations that no merge applies."""
+    return {
+        t.id: tuple(int(op) for kind in t.excluded for op in _EXCLUDED[kind])
+        for t in tables
+        if t.excluded
+    }
+
+
 class Merger:
     """Merges tables, one call a table at a time; several tables side by side from threads."""
 
@@ -96,12 +108,14 @@ class Merger:
         store: Store,
         log: ChangeLog,
         replicator: str,
+        excluded: Mapping[TableId, tuple[int, ...]],
     ) -> None:
         self._spark = spark
         self._writer = writer
         self._store = store
         self._log = log
         self._replicator = replicator
+        self._excluded = excluded
 
     def recover(self, row: TableRow, last_segment: int) -> None:
         """Compare the target's token with what is recorded (CORRECTNESS 13), once a start; the target wins where it is
@@ -147,6 +161,7 @@ class Merger:
             position=row.snapshot_position,
             sequence=sequence,
             prefix=self._log.merge_path(row.id, sequence),
+            excluded=self._excluded.get(row.id, ()),
         )
         began = time.monotonic()
         batch, counts = fold_batch(self._spark, plan)

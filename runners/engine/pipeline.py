@@ -20,7 +20,7 @@ from runners.engine.decode import load
 from runners.engine.decoding import Decoding
 from runners.engine.faults import fail_table
 from runners.engine.job import Job
-from runners.engine.merge import Merger
+from runners.engine.merge import Merger, excluded_ops
 from runners.engine.pulse import Pulse
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import Snapshotter
@@ -112,7 +112,8 @@ class Pipeline:
     def _make_parts(self, last_number: int) -> None:
         job, store, log = self._job, self._store, self._log
         self._backlog = Backlog(store.segments(), last_number)
-        self._merger = Merger(self._spark, self._writer, store, log, job.replicator)
+        left_out = excluded_ops(job.tables)
+        self._merger = Merger(self._spark, self._writer, store, log, job.replicator, left_out)
         self._decoding = Decoding(
             self._spark, job.source.decoder, store, log, self._backlog, self._watchdog, self._stop
         )

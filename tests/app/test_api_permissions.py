@@ -101,9 +101,10 @@ def test_acts_are_not_done_by_get(act: str, replicator: Replicator, editor: Any)
     assert client.get(f"/api/v1/replicators/{replicator.pk}/{act}/").status_code == 405
 
 
-def test_a_token_is_known_by_its_digest_and_refused_once_revoked(editor: Any) -> None:
+@pytest.mark.parametrize("word", ["Bearer", "bearer", "Token"])
+def test_a_token_is_known_by_its_digest_and_refused_once_revoked(word: str, editor: Any) -> None:
     token, text = token_create(user=editor, name="nightly")
-    headers = {"Authorization": f"Bearer {text}"}
+    headers = {"Authorization": f"{word} {text}"}
     assert text not in token.digest
     assert Client().get("/api/v1/replicators/", headers=headers).status_code == 200
     token.refresh_from_db()
