@@ -11,7 +11,7 @@ from django.http import QueryDict
 
 from drafts.models import Draft
 from drafts.selectors import draft_shown
-from replicators.config import InvalidConfig, parse_params, source_plugin
+from replicators.config import source_plugin
 from replicators.connectors.schema import TableSummary
 from replicators.forms import Field, option_fields, options_from, param_fields, params_from
 from replicators.selectors import plugins
@@ -125,13 +125,9 @@ def choices(
 
 
 def statements(values: Mapping[str, Any]) -> str:
-    """What to run at the source beforehand; nothing while its parameters aren't whole."""
-    kind = values["source_kind"]
-    try:
-        params = parse_params("source", kind, values["source_params"])
-    except InvalidConfig:
-        return ""
-    return "\n".join(source_plugin(kind).setup_statements(params))
+    """What to run at the source beforehand."""
+    steps = source_plugin(values["source_kind"]).setup(values["source_params"])
+    return "\n".join(s for step in steps for s in step.statements)
 
 
 def options(values: Mapping[str, Any], errors: Mapping[str, str]) -> list[Field]:

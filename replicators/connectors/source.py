@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
@@ -13,6 +13,7 @@ from replicators.connectors.events import OpCounts
 from replicators.connectors.offsets import Position
 from replicators.connectors.problems import Problem
 from replicators.connectors.schema import TableId, TableSchema, TableSelection, TableSummary
+from replicators.connectors.setup import SetupStep, no_setup
 
 
 class Closing(Protocol):
@@ -215,7 +216,8 @@ class LogDecoder(Protocol):
 class SourcePlugin:
     """A source's light descriptor: every callable imports its driver inside.
 
-    `decoder` and `chunk_reader` are called in Spark tasks and so are named by dotted path.
+    `decoder` and `chunk_reader` are called in Spark tasks and so are named by dotted path. `setup` is given raw params, also
+    half-filled ones, and tells what to do at the source beforehand.
     """
 
     name: str
@@ -231,7 +233,7 @@ class SourcePlugin:
     snapshot_again: Callable[[Any, str], SnapshotSession]
     chunk_reader: str
     decoder: str
-    setup_statements: Callable[[Any], list[str]]
     translate: Callable[[BaseException], Exception]
+    setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup
     icon: str = "database"
     is_hidden: bool = False

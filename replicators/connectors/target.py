@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ import pyarrow as pa
 from replicators.connectors.capabilities import TargetCapabilities
 from replicators.connectors.problems import Problem
 from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.setup import SetupStep, no_setup
 from replicators.connectors.source import Closing
 from replicators.connectors.types import LogicalType
 
@@ -179,5 +180,6 @@ class TargetPlugin:
     writer: Callable[[Any, Any], TargetWriter]
     spark_conf: Callable[[Any], dict[str, str]]
     jars: Callable[[Any], tuple[str, ...]]
+    setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup
     icon: str = "database"
     is_hidden: bool = False

@@ -11,8 +11,9 @@ from demo.postgres import EmbeddedPostgres
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSelection
 from replicators.sources.postgresql import checks as checks_module
-from replicators.sources.postgresql.checks import PostgresqlChecks, setup_statements
+from replicators.sources.postgresql.checks import PostgresqlChecks
 from replicators.sources.postgresql.connections import ReplicationConnection
+from replicators.sources.postgresql.setup import setup
 from tests.integration.postgresql_source import params_of
 from tests.servers import Database, fresh_database
 
@@ -176,9 +177,24 @@ class TestTables:
 
 
 class TestSetup:
-    def test_the_statements_name_the_role_and_no_secret(self, database):
-        params = params_of(database)
-        text = "\n".join(setup_statements(params))
+    def test_the_statements_name_the_role_and_no_secret(self):
+        values = {"user": 'odd"name', "database": "shop", "password": "hidden"}
+        text = "\n".join(s for step in setup(values) for s in step.statements)
         assert "wal_level" in text
-        assert f'"{params.user}"' in text
-        assert not params.password or params.password not in text
+        assert '"odd""name"' in text
+        assert "hidden" not in text
+
+    def test_a_user_made_by_the_statements_may_do_everything(self, database):
+        owner, user = "owner_of_the_tables", f"made_{database.name}"
+        values = {"user": user, "database": database.name}
+        database.execute(f"CREATE ROLE {owner}; CREATE TABLE t (id int PRIMARY KEY)")
+        database.execute(f"ALTER TABLE t OWNER TO {owner}")
+        try:
+            for step in setup(values)[1:]:
+                for statement in step.statements:
+                    database.execute(statement)
+            login = {"user": user, "password": "choose one"}
+            assert errors(connection_problems(database, **login)) == []
+            assert errors(table_problems(database, "t", **login)) == []
+        finally:
+            database.execute(f"DROP OWNED BY {owner}, {user}; DROP ROLE {user}, {owner}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from replicators.connectors.capabilities import SourceCapabilities
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.setup import SetupStep
 from replicators.connectors.source import SourcePlugin
 from replicators.sources.memory.catalog import MemoryCatalog
 from replicators.sources.memory.checks import MemoryChecks
@@ -17,6 +19,11 @@ __all__ = ["PLUGIN"]
 
 def _no_log(*_: Any) -> NoReturn:
     raise ReplicationError("source:position-lost", reason="this source has no log")
+
+
+def _setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
+    statement = f"LET IN {values.get('host') or 'anybody'};"
+    return (SetupStep("Let it in", "Needed once.", (statement,)),)
 
 
 def _translate(err: BaseException) -> Exception:
@@ -37,7 +44,7 @@ PLUGIN = SourcePlugin(
     snapshot_again=_no_log,
     chunk_reader="",
     decoder="",
-    setup_statements=lambda _: [],
     translate=_translate,
+    setup=_setup,
     is_hidden=True,
 )

@@ -14,6 +14,7 @@ from replicators.connectors.source import (
     SourcePlugin,
 )
 from replicators.sources.postgresql.params import PostgresqlParams
+from replicators.sources.postgresql.setup import setup
 
 __all__ = ["PLUGIN"]
 
@@ -54,12 +55,6 @@ def _snapshot_again(params: Any, name: str) -> SnapshotSession:
     return snapshot_again(params, name)
 
 
-def _setup_statements(params: Any) -> list[str]:
-    from replicators.sources.postgresql.checks import setup_statements
-
-    return setup_statements(params)
-
-
 def _translate(err: BaseException) -> Exception:
     from replicators.sources.postgresql.errors import translate
 
@@ -80,6 +75,6 @@ PLUGIN = SourcePlugin(
     snapshot_again=_snapshot_again,
     chunk_reader="replicators.sources.postgresql.snapshot:ChunkReader",
     decoder="replicators.sources.postgresql.decode:decode",
-    setup_statements=_setup_statements,
+    setup=setup,
     translate=_translate,
 )

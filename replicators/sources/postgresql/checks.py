@@ -176,18 +176,3 @@ def _column(table: TableSchema, column: Column) -> Iterator[Problem]:
             reason=PARTIAL[column.wire],
             **facts,
         )
-
-
-def setup_statements(params: PostgresqlParams) -> list[str]:
-    """SQL for an administrator to copy: what the server and the role need."""
-    role = sql.name(params.user)
-    return [
-        "ALTER SYSTEM SET wal_level = 'logical';  -- then restart the server",
-        "ALTER SYSTEM SET max_slot_wal_keep_size = '50GB';  -- as much as the disk can spare",
-        "SELECT pg_reload_conf();",
-        f"ALTER ROLE {role} WITH LOGIN REPLICATION;  -- managed services: grant their replication role",
-        f"GRANT CONNECT, CREATE ON DATABASE {sql.name(params.database)} TO {role};",
-        f"GRANT USAGE ON SCHEMA public TO {role};",
-        f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {role};",
-        f"ALTER TABLE public.example OWNER TO {role};  -- only an owner may publish a table",
-    ]

@@ -8,6 +8,7 @@ from replicators.connectors.capabilities import TargetCapabilities
 from replicators.connectors.target import TargetPlugin
 from replicators.targets.lakehouse.conf import jars, spark_conf
 from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.setup import setup
 from replicators.targets.lakehouse.types import fit
 
 __all__ = ["PLUGIN"]
@@ -36,5 +37,6 @@ PLUGIN = TargetPlugin(
     writer=_writer,
     spark_conf=spark_conf,
     jars=jars,
+    setup=setup,
     icon="building-warehouse",
 )

@@ -1,0 +1,21 @@
+"""What a person does at a server beforehand, as a plugin tells it: data that pages show beside its form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class SetupStep:
+    """One thing to do: what it is for, and the statements to copy, in order (none where there is only something to know)."""
+
+    title: str
+    text: str
+    statements: tuple[str, ...] = ()
+
+
+def no_setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
+    """Nothing has to be done."""
+    return ()

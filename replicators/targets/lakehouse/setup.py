@@ -1,0 +1,33 @@
+"""What is got ready before a lakehouse can be written. Text only; nothing is opened here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from replicators.connectors.setup import SetupStep
+
+
+def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
+    """The steps for the chosen format."""
+    place = SetupStep(
+        "Choose a warehouse",
+        "A folder that this program and its Spark may write, or a bucket: `s3a://bucket/warehouse`. Tables appear below it; "
+        "nothing that is there already is touched.",
+    )
+    if values.get("format", "iceberg") != "iceberg":
+        return (place,)
+    user = str(values.get("catalog_user") or "lakehouse")
+    role = '"' + user.replace('"', '""') + '"'
+    return (
+        place,
+        SetupStep(
+            "Choose a catalog",
+            "A database that lists the Iceberg tables. To begin with, a file is enough: "
+            "`sqlite:////data/catalog.db`. For several readers use PostgreSQL:",
+            (
+                f"CREATE ROLE {role} WITH LOGIN PASSWORD 'choose one';",
+                f"CREATE DATABASE lakehouse_catalog OWNER {role};",
+            ),
+        ),
+    )
