@@ -7,20 +7,22 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
 from replicators.models import Replicator
 from replicators.pages import go, is_partial, may_edit, render_page, toasted
 from replicators.people import person
-from runners import services
+from runners import panels, services
 from runners.models import Table
+from runners.removal import what_goes
 from runners.services import IllegalTransition
-from runners.views import LIVE_PANEL, live_context
 
 
 def _answer(
     request: HttpRequest, found: Replicator, act: Callable[[], Any], done: str
 ) -> HttpResponse:
+    """The panels of the page that it came from, with a toast; without HTMX, that page."""
     try:
         act()
     except IllegalTransition as err:
@@ -28,14 +30,24 @@ def _answer(
     except Table.DoesNotExist as err:
         raise Http404 from err
     if not is_partial(request):
-        return go(request, found, done)
-    response = render(request, LIVE_PANEL, live_context(request, found))
-    return toasted(response, done)
+        return go(request, _back(request) or found, done)
+    return toasted(panels.refreshed(request, found), done)
+
+
+def _back(request: HttpRequest) -> str:
+    """The page of ours that it was done on; empty where the browser doesn't say."""
+    url = request.headers.get("Referer", "")
+    is_ours = url_has_allowed_host_and_scheme(url, {request.get_host()}, request.is_secure())
+    return url if is_ours else ""
 
 
 def _refused(request: HttpRequest, found: Replicator, text: str) -> HttpResponse:
-    context = live_context(request, found) | {"refused": text}
-    response = render_page(request, "runners/replicator.html", LIVE_PANEL, context, status=409)
+    if is_partial(request):
+        response = panels.refreshed(request, found, refused=text, status=409)
+    else:
+        context = panels.overview_context(request, found, {}) | {"refused": text}
+        context |= panels.charts_context(found, {})
+        response = render(request, "runners/replicator.html", context, status=409)
     return toasted(response, text, "error")
 
 
@@ -81,13 +93,13 @@ table_retry = _table_act(services.table_retry, "{table} is tried again now.")
 @may_edit
 @require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, pk: str) -> HttpResponse:
-    """Asks first, and names what goes; then deletes."""
+    """Asks first, and names what goes; then deletes. The replicator's own page says how far that is."""
     found = get_object_or_404(Replicator, pk=pk)
     if request.method == "POST":
         keep = request.POST.get("keep_target") == "true"
         services.replicator_delete(replicator=found, actor=person(request), keep_target=keep)
-        return go(request, "runners:replicators", f"{found.name} is being deleted.")
-    context = {"section": "replicators", "replicator": found}
+        return go(request, found, f"{found.name} is being deleted.")
+    context = {"section": "replicators", "replicator": found, "objects": what_goes(found)}
     return render_page(
         request, "runners/replicator_delete.html", "runners/partials/_delete.html", context
     )

@@ -1,13 +1,15 @@
-"""Figures of tables over time: every 10 s kept an hour, every minute kept 7 days."""
+"""Figures of tables, and of all of a replicator together, over time: every 10 s kept an hour, every minute kept 7 days."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from statistics import median
 
 from django.utils import timezone
 
 from replicators.models import Replicator
-from runners.models import Table, TableMetric
+from runners.models import ReplicatorMetric, Table, TableMetric
+from runners.states import TableState
 
 RESOLUTIONS = {10: timedelta(hours=1), 60: timedelta(days=7)}
 
@@ -17,13 +19,13 @@ def _moment(now: datetime, resolution: int) -> datetime:
 
 
 def record_metrics(replicator: Replicator, now: datetime | None = None) -> None:
-    """A row per table and resolution, once for every moment; idempotent within it."""
+    """A row per table and resolution and one for their sum, once for every moment; idempotent within it."""
     now = now or timezone.now()
     due = {
         resolution: at
         for resolution in RESOLUTIONS
-        if not TableMetric.objects.filter(
-            table__replicator=replicator,
+        if not ReplicatorMetric.objects.filter(
+            replicator=replicator,
             resolution_seconds=resolution,
             at=(at := _moment(now, resolution)),
         ).exists()
@@ -34,6 +36,26 @@ def record_metrics(replicator: Replicator, now: datetime | None = None) -> None:
     TableMetric.objects.bulk_create(
         [_metric(table, at, resolution) for resolution, at in due.items() for table in tables],
         ignore_conflicts=True,
+    )
+    kept = [t for t in tables if t.state != TableState.REMOVED]
+    ReplicatorMetric.objects.bulk_create(
+        [_sum(replicator, kept, at, resolution) for resolution, at in due.items()],
+        ignore_conflicts=True,
+    )
+
+
+def _sum(
+    replicator: Replicator, tables: list[Table], at: datetime, resolution: int
+) -> ReplicatorMetric:
+    lags = [t.lag_seconds for t in tables if t.lag_seconds is not None]
+    return ReplicatorMetric(
+        replicator=replicator,
+        at=at,
+        resolution_seconds=resolution,
+        lag_worst_seconds=max(lags, default=None),
+        lag_median_seconds=median(lags) if lags else None,
+        changes=sum(t.inserts + t.updates + t.deletes for t in tables),
+        rows_snapshotted=sum(t.rows_snapshotted for t in tables),
     )
 
 
@@ -55,6 +77,7 @@ def prune_metrics(now: datetime | None = None) -> int:
     """Drop the rows past their time; how many."""
     now = now or timezone.now()
     return sum(
-        TableMetric.objects.filter(resolution_seconds=resolution, at__lt=now - kept).delete()[0]
+        model.objects.filter(resolution_seconds=resolution, at__lt=now - kept).delete()[0]
+        for model in (TableMetric, ReplicatorMetric)
         for resolution, kept in RESOLUTIONS.items()
     )

@@ -32,6 +32,14 @@ CLAIM = timedelta(minutes=10)
 TARGET_SECONDS = 300
 
 
+def what_goes(replicator: Replicator) -> list[tuple[str, str]]:
+    """Kind and name of everything that a delete removes at the source; asks nobody."""
+    try:
+        return source_plugin(replicator.source_kind).objects(replicator.slot_name)
+    except InvalidConfig:
+        return []
+
+
 def drop_replicator(pk: Any, now: datetime | None = None) -> bool:
     """Remove it; True when it is gone. Idempotent. A source that can't be asked is tried again `TRIES` times, then the
     statements to run there are recorded in an event that outlives the replicator."""

@@ -8,25 +8,24 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, QuerySet
 from django.utils import timezone
 
 from replicators.connectors.messages import MESSAGES
 from replicators.connectors.schema import TableId
 from replicators.models import Replicator
-from runners.models import Event, LogLine, Progress, Run, Sign, Table, TableMetric
+from runners.models import Event, LogLine, Progress, Run, Table, TableMetric
 from runners.states import RunState, TableState
 from runners.status import (
     Facts,
-    LagFacts,
     Shown,
     replicator_state,
     snapshot_percent,
     table_lag,
-    worst_lag,
 )
+from runners.totals import Totals, lag_facts, totals_of
 
-WORKER_SECONDS = 45.0
+LOG_LINES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,38 +49,64 @@ class TableView:
             "updates": self.row.updates,
             "deletes": self.row.deletes,
             "lag_seconds": self.lag_seconds,
-            "error": self.error,
+            "error": told(self.error),
         }
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicatorView:
-    """A replicator with its state, as a list or a page shows it."""
+    """A replicator with its state and its tables' totals, as a list or a page shows it."""
 
     replicator: Replicator
     shown: Shown
-    lag_seconds: float | None
-    tables: tuple[TableView, ...]
+    totals: Totals
     error: dict[str, Any] | None
     retry_at: datetime | None
     facts: dict[str, Any] = field(default_factory=dict)
+    facts_at: datetime | None = None
     run: Run | None = None
+    tries: int = 0
+
+    @property
+    def lag_seconds(self) -> float | None:
+        """That of the worst table."""
+        return self.totals.lag_seconds
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a run writes figures."""
+        return self.run is not None and self.run.state == RunState.RUNNING
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether its tables stand still because a person asked for it."""
+        return self.shown.state in {"paused", "stopping"}
+
+
+def told(error: dict[str, Any] | None) -> dict[str, Any] | None:
+    """An error as REST tells it: without the title, which only heads a page's notice."""
+    return error and {k: v for k, v in error.items() if k != "title"}
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerHealth:
-    """Whether anybody works; `message` is the banner's text, empty when all is well."""
+class RunView:
+    """A run as a page shows it."""
 
-    is_ok: bool
-    has_broker: bool
-    reconciled_at: datetime | None
-    message: str
+    run: Run
+    error: dict[str, Any] | None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it ran, or runs; None before it started."""
+        if self.run.started_at is None:
+            return None
+        return ((self.run.ended_at or timezone.now()) - self.run.started_at).total_seconds()
 
 
 def error_shown(
     code: str, facts: dict[str, Any], since: datetime | None, table: TableId | None = None
 ) -> dict[str, Any] | None:
-    """An error as `{code, message, suggestion, since}`; None without a code."""
+    """An error as `{code, title, message, suggestion, since}`; None without a code."""
     if not code:
         return None
     values = {**facts}
@@ -90,6 +115,7 @@ def error_shown(
     message = MESSAGES.get(code, MESSAGES["internal:unexpected"]).render(values)
     return {
         "code": code,
+        "title": message.title,
         "message": message.text,
         "suggestion": message.suggestion,
         "since": since.isoformat() if since else None,
@@ -97,42 +123,30 @@ def error_shown(
 
 
 def replicators_loaded() -> QuerySet[Replicator]:
-    """Replicators with everything a view needs, in a fixed number of queries."""
-    return Replicator.objects.select_related("progress", "created_by").prefetch_related(
-        Prefetch("runs", Run.objects.active(), to_attr="live_runs"),
-        Prefetch(
-            "table_rows",
-            Table.objects.exclude(state=TableState.REMOVED).defer("shape"),
-            to_attr="shown_tables",
-        ),
+    """Replicators with everything a view needs besides totals, in a fixed number of queries."""
+    return (
+        Replicator.objects.select_related("progress", "created_by")
+        .prefetch_related(Prefetch("runs", Run.objects.active(), to_attr="live_runs"))
+        .annotate(has_started=Exists(Run.objects.filter(replicator=OuterRef("pk"))))
     )
 
 
-def _table_view(row: Table, progress: Progress | None, is_live: bool, now: datetime) -> TableView:
-    facts = LagFacts(
-        state=TableState(row.state),
-        is_snapshot_done=row.is_snapshot_done,
-        lag_seconds=row.lag_seconds,
-        unmerged_since=row.unmerged_since,
-        error_since=row.error_since,
-        facts_at=progress.facts_at if progress else None,
-        is_live=is_live,
-    )
-    name = TableId(row.schema_name, row.name)
-    return TableView(
-        row=row,
-        lag_seconds=table_lag(facts, now),
-        snapshot_percent=snapshot_percent(
-            row.rows_snapshotted, row.rows_total, row.is_snapshot_done
-        ),
-        error=error_shown(row.error_code, row.error_facts, row.error_since, name),
-    )
+def progress_seen(replicator: Any) -> Progress | None:
+    """The loaded replicator's progress row, if it has one yet."""
+    return getattr(replicator, "progress", None)
 
 
-def _shown(
-    replicator: Any, run: Run | None, progress: Progress | None, live: int, now: datetime
-) -> Shown:
-    failing = sum(t.state == TableState.FAILING for t in replicator.shown_tables)
+def _run(replicator: Any) -> Run | None:
+    return replicator.live_runs[0] if replicator.live_runs else None
+
+
+def _is_live(replicator: Any) -> bool:
+    run = _run(replicator)
+    return run is not None and run.state == RunState.RUNNING
+
+
+def _shown(replicator: Any, totals: Totals, live: int, now: datetime) -> Shown:
+    progress, run = progress_seen(replicator), _run(replicator)
     facts = Facts(
         desired=replicator.desired_state,
         run_state=RunState(run.state) if run else None,
@@ -143,35 +157,34 @@ def _shown(
         retry_at=progress.retry_at if progress else None,
         live_runs=live,
         max_runs=settings.MAX_RUNS,
-        failing_tables=failing,
+        failing_tables=totals.failing,
     )
     return replicator_state(facts, now)
 
 
-def _view(replicator: Any, live: int, now: datetime) -> ReplicatorView:
-    progress: Progress | None = getattr(replicator, "progress", None)
-    run = replicator.live_runs[0] if replicator.live_runs else None
-    is_live = run is not None and run.state == RunState.RUNNING
-    tables = tuple(_table_view(t, progress, is_live, now) for t in replicator.shown_tables)
+def _view(replicator: Any, totals: Totals, live: int, now: datetime) -> ReplicatorView:
+    progress = progress_seen(replicator)
     return ReplicatorView(
         replicator=replicator,
-        shown=_shown(replicator, run, progress, live, now),
-        lag_seconds=worst_lag([t.lag_seconds for t in tables]),
-        tables=tables,
+        shown=_shown(replicator, totals, live, now),
+        totals=totals,
         error=(
             error_shown(progress.error_code, progress.error_facts, progress.failing_since)
-            if progress and not is_live
+            if progress and not _is_live(replicator)
             else None
         ),
         retry_at=progress.retry_at if progress else None,
         facts=progress.facts if progress else {},
-        run=run,
+        facts_at=progress.facts_at if progress else None,
+        run=_run(replicator),
+        tries=progress.failures if progress else 0,
     )
 
 
 def _views(found: Iterable[Replicator]) -> list[ReplicatorView]:
-    now, live = timezone.now(), Run.objects.active().count()
-    return [_view(r, live, now) for r in found]
+    now, live, rows = timezone.now(), Run.objects.active().count(), list(found)
+    totals = totals_of([(r, progress_seen(r), _is_live(r)) for r in rows], now)
+    return [_view(r, totals[r.pk], live, now) for r in rows]
 
 
 def replicators_for_list() -> list[ReplicatorView]:
@@ -180,7 +193,7 @@ def replicators_for_list() -> list[ReplicatorView]:
 
 
 def replicator_view(replicator: Replicator) -> ReplicatorView:
-    """One replicator with its state, its tables and its last error; `Replicator.DoesNotExist`."""
+    """One replicator with its state, its tables' totals and its last error; `Replicator.DoesNotExist`."""
     return _views([replicators_loaded().get(pk=replicator.pk)])[0]
 
 
@@ -189,9 +202,28 @@ def replicator_badge(replicator: Replicator) -> Shown:
     return replicator_view(replicator).shown
 
 
-def table_rows(replicator: Replicator) -> list[TableView]:
-    """The tables of a replicator, by name."""
-    return list(replicator_view(replicator).tables)
+def tables_shown(replicator: Replicator) -> QuerySet[Table]:
+    """The tables of a replicator that were not removed, by name."""
+    rows = Table.objects.filter(replicator=replicator).exclude(state=TableState.REMOVED)
+    return rows.defer("shape")
+
+
+def table_views(view: ReplicatorView, rows: Iterable[Table]) -> list[TableView]:
+    """These tables of a replicator as they are shown."""
+    now, progress = timezone.now(), progress_seen(view.replicator)
+    return [_table_view(row, progress, view.is_live, now) for row in rows]
+
+
+def _table_view(row: Table, progress: Progress | None, is_live: bool, now: datetime) -> TableView:
+    name = TableId(row.schema_name, row.name)
+    return TableView(
+        row=row,
+        lag_seconds=table_lag(lag_facts(row, progress, is_live=is_live), now),
+        snapshot_percent=snapshot_percent(
+            row.rows_snapshotted, row.rows_total, row.is_snapshot_done
+        ),
+        error=error_shown(row.error_code, row.error_facts, row.error_since, name),
+    )
 
 
 def replicator_status(replicator: Replicator) -> dict[str, Any]:
@@ -203,20 +235,14 @@ def replicator_status(replicator: Replicator) -> dict[str, Any]:
         "state": view.shown.state,
         "desired_state": view.replicator.desired_state,
         "lag_seconds": view.lag_seconds,
-        "tables": [t.to_json() for t in view.tables],
+        "tables": [t.to_json() for t in table_views(view, tables_shown(replicator))],
     }
 
 
-def log_lines(
-    replicator: Replicator,
-    *,
-    after: int = 0,
-    level: str = "",
-    table: str = "",
-    search: str = "",
-    limit: int = 200,
-) -> list[LogLine]:
-    """Lines after the cursor, oldest first; without a cursor the last `limit` lines."""
+def log_query(
+    replicator: Replicator, *, level: str = "", table: str = "", search: str = ""
+) -> QuerySet[LogLine]:
+    """Lines of this level and those above, of this table, with this text."""
     found = LogLine.objects.filter(replicator=replicator)
     if level:
         found = found.filter(level__in=_levels_from(level))
@@ -224,9 +250,32 @@ def log_lines(
         found = found.filter(table=table)
     if search:
         found = found.filter(text__icontains=search)
+    return found
+
+
+def log_lines(
+    replicator: Replicator,
+    *,
+    after: int = 0,
+    before: int = 0,
+    level: str = "",
+    table: str = "",
+    search: str = "",
+    limit: int = LOG_LINES,
+) -> list[LogLine]:
+    """Lines after the cursor, oldest first; without one the last `limit` lines (ahead of `before`, where that is given)."""
+    found = log_query(replicator, level=level, table=table, search=search)
     if after:
         return list(found.filter(pk__gt=after).order_by("pk")[:limit])
+    if before:
+        found = found.filter(pk__lt=before)
     return list(found.order_by("-pk")[:limit])[::-1]
+
+
+def log_tables(replicator: Replicator) -> list[str]:
+    """The tables that the log tells of, by name."""
+    found = LogLine.objects.filter(replicator=replicator).exclude(table="").order_by("table")
+    return list(found.values_list("table", flat=True).distinct())
 
 
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -247,15 +296,39 @@ def events(
     return list(found.order_by("-pk")[:limit])
 
 
-def events_version(replicator: Replicator) -> int:
+def events_shown(
+    replicator: Replicator | None, *, before: int = 0, is_people: bool = False, limit: int
+) -> list[Event]:
+    """Events of one replicator or of all, newest first; `is_people`: only what a person did."""
+    found = Event.objects.select_related("replicator").order_by("-pk")
+    if replicator is not None:
+        found = found.filter(replicator=replicator)
+    if before:
+        found = found.filter(pk__lt=before)
+    if is_people:
+        found = found.exclude(actor="")
+    return list(found[:limit])
+
+
+def events_version(replicator: Replicator | None) -> int:
     """A number that grows with each event: a cheap answer to "did anything change?"."""
-    return (
-        Event.objects.filter(replicator=replicator)
-        .order_by("-pk")
-        .values_list("pk", flat=True)
-        .first()
-        or 0
-    )
+    found = Event.objects.order_by("-pk")
+    if replicator is not None:
+        found = found.filter(replicator=replicator)
+    return found.values_list("pk", flat=True).first() or 0
+
+
+def deletion(pk: Any) -> Event | None:
+    """The event that outlives a deleted replicator."""
+    return Event.objects.filter(kind="replicator_deleted", facts__id=str(pk)).first()
+
+
+def runs_shown(replicator: Replicator, *, limit: int) -> list[RunView]:
+    """Its last runs, newest first."""
+    return [
+        RunView(run, error_shown(run.error_code, run.error_facts, None))
+        for run in Run.objects.filter(replicator=replicator)[:limit]
+    ]
 
 
 def metrics(
@@ -285,16 +358,3 @@ def metrics(
         }
         for m in found.select_related("table").defer("table__shape").order_by("at", "pk")
     ]
-
-
-def worker_health() -> WorkerHealth:
-    """Cheap: no connection is made; the workers' signs in the database tell."""
-    at = Sign.objects.filter(name="reconcile").values_list("at", flat=True).first()
-    has_broker = bool(settings.REDIS_URL)
-    if not has_broker:
-        message = "No worker: run `make dev`."
-    elif at is None or timezone.now() - at > timedelta(seconds=WORKER_SECONDS):
-        message = "The workers don't answer: nothing starts or stops until they run again."
-    else:
-        message = ""
-    return WorkerHealth(not message, has_broker, at, message)

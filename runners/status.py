@@ -61,7 +61,8 @@ def replicator_state(facts: Facts, now: datetime) -> Shown:
     if facts.is_deleting:
         return Shown("deleting", "Deleting", "amber")
     if facts.run_state is RunState.STOPPING or (facts.run_state and facts.desired == "paused"):
-        return Shown("stopping", LABELS[RunState.STOPPING], COLOURS[RunState.STOPPING])
+        label = "Pausing" if facts.desired == "paused" else LABELS[RunState.STOPPING]
+        return Shown("stopping", label, COLOURS[RunState.STOPPING])
     if facts.run_state is RunState.RUNNING:
         return _running(facts)
     if facts.run_state is RunState.STARTING:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from django.urls import path
 
-from runners import acts, views
+from runners import acts, records, views
 
 app_name = "runners"
 _ONE = "replicators/<uuid:pk>/"
 
 urlpatterns = [
     path("", views.replicators, name="replicators"),
-    path("activity/", views.activity, name="activity"),
+    path("health/", views.banner, name="health"),
+    path("activity/", records.activity, name="activity"),
     path(_ONE, views.replicator, name="replicator"),
-    path(f"{_ONE}log/", views.log, name="replicator-log"),
-    path(f"{_ONE}activity/", views.replicator_activity, name="replicator-activity"),
-    path(f"{_ONE}configuration/", views.configuration, name="replicator-configuration"),
+    path(f"{_ONE}head/", views.head, name="replicator-head"),
+    path(f"{_ONE}charts/", views.charts, name="replicator-charts"),
+    path(f"{_ONE}tables/", views.tables, name="replicator-tables"),
+    path(f"{_ONE}logs/", records.log, name="replicator-logs"),
+    path(f"{_ONE}activity/", records.replicator_activity, name="replicator-activity"),
+    path(f"{_ONE}configuration/", records.configuration, name="replicator-configuration"),
     path(f"{_ONE}start/", acts.start, name="replicator-start"),
     path(f"{_ONE}pause/", acts.pause, name="replicator-pause"),
     path(f"{_ONE}resume/", acts.resume, name="replicator-resume"),

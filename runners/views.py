@@ -1,152 +1,128 @@
-"""Pages of what runs: the list, one replicator, its log, its activity. They read only; `runners.acts` changes."""
+"""Pages of what runs: the list, and one replicator's overview and tables, live. They read only; `runners.acts` changes."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
+from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_GET
 
 from replicators.models import Replicator
 from replicators.pages import is_partial, may_view, render_page
-from replicators.permissions import can_edit
-from replicators.services import params_shown, replicator_export
-from runners import selectors
-from runners.models import Event
-
-LIVE_PANEL = "runners/partials/_replicator.html"
-_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
-_ACTIVITY = 200
+from runners import panels, selectors
+from runners.health import worker_health
 
 
-def version_of(view: selectors.ReplicatorView) -> str:
-    """Changes whenever something that the panel shows changes."""
-    shown = {
-        "state": [view.shown.label, view.replicator.name, view.lag_seconds],
-        "tables": [(t.to_json(), t.row.rows_total, t.row.is_resync_asked) for t in view.tables],
-        "error": view.error,
-    }
-    return hashlib.sha256(json.dumps(shown, default=str).encode()).hexdigest()[:16]
-
-
-def live_context(request: HttpRequest, replicator: Replicator) -> dict[str, Any]:
-    """What the live panel needs, first time and each time after."""
-    view = selectors.replicator_view(replicator)
-    return {
-        "section": "replicators",
-        "tab": "tables",
-        "view": view,
-        "replicator": view.replicator,
-        "version": version_of(view),
-        "is_editor": can_edit(request.user),
-        "is_paused": view.shown.state in {"paused", "stopping"},
-        "has_run": view.replicator.runs.exists(),
-    }
+def _unchanged(request: HttpRequest, context: dict[str, Any]) -> bool:
+    return is_partial(request) and request.GET.get("version") == context["version"]
 
 
 @may_view
 @require_GET
 def replicators(request: HttpRequest) -> HttpResponse:
     """All replicators."""
-    views = selectors.replicators_for_list()
-    digest = hashlib.sha256("".join(version_of(v) for v in views).encode()).hexdigest()[:16]
-    if is_partial(request) and request.GET.get("version") == digest:
+    context = panels.list_context(request, request.GET)
+    if _unchanged(request, context):
         return HttpResponse(status=204)
-    context = {
-        "section": "replicators",
-        "views": views,
-        "version": digest,
-        "is_editor": can_edit(request.user),
-    }
     return render_page(
         request, "runners/replicators.html", "runners/partials/_replicators.html", context
     )
 
 
+def _live(request: HttpRequest, page: str, context: dict[str, Any]) -> HttpResponse:
+    """The page; to HTMX the body panel, and the head to be put in its place; 204 when nothing has changed."""
+    if _unchanged(request, context):
+        return HttpResponse(status=204)
+    if not is_partial(request):
+        response = render(request, page, context)
+    else:
+        response = render(request, "runners/partials/_live.html", context)
+    patch_vary_headers(response, ("HX-Request",))
+    return response
+
+
 @may_view
 @require_GET
 def replicator(request: HttpRequest, pk: str) -> HttpResponse:
-    """One replicator, live; its panel answers 204 when nothing that it shows has changed."""
+    """One replicator at a glance; where it was deleted, what is left to do."""
     found = Replicator.objects.filter(pk=pk).first()
-    if found is None and is_partial(request):
-        gone = HttpResponse(status=200)
-        gone["HX-Redirect"] = reverse("runners:replicators")
-        return gone
-    context = live_context(request, found or get_object_or_404(Replicator, pk=pk))
-    if is_partial(request) and request.GET.get("version") == context["version"]:
-        return HttpResponse(status=204)
-    return render_page(request, "runners/replicator.html", LIVE_PANEL, context)
+    if found is None:
+        return _gone(request, pk)
+    context = panels.overview_context(request, found, request.GET)
+    if not is_partial(request):
+        context |= panels.charts_context(found, request.GET)
+    return _live(request, "runners/replicator.html", context)
+
+
+def _gone(request: HttpRequest, pk: str) -> HttpResponse:
+    """What became of a replicator that is not there; its open pages lead to what is left to do, or to the list."""
+    event = selectors.deletion(pk)
+    statements = event.facts.get("statements") if event else None
+    if not is_partial(request):
+        if event is None:
+            raise Http404
+        context = {"section": "replicators", "event": event, "statements": statements}
+        return render(request, "runners/replicator_deleted.html", context)
+    if event is not None and not statements:
+        messages.success(request, f"{event.facts.get('name', 'It')} is deleted.")
+    response = HttpResponse(status=200)
+    to = request.path if statements else reverse("runners:replicators")
+    response["HX-Redirect"] = to
+    return response
 
 
 @may_view
 @require_GET
-def log(request: HttpRequest, pk: str) -> HttpResponse:
-    """The log, filtered; with `after` only the lines past that cursor, or 204."""
-    found = get_object_or_404(Replicator, pk=pk)
-    query = {k: request.GET.get(k, "").strip() for k in ("level", "table", "search")}
-    raw = request.GET.get("after", "")
-    after = min(int(raw), 2**62) if raw.isascii() and raw.isdigit() else 0
-    lines = selectors.log_lines(
-        found, after=after, level=query["level"], table=query["table"], search=query["search"]
+def tables(request: HttpRequest, pk: str) -> HttpResponse:
+    """Its tables."""
+    found = Replicator.objects.filter(pk=pk).first()
+    if found is None:
+        return _redirected(request, pk)
+    context = panels.tables_context(request, found, request.GET)
+    return _live(request, "runners/replicator_tables.html", context)
+
+
+@may_view
+@require_GET
+def head(request: HttpRequest, pk: str) -> HttpResponse:
+    """Name, state and acts alone, for the pages whose body does not refresh itself."""
+    found = Replicator.objects.filter(pk=pk).first()
+    if found is None:
+        return _redirected(request, pk)
+    context = panels.head_context(request, found, request.GET.get("tab", ""))
+    if _unchanged(request, context):
+        return HttpResponse(status=204)
+    return render(request, "runners/partials/_head.html", context)
+
+
+def _redirected(request: HttpRequest, pk: str) -> HttpResponse:
+    """A page of a replicator that is gone leads to what its overview says."""
+    if selectors.deletion(pk) is None and not is_partial(request):
+        raise Http404
+    response = HttpResponse(status=200 if is_partial(request) else 302)
+    response["HX-Redirect" if is_partial(request) else "Location"] = reverse(
+        "runners:replicator", args=[pk]
     )
-    if after and not lines:
+    return response
+
+
+@may_view
+@require_GET
+def charts(request: HttpRequest, pk: str) -> HttpResponse:
+    """The charts panel."""
+    found = get_object_or_404(Replicator, pk=pk)
+    context = {"replicator": found, **panels.charts_context(found, request.GET)}
+    return render(request, "runners/partials/_charts.html", context)
+
+
+@require_GET
+def banner(request: HttpRequest) -> HttpResponse:
+    """Whether anybody works, for the banner on top of each page."""
+    health = worker_health()
+    if request.GET.get("said", "") == panels.version_of(health.message):
         return HttpResponse(status=204)
-    context = {
-        "section": "replicators",
-        "tab": "log",
-        "replicator": found,
-        "lines": lines,
-        "after": lines[-1].pk if lines else 0,
-        "query": query,
-        "levels": _LEVELS,
-        "tables": [f"{t['schema']}.{t['name']}" for t in found.tables],
-    }
-    panel = "runners/partials/_log_lines.html" if after else "runners/partials/_log.html"
-    return render_page(request, "runners/replicator_log.html", panel, context)
-
-
-@may_view
-@require_GET
-def replicator_activity(request: HttpRequest, pk: str) -> HttpResponse:
-    """What happened to one replicator."""
-    found = get_object_or_404(Replicator, pk=pk)
-    context = {
-        "section": "replicators",
-        "tab": "activity",
-        "replicator": found,
-        "events": selectors.events(found, limit=_ACTIVITY),
-    }
-    return render(request, "runners/replicator_activity.html", context)
-
-
-@may_view
-@require_GET
-def configuration(request: HttpRequest, pk: str) -> HttpResponse:
-    """The definition, readable and as JSON, secrets masked; `?download` gives the JSON file."""
-    found = get_object_or_404(Replicator, pk=pk)
-    exported = replicator_export(found)
-    if "download" in request.GET:
-        response = JsonResponse(exported, json_dumps_params={"indent": 2})
-        response["Content-Disposition"] = f'attachment; filename="replicator-{found.pk}.json"'
-        return response
-    context = {
-        "section": "replicators",
-        "tab": "configuration",
-        "replicator": found,
-        "source": params_shown(found, "source"),
-        "target": params_shown(found, "target"),
-        "exported": json.dumps(exported, indent=2),
-    }
-    return render(request, "runners/replicator_configuration.html", context)
-
-
-@may_view
-@require_GET
-def activity(request: HttpRequest) -> HttpResponse:
-    """What happened to all replicators, newest first."""
-    found = Event.objects.select_related("replicator").order_by("-pk")[:_ACTIVITY]
-    return render(request, "runners/activity.html", {"section": "activity", "events": found})
+    return render(request, "runners/partials/_banner.html")

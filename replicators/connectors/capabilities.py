@@ -7,12 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SourceCapabilities:
-    """Abilities of a source."""
+    """Abilities of a source.
+
+    `log_label` and `reader_label` are the source's own words for its log and for what keeps our place in it.
+    """
 
     has_log: bool = True
     has_exact_snapshot: bool = True
     has_truncate: bool = True
     minimum_version: str = ""
+    log_label: str = "log"
+    reader_label: str = ""
 
 
 @dataclass(frozen=True, slots=True)

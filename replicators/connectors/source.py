@@ -217,7 +217,8 @@ class SourcePlugin:
     """A source's light descriptor: every callable imports its driver inside.
 
     `decoder` and `chunk_reader` are called in Spark tasks and so are named by dotted path. `setup` is given raw params, also
-    half-filled ones, and tells what to do at the source beforehand.
+    half-filled ones, and tells what to do at the source beforehand. `objects` gives kind and name of everything a replicator
+    of that slot name makes at the source, and a delete removes.
     """
 
     name: str
@@ -235,5 +236,6 @@ class SourcePlugin:
     decoder: str
     translate: Callable[[BaseException], Exception]
     setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup
+    objects: Callable[[str], list[tuple[str, str]]] = lambda name: []
     icon: str = "database"
     is_hidden: bool = False

@@ -65,10 +65,7 @@ class ReplicatorLineSerializer(serializers.Serializer[Any]):
     error = TableErrorSerializer(allow_null=True)
 
     def get_tables(self, view: Any) -> dict[str, int]:
-        counts: dict[str, int] = {}
-        for table in view.tables:
-            counts[table.row.state] = counts.get(table.row.state, 0) + 1
-        return counts
+        return dict(view.totals.counts)
 
 
 class AcceptedSerializer(serializers.Serializer[Any]):

@@ -48,6 +48,7 @@ class Pulse:
         self._came: deque[tuple[int, float]] = deque()
         self._sent_at = 0.0
         self._status = LogStatus()
+        self._status_at: float | None = None
         self._clock_offset = 0.0
         self.known_until: float | None = None
 
@@ -98,6 +99,7 @@ class Pulse:
         if self._control is None:
             self._control = self._open_control()
         self._status = self._control.status()
+        self._status_at = time.time()
         self._clock_offset = self._status.server_time - time.time()
         if self._sent is None:
             at = self.now()
@@ -138,13 +140,14 @@ class Pulse:
         self._store.record_figures(figures, self.facts())
 
     def facts(self) -> dict[str, Any]:
-        """What the page says of the source's log and of ours."""
+        """What the page says of the source's log and of ours; `source_at`: when the source last answered."""
         capture = self._capture()
         return {
             "log_bytes": self._log.size_bytes,
             "retained_bytes": self._status.retained_bytes,
             "is_slot_active": self._status.is_active,
             "hours_left": self._status.hours_left,
+            "source_at": self._status_at,
             "is_backpressure": capture.is_waiting_for_space,
             "segments_waiting": self._backlog.waiting,
             "captured_position": capture.position.value if capture.position else None,

@@ -1,12 +1,24 @@
-"""The one component for states, and the banner that says when nobody works."""
+"""The one component for states; events in words; rates, sizes and small charts; the banner that says when nobody works."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
-from runners.selectors import WorkerHealth, worker_health
+from replicators.config import InvalidConfig, plugin_of
+from replicators.connectors.schema import TableId
+from replicators.templatetags.ui import compact, duration
+from runners.charts import Series, line_path
+from runners.health import WorkerHealth, worker_health
+from runners.listing import Asked
+from runners.models import Event
+from runners.panels import version_of
+from runners.selectors import error_shown
 from runners.states import COLOURS, LABELS
 
 register = template.Library()
@@ -46,7 +58,17 @@ _EVENTS = {
     "table_removed": ("ban", "Table removed"),
     "table_resync_asked": ("refresh", "Re-sync asked for"),
     "table_retry_asked": ("reload", "Retry asked for"),
+    "run_created": ("clock", "Run planned"),
+    "replicator_given_up": ("alert-circle", "Stopped trying"),
+    "target_left": ("alert-triangle", "Target not cleaned"),
 }
+_ORIGINS = {
+    "user": "Somebody paused or deleted the replicator.",
+    "shutdown": "The worker was shut down.",
+    "error": "It could not go on.",
+}
+SPARK_WIDTH, SPARK_HEIGHT = 112, 28
+CHART_WIDTH, CHART_HEIGHT = 600, 160
 
 
 @register.inclusion_tag("components/state.html")
@@ -89,20 +111,144 @@ def event_label(kind: str) -> str:
 
 
 @register.filter
-def states_counted(tables: Any) -> list[tuple[str, int]]:
-    """(state, how many) of table views, failing first."""
-    order = ("failing", "snapshotting", "waiting", "replicating")
-    states = [t.row.state for t in tables]
-    return [(s, states.count(s)) for s in order if s in states]
+def event_text(event: Event) -> str:
+    """What an event says besides its name, as a sentence; empty where the name says all."""
+    if event.code:
+        shown = error_shown(event.code, event.facts, None, table=_table(event))
+        return f"{shown['title']}: {shown['message']}" if shown else ""
+    facts = event.facts
+    match event.kind:
+        case "replicator_delete_asked":
+            return (
+                "The target's tables stay."
+                if facts.get("keep_target")
+                else "The target's tables go too."
+            )
+        case "run_stop_asked":
+            return _ORIGINS.get(str(facts.get("origin", "")), "")
+        case "run_stopped" if facts.get("killed"):
+            return "It did not stop in time and was ended."
+        case "replicator_deleted" if facts.get("statements"):
+            return f"{facts.get('name', '')}: the source could not be reached. Run there:"
+        case "replicator_deleted":
+            return str(facts.get("name", ""))
+        case "target_left":
+            return f"{facts.get('replicator', '')}: the target could not be cleaned; its tables are still there."
+    return ""
+
+
+def _table(event: Event) -> TableId | None:
+    return TableId(event.schema_name, event.table_name) if event.table_name else None
 
 
 @register.filter
-def rows_copied(tables: Any) -> int:
-    """Rows that came by snapshot, over all of these table views."""
-    return sum(t.row.rows_snapshotted for t in tables)
+def size(count: Any) -> str:
+    """Bytes as `12.4 MB`; nothing known: a dash."""
+    if count is None:
+        return "–"
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
 
 
 @register.filter
-def changes(tables: Any) -> int:
-    """Changes merged, over all of these table views."""
-    return sum(t.row.inserts + t.row.updates + t.row.deletes for t in tables)
+def per_second(rate: Any) -> SafeString | str:
+    """Rows a second; nothing known: a dash."""
+    if rate is None:
+        return "–"
+    value = float(rate)
+    number = f"{value:.1f}" if 0 < value < 10 else compact(round(value))
+    return format_html('{}<span class="unit">&nbsp;rows/s</span>', number)
+
+
+@register.filter
+def hours(value: Any) -> str:
+    """Hours as a duration; nothing known: a dash."""
+    return duration(None if value is None else float(value) * 3600)
+
+
+@register.filter
+def until(at: datetime | None) -> SafeString | str:
+    """`in 40 s`, counted down on the page; `now` once it is past."""
+    if at is None:
+        return ""
+    left = (at - timezone.now()).total_seconds()
+    text = f"in {duration(max(1.0, round(left)))}".replace(".0 s", " s") if left > 0 else "now"
+    return format_html('<time datetime="{}" data-until>{}</time>', at.isoformat(), text)
+
+
+@register.filter
+def route(row: Any) -> str:
+    """From where to where: the labels of source and target."""
+    return " → ".join(_label(role, getattr(row, f"{role}_kind")) for role in ("source", "target"))
+
+
+def _label(role: str, kind: str) -> str:
+    try:
+        return plugin_of(role, kind).label
+    except InvalidConfig:
+        return kind
+
+
+@register.filter
+def names(tables: Any) -> list[str]:
+    """Tables of a definition as `schema.name`."""
+    return [f"{t['schema']}.{t['name']}" for t in tables]
+
+
+@register.inclusion_tag("components/spark.html")
+def spark(values: Any, label: str) -> dict[str, Any]:
+    """A line without axes; `label` says what it shows."""
+    return {"path": line_path(values, SPARK_WIDTH, SPARK_HEIGHT), "label": label,
+            "width": SPARK_WIDTH, "height": SPARK_HEIGHT}  # fmt: skip
+
+
+@register.inclusion_tag("components/lines.html")
+def lines(series: Series, which: str) -> dict[str, Any]:
+    """A chart of one or two lines, drawn here and redrawn with axes by the script."""
+    columns = series.columns()[which]
+    top = max((v for column in columns for v in column if v is not None), default=0.0) or 1.0
+    paths = [line_path(column, CHART_WIDTH, CHART_HEIGHT, top) for column in columns]
+    return {"paths": paths, "width": CHART_WIDTH, "height": CHART_HEIGHT}
+
+
+@register.inclusion_tag("components/chips.html")
+def state_chips(asked: Asked, chips: list[tuple[str, str, int]], panel: str) -> dict[str, Any]:
+    """Filters by state with how many each has; `panel` is the id of what they refresh."""
+    made = [
+        {
+            "key": key,
+            "label": label,
+            "count": count,
+            "query": asked.address(state=key),
+            "is_chosen": asked.state == key,
+        }
+        for key, label, count in chips
+    ]
+    return {"chips": made, "panel": panel}
+
+
+@register.inclusion_tag("components/sort.html")
+def sort_by(asked: Asked, first: str, label: str, panel: str, kind: str = "") -> dict[str, Any]:
+    """A column's head that sorts by it: first in the order `first`, then turned round."""
+    key = first.removeprefix("-")
+    is_chosen = asked.sort.removeprefix("-") == key
+    turned = key if asked.sort.startswith("-") else f"-{key}"
+    order = "descending" if asked.sort.startswith("-") else "ascending"
+    return {
+        "key": key,
+        "label": label,
+        "panel": panel,
+        "kind": kind,
+        "order": order if is_chosen else "none",
+        "query": asked.address(sort=turned if is_chosen else first),
+    }
+
+
+@register.simple_tag
+def said(message: str) -> str:
+    """The banner's version."""
+    return version_of(message)

@@ -44,7 +44,8 @@
   document.addEventListener("htmx:beforeRequest", (event) => {
     const panel = event.detail.elt;
     if (!panel.hasAttribute("data-poll")) return;
-    if (document.hidden || panel.querySelector("details[open], dialog[open]")) event.preventDefault();
+    const isHeld = document.querySelector("details.menu[open], dialog[open]") || panel.querySelector("details[open]");
+    if (document.hidden || isHeld) event.preventDefault();
   });
   document.addEventListener("htmx:afterRequest", (event) => {
     const panel = event.detail.elt;
@@ -55,12 +56,17 @@
       live.classList.remove("stale");
     }
   });
+  function staleAfter(panel) {
+    const every = /every (\d+)s/.exec(panel.getAttribute("hx-trigger") || "");
+    return Math.max(POLL_STALE_MS, every ? 2500 * Number(every[1]) : 0);
+  }
   function markStale() {
     for (const panel of document.querySelectorAll("[data-poll]")) {
       const seen = Number(panel.dataset.seenAt || Date.now());
       if (!panel.dataset.seenAt) panel.dataset.seenAt = String(seen);
       const age = Date.now() - seen;
-      const isStale = age > POLL_STALE_MS && !document.hidden && !panel.querySelector("details[open]");
+      const isHeld = document.querySelector("details.menu[open], dialog[open]") || panel.querySelector("details[open]");
+      const isStale = age > staleAfter(panel) && !document.hidden && !isHeld;
       panel.classList.toggle("stale", isStale);
       const note = panel.querySelector(".stale-note");
       if (note && isStale) note.textContent = `updated ${ago(age / 1000)}`;

@@ -18,7 +18,8 @@ READ = {
     "/api/v1/plugins/", "/api/v1/plugins/source/memory/", "/api/v1/replicators/", ONE,
     f"{ONE}export/", f"{ONE}status/", f"{ONE}logs/", f"{ONE}events/", f"{ONE}metrics/",
     "/api/v1/drafts/", "/api/schema/",
-    "/", "/activity/", "/drafts/", "/replicators/{pk}/", "/replicators/{pk}/log/",
+    "/", "/activity/", "/drafts/", "/replicators/{pk}/", "/replicators/{pk}/logs/",
+    "/replicators/{pk}/tables/", "/replicators/{pk}/head/", "/replicators/{pk}/charts/",
     "/replicators/{pk}/activity/", "/replicators/{pk}/configuration/",
 }  # fmt: skip
 WRITE = {
@@ -27,7 +28,7 @@ WRITE = {
     "/api/v1/sources/tables/describe/", "/api/v1/assess/",
     "/replicators/{pk}/start/", "/replicators/{pk}/pause/", "/replicators/{pk}/resume/",
     "/replicators/{pk}/tables/resync/", "/replicators/{pk}/tables/retry/",
-    "/replicators/{pk}/delete/", "/replicators/new/",
+    "/replicators/{pk}/delete/", "/replicators/{pk}/duplicate/", "/replicators/new/",
 }  # fmt: skip
 OWN = {"/account/", "/account/password/", "/account/theme/", "/account/tokens/", "/api/"}
 OPEN = {"login", "logout"}
@@ -37,7 +38,8 @@ COVERED = {
     "replicator-pause", "replicator-resume", "replicator-resync", "replicator-retry",
     "draft-list", "draft-detail", "draft-assess", "draft-deploy", "plugins", "plugin",
     "connection-test", "source-tables", "source-table", "assess", "api-schema",
-    "replicators", "activity", "drafts", "replicator", "replicator-log", "replicator-activity",
+    "replicators", "activity", "drafts", "replicator", "replicator-activity", "replicator-head",
+    "replicator-charts", "replicator-tables", "duplicate", "health",
     "replicator-configuration", "replicator-delete", "table-resync", "table-retry", "new",
     "draft", "draft-delete", "account", "account-password", "account-theme", "token-new",
     "token-revoke", "api-guide", "styleguide", *OPEN,

@@ -92,7 +92,7 @@ def test_the_style_guide_is_there_only_with_debug(browser: Client, settings: Any
 
 PAGES = (
     "/", "/activity/", "/drafts/", "/replicators/new/", "/account/", "/api/",
-    "/replicators/{pk}/", "/replicators/{pk}/log/", "/replicators/{pk}/activity/",
+    "/replicators/{pk}/", "/replicators/{pk}/logs/", "/replicators/{pk}/activity/",
     "/replicators/{pk}/configuration/", "/replicators/{pk}/delete/",
 )  # fmt: skip
 

@@ -55,20 +55,21 @@ def test_a_replicator_is_made_watched_and_deleted(
     page.get_by_role("button", name="Deploy").click()
     expect(page.get_by_role("heading", name="by hand")).to_be_visible()
 
+    page.get_by_role("link", name="Tables", exact=True).click()
     row = page.locator('[data-table="public.orders"]')
     expect(row.locator("[data-state]")).to_have_attribute("data-state", "waiting")
     _watch_states(page, web)
     watched.assert_accessible()
     _act(page, web)
 
-    page.get_by_role("link", name="Log", exact=True).click()
+    page.get_by_role("link", name="Logs", exact=True).click()
     _follow_log(page, web)
     watched.assert_accessible()
     page.get_by_role("link", name="Tables", exact=True).click()
     page.locator("#act-more").click()
     page.get_by_role("link", name="Delete…").click()
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("the slot replicator_")
+    expect(dialog).to_contain_text("the replication slot replicator_")
     watched.assert_accessible()
     dialog.get_by_role("button", name="Delete replicator").click()
     expect(page.locator('[data-state="deleting"]')).to_be_visible()
@@ -130,7 +131,11 @@ def test_every_page_is_accessible_and_fits(
     watched = open_page(width, color_scheme=scheme)
     watched.sign_in()
     made = [f"/replicators/{uuid.UUID(pk)}/" for (pk,) in web.execute(_ALL)]
-    inner = [f"{one}{part}" for one in made for part in ("", "log/", "activity/", "configuration/")]
+    inner = [
+        f"{one}{part}"
+        for one in made
+        for part in ("", "tables/", "logs/", "activity/", "configuration/")
+    ]
     for path in (*PAGES, *inner):
         watched.page.goto(watched.base + path)
         watched.assert_accessible()

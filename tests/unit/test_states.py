@@ -68,7 +68,7 @@ def test_every_state_has_a_label_and_a_colour() -> None:
             "running",
             "Running, 2 tables failing",
         ),
-        (Facts("paused", RunState.RUNNING), "stopping", "Stopping"),
+        (Facts("paused", RunState.RUNNING), "stopping", "Pausing"),
         (Facts("running", RunState.STOPPING), "stopping", "Stopping"),
         (Facts("paused", is_deleting=True), "deleting", "Deleting"),
         (

@@ -55,6 +55,12 @@ def _snapshot_again(params: Any, name: str) -> SnapshotSession:
     return snapshot_again(params, name)
 
 
+def _objects(name: str) -> list[tuple[str, str]]:
+    from replicators.sources.postgresql.slots import publications
+
+    return [("replication slot", name), *(("publication", p) for p in publications(name).values())]
+
+
 def _translate(err: BaseException) -> Exception:
     from replicators.sources.postgresql.errors import translate
 
@@ -66,7 +72,11 @@ PLUGIN = SourcePlugin(
     label="PostgreSQL",
     summary="Tables of a PostgreSQL database, followed through its write-ahead log.",
     params=PostgresqlParams,
-    capabilities=SourceCapabilities(minimum_version="14"),
+    capabilities=SourceCapabilities(
+        minimum_version="14",
+        log_label="WAL",
+        reader_label="replication slot",
+    ),
     catalog=_catalog,
     checks=_checks,
     log_reader=_log_reader,
@@ -77,4 +87,5 @@ PLUGIN = SourcePlugin(
     decoder="replicators.sources.postgresql.decode:decode",
     setup=setup,
     translate=_translate,
+    objects=_objects,
 )

@@ -141,3 +141,13 @@ def test_heartbeats_come_back_one_by_one_where_decoding_is_always_behind(tmp_pat
         known.append(place.pulse.known_until)
     assert known[-1] is not None
     assert known[-1] > (known[-3] or 0.0)
+
+
+def test_the_page_is_told_when_the_source_last_answered(place: Place) -> None:
+    place.beats()
+    place.until(lambda: place.pulse.facts()["source_at"] is not None)
+    place.source.is_dead = True
+    place.beats()
+    last = place.pulse.facts()["source_at"]
+    place.beats()
+    assert place.pulse.facts()["source_at"] == last

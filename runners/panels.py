@@ -1,0 +1,263 @@
+"""What the live panels show: a page includes them, HTMX gets them alone. One builder for each, used by views and acts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import render
+from django.urls import Resolver404, resolve
+from django.utils import timezone
+
+from replicators.config import InvalidConfig, source_plugin
+from replicators.connectors.capabilities import SourceCapabilities
+from replicators.models import Replicator
+from replicators.permissions import can_edit
+from runners import charts, selectors
+from runners.listing import (
+    GROUPS,
+    LINE_SORTS,
+    TABLE_ORDER,
+    TABLE_SORTS,
+    Asked,
+    Line,
+    lines_listed,
+    tables_listed,
+)
+from runners.models import Table
+from runners.states import LABELS, TableState
+from runners.status import FRESH_SECONDS
+from runners.totals import SINCE
+
+FAILING_SHOWN = 5
+Query = Mapping[str, str]
+
+
+def version_of(*shown: Any) -> str:
+    """Changes whenever something of what is shown changes."""
+    return hashlib.sha256(json.dumps(shown, default=str).encode()).hexdigest()[:16]
+
+
+# --- all replicators ---------------------------------------------------------------------------------------------
+def list_context(request: HttpRequest, query: Query) -> dict[str, Any]:
+    """The list of replicators as the address asks for it."""
+    views = selectors.replicators_for_list()
+    recent = charts.recent([v.replicator.pk for v in views], timezone.now())
+    lines = [Line(v, recent[v.replicator.pk]) for v in views]
+    asked = Asked.of(query, sorts=list(LINE_SORTS), states=list(GROUPS))
+    page = lines_listed(lines, asked)
+    groups = [line.group for line in lines]
+    chips = [("", "All", len(lines))]
+    chips += [(k, v, groups.count(k)) for k, v in GROUPS.items() if k in groups or k == asked.state]
+    shown = [
+        [line.view.shown.label, line.view.replicator.name, asdict(line.view.totals),
+         asdict(line.recent), line.view.error]
+        for line in page.rows
+    ]  # fmt: skip
+    return {
+        "section": "replicators",
+        "page": page,
+        "asked": asked,
+        "chips": chips,
+        "has_any": bool(lines),
+        "version": version_of(shown, chips),
+        "is_editor": can_edit(request.user),
+    }
+
+
+# --- one replicator ----------------------------------------------------------------------------------------------
+def head_context(request: HttpRequest, replicator: Replicator, tab: str) -> dict[str, Any]:
+    """Name, state, acts and tabs, on top of each page of a replicator."""
+    view = selectors.replicator_view(replicator)
+    return {
+        "section": "replicators",
+        "tab": tab,
+        "view": view,
+        "replicator": view.replicator,
+        "is_editor": can_edit(request.user),
+        "is_paused": view.is_paused,
+        "source_can": source_can(replicator),
+        "version": version_of(_head_shown(view)),
+    }
+
+
+def _head_shown(view: selectors.ReplicatorView) -> list[Any]:
+    return [view.shown.label, view.replicator.name, asdict(view.totals), view.error, view.tries]
+
+
+def source_can(replicator: Replicator) -> SourceCapabilities:
+    """The source's abilities and words; those of any source where the plugin is gone."""
+    try:
+        return source_plugin(replicator.source_kind).capabilities
+    except InvalidConfig:
+        return SourceCapabilities()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLog:
+    """What the source said of its log, and our own change log; None: not known."""
+
+    is_known: bool
+    is_active: bool
+    retained_bytes: int | None
+    hours_left: float | None
+    said_at: datetime | None
+    is_stale: bool
+    log_bytes: int | None
+    segments_waiting: int | None
+    is_backpressure: bool
+
+
+def source_log(view: selectors.ReplicatorView, now: datetime) -> SourceLog:
+    """The last figures of a run. A slot is read by nobody while nothing runs."""
+    facts = view.facts
+    said = facts.get("source_at")
+    said_at = datetime.fromtimestamp(said, UTC) if said else None
+    age = timedelta(seconds=2 * FRESH_SECONDS)
+    return SourceLog(
+        is_known=said_at is not None,
+        is_active=bool(facts.get("is_slot_active")) and view.is_live,
+        retained_bytes=facts.get("retained_bytes"),
+        hours_left=facts.get("hours_left"),
+        said_at=said_at,
+        is_stale=view.is_live and (said_at is None or now - said_at > age),
+        log_bytes=facts.get("log_bytes"),
+        segments_waiting=facts.get("segments_waiting"),
+        is_backpressure=bool(facts.get("is_backpressure")) and view.is_live,
+    )
+
+
+def _worst(view: selectors.ReplicatorView) -> selectors.TableView | None:
+    """The table whose lag is the replicator's: the greatest that was measured, or the one that stands longest."""
+    tables = selectors.tables_shown(view.replicator).filter(is_snapshot_done=True)
+    first = tables.filter(lag_seconds__isnull=False).order_by("-lag_seconds").first()
+    oldest = tables.annotate(since=SINCE).filter(since__isnull=False).order_by("since").first()
+    found = selectors.table_views(view, {t.pk: t for t in (first, oldest) if t}.values())
+    return max(found, key=lambda t: t.lag_seconds or 0.0, default=None)
+
+
+def overview_context(request: HttpRequest, replicator: Replicator, query: Query) -> dict[str, Any]:
+    """State, lag, rates, what fails, and both logs."""
+    now = timezone.now()
+    context = head_context(request, replicator, "overview")
+    view: selectors.ReplicatorView = context["view"]
+    failing = selectors.tables_shown(replicator).filter(state=TableState.FAILING)
+    lines = selectors.table_views(view, failing[:FAILING_SHOWN])
+    log = source_log(view, now)
+    recent = charts.recent([replicator.pk], now)[replicator.pk]
+    worst = _worst(view) if view.lag_seconds else None
+    hour = charts.series(replicator, charts.RANGES["1h"], now)
+    version = version_of(
+        _head_shown(view), asdict(log), recent.rate, [t.to_json() for t in lines],
+        worst and str(worst.row), hour.lag_p50, hour.lag_p99,
+    )  # fmt: skip
+    return context | {
+        "failing": lines,
+        "failing_more": view.totals.failing - len(lines),
+        "log": log,
+        "rate": recent.rate,
+        "worst": worst,
+        "hour": hour,
+        "is_stale": view.is_live and _is_old(view.facts_at, now),
+        "body": "runners/partials/_overview.html",
+        "version": version,
+    }
+
+
+def _is_old(at: datetime | None, now: datetime) -> bool:
+    return at is None or (now - at).total_seconds() > FRESH_SECONDS
+
+
+def charts_context(replicator: Replicator, query: Query) -> dict[str, Any]:
+    """Throughput and lag over the chosen range."""
+    chosen = charts.RANGES.get(query.get("range", ""), charts.RANGES["1h"])
+    return {
+        "series": charts.series(replicator, chosen, timezone.now()),
+        "ranges": charts.RANGES.values(),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    """A table in the list, with how fast its copy goes."""
+
+    view: selectors.TableView
+    rate: float | None
+    eta_seconds: float | None
+
+    @property
+    def row(self) -> Table:
+        """Its row."""
+        return self.view.row
+
+
+def _table_line(view: selectors.TableView, rate: float | None) -> TableLine:
+    left = (view.row.rows_total or 0) - view.row.rows_snapshotted
+    return TableLine(view, rate, left / rate if rate and left > 0 else None)
+
+
+def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -> dict[str, Any]:
+    """A page of the tables as the address asks for it."""
+    now = timezone.now()
+    context = head_context(request, replicator, "tables")
+    view: selectors.ReplicatorView = context["view"]
+    asked = Asked.of(query, sorts=list(TABLE_SORTS), states=[str(s) for s in TABLE_ORDER])
+    page = tables_listed(selectors.tables_shown(replicator), asked)
+    rows = list(page.rows)
+    copying = [r for r in rows if r.state == TableState.SNAPSHOTTING and view.is_live]
+    rates = charts.snapshot_rates(copying, now) if copying else {}
+    lines = [_table_line(v, rates.get(v.row.pk)) for v in selectors.table_views(view, rows)]
+    counts = view.totals.counts
+    chips = [("", "All", view.totals.tables)]
+    chips += [(k, LABELS[k], counts.get(k, 0)) for k in map(str, TABLE_ORDER) if k in counts or k == asked.state]  # fmt: skip
+    shown = [
+        [t.view.to_json(), t.row.rows_total, t.row.is_resync_asked, t.row.retry_at, t.rate]
+        for t in lines
+    ]
+    return context | {
+        "page": page,
+        "asked": asked,
+        "chips": chips,
+        "lines": lines,
+        "body": "runners/partials/_tables.html",
+        "version": version_of(_head_shown(view), shown),
+    }
+
+
+# --- after an act ------------------------------------------------------------------------------------------------
+_LIVE: dict[str, Callable[[HttpRequest, Replicator, Query], dict[str, Any]]] = {
+    "replicator": overview_context,
+    "replicator-tables": tables_context,
+}
+
+
+def _where(request: HttpRequest) -> tuple[str, QueryDict]:
+    """The page that HTMX asks from: its address's name and query."""
+    url = urlsplit(request.htmx.current_url_abs_path or "/")  # type: ignore[attr-defined]
+    try:
+        name = resolve(url.path).url_name or ""
+    except (Resolver404, Http404):
+        name = ""
+    return name, QueryDict(url.query)
+
+
+def refreshed(
+    request: HttpRequest, replicator: Replicator, *, refused: str = "", status: int = 200
+) -> HttpResponse:
+    """Every live panel of the page that an act came from, each to be put in its own place."""
+    name, query = _where(request)
+    if name == "replicators":
+        context = list_context(request, query) | {"is_oob": True, "refused": refused}
+        return render(request, "runners/partials/_replicators.html", context, status=status)
+    if build := _LIVE.get(name):
+        context = build(request, replicator, query)
+    else:
+        context = head_context(request, replicator, name.removeprefix("replicator-"))
+    context |= {"is_oob": True, "refused": refused}
+    return render(request, "runners/partials/_live.html", context, status=status)

@@ -1,0 +1,69 @@
+// Live pages: countdowns, a log that can be held still, and a failed request told where it was made.
+"use strict";
+
+(() => {
+  function countDown() {
+    for (const item of document.querySelectorAll("time[data-until]")) {
+      const left = Math.round((Date.parse(item.dateTime) - Date.now()) / 1000);
+      item.textContent = left > 0 ? `in ${words(left)}` : "now";
+    }
+  }
+  function words(seconds) {
+    if (seconds < 120) return `${seconds} s`;
+    return seconds < 3600 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+  }
+
+  // --- logs: while Follow is off nothing is fetched, so nothing moves ---
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    const follow = document.getElementById("log-follow");
+    if (follow && !follow.checked && event.detail.elt.hasAttribute("data-log-next")) event.preventDefault();
+  });
+  document.addEventListener("change", (event) => {
+    if (event.target.id !== "log-follow" || !event.target.checked) return;
+    const log = document.querySelector(".log[data-follow]");
+    if (log) log.scrollTop = log.scrollHeight;
+  });
+
+  // --- a request that failed says so in its panel too, until one succeeds ---
+  function panelOf(event) {
+    const asking = event.detail.elt;
+    const aim = event.detail.target;
+    const found = (aim && aim.closest && aim.closest("[data-panel]")) || (asking && asking.closest("[data-panel]"));
+    return found || document.querySelector("[data-panel]");
+  }
+  function tell(event, text) {
+    const asking = event.detail.elt;
+    if (asking && asking.hasAttribute("data-poll")) return;
+    const panel = panelOf(event);
+    const place = panel && (panel.querySelector("[data-errors]") || document.querySelector("[data-errors]"));
+    if (!place) return;
+    const notice = document.createElement("div");
+    notice.className = "notice is-red";
+    notice.setAttribute("role", "alert");
+    const told = document.createElement("div");
+    const title = document.createElement("h3");
+    title.textContent = "That did not work";
+    const line = document.createElement("p");
+    line.textContent = text;
+    told.append(title, line);
+    notice.append(document.createElement("span"), told);
+    place.replaceChildren(notice);
+  }
+  document.addEventListener("htmx:responseError", (event) => {
+    const status = event.detail.xhr.status;
+    tell(event, status === 401 || status === 403
+      ? "You are signed out, or may not do this. Load the page again."
+      : `The server could not do this (${status}). Try again; its log says why.`);
+  });
+  document.addEventListener("htmx:sendError", (event) => {
+    tell(event, "The server does not answer. Check that it runs, then try again.");
+  });
+
+  function start() {
+    for (const item of document.querySelectorAll("[data-no-js]")) item.hidden = true;
+    countDown();
+    setInterval(countDown, 1000);
+  }
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+})();

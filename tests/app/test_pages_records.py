@@ -1,0 +1,140 @@
+"""Log, activity and configuration: filtered, followed by cursor, downloaded, without secrets."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from replicators.models import Replicator
+from runners.models import Event, LogLine
+from runners.selectors import LOG_LINES
+from runners.services import replicator_pause, replicator_start
+from tests.app.factories import make_run
+from tests.app.pages import htmx, page, panel
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browser(client: Client, editor: Any) -> Client:
+    """Signed in as an editor."""
+    client.force_login(editor)
+    return client
+
+
+def write(replicator: Replicator, text: str, level: str = "INFO", table: str = "") -> LogLine:
+    return LogLine.objects.create(
+        replicator=replicator, at=timezone.now(), level=level, text=text, table=table
+    )
+
+
+def test_the_log_is_filtered_and_followed_by_cursor(
+    browser: Client, replicator: Replicator
+) -> None:
+    url = f"{replicator.get_absolute_url()}logs/"
+    assert "No lines yet" in page(browser, url)
+    write(replicator, "first <b>")
+    write(replicator, "second", "ERROR", "shop.orders")
+    html = page(browser, url)
+    assert "first &lt;b&gt;" in html
+    assert "first &lt;b" not in page(browser, f"{url}?level=ERROR")
+    assert "first &lt;b" not in page(browser, f"{url}?table=shop.orders")
+    assert "<option>shop.orders</option>" in html
+    assert "No line matches" in page(browser, f"{url}?search=nothing")
+    after = LogLine.objects.latest("pk").pk
+    assert f"after={after}" in html
+    assert browser.get(f"{url}?after={after}", headers=htmx(url)).status_code == 204
+    write(replicator, "third")
+    more = panel(browser, f"{url}?after={after}", url)
+    assert "third" in more
+    assert "second" not in more
+
+
+def test_earlier_lines_are_fetched_ahead_of_the_first(
+    browser: Client, replicator: Replicator
+) -> None:
+    for number in range(LOG_LINES + 5):
+        write(replicator, f"line {number:03}")
+    url = f"{replicator.get_absolute_url()}logs/"
+    html = page(browser, url)
+    assert "line 005" in html
+    assert "line 004" not in html
+    first = LogLine.objects.get(text="line 005").pk
+    assert f"before={first}" in html
+    earlier = panel(browser, f"{url}?before={first}", url)
+    assert "line 004" in earlier
+    assert "log-next" not in earlier
+    assert "log-earlier" not in earlier
+    assert "line 004" in page(browser, f"{url}?before={first}"), "and without HTMX"
+
+
+def test_a_log_is_downloaded_as_it_is_filtered(browser: Client, replicator: Replicator) -> None:
+    write(replicator, "kept", "ERROR", "shop.orders")
+    write(replicator, "left out")
+    url = f"{replicator.get_absolute_url()}logs/"
+    response = browser.get(f"{url}?level=ERROR&download")
+    assert response["Content-Disposition"].startswith("attachment")
+    text = response.content.decode()
+    assert text.endswith("Z ERROR shop.orders kept\n")
+    assert "left out" not in text
+
+
+def test_activity_says_who_did_what_and_why_runs_ended(
+    browser: Client, replicator: Replicator, editor: Any
+) -> None:
+    url = f"{replicator.get_absolute_url()}activity/"
+    assert "Nothing has happened yet" in page(browser, url)
+    replicator_start(replicator=replicator, actor=editor)
+    replicator_pause(replicator=replicator, actor=editor)
+    make_run(
+        replicator, state="failed", error_code="source:login-refused",
+        started_at=timezone.now() - timedelta(minutes=3), ended_at=timezone.now(),
+    )  # fmt: skip
+    Event.objects.create(
+        replicator=replicator, kind="table_failed", schema_name="shop", table_name="orders",
+        code="target:table-replaced",
+    )  # fmt: skip
+    for address in (url, "/activity/"):
+        html = page(browser, address)
+        assert "Paused" in html
+        assert "by editor" in html
+        assert "shop.orders" in html
+        people = page(browser, f"{address}?by=people")
+        assert "Table failed" not in people
+        assert "Started" in people
+    assert "Login refused" in page(browser, url)
+    assert "3 min" in page(browser, url)
+
+
+def test_activity_is_paged_by_cursor_and_answers_204_when_nothing_happened(
+    browser: Client, replicator: Replicator
+) -> None:
+    for number in range(105):
+        Event.objects.create(replicator=replicator, kind="run_created", actor=f"person{number:03}")
+    html = page(browser, "/activity/")
+    assert "person005" in html
+    assert "person004" not in html
+    before = Event.objects.get(actor="person005").pk
+    assert f"before={before}" in html
+    more = panel(browser, f"/activity/?before={before}")
+    assert "person004" in more
+    assert "<section" not in more
+    version = html.split("version=")[1][:16]
+    assert browser.get(f"/activity/?version={version}", headers=htmx()).status_code == 204
+
+
+def test_the_configuration_is_readable_and_an_export_has_no_secrets(
+    browser: Client, replicator: Replicator
+) -> None:
+    url = f"{replicator.get_absolute_url()}configuration/"
+    html = page(browser, url)
+    assert "shop.customers" in html
+    assert "Merge every" in html
+    assert "s3cret" not in html
+    response = browser.get(f"{url}?download")
+    assert "attachment" in response["Content-Disposition"]
+    assert "password" not in response.json()["source_params"]

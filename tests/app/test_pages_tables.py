@@ -1,0 +1,125 @@
+"""The tables of a replicator, live: states in words, what fails and what to do, order, filters, two thousand of them."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from replicators.models import Replicator
+from runners.models import Table, TableMetric
+from runners.states import TableState
+from tests.app.pages import htmx, make_live, make_tables, page, panel
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browser(client: Client, editor: Any) -> Client:
+    """Signed in as an editor."""
+    client.force_login(editor)
+    return client
+
+
+@pytest.fixture
+def url(replicator: Replicator) -> str:
+    return f"{replicator.get_absolute_url()}tables/"
+
+
+def names(html: str) -> list[str]:
+    return re.findall(r'data-table="([\w.]+)"', html)
+
+
+def test_a_copy_shows_rows_total_rate_and_the_time_left(
+    browser: Client, replicator: Replicator, url: str
+) -> None:
+    make_live(replicator)
+    table = Table.objects.get(name="orders")
+    Table.objects.filter(pk=table.pk).update(
+        state=TableState.SNAPSHOTTING, rows_snapshotted=42_000, rows_total=100_000
+    )
+    TableMetric.objects.create(
+        table=table, at=timezone.now() - timedelta(seconds=60), resolution_seconds=10,
+        rows_snapshotted=12_000,
+    )  # fmt: skip
+    html = page(browser, url)
+    assert '<progress max="100" value="42"' in html
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", html)).replace("&nbsp;", " ")
+    assert re.search(
+        r"42 k of about 100 k rows · 42 % · (4\d\d|500) rows/s · about (2 min|11\d s) left", text
+    )
+
+
+def test_a_failing_table_says_why_what_to_do_and_when_it_is_tried_again(
+    browser: Client, replicator: Replicator, url: str
+) -> None:
+    run = make_live(replicator)
+    Table.objects.filter(name="orders").update(
+        state=TableState.FAILING, error_code="target:table-replaced", error_since=timezone.now(),
+        retry_at=timezone.now() + timedelta(seconds=40), failures=1,
+    )  # fmt: skip
+    html = page(browser, url)
+    assert 'data-code="target:table-replaced"' in html
+    assert "What to do:" in html
+    assert re.search(r"Retrying <time[^>]*>in (39|40) s</time>; 1 try so far", html)
+    Table.objects.update(retry_at=None)
+    assert "Waits for a person" in page(browser, url)
+    run.delete()
+    Replicator.objects.update(desired_state="paused")
+    assert "tried again after Resume" in page(browser, url)
+    body = {"schema": "shop", "table": "orders"}
+    answer = browser.post(f"{url}resync/", body, headers=htmx(url))
+    assert "Will be copied afresh" in answer.content.decode()
+    assert Table.objects.get(name="orders").is_resync_asked
+
+
+def test_a_paused_replicators_tables_keep_their_last_state(
+    browser: Client, replicator: Replicator, url: str
+) -> None:
+    Table.objects.update(state=TableState.REPLICATING, is_snapshot_done=True)
+    html = page(browser, url)
+    assert html.count('data-state="replicating"') == 2
+    assert html.count('<span class="state-note">paused</span>') == 2
+
+
+def test_failing_tables_come_first_and_filters_are_in_the_address(
+    browser: Client, replicator: Replicator, url: str
+) -> None:
+    make_tables(replicator, 3)
+    Table.objects.filter(name="t0002").update(state=TableState.FAILING)
+    assert names(page(browser, url))[0] == "many.t0002"
+    assert names(page(browser, f"{url}?state=failing")) == ["many.t0002"]
+    assert names(page(browser, f"{url}?search=p.ord")) == ["shop.orders"]
+    assert names(page(browser, f"{url}?sort=-changes"))[0] == "many.t0002"
+    assert names(page(browser, f"{url}?sort=-lag"))[0] == "many.t0002"
+    assert names(page(browser, f"{url}?sort=-name"))[0] == "shop.orders"
+    assert "No table matches" in page(browser, f"{url}?search=nothing")
+    Table.objects.filter(name="t0001").update(state=TableState.REMOVED)
+    assert "many.t0001" not in names(page(browser, url))
+
+
+def test_two_thousand_tables_are_paged_and_answer_at_once(
+    browser: Client, replicator: Replicator, url: str
+) -> None:
+    make_live(replicator)
+    make_tables(replicator, 2000)
+    first = page(browser, f"{url}?sort=name")
+    assert len(names(first)) == 50
+    assert "1–50 of" in first
+    assert len(names(page(browser, f"{url}?sort=name&page=41"))) == 2
+    times = []
+    for address in (
+        url,
+        f"{url}?search=t19&sort=-lag",
+        f"{url}?page=20",
+        replicator.get_absolute_url(),
+    ):
+        begun = time.perf_counter()
+        assert len(panel(browser, address, url)) < 200_000
+        times.append(time.perf_counter() - begun)
+    assert min(times) < 1.0, times
