@@ -1,0 +1,7 @@
+"""Fixtures of the model's tests: worlds, as the crash tests have them."""
+
+from __future__ import annotations
+
+from tests.world_fixtures import app_template, world_maker
+
+__all__ = ["app_template", "world_maker"]

@@ -1,0 +1,281 @@
+"""The adversary: a seeded random walk over what may happen to a replicator, at its source and to its run. It writes to the
+source through SQL and to the product only through a `World`; the checker looks afterwards."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import psycopg
+
+from runners.engine import failpoints
+from runners.models import ChangeFile
+from tests.harness import World, until
+from tests.model.history import INSTALL, WATCH, failures, file_events, source_events
+from tests.model.reading import PostgresTable, delta_rows, iceberg_rows
+from tests.model.verify import table_differences
+from tests.servers import Database
+
+TABLES = ("accounts", "ledger", "notes", "clicks")
+KEYED = ("accounts", "ledger", "notes")
+ACCOUNTS = 400
+SCHEMA = """
+CREATE SCHEMA shop;
+CREATE SEQUENCE shop.versions;
+CREATE TABLE shop.accounts (id bigint PRIMARY KEY, balance numeric(14,2), version bigint, memo text, extra jsonb);
+CREATE TABLE shop.ledger (account text, day int, amount numeric(14,2), version bigint, PRIMARY KEY (account, day));
+CREATE TABLE shop.notes (id text PRIMARY KEY, version bigint, big text, other text);
+ALTER TABLE shop.notes ALTER big SET STORAGE EXTERNAL;
+CREATE TABLE shop.clicks (n bigint, version bigint, page text);
+INSERT INTO shop.accounts SELECT i, 100, nextval('shop.versions'), 'm' || i, jsonb_build_object('i', i)
+  FROM generate_series(1, 400) i;
+INSERT INTO shop.notes SELECT 'n' || i, nextval('shop.versions'), repeat(md5(i::text), 100), 'o'
+  FROM generate_series(1, 200) i;
+INSERT INTO shop.clicks SELECT i, nextval('shop.versions'), 'p' || i FROM generate_series(1, 100) i;
+"""
+NEXT = "nextval('shop.versions')"
+
+
+def make_source(database: Database) -> None:
+    """The tables, with triggers that keep their history from the first change on."""
+    database.execute(SCHEMA)
+    database.execute(INSTALL)
+    for table, key in (("accounts", "id"), ("notes", "id"), ("clicks", "n"), ("ledger", "day")):
+        database.execute(WATCH.format(table=f"shop.{table}", key=key))
+
+
+@dataclass
+class Machine:
+    """Walks `steps` random steps. What it did is in `told`; the same seed does the same."""
+
+    world: World
+    seed: int
+    server: Any
+    told: list[str] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+    added: int = 0
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        self.next = 10_000
+
+    # --- at the source -------------------------------------------------------------------------------------------
+    def _sql(self, *statements: str) -> None:
+        with self.world.database.connect() as connection, connection.transaction():
+            for statement in statements:
+                connection.execute(statement.encode())
+
+    def _id(self) -> int:
+        return self.random.randint(1, ACCOUNTS)
+
+    def transfer(self) -> None:
+        """Money moves between accounts, with a line in the ledger: the sum stays."""
+        one, two, cents = self._id(), self._id(), self.random.randint(1, 900)
+        self.next += 1
+        move = "UPDATE shop.accounts SET balance = balance {} {}, version = {} WHERE id = {}"
+        self._sql(
+            move.format("-", cents / 100, NEXT, one),
+            move.format("+", cents / 100, NEXT, two),
+            f"INSERT INTO shop.ledger VALUES ('a{one}', {self.next}, {cents / 100}, {NEXT})",
+        )
+
+    def swap(self) -> None:
+        """Two keys change places within one transaction."""
+        one, two = self._id(), self._id()
+        take = "UPDATE shop.accounts SET id = {}, version = {} WHERE id = {}"
+        self._sql(
+            take.format(-1, NEXT, one), take.format(one, NEXT, two), take.format(two, NEXT, -1)
+        ) if one != two else self.transfer()
+
+    def chain(self) -> None:
+        """A key changes twice, and its old row comes back new."""
+        one = self._id()
+        take = "UPDATE shop.accounts SET id = {}, version = {} WHERE id = {}"
+        self._sql(
+            take.format(-1, NEXT, one),
+            take.format(-2, NEXT, -1),
+            f"INSERT INTO shop.accounts VALUES ({one}, 7, {NEXT}, 'again', NULL)",
+            "DELETE FROM shop.accounts WHERE id = -2",
+        )
+
+    def toast(self) -> None:
+        """Updates that do not send the large value, before and after one that does."""
+        key = f"n{self.random.randint(1, 200)}"
+        self._sql(
+            f"UPDATE shop.notes SET other = 'u{self.next}', version = {NEXT} WHERE id = '{key}'",
+            f"UPDATE shop.notes SET big = big || 'x', version = {NEXT} WHERE id = '{key}' AND length(big) < 6000",
+            f"UPDATE shop.notes SET other = 'v', version = {NEXT} WHERE id = '{key}'",
+        )
+
+    def rename(self) -> None:
+        """A key of a row with a large value that is not sent changes."""
+        key = self.random.randint(1, 200)
+        self._sql(
+            f"UPDATE shop.notes SET id = 'r{key}', version = {NEXT} WHERE id = 'n{key}'",
+            f"UPDATE shop.notes SET id = 'n{key}', version = {NEXT} WHERE id = 'r{key}'",
+        )
+
+    def come_and_go(self) -> None:
+        """Insert, update and delete; delete and insert again; in one batch."""
+        self.next += 2
+        new, old = self.next, self._id()
+        self._sql(
+            f"INSERT INTO shop.accounts VALUES ({new}, 1, {NEXT}, NULL, '{{}}')",
+            f"UPDATE shop.accounts SET memo = 'é ''q''', version = {NEXT} WHERE id = {new}",
+            f"DELETE FROM shop.accounts WHERE id = {new}",
+            f"DELETE FROM shop.accounts WHERE id = {old}",
+            f"INSERT INTO shop.accounts VALUES ({old}, 5, {NEXT}, 'back', '[1, null]')",
+        )
+
+    def rollback(self) -> None:
+        """A savepoint and a whole transaction that never happened."""
+        with self.world.database.connect() as c:
+            with c.transaction():
+                c.execute(f"INSERT INTO shop.clicks VALUES (1, {NEXT}, 'kept')".encode())
+                try:
+                    with c.transaction():
+                        c.execute(f"INSERT INTO shop.clicks VALUES (2, {NEXT}, 'lost')".encode())
+                        raise psycopg.Rollback
+                except psycopg.Rollback:
+                    pass
+            with c.transaction() as whole:
+                c.execute("DELETE FROM shop.accounts")
+                raise psycopg.Rollback(whole)
+
+    def burst(self) -> None:
+        """One transaction with thousands of rows."""
+        first, self.next = self.next + 1, self.next + 3000
+        self._sql(
+            f"INSERT INTO shop.clicks SELECT i, {NEXT}, 'b' FROM generate_series({first}, {self.next}) i",
+            f"UPDATE shop.accounts SET balance = balance, version = {NEXT} WHERE id % 2 = 0",
+        )
+
+    def truncate(self) -> None:
+        """A table is emptied between two inserts of the same transaction."""
+        self.next += 2
+        self._sql(
+            f"INSERT INTO shop.ledger VALUES ('gone', {self.next - 1}, 1, {NEXT})",
+            "TRUNCATE shop.ledger",
+            f"INSERT INTO shop.ledger VALUES ('kept', {self.next}, 1, {NEXT})",
+        )
+
+    def add_column(self) -> None:
+        """A new column, used at once in the same transaction."""
+        if self.added >= 6:
+            return self.burst()
+        self.added += 1
+        return self._sql(
+            f"ALTER TABLE shop.accounts ADD COLUMN c{self.added} text",
+            f"UPDATE shop.accounts SET c{self.added} = 'new', version = {NEXT} WHERE id = {self._id()}",
+        )
+
+    # --- to the run ----------------------------------------------------------------------------------------------
+    def pause(self) -> None:
+        """Pause, write, resume."""
+        assert self.world.stop() == 0
+        self.transfer()
+        self.world.start()
+
+    def kill(self) -> None:
+        """kill -9 wherever the run is."""
+        self.transfer()
+        self.world.kill()
+        self.toast()
+        self.world.start()
+
+    def die_at_a_step(self) -> None:
+        """kill -9 at one step of the order of writes."""
+        names = [n for n in failpoints.NAMES if "snapshot" not in n and "publish" not in n]
+        name = self.random.choice(names)
+        child = self.world.child
+        assert child is not None
+        self.world.arm(name)
+        try:
+            for _ in range(600):
+                self.random.choice((self.transfer, self.toast, self.swap))()
+                if child.is_dead():
+                    break
+                self._breathe(child)
+        finally:
+            self.world.disarm(name)
+        if child.is_dead():
+            assert child.wait() == -signal.SIGKILL, child.tail()
+            self.counts[f"died at {name}"] += 1
+            child.end()
+            self.world.start()
+
+    def _breathe(self, child: Any) -> None:
+        before = self.world.last_segment()
+        until(lambda: child.is_dead() or self.world.last_segment() > before, "a segment", 60)
+
+    def restart_source(self) -> None:
+        """The source server restarts, at once or in order."""
+        self.server.restart(self.random.choice(("fast", "immediate")))
+
+    def cut(self) -> None:
+        """Every connection of the replicator is cut by an administrator."""
+        self._sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
+        )
+
+    def resync(self) -> None:
+        """One table is copied again while the others go on."""
+        self.world.settle()
+        self.world.resync(self.random.choice(TABLES))
+
+    def check(self) -> None:
+        """Everything is equal now."""
+        self.world.settle()
+        self.verify()
+
+    # --- the walk ------------------------------------------------------------------------------------------------
+    @property
+    def weights(self) -> dict[Callable[[], None], int]:
+        """The steps and how often each is taken."""
+        return {
+            self.transfer: 40, self.swap: 12, self.chain: 12, self.toast: 20, self.rename: 8,
+            self.come_and_go: 14, self.rollback: 6, self.burst: 4, self.truncate: 3,
+            self.add_column: 3, self.pause: 2, self.kill: 3, self.die_at_a_step: 6,
+            self.restart_source: 2, self.cut: 3, self.resync: 2, self.check: 4,
+        }  # fmt: skip
+
+    def walk(self, steps: int) -> None:
+        """So many steps, then a last check."""
+        weights = self.weights
+        for number in range(steps):
+            (act,) = self.random.choices(list(weights), list(weights.values()))
+            self.told.append(f"{number} {act.__name__}")
+            self.counts[act.__name__] += 1
+            act()
+        self.check()
+
+    def verify(self) -> None:
+        """Fingerprints of every table equal; change files a gapless end of what happened."""
+        for table in TABLES:
+            source = PostgresTable(self.world.database.dsn, "shop", table)
+            ours, theirs, told = table_differences(source, *self._target(table))
+            assert not told, self._report(table, [f"{ours} / {theirs}", *map(str, told[:10])])
+        for table, key in (("accounts", "id"), ("notes", "id")):
+            wrong = self._stream_failures(table, key)
+            assert not wrong, self._report(table, wrong)
+
+    def _target(self, table: str) -> Any:
+        if self.world.format == "delta":
+            return delta_rows(self.world.warehouse / "shop" / table)
+        uri = f"sqlite:///{self.world.folder}/catalog.db"
+        return iceberg_rows(uri, str(self.world.warehouse), "lake", ("shop", table))
+
+    def _stream_failures(self, table: str, key: str) -> list[str]:
+        listed = ChangeFile.objects.filter(replicator=self.world.replicator, table_name=table)
+        paths = [f.path for f in listed.order_by("first_sequence")]
+        sql = f"SELECT op, old, new, version FROM history.events WHERE tab = '{table}' ORDER BY n"  # noqa: S608
+        history = source_events(self.world.database.execute(sql))
+        return failures(history, file_events(paths, key))
+
+    def _report(self, table: str, told: list[str]) -> str:
+        steps = "\n".join(self.told[-40:])
+        return f"seed {self.seed}, {table}:\n" + "\n".join(told) + f"\nlast steps:\n{steps}"
