@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help python setup setup-tests demo demo-reset dev check format test test-fast e2e bench openapi docs clean migrate serve worker-runs worker-default beat
+.PHONY: help python setup setup-tests demo demo-reset dev check format test test-fast e2e nemesis bench openapi docs clean migrate serve worker-runs worker-default beat
 
 help: ## list these commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 16
@@ -46,6 +46,9 @@ test-fast: ## unit and app tests only
 
 e2e: setup-tests ## the browser tests
 	$(PY) -m pytest tests/e2e
+
+nemesis: setup-tests ## a random walk against the data path (SEED=... STEPS=200)
+	$(PY) -m pytest tests/model/test_nemesis.py -s
 
 bench: setup-tests ## measure, print a table, write benchmarks/results.json
 	@$(PY) -m benchmarks

@@ -8,6 +8,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -271,7 +272,7 @@ class Machine:
 
     def _stream_failures(self, table: str, key: str) -> list[str]:
         listed = ChangeFile.objects.filter(replicator=self.world.replicator, table_name=table)
-        paths = [f.path for f in listed.order_by("first_sequence")]
+        paths = [Path(f.path) for f in listed.order_by("first_sequence")]
         sql = f"SELECT op, old, new, version FROM history.events WHERE tab = '{table}' ORDER BY n"  # noqa: S608
         history = source_events(self.world.database.execute(sql))
         return failures(history, file_events(paths, key))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,7 +16,7 @@ from tests.model.history import Event, failures, order_failures
 from tests.model.verify import main
 from tests.servers import Database
 
-ROWS = [{"id": 1, "v": "a"}, {"id": 2, "v": None}, {"id": 2, "v": None}]
+ROWS: list[dict[str, Any]] = [{"id": 1, "v": "a"}, {"id": 2, "v": None}, {"id": 2, "v": None}]
 
 
 def test_the_order_of_rows_does_not_matter_but_how_often_each_is_there_does() -> None:
@@ -93,7 +94,7 @@ def test_the_command_says_what_differs_and_by_its_exit_code(
         "INSERT INTO shop.t VALUES (1, '{\"b\": 1, \"a\": 2}', '2024-01-01 00:00Z', 1.5), (2, NULL, NULL, NULL)"
     )
     at = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
-    right = [
+    right: list[dict[str, Any]] = [
         {"id": 1, "doc": '{"a":2,"b":1}', "at": at, "n": Decimal("1.50")},
         {"id": 2, "doc": None, "at": None, "n": None},
     ]
