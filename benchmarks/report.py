@@ -22,7 +22,6 @@ PACKAGES = (
     "pyarrow",
     "numba",
     "psycopg",
-    "adbc-driver-postgresql",
     "pyiceberg",
     "deltalake",
 )

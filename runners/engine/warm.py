@@ -13,14 +13,13 @@ from runners.engine.fold import replay
 
 
 def warm() -> None:
-    """Compile, or load from the cache, the loops of the fold and of every source's decoder."""
+    """Compile, or load from the cache, the loops of the fold and of every source's decoder and chunk reader."""
     empty = np.zeros(0, np.int64)
     replay(np.zeros(0, np.int8), empty, empty, np.zeros((0, 0), np.uint8), 0)
     for source in registry.sources().values():
-        if not source.decoder:
-            continue
-        module = importlib.import_module(source.decoder.partition(":")[0])
-        getattr(module, "warm", lambda: None)()
+        for path in filter(None, (source.decoder, source.chunk_reader)):
+            module = importlib.import_module(path.partition(":")[0])
+            getattr(module, "warm", lambda: None)()
 
 
 if __name__ == "__main__":

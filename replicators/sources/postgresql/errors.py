@@ -1,4 +1,4 @@
-"""Turns errors of psycopg, libpq and ADBC into `ReplicationError`s by a table; never lets a driver's text into them."""
+"""Turns errors of psycopg and libpq into `ReplicationError`s by a table; never lets a driver's text into them."""
 
 from __future__ import annotations
 

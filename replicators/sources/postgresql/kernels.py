@@ -1322,3 +1322,81 @@ def fill(d, row_at, rows, keys, slots, first_before, ops, unsent, struct_valid, 
         if unsent[0] >= 0:
             fill_unsent(kind, n, first, slots, first_before, unsent, a8, a32)
     return FINE, 0, -1
+
+
+# --- rows of a COPY in binary: a count, then a length (-1: NULL) and the bytes of each value ---------------------
+
+
+@njit
+def read_copied_block(d, row_at, first, n, count, kind, at, size):
+    """Find the values of n rows: (fault, row of the block). Row r lies between row_at[r] and row_at[r + 1]."""
+    step = kind.shape[1]
+    kinds = kind.reshape(-1)
+    places = at.reshape(-1)
+    sizes = size.reshape(-1)
+    for r in range(n):
+        q = row_at[first + r]
+        e = row_at[first + r + 1]
+        if q + 2 > e or be2(d, q) != count:
+            return CORRUPT, r
+        q += 2
+        i = r
+        for _ in range(count):
+            if q + 4 > e:
+                return CORRUPT, r
+            length = signed(be4(d, q), 32)
+            q += 4
+            if length < -1 or length > e - q:
+                return CORRUPT, r
+            kinds[np.uint64(i)] = 110 if length < 0 else 98
+            places[np.uint64(i)] = q
+            sizes[np.uint64(i)] = max(length, 0)
+            q += max(length, 0)
+            i += step
+        if q != e:
+            return CORRUPT, r
+    return FINE, 0
+
+
+@njit(cache=True, nogil=True)
+def measure_copied(d, row_at, slots, sizes, scratch, read):
+    """Check every row of a COPY and add up its slots' sizes: (fault, row, slot or -1). One slot for each column."""
+    count = len(slots)
+    rows = len(row_at) - 1
+    block = block_rows(count)
+    kind = np.empty((count, block), np.uint8)
+    at = np.empty((count, block), np.int64)
+    size = np.empty((count, block), np.int64)
+    for first in range(0, rows, block):
+        n = min(block, rows - first)
+        fault, r = read_copied_block(d, row_at, first, n, count, kind, at, size)
+        if fault:
+            return fault, first + r, -1
+        for s in range(count):
+            fault, r = measure_slot(
+                d, kind[s], at[s], size[s], n, slots[s, S_CODE], sizes[s], scratch, read
+            )
+            if fault:
+                return fault, first + r, s
+    return FINE, 0, -1
+
+
+@njit(cache=True, nogil=True)
+def fill_copied(d, row_at, slots, scratch, read, a8, a16, a32, a64):
+    """Store every value of a measured COPY: (fault, row, slot)."""
+    count = len(slots)
+    rows = len(row_at) - 1
+    block = block_rows(count)
+    kind = np.empty((count, block), np.uint8)
+    at = np.empty((count, block), np.int64)
+    size = np.empty((count, block), np.int64)
+    for first in range(0, rows, block):
+        n = min(block, rows - first)
+        read_copied_block(d, row_at, first, n, count, kind, at, size)
+        for s in range(count):
+            fault, r = fill_slot(
+                d, kind[s], at[s], size[s], n, first, slots, s, scratch, read, a8, a16, a32, a64
+            )
+            if fault:
+                return fault, first + r, s
+    return FINE, 0, -1

@@ -30,13 +30,11 @@ BEGIN_SIZE = 21
 PREFIX = 4
 NEVER = -(2**63)
 
-_address = types.intp
-_get_copy_data = types.ExternalFunction(
-    "PQgetCopyData", types.int32(_address, _address, types.int32)
-)
-_consume_input = types.ExternalFunction("PQconsumeInput", types.int32(_address))
-_free = types.ExternalFunction("PQfreemem", types.void(_address))
-_copy = types.ExternalFunction("memcpy", _address(_address, _address, _address))
+ADDRESS = types.intp
+get_copy_data = types.ExternalFunction("PQgetCopyData", types.int32(ADDRESS, ADDRESS, types.int32))
+_consume_input = types.ExternalFunction("PQconsumeInput", types.int32(ADDRESS))
+free_message = types.ExternalFunction("PQfreemem", types.void(ADDRESS))
+copy_bytes = types.ExternalFunction("memcpy", ADDRESS(ADDRESS, ADDRESS, ADDRESS))
 
 
 @cache
@@ -141,7 +139,7 @@ def keepalive(state: State, head: Buffer) -> int:
 def _hold(connection: int, state: State, cell: State) -> int:
     """Have the next message in `HELD`: IDLE where there is one, else ENDED or, with nothing to read, GROW."""
     for is_last in (False, True):
-        size = np.int64(_get_copy_data(connection, cell.ctypes.data, 1))
+        size = np.int64(get_copy_data(connection, cell.ctypes.data, 1))
         if size > 0:
             state[HELD] = cell[0]
             state[HELD_SIZE] = size
@@ -155,7 +153,7 @@ def _hold(connection: int, state: State, cell: State) -> int:
 
 @njit(cache=True, nogil=True)
 def _drop_held(state: State) -> None:
-    _free(state[HELD])
+    free_message(state[HELD])
     state[HELD_SIZE] = 0
 
 
@@ -171,7 +169,7 @@ def run(connection: int, state: State, buffer: Buffer, cell: State, head: Buffer
             if found != IDLE:
                 return IDLE if found == GROW else ENDED
         size = state[HELD_SIZE] - HEAD
-        _copy(head.ctypes.data, state[HELD], min(state[HELD_SIZE], HEAD))
+        copy_bytes(head.ctypes.data, state[HELD], min(state[HELD_SIZE], HEAD))
         room = state[USED] + PREFIX
         if head[0] != 119:
             _drop_held(state)
@@ -180,7 +178,7 @@ def run(connection: int, state: State, buffer: Buffer, cell: State, head: Buffer
             continue
         if room + size > len(buffer):
             return GROW
-        _copy(buffer.ctypes.data + room, state[HELD] + HEAD, size)
+        copy_bytes(buffer.ctypes.data + room, state[HELD] + HEAD, size)
         _drop_held(state)
         todo = settle(state, buffer, size)
         if todo != IDLE:

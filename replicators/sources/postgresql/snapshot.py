@@ -1,6 +1,6 @@
-"""Consistent snapshots: a session that holds one, chunks of tables in it, and their reading through ADBC in tasks.
+"""Consistent snapshots: a session that holds one, chunks of tables in it, and their reading by COPY in tasks.
 
-Values come out as `decode` gives them from the log, so the chunks' queries cast what ADBC has no lossless form for.
+Values come out as `decode` gives them from the log: the same loops read them.
 """
 
 from __future__ import annotations
@@ -8,23 +8,23 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Self
 
+import numpy as np
 import psycopg
 import pyarrow as pa
 
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.schema import Column, TableId, TableSchema
 from replicators.connectors.source import Chunk, LogReader, SnapshotPoint
-from replicators.sources.postgresql import slots, sql
-from replicators.sources.postgresql.columns import select_list, to_batch
-from replicators.sources.postgresql.connections import (
-    ReplicationConnection,
-    connect,
-    connection_string,
-)
+from replicators.connectors.types import Int
+from replicators.sources.postgresql import copying, kernels, slots, sql
+from replicators.sources.postgresql.columns import as_copied, select_list
+from replicators.sources.postgresql.connections import ReplicationConnection, connect
+from replicators.sources.postgresql.copying import Copying
 from replicators.sources.postgresql.errors import translate
 from replicators.sources.postgresql.params import PostgresqlParams
+from replicators.sources.postgresql.values import REASONS, ValueFault, read_copied
 
 ROWS_PER_PAGE = 60
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -134,29 +134,33 @@ def _ranges(kind: str, rows: float, pages: int, rows_per_chunk: int) -> list[tup
 
 
 class ChunkReader:
-    """Reads chunks through ADBC, each in a connection of its own inside the view named by `token`. Picklable."""
+    """Reads chunks by COPY, each in a connection of its own inside the view named by `token`. Picklable."""
 
     def __init__(self, params: PostgresqlParams, token: str) -> None:
         self.params = params
         self.token = token
 
     def __call__(self, chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
-        """Batches of about 16 MB with `schema.arrow_schema()`."""
-        import adbc_driver_manager
-        import adbc_driver_postgresql.dbapi as dbapi
-
+        """Batches of about 16 MB with `schema.arrow_schema()`, decoded by the log's own loops."""
+        columns, arrow = as_copied(schema), schema.arrow_schema()
         try:
-            with (
-                dbapi.connect(connection_string(self.params), autocommit=True) as connection,
-                connection.cursor() as cursor,
-            ):
-                self._enter(cursor)
-                cursor.execute(chunk.query)
-                for batch in cursor.fetch_record_batch():
-                    yield to_batch(batch, schema)
-        except adbc_driver_manager.Error as err:
+            with connect(self.params) as connection:
+                connection.execute(BEGIN)
+                connection.execute(f"SET TRANSACTION SNAPSHOT {sql.literal(self.token)}")
+                for body, row_at in Copying(connection).blocks(chunk.query):
+                    arrays = read_copied(body, row_at, columns)
+                    yield pa.RecordBatch.from_arrays(arrays, schema=arrow)
+        except psycopg.Error as err:
             raise translate(err, self.params, table=schema.id) from err
+        except ValueFault as fault:
+            reason = fault.reason or REASONS[kernels.BINARY]
+            raise ReplicationError(
+                "source:value-unsupported", table=schema.id, column=fault.column, reason=reason
+            ) from fault
 
-    def _enter(self, cursor: Any) -> None:
-        cursor.execute(BEGIN)
-        cursor.execute(f"SET TRANSACTION SNAPSHOT {sql.literal(self.token)}")
+
+def warm() -> None:
+    """Compile what reads chunks, or load it from numba's cache, by decoding a tiny row."""
+    copying.warm()
+    row = np.frombuffer(b"\0\1\0\0\0\4\0\0\0\1", np.uint8)
+    read_copied(row, np.array([0, len(row)]), [Column("id", Int(32), "int4", wire="int4")])

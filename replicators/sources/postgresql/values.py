@@ -255,10 +255,7 @@ def read_images(
         _Slot(column, int(lines[i, k.S_CODE]), count, sizes[i].tolist())
         for i, column in enumerate(columns)
     ]
-    for slot_ in slots:
-        if slot_.sizes[k.Z_CHARS] > MAX_CHARS or slot_.sizes[k.Z_ITEMS] > MAX_CHARS:
-            raise ValueFault(-1, slot_.column.name, TOO_LARGE)
-        slot_.lay_out(arena)
+    _lay_out(slots, arena)
     width = (len(after) + 7) // 8
     bits = (count + 7) // 8
     partial, sent = (int(f) for f in facts)
@@ -295,6 +292,36 @@ def read_images(
             children=arrays[len(after) :],
         )
     return Images(ops, arrays[: len(after)], old, unchanged)
+
+
+def read_copied(body: np.ndarray, row_at: np.ndarray, columns: list[Column]) -> list[pa.Array]:
+    """Decode rows of a COPY in binary: row r lies in `body` from row_at[r] to row_at[r + 1] and has these columns.
+    ValueFault for the first value that can't be decoded."""
+    lines = _lines(columns, {c.name: i for i, c in enumerate(columns)})
+    sizes = np.zeros((len(columns), k.Z_FIELDS), np.int64)
+    scratch = np.empty(1, np.uint8)
+    read = Input(body, row_at, row_at, scratch).read
+    fault, row, slot = k.measure_copied(body, row_at, lines, sizes, scratch, read)
+    _raise(fault, row, slot, columns)
+    arena = _Arena()
+    slots = [
+        _Slot(column, int(lines[i, k.S_CODE]), len(row_at) - 1, sizes[i].tolist())
+        for i, column in enumerate(columns)
+    ]
+    _lay_out(slots, arena)
+    views = arena.open()
+    for i, slot_ in enumerate(slots):
+        slot_.describe(lines[i])
+    fault, row, slot = k.fill_copied(body, row_at, lines, scratch, read, *views)
+    _raise(fault, row, slot, columns)
+    return [s.build(arena) for s in slots]
+
+
+def _lay_out(slots: list[_Slot], arena: _Arena) -> None:
+    for slot in slots:
+        if slot.sizes[k.Z_CHARS] > MAX_CHARS or slot.sizes[k.Z_ITEMS] > MAX_CHARS:
+            raise ValueFault(-1, slot.column.name, TOO_LARGE)
+        slot.lay_out(arena)
 
 
 def _lines(columns: list[Column], where: dict[str, int]) -> np.ndarray:
