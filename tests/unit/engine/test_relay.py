@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -34,3 +35,15 @@ def test_other_errors_pass() -> None:
         raise ValueError("plain")
     with pytest.raises(ReplicationError), from_tasks():
         raise ReplicationError("run:spark")
+
+
+def test_modules_of_a_worker_are_set_aside_once() -> None:
+    """Garbage that a task leaves must still be found: only a worker that imported something new sets objects aside."""
+    try:
+        list(relayed(lambda batches: batches)(iter([])))
+        frozen = gc.get_freeze_count()
+        assert frozen > 10_000
+        list(relayed(lambda batches: batches)(iter([])))
+        assert gc.get_freeze_count() <= frozen
+    finally:
+        gc.unfreeze()
