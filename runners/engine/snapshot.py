@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,7 +22,8 @@ from runners.engine.settings import RunnerSettings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CHUNKS_A_JOB = 8
+CHUNKS_A_JOB = 4
+JOBS_AT_ONCE = 2
 
 
 def _write_chunk(
@@ -83,18 +86,33 @@ class Snapshotter:
         place = self._writer.snapshot_place(table, schema)
         paths: list[str] = []
         rows = 0
-        for at in range(0, len(chunks), CHUNKS_A_JOB):
-            if self._should_stop():
-                return None
-            for path, count in self._read(schema, chunks[at : at + CHUNKS_A_JOB], place):
+        for done in self._jobs(schema, chunks, place):
+            for path, count in done:
                 rows += count
                 paths += [path] if count else []
             self._on_rows(schema, rows, total)
+        if self._should_stop():
+            return None
         self._writer.load_snapshot_files(table, schema, paths)
         failpoints.hit("snapshot_loaded")
         uuid = self._writer.publish_snapshot(table, schema, sequence)
         failpoints.hit("snapshot_published")
         return uuid, rows
+
+    def _jobs(
+        self, schema: TableSchema, chunks: Sequence[Chunk], place: SnapshotPlace
+    ) -> Iterator[list[tuple[str, int]]]:
+        """The files of one job after the other. The next job waits in Spark while one ends, so that no core idles; none is
+        begun once a stop was asked for."""
+        parts = [chunks[at : at + CHUNKS_A_JOB] for at in range(0, len(chunks), CHUNKS_A_JOB)]
+        running: deque[Future[list[tuple[str, int]]]] = deque()
+        with ThreadPoolExecutor(JOBS_AT_ONCE, "chunks") as pool:
+            while parts or running:
+                while parts and len(running) < JOBS_AT_ONCE and not self._should_stop():
+                    running.append(pool.submit(self._read, schema, parts.pop(0), place))
+                if not running:
+                    return
+                yield running.popleft().result()
 
     def _read(
         self, schema: TableSchema, chunks: Sequence[Chunk], place: SnapshotPlace

@@ -190,12 +190,13 @@ class Iceberg:
         return "/".join((self.params.warehouse_url, *(naming.folder(n) for n in staged)))
 
     def add_files(self, session: Any, table: TargetTable, folder: str) -> bool:
-        """Make a folder's files data files of the staging table; False where they must be copied: onto a branch."""
+        """Make a folder's files data files of the staging table; False where they must be copied: onto a branch. They are
+        new and the table is ours, so Iceberg need not look for files that it has already."""
         kind, names = self._staging(session, table)
         if kind != "table":
             return False
         source = dialect.text(f"`parquet`.{dialect.quote(folder)}")
-        self._call(session, "add_files", names, source_table=source)
+        self._call(session, "add_files", names, source_table=source, check_duplicate_files="false")
         return True
 
     def append_frame(self, frame: Any, target: str) -> None:
