@@ -22,6 +22,7 @@ def _steps(with_tests: bool) -> list[tuple[str, Callable[[], None]]]:
             lambda: steps.python_packages(sys.executable, with_tests=with_tests),
         ),
         ("jars for Spark", steps.jars),
+        *([("MySQL for the tests", steps.mysql_server)] if with_tests else []),
         ("front-end files", steps.front_end),
         ("compiled decoder", steps.warm_up),
     ]

@@ -13,6 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 JAVA_VERSIONS = (17, 21)
 NODE_AT_LEAST = 18
+SERVER_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
+MYSQL_ROOT = "/var/tmp/replicators-mysql"  # noqa: S108 (only root can make and fill it)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -64,6 +66,13 @@ def browser() -> str | None:
     return next((path for name in BROWSERS if (path := shutil.which(name))), None)
 
 
+def mysql_root() -> Path | None:
+    """The folder with an unpacked MySQL server, for tests; None where it is not complete."""
+    folder = Path(os.environ.get("REPLICATOR_MYSQL_ROOT", MYSQL_ROOT))
+    is_complete = (folder / "usr" / "sbin" / "mysqld").exists() and (folder / ".complete").exists()
+    return folder if is_complete else None
+
+
 def python_lacks_venv() -> bool:
     """Debian's python3.11 comes without ensurepip."""
     return importlib.util.find_spec("ensurepip") is None or importlib.util.find_spec("venv") is None
@@ -82,6 +91,14 @@ def missing_packages(*, with_tests: bool) -> list[str]:
         names.append("util-linux")
     if with_tests and browser() is None:
         names.append("chromium")
+    if with_tests and shutil.which("mariadbd", path=SERVER_PATH) is None:
+        names.append("mariadb-server")
+    if (
+        with_tests
+        and mysql_root() is None
+        and shutil.which("debootstrap", path=SERVER_PATH) is None
+    ):
+        names.append("debootstrap")
     return names
 
 

@@ -61,6 +61,19 @@ def apt_packages(*, with_tests: bool) -> None:
         raise Missing(f"Still missing after installing: {', '.join(left)}.\nBy hand: {line}")
 
 
+def mysql_server() -> None:
+    """A MySQL server for the tests, unpacked into a folder of its own: Debian's stable release has none."""
+    if machine.mysql_root() is not None:
+        return
+    folder = machine.MYSQL_ROOT
+    as_root = [] if os.geteuid() == 0 else ["sudo"]
+    packages = "--include=mysql-server-core,mysql-client-core"
+    command = [*as_root, "debootstrap", "--variant=minbase", packages, "sid", folder]
+    run("mysql-clear", [*as_root, "rm", "-rf", folder], needs=NETWORK)
+    run("mysql", command, needs=NETWORK)
+    run("mysql-done", [*as_root, "touch", f"{folder}/.complete"], needs=NETWORK)
+
+
 def _venv_works() -> bool:
     if BUILDING.exists() or not PYTHON.exists():
         return False

@@ -8,6 +8,13 @@ import pytest
 
 from demo.broker import EmbeddedBroker
 from demo.postgres import EmbeddedPostgres
+from tests.mysql_servers import (
+    MariadbServer,
+    MysqlServer,
+    SqlDatabase,
+    SqlServer,
+    fresh_sql_database,
+)
 from tests.servers import Database, fresh_database
 from tests.spark_fixtures import lakehouse_root, spark
 
@@ -32,6 +39,27 @@ def private_postgres() -> Iterator[EmbeddedPostgres]:
 def database(postgres: EmbeddedPostgres) -> Iterator[Database]:
     """A fresh, empty database on the session's server."""
     with fresh_database(postgres) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[SqlServer]:
+    """One MariaDB for the whole session; tests make databases on it."""
+    with MariadbServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mysql() -> Iterator[SqlServer]:
+    """One MySQL for the whole session."""
+    with MysqlServer() as server:
+        yield server
+
+
+@pytest.fixture
+def mariadb_database(mariadb: SqlServer) -> Iterator[SqlDatabase]:
+    """A fresh, empty database on the session's MariaDB."""
+    with fresh_sql_database(mariadb) as made:
         yield made
 
 

@@ -85,7 +85,7 @@ MESSAGES: dict[str, Message] = {
     "source:login-refused": Message(
         "Login refused",
         "The server refused the user name or the password.",
-        "Check user and password; the server's pg_hba.conf must allow this user from this machine, also for replication.",
+        "Check user and password, and that the server lets this user in from this machine (PostgreSQL: pg_hba.conf, also for replication).",
         "Nothing can be read.",
     ),
     "source:database-missing": Message(
@@ -308,6 +308,109 @@ MESSAGES: dict[str, Message] = {
         "The driver `{driver}` is not installed.",
         "Install it with `pip install {driver}` and restart.",
         "This kind of source cannot be used.",
+    ),
+    # --- source: servers whose settings, rights and log are asked for by name --------------------------------------
+    "source:setting": Message(
+        "Server setting",
+        "The server's `{setting}` is `{value}`; following changes needs `{wanted}`.",
+        "Run `{statement}` as an administrator; some settings need a restart of the server.",
+        "Changes cannot be followed.",
+    ),
+    "source:right-missing": Message(
+        "Right missing",
+        "The user `{user}` lacks the right `{right}`.",
+        "Run `{statement}` as an administrator.",
+        "Changes cannot be followed.",
+    ),
+    "source:server-version": Message(
+        "Server not supported",
+        "The server runs {version}; {needed} is needed.",
+        "Upgrade the server, or choose another one.",
+        "Changes cannot be followed.",
+        Retry.NEVER,
+    ),
+    "source:log-short": Message(
+        "Log kept for a short time",
+        "The server keeps its log for {hours} hours.",
+        "Run `{statement}` as an administrator: a replicator that was paused for longer has to copy everything again.",
+        "A pause of more than {hours} hours loses changes.",
+    ),
+    "source:server-id-in-use": Message(
+        "Server id in use",
+        "Another reader of the server's log uses the server id {number}.",
+        "Choose another server id in the source's settings, or 0 to have a free one chosen.",
+        "The two would cut each other's connection.",
+        Retry.AUTO,
+    ),
+    "source:log-damaged": Message(
+        "Source's log damaged",
+        "The source's log can't be read after {position}: an event is damaged.",
+        "It is read again by itself; if that repeats, look at the server's disk, then re-sync the tables.",
+        "Changes arrive later.",
+        Retry.AUTO,
+    ),
+    "source:key-needed": Message(
+        "Key needed",
+        "Table `{table}` has no key, so a copy of it can't be brought level with its changes.",
+        "Add a primary key, or take the table out of the selection.",
+        "The table is not copied.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:row-image": Message(
+        "Rows logged in part",
+        "Changes of table `{table}` were logged with a part of their columns only.",
+        "Let every session use `binlog_row_image = FULL` and no partial JSON, then re-sync the table.",
+        "Values would be missing in the target.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:row-metadata": Message(
+        "Columns logged without names",
+        "Changes of table `{table}` were logged without the names of their columns.",
+        "Run `SET GLOBAL binlog_row_metadata = 'FULL';`, then re-sync the table.",
+        "Values could end up in wrong columns.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:statement-logged": Message(
+        "Changes logged as statements",
+        "Changes of table `{table}` were logged as a statement instead of as rows.",
+        "Let every session use `binlog_format = ROW`, then re-sync the table.",
+        "Those changes are not in the target.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:change-unlogged": Message(
+        "Rows changed without being logged",
+        "Table `{table}` went through {change}, whose effect on its rows is not in the log.",
+        "Re-sync the table.",
+        "Rows in the target may differ until then.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:transaction-unsure": Message(
+        "Transaction neither kept nor undone",
+        "A transaction that changed table `{table}` was undone in part, or prepared for a commit by others.",
+        "Re-sync the table.",
+        "Rows in the target may differ until then.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:log-incident": Message(
+        "Gap in the source's log",
+        "The server noted that its log lacks changes; table `{table}` may be one of those they belong to.",
+        "Re-sync the table.",
+        "Changes are missing in the target until then.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:cascade": Message(
+        "Changes by foreign keys are not logged",
+        "Rows of table `{table}` are changed by the foreign key `{constraint}` (ON {rule}), which this server does not log.",
+        "Replace the rule by changes of the application or a trigger, or re-sync the table regularly.",
+        "Rows deleted or changed that way stay as they were in the target.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:engine-unlogged": Message(
+        "Table's engine",
+        "Table `{table}` uses the engine {engine}, whose rows can't be followed.",
+        "Run `ALTER TABLE {quoted} ENGINE = InnoDB;`, or take the table out of the selection.",
+        "The table is not copied.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
     # --- the change log -----------------------------------------------------------------------------------------
     "log:disk-full": Message(

@@ -89,6 +89,11 @@ class LogReader(Closing, Protocol):
         """The next block, or None where nothing came within `wait_seconds`. Answers the server's keepalives."""
         ...
 
+    def follow(self, tables: Sequence[TableSchema]) -> None:
+        """Another thread says that these tables are chosen now: what the server has not sent yet comes with all of them.
+        Nothing to do where `LogControl.add_tables` sees to it at the server."""
+        ...
+
     def acknowledge(self, position: Position) -> None:
         """Tell the source that everything up to `position` is durable. Cheap; safe to repeat."""
         ...

@@ -65,6 +65,7 @@ class SourceContract:
     rows 1 to `rows`), and `insert` (commits a row with that id)."""
 
     slot = "replicator_contract"
+    leaves_traces = True  # a slot or the like at the source, without which a position is lost
     rows = 500
 
     @pytest.fixture
@@ -173,7 +174,9 @@ class SourceContract:
         assert session.is_alive()
         assert all(b.schema == shape.arrow_schema() for b in batches)
         copied = pa.Table.from_batches(batches, schema=shape.arrow_schema())
-        assert sorted(copied["id"].to_pylist()) == list(range(1, self.rows + 1))
+        # A converging snapshot holds what was committed when a chunk is read; the log brings it again.
+        last = self.rows if plugin.capabilities.has_exact_snapshot else self.rows + 1
+        assert sorted(copied["id"].to_pylist()) == list(range(1, last + 1))
 
     # --- log -----------------------------------------------------------------------------------------------------
     def test_the_log_begins_where_the_first_view_ends(
@@ -253,6 +256,9 @@ class SourceContract:
             control.drop()
             control.drop()
         with plugin.log_reader(params, self.slot) as second:
+            if not self.leaves_traces:
+                second.prepare([shape], session.point.position)
+                return
             code = code_of(lambda: second.prepare([shape], session.point.position))
         assert code in {"source:slot-missing", "source:position-lost"}
 

@@ -196,7 +196,7 @@ class Pipeline:
     def _view_again(self, tables: Sequence[TableSchema]) -> SnapshotSession:
         with self._job.source.log_control(self._job.source_params, self._job.slot) as control:
             control.add_tables(tables)
-        self._streaming.capture.refresh_tables()
+        self._streaming.follow(tables)
         return self._job.source.snapshot_again(self._job.source_params, self._job.slot)
 
     def _loop(self, views: Views) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from replicators.connectors.errors import ReplicationError, Retry
 from replicators.connectors.offsets import Position
@@ -108,6 +108,11 @@ class Streaming:
         self.capture.position = position
         self._thread = threading.Thread(target=self.capture.run, name="capture", daemon=True)
         self._thread.start()
+
+    def follow(self, tables: Sequence[TableSchema]) -> None:
+        """The selection changed: the stream carries these tables, and the next segment says so in its head."""
+        self._reader.follow(tables)
+        self.capture.refresh_tables()
 
     def check(self) -> None:
         """A cut connection is made again here, some times; everything else that ended capture is raised."""

@@ -224,6 +224,9 @@ class LogReader:
             found = ReplicationError("source:connection-lost")
         raise found from error
 
+    def follow(self, tables: Sequence[TableSchema]) -> None:
+        """The publications say which tables come."""
+
     def acknowledge(self, position: Position) -> None:
         """Everything up to `position` is durable: the server may forget it."""
         self._flushed = max(self._flushed, position.value)

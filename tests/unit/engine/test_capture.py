@@ -43,6 +43,9 @@ class Log:
             self.too_early.append(position.value)
         self.acknowledged.append(position.value)
 
+    def follow(self, tables: object) -> None:
+        """Every table comes."""
+
     def idle_position(self) -> Position | None:
         return self.idle
 

@@ -1,0 +1,85 @@
+"""MySQL 8.0 and MariaDB 10.5 and newer as a source: the binlog, read as a replica does. Imports no driver here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from replicators.connectors.capabilities import SourceCapabilities
+from replicators.connectors.source import (
+    Catalog,
+    Checks,
+    LogControl,
+    LogReader,
+    SnapshotSession,
+    SourcePlugin,
+)
+from replicators.sources.mysql.params import MysqlParams
+from replicators.sources.mysql.setup import setup
+
+__all__ = ["PLUGIN"]
+
+
+def _catalog(params: Any) -> Catalog:
+    from replicators.sources.mysql.catalog import MysqlCatalog
+
+    return MysqlCatalog(params)
+
+
+def _checks(params: Any) -> Checks:
+    from replicators.sources.mysql.checks import MysqlChecks
+
+    return MysqlChecks(params)
+
+
+def _log_reader(params: Any, name: str) -> LogReader:
+    from replicators.sources.mysql.log import LogReader as Reader
+
+    return Reader(params, name)
+
+
+def _log_control(params: Any, name: str) -> LogControl:
+    from replicators.sources.mysql.control import LogControl as Control
+
+    return Control(params, name)
+
+
+def _snapshot_first(params: Any, name: str, reader: LogReader) -> SnapshotSession:
+    from replicators.sources.mysql.snapshot import SnapshotSession as Session
+
+    return Session(params, name)
+
+
+def _snapshot_again(params: Any, name: str) -> SnapshotSession:
+    from replicators.sources.mysql.snapshot import SnapshotSession as Session
+
+    return Session(params, name)
+
+
+def _translate(err: BaseException) -> Exception:
+    from replicators.sources.mysql.errors import translate
+
+    return translate(err)
+
+
+PLUGIN = SourcePlugin(
+    name="mysql",
+    label="MySQL / MariaDB",
+    summary="Tables of a MySQL or MariaDB server, followed through its binlog.",
+    params=MysqlParams,
+    capabilities=SourceCapabilities(
+        has_exact_snapshot=False,
+        minimum_version="8.0 (MariaDB: 10.5)",
+        log_label="binlog",
+    ),
+    catalog=_catalog,
+    checks=_checks,
+    log_reader=_log_reader,
+    log_control=_log_control,
+    snapshot_first=_snapshot_first,
+    snapshot_again=_snapshot_again,
+    chunk_reader="replicators.sources.mysql.snapshot:ChunkReader",
+    decoder="replicators.sources.mysql.decode:decode",
+    translate=_translate,
+    setup=setup,
+    is_hidden=True,
+)

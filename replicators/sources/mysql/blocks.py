@@ -1,0 +1,300 @@
+"""Cuts the stream of binlog events into blocks at transaction ends; knows no connection."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.offsets import Position
+from replicators.connectors.schema import TableId
+from replicators.connectors.source import LogBlock
+from replicators.sources.mysql import kernels as k
+from replicators.sources.mysql.expand import Damaged, expand
+from replicators.sources.mysql.offsets import (
+    MARIADB,
+    Coordinates,
+    MariadbGtids,
+    file_number,
+    gtids_of,
+)
+from replicators.sources.mysql.queries import Kind, Statement, query_of, statement
+from replicators.sources.mysql.tablemaps import HEADER, MapColumn, parse_map
+
+BLOCK_BYTES = 256 << 10
+OPEN_BYTES = 4 << 20
+BUFFER_BYTES = 6 << 20
+KEPT_BYTES = 32 << 20
+MAPS = 1 << 12
+
+
+class BlockCutter:
+    """Holds the buffer that the compiled loop fills, and makes finished blocks of it, which wait in `ready`."""
+
+    def __init__(
+        self, start: Coordinates, charsets: Mapping[int, str], wanted: Iterable[TableId]
+    ) -> None:
+        self.buffer = np.zeros(BUFFER_BYTES, np.uint8)
+        self.state = np.zeros(k.P_FIELDS, np.int64)
+        self.runs = np.zeros((k.MAX_RUNS, 4), np.int64)
+        self.ready: deque[LogBlock] = deque()
+        self.context_version = 0
+        self.at = start
+        self.stamp = start.stamp
+        self._charsets = dict(charsets)
+        self._gtids = gtids_of(start.flavour, start.gtids)
+        self._wanted = frozenset(wanted)
+        self._columns: dict[TableId, tuple[MapColumn, ...]] = {}
+        self._begin = b""
+        state = self.state
+        state[k.P_BLOCK_LIMIT], state[k.P_OPEN_LIMIT] = BLOCK_BYTES, OPEN_BYTES
+        state[[k.P_OFFSET, k.P_CLOSED_OFFSET]] = start.offset
+        state[[k.P_FIRST_AT, k.P_BEGUN_AT]] = k.NEVER
+        state[k.P_IS_MARIADB] = start.flavour == MARIADB
+        self._forget_maps()
+
+    def _forget_maps(self) -> None:
+        self.ids = np.full(2 * MAPS, -1, np.int64)
+        self.wanted = np.zeros(2 * MAPS, np.int64)
+        self.known_at = np.zeros(2 * MAPS, np.int64)
+        self.known_size = np.zeros(2 * MAPS, np.int64)
+        self.known = np.zeros(1 << 16, np.uint8)
+        self._known_used = 0
+        self._known_count = 0
+        self._tables: dict[int, TableId] = {}
+        self._maps: dict[str, str] = {}
+
+    # --- what the loop stopped for -----------------------------------------------------------------------------------
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction has begun and not ended."""
+        return bool(self.state[k.P_IS_OPEN])
+
+    @property
+    def has_closed(self) -> bool:
+        """Whether a complete transaction waits in the buffer."""
+        return bool(self.state[k.P_CUT] > 0)
+
+    def grow(self, size: int) -> None:
+        """Make room for an event of `size` bytes."""
+        used = int(self.state[k.P_USED])
+        larger = np.zeros(used + size + BUFFER_BYTES, np.uint8)
+        larger[:used] = self.buffer[:used]
+        self.buffer = larger
+
+    def follow(self, wanted: frozenset[TableId]) -> None:
+        """Carry these tables from now on."""
+        self._wanted = wanted
+        for place, table in self._tables.items():
+            self.wanted[place] = table in wanted
+
+    def map(self, event: bytes) -> None:
+        """A TABLE_MAP (without checksum) that is new. One of a table whose shape changed starts a new block, with another context version."""
+        try:
+            found = parse_map(event)
+        except (ValueError, KeyError, IndexError) as err:
+            raise ReplicationError("source:log-damaged", position=self._place()) from err
+        if self._known_count >= MAPS:
+            self._forget_but_open()
+        is_wanted = found.table in self._wanted
+        if is_wanted:
+            before = self._columns.get(found.table)
+            if before is not None and before != found.columns:
+                self._cut_before_change()
+                self.context_version += 1
+            self._columns[found.table] = found.columns
+            self._maps = {**self._maps, str(found.number): base64.b64encode(event).decode()}
+        self._know(found.number, found.table, event[HEADER:], is_wanted)
+
+    def _know(self, number: int, table: TableId, body: bytes, is_wanted: bool) -> None:
+        if self._known_used + len(body) > len(self.known):
+            larger = np.zeros(2 * len(self.known) + len(body), np.uint8)
+            larger[: self._known_used] = self.known[: self._known_used]
+            self.known = larger
+        place = int(k.find(self.ids, number))
+        self._known_count += self.ids[place] == -1
+        self.ids[place] = number
+        self.wanted[place] = is_wanted
+        self.known_at[place], self.known_size[place] = self._known_used, len(body)
+        self.known[self._known_used : self._known_used + len(body)] = np.frombuffer(body, np.uint8)
+        self._known_used += len(body)
+        self._tables[place] = table
+
+    def _forget_but_open(self) -> None:
+        """Too many tables: forget all but those of the open transaction, which may be needed once more."""
+        kept = {n: base64.b64decode(m) for n, m in self._maps.items()} if self.is_open else {}
+        self._forget_maps()
+        for event in kept.values():
+            found = parse_map(event)
+            self._maps[str(found.number)] = base64.b64encode(event).decode()
+            self._know(found.number, found.table, event[HEADER:], found.table in self._wanted)
+
+    def query(self, e: np.ndarray, at: int, size: int) -> None:
+        """A QUERY event that is more than BEGIN or COMMIT."""
+        said = self._statement(e[at : at + size].tobytes())
+        state = self.state
+        if state[k.P_BODY_OPEN]:
+            opens = said.kind not in (Kind.COMMIT, Kind.ROLLBACK)
+        else:
+            opens = said.kind in (Kind.BEGIN, Kind.XA_START)
+        is_touching = any(t in self._wanted or t.name == "*" for t in said.tables)
+        is_content = is_touching or said.kind in (Kind.XA_COMMIT, Kind.XA_ROLLBACK)
+        if k.take_query(e, at, size, state, self.buffer, self.runs, opens, is_content):
+            raise ReplicationError("source:log-damaged", position=self._place())
+        if said.kind is Kind.CHANGE and is_touching:
+            self.emit_closed()
+            self.context_version += 1
+
+    def _statement(self, event: bytes) -> Statement:
+        plain = event[:-4] if self.state[k.P_HAS_CRC] else event
+        try:
+            if plain[4] == k.EXECUTE_LOAD_EVENT:
+                return Statement(Kind.ROWS, tuple(self._wanted))
+            if plain[4] != k.QUERY_EVENT:
+                framed = len(event).to_bytes(4, "little") + event
+                body = expand(np.frombuffer(framed, np.uint8), bool(self.state[k.P_HAS_CRC])).body
+                plain = body[4:].tobytes()
+            return statement(*query_of(plain))
+        except (ValueError, Damaged) as err:
+            raise ReplicationError("source:log-damaged", position=self._place()) from err
+
+    def rotate(self, event: bytes) -> None:
+        """The next events come from another file, or (at the start of a stream) from the one that was asked for."""
+        (offset,) = struct.unpack_from("<Q", event, HEADER)
+        file = event[HEADER + 8 :].decode(errors="replace")
+        if file == self.at.file:
+            return
+        if self.is_open:
+            raise ReplicationError("source:log-damaged", position=self._place())
+        self.emit_closed()
+        self.context_version += 1
+        self.at = Coordinates(self.at.flavour, self.at.server, file, offset)
+        file_number(file)
+        self.stamp = 0
+        self.state[[k.P_OFFSET, k.P_CLOSED_OFFSET]] = offset
+        self._forget_maps()
+
+    def format(self, event: bytes) -> int:
+        """A FORMAT_DESCRIPTION event: the file's stamp."""
+        (stamp,) = struct.unpack_from("<I", event, 0)
+        (position,) = struct.unpack_from("<I", event, 13)
+        has_checksums = event[-5] == 1
+        if bool(self.state[k.P_HAS_CRC]) != has_checksums:
+            self.emit_closed()
+            self.context_version += 1
+            self.state[k.P_HAS_CRC] = has_checksums
+        if position > self.state[k.P_OFFSET] & 0xFFFFFFFF:
+            self.state[[k.P_OFFSET, k.P_CLOSED_OFFSET]] = position
+        self.stamp = stamp
+        return int(stamp)
+
+    def heartbeat(self, event: bytes) -> None:
+        """The server has nothing more to send before this place."""
+        (position,) = struct.unpack_from("<I", event, 13)
+        state = self.state
+        low = int(state[k.P_OFFSET]) & 0xFFFFFFFF
+        if (
+            not self.is_open
+            and event[HEADER:].decode(errors="replace") == self.at.file
+            and position > low
+        ):
+            state[[k.P_OFFSET, k.P_CLOSED_OFFSET]] = int(state[k.P_OFFSET]) - low + position
+
+    # --- blocks --------------------------------------------------------------------------------------------------------
+    def flush_gtids(self) -> None:
+        """Add the runs of numbers that the loop noted to the set."""
+        for a, b, first, last in self.runs[: int(self.state[k.P_RUNS])].tolist():
+            if isinstance(self._gtids, MariadbGtids):
+                self._gtids.add(a, b, last)
+            else:
+                raw = struct.pack("<qq", a, b).hex()
+                source = f"{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"
+                self._gtids.add(source, first, last)
+        self.state[k.P_RUNS] = 0
+
+    def position(self) -> Position:
+        """The end of the last complete transaction."""
+        self.flush_gtids()
+        at = self.at
+        offset = int(self.state[k.P_CLOSED_OFFSET])
+        return Coordinates(
+            at.flavour, at.server, at.file, offset, str(self._gtids), self.stamp
+        ).position()
+
+    def emit_closed(self) -> None:
+        """Put what is complete into a block; an unfinished transaction behind it is carried over."""
+        if self.has_closed:
+            cut, messages = self.state[[k.P_CUT, k.P_CUT_MESSAGES]].tolist()
+            self._emit(cut, messages, ends_closed=True)
+
+    def emit_open(self) -> None:
+        """Put the unfinished transaction into a block of its own, after what is complete."""
+        self.emit_closed()
+        used, messages = self.state[[k.P_USED, k.P_MESSAGES]].tolist()
+        if used:
+            self._emit(used, messages, ends_closed=False)
+
+    def _cut_before_change(self) -> None:
+        self.emit_closed()
+        state = self.state
+        is_bare = (
+            not state[k.P_WAS_SENT]
+            and state[k.P_USED] <= state[k.P_OPEN_AT] + state[k.P_BEGIN_SIZE]
+        )
+        if self.is_open and not is_bare:
+            self.emit_open()
+
+    def _emit(self, size: int, messages: int, *, ends_closed: bool) -> None:
+        state = self.state
+        used = int(state[k.P_USED])
+        data = self.buffer[:size].tobytes()
+        context = self._context()
+        if ends_closed:
+            self._begin = b""
+        elif not state[k.P_WAS_SENT]:
+            at = int(state[k.P_OPEN_AT]) + 4
+            self._begin = data[at : at + int(state[k.P_BEGIN_SIZE]) - 4]
+        first = int(state[k.P_FIRST_AT])
+        self.ready.append(
+            LogBlock(
+                data=data,
+                messages=messages,
+                ends_closed=ends_closed,
+                position=self.position(),
+                context=context,
+                context_version=self.context_version,
+                server_position=self.position().value,
+                first_committed_at=None if first == k.NEVER else first / 1e6,
+            )
+        )
+        rest = self.buffer[size:used].copy()
+        if len(self.buffer) > KEPT_BYTES and len(rest) < BUFFER_BYTES:
+            self.buffer = np.zeros(BUFFER_BYTES, np.uint8)
+        self.buffer[: len(rest)] = rest
+        state[k.P_USED] = used - size
+        state[k.P_MESSAGES] -= messages
+        state[[k.P_CUT, k.P_CUT_MESSAGES]] = 0
+        state[k.P_OPEN_AT] = max(0, int(state[k.P_OPEN_AT]) - size)
+        state[k.P_OPEN_MESSAGES] = max(0, int(state[k.P_OPEN_MESSAGES]) - messages)
+        if not ends_closed:
+            state[k.P_WAS_SENT] = 1
+        state[k.P_FIRST_AT] = k.NEVER
+
+    def _context(self) -> dict[str, object]:
+        """What decoding needs at the start of the block that is emitted now."""
+        is_inside = bool(self._begin)
+        return {
+            "file": file_number(self.at.file),
+            "flavour": self.at.flavour,
+            "has_checksums": bool(self.state[k.P_HAS_CRC]),
+            "transaction": base64.b64encode(self._begin).decode() if is_inside else None,
+            "maps": self._maps if is_inside else {},
+            "charsets": self._charsets,
+        }
+
+    def _place(self) -> str:
+        return f"{self.at.file}:{int(self.state[k.P_OFFSET])}"

@@ -1,0 +1,237 @@
+"""Preflight of a MySQL or MariaDB source: can it be reached, followed, and its tables copied? Changes nothing there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import pymysql
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import RESERVED
+from replicators.connectors.problems import Problem, Severity
+from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection
+from replicators.connectors.types import Unsupported
+from replicators.sources.mysql import sql
+from replicators.sources.mysql.catalog import describe
+from replicators.sources.mysql.connections import Connection, Server, connect, query, server_of
+from replicators.sources.mysql.control import retention_hours
+from replicators.sources.mysql.dump import server_id
+from replicators.sources.mysql.errors import translate
+from replicators.sources.mysql.params import MysqlParams
+from replicators.sources.mysql.rights import missing_rights, unreadable
+from replicators.sources.mysql.types import PARTIAL
+
+SHORT_HOURS = 24.0
+OLDEST = {"mariadb": (10, 5, 0), "mysql": (8, 0, 14)}
+NAMES = {"mariadb": "MariaDB", "mysql": "MySQL"}
+ENGINES = frozenset({"innodb", "myisam", "aria", "rocksdb", "tokudb", "archive", "partition"})
+CASCADES_LOGGED = (9, 6, 0)
+
+ENGINE = """
+SELECT table_schema, table_name, engine, table_type FROM information_schema.tables
+WHERE (table_schema, table_name) IN ({pairs})
+"""
+CASCADES = """
+SELECT constraint_schema, table_name, constraint_name, delete_rule, update_rule
+FROM information_schema.referential_constraints
+WHERE (constraint_schema, table_name) IN ({pairs})
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A server variable and the only value (of those given) with which changes can be followed."""
+
+    name: str
+    wanted: tuple[str, ...]
+    statement: str
+
+
+SETTINGS = (
+    Setting("log_bin", ("ON", "1"), "log_bin = ON (in the configuration)"),
+    Setting("binlog_format", ("ROW",), "SET GLOBAL binlog_format = 'ROW';"),
+    Setting("binlog_row_image", ("FULL",), "SET GLOBAL binlog_row_image = 'FULL';"),
+    Setting("binlog_row_metadata", ("FULL",), "SET GLOBAL binlog_row_metadata = 'FULL';"),
+    Setting("binlog_row_value_options", ("",), "SET GLOBAL binlog_row_value_options = '';"),
+)
+REPLICA = Setting(
+    "log_replica_updates", ("ON", "1"), "log_replica_updates = ON (in the configuration)"
+)
+
+
+class MysqlChecks:
+    """See `connectors.source.Checks`. Connects when asked, so that making it never fails."""
+
+    def __init__(self, params: MysqlParams) -> None:
+        self.params = params
+
+    def connection(self) -> list[Problem]:
+        """Problems of server and user; an unreachable one is a problem, not an exception."""
+        try:
+            with connect(self.params) as connection:
+                return list(self._server(connection))
+        except (pymysql.Error, OSError, ReplicationError) as err:
+            return [self._problem(err)]
+
+    def _problem(self, err: Exception) -> Problem:
+        found = translate(err, self.params)
+        assert isinstance(found, ReplicationError)
+        facts: dict[str, Any] = dict(found.facts)
+        return Problem.of(found.code, **facts)
+
+    def _server(self, connection: Connection) -> Iterator[Problem]:
+        server = server_of(connection)
+        oldest = OLDEST[server.flavour]
+        if server.version < oldest:
+            needed = f"{NAMES[server.flavour]} {'.'.join(map(str, oldest[:2]))} or newer"
+            yield Problem.of("source:server-version", version=server.version_text, needed=needed)
+            return
+        if "vitess" in server.version_text.lower():
+            yield Problem.of(
+                "source:server-version", version="Vitess", needed="a MySQL or MariaDB server itself"
+            )
+            return
+        yield from self._settings(connection, server)
+        yield from missing_rights(connection, server, self.params)
+        hours = retention_hours(connection)
+        if hours is not None and hours < SHORT_HOURS:
+            statement = "SET GLOBAL binlog_expire_logs_seconds = 604800;"
+            yield Problem.of("source:log-short", hours=f"{hours:g}", statement=statement)
+        server_id(connection, self.params, "")
+
+    def _settings(self, connection: Connection, server: Server) -> Iterator[Problem]:
+        values = {n.lower(): v for n, v in query(connection, "SHOW GLOBAL VARIABLES")}
+        wanted = [s for s in SETTINGS if s.name in values]
+        if _is_replica(connection, server):
+            old = Setting(
+                "log_slave_updates", REPLICA.wanted, "log_slave_updates = ON (in the configuration)"
+            )
+            wanted.append(REPLICA if REPLICA.name in values else old)
+        for setting in wanted:
+            value = str(values.get(setting.name, ""))
+            if value.upper() not in setting.wanted:
+                yield Problem.of(
+                    "source:setting",
+                    setting=setting.name,
+                    value=value or "empty",
+                    wanted=setting.wanted[0] or "empty",
+                    statement=setting.statement,
+                )
+
+    def tables(self, tables: Sequence[TableSelection]) -> list[Problem]:
+        """Problems of the chosen tables, in their order. Raises `source:*` where the server can't be asked."""
+        if not tables:
+            return [Problem.of("source:no-tables")]
+        pairs = ", ".join(f"({sql.literal(t.id.schema)}, {sql.literal(t.id.name)})" for t in tables)
+        try:
+            with connect(self.params) as connection:
+                server = server_of(connection)
+                shapes = describe(connection, tables, self.params.zero_dates)
+                engines = {
+                    TableId(s, n): (str(engine or ""), str(kind))
+                    for s, n, engine, kind in query(connection, ENGINE.format(pairs=pairs))
+                }
+                cascades = _cascades(connection, server, pairs)
+                closed = unreadable(connection, tables)
+        except (pymysql.Error, OSError) as err:
+            raise translate(err, self.params) from err
+        found: list[Problem] = []
+        for selection in tables:
+            shape = shapes.get(selection.id)
+            if selection.id in closed:
+                found.append(self._unreadable(selection.id))
+                continue
+            if shape is None or selection.id not in engines:
+                found.append(Problem.of("source:table-missing", table=selection.id))
+                continue
+            found += self._table(selection, shape, engines[selection.id])
+            found += cascades.get(selection.id, [])
+        return found
+
+    def _unreadable(self, table: TableId) -> Problem:
+        user = f"{sql.literal(self.params.user)}@'%'"
+        return Problem.of("source:select-right", table=table, user=user, quoted=sql.table(table))
+
+    def _table(
+        self, selection: TableSelection, shape: TableSchema, engine: tuple[str, str]
+    ) -> Iterator[Problem]:
+        name, kind = engine
+        if name.lower() not in ENGINES:
+            yield Problem.of(
+                "source:engine-unlogged", table=shape.id, engine=name, quoted=sql.table(shape.id)
+            )
+        if kind == "SYSTEM VERSIONED":
+            yield Problem.of(
+                "source:engine-unlogged",
+                table=shape.id,
+                engine="of system versioning",
+                quoted=sql.table(shape.id),
+            )
+        if not shape.key:
+            yield Problem.of("source:key-needed", table=shape.id)
+        for column in shape.columns:
+            yield from _column(shape, column)
+        names = {c.name for c in shape.columns}
+        for missing in sorted(set(selection.columns) - names):
+            yield Problem.of("source:column-missing", table=shape.id, column=missing)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _column(table: TableSchema, column: Column) -> Iterator[Problem]:
+    facts: dict[str, Any] = {"native": column.native}
+    if column.name in RESERVED:
+        yield Problem.of("source:column-reserved", table=table.id, column=column.name)
+    if isinstance(column.type, Unsupported):
+        yield Problem.of("source:column-unsupported", table=table.id, column=column.name, **facts)
+    elif column.wire in PARTIAL:
+        yield Problem.of(
+            "source:column-partial",
+            severity=Severity.WARNING,
+            table=table.id,
+            column=column.name,
+            reason=PARTIAL[column.wire],
+            **facts,
+        )
+
+
+def _is_replica(connection: Connection, server: Server) -> bool:
+    words = (
+        "SHOW REPLICA STATUS"
+        if not server.is_mariadb and server.version >= (8, 0, 22)
+        else "SHOW SLAVE STATUS"
+    )
+    try:
+        return bool(query(connection, words))
+    except pymysql.Error:
+        # Without the right to ask it is a missing right that is reported.
+        return False
+
+
+def _cascades(connection: Connection, server: Server, pairs: str) -> dict[TableId, list[Problem]]:
+    """Tables whose rows a foreign key changes without the server logging it (CORRECTNESS 24)."""
+    if not server.is_mariadb and server.version >= CASCADES_LOGGED:
+        return {}
+    found: dict[TableId, list[Problem]] = {}
+    for schema, name, key, on_delete, on_update in query(connection, CASCADES.format(pairs=pairs)):
+        rules = [
+            f"{act} {rule}"
+            for act, rule in (("DELETE", on_delete), ("UPDATE", on_update))
+            if rule in ("CASCADE", "SET NULL", "SET DEFAULT")
+        ]
+        if rules:
+            table = TableId(schema, name)
+            problem = Problem.of(
+                "source:cascade", table=table, constraint=key, rule=", ON ".join(rules)
+            )
+            found.setdefault(table, []).append(problem)
+    return found

@@ -1,0 +1,122 @@
+"""Makes connections to MySQL and MariaDB with the session settings pinned, so that log and snapshot spell values alike."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from typing import Any
+
+import pymysql
+from pymysql.connections import Connection
+
+from replicators.sources.mysql.errors import CONNECT_SECONDS, translate
+from replicators.sources.mysql.offsets import MARIADB, MYSQL, Coordinates
+from replicators.sources.mysql.params import MysqlParams
+
+__all__ = ["Connection", "Server", "connect", "log_end", "query", "records", "server_of"]
+
+READ_SECONDS = 60
+
+# MariaDB passes over what stands in such a comment: its statistics are never kept for long.
+SETTINGS = (
+    "SET SESSION sql_mode = '', time_zone = '+00:00', net_write_timeout = 600, net_read_timeout = 600,"
+    " wait_timeout = 28800 /*!80000 , information_schema_stats_expiry = 0 */"
+)
+
+
+def tls_context(params: MysqlParams) -> ssl.SSLContext | None:
+    """The rules of TLS, or None where the driver's own (use it if offered) hold."""
+    if params.tls not in ("require", "verify-full"):
+        return None
+    context = ssl.create_default_context(cafile=params.tls_ca or None)
+    if params.tls == "require":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def connect(params: MysqlParams, **more: Any) -> Connection:
+    """A connection in autocommit; ReplicationError where it can't be made."""
+    options: dict[str, Any] = {
+        "host": params.host,
+        "port": params.port,
+        "user": params.user,
+        "password": params.password,
+        "database": params.database or None,
+        "charset": "utf8mb4",
+        "connect_timeout": CONNECT_SECONDS,
+        "read_timeout": READ_SECONDS,
+        "write_timeout": READ_SECONDS,
+        "autocommit": True,
+        "program_name": "replicator",
+        "ssl_disabled": params.tls == "disable",
+        "init_command": SETTINGS,
+        **more,
+    }
+    try:
+        context = tls_context(params)
+        if context is not None:
+            options["ssl"] = context
+        return pymysql.connect(**options)
+    except (pymysql.Error, OSError) as err:
+        raise translate(err, params) from err
+
+
+def query(connection: Connection, text: str, *values: Any) -> list[tuple[Any, ...]]:
+    """The rows of a statement; PyMySQL's errors as they are."""
+    with connection.cursor() as cursor:
+        cursor.execute(text, values or None)
+        return list(cursor.fetchall())
+
+
+def records(connection: Connection, text: str) -> list[dict[str, Any]]:
+    """The rows of a SHOW statement, whose columns differ by version, by lower-case name."""
+    with connection.cursor() as cursor:
+        cursor.execute(text)
+        names = [d[0].lower() for d in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Which server: its flavour, version, and the name that follows it through restarts."""
+
+    flavour: str
+    version: tuple[int, int, int]
+    version_text: str
+    identity: str
+
+    @property
+    def is_mariadb(self) -> bool:
+        return self.flavour == MARIADB
+
+
+def server_of(connection: Connection) -> Server:
+    """Ask a server what it is."""
+    text = str(query(connection, "SELECT version()")[0][0])
+    flavour = MARIADB if "mariadb" in text.lower() else MYSQL
+    numbers = text.removeprefix("5.5.5-").split("-")[0].split(".")[:3]
+    major, minor, patch = (
+        int("".join(c for c in n if c.isdigit()) or 0) for n in (*numbers, "0", "0")[:3]
+    )
+    if flavour == MYSQL:
+        identity = str(query(connection, "SELECT @@server_uuid")[0][0])
+    else:
+        identity = str(query(connection, "SELECT @@server_id")[0][0])
+    return Server(flavour, (major, minor, patch), text, identity)
+
+
+def log_end(connection: Connection, server: Server) -> Coordinates | None:
+    """Where the server's binlog ends now; None where it writes none."""
+    is_new = not server.is_mariadb and server.version >= (8, 2, 0)
+    found = records(connection, "SHOW BINARY LOG STATUS" if is_new else "SHOW MASTER STATUS")
+    if not found:
+        return None
+    row = found[0]
+    file, offset = str(row["file"]), int(row["position"])
+    if server.is_mariadb:
+        gtids = query(connection, "SELECT BINLOG_GTID_POS(%s, %s)", file, offset)[0][0]
+    else:
+        gtids = row.get("executed_gtid_set", "")
+    text = str(gtids or "").replace("\n", "")
+    return Coordinates(server.flavour, server.identity, file, offset, text)

@@ -1,0 +1,103 @@
+"""Small questions beside the stream, on an ordinary connection; never reads the log, and makes nothing at the server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeVar
+
+import pymysql
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableSchema
+from replicators.connectors.source import LogStatus
+from replicators.sources.mysql.connections import Connection, connect, log_end, query, server_of
+from replicators.sources.mysql.errors import translate
+from replicators.sources.mysql.offsets import Coordinates
+from replicators.sources.mysql.params import MysqlParams
+
+T = TypeVar("T")
+
+
+class LogControl:
+    """See `connectors.source.LogControl`. Connects when first asked; for one thread."""
+
+    def __init__(self, params: MysqlParams, name: str) -> None:
+        self.params = params
+        self.name = name
+        self._connection: Connection | None = None
+
+    def _ask(self, act: Callable[[Connection], T]) -> T:
+        try:
+            if self._connection is None:
+                self._connection = connect(self.params)
+            return act(self._connection)
+        except (pymysql.Error, OSError) as err:
+            self.close()
+            raise translate(err, self.params) from err
+
+    def heartbeat(self) -> int:
+        """Where the log ends now. Nothing is written: what was committed before this moment lies before that place."""
+        return self._ask(_end).value
+
+    def status(self) -> LogStatus:
+        """The server's clock and its log's end; it keeps its log by time, whatever we have read."""
+
+        def look(connection: Connection) -> LogStatus:
+            now = query(connection, "SELECT UNIX_TIMESTAMP(NOW(6))")[0][0]
+            return LogStatus(
+                is_active=True,
+                hours_left=retention_hours(connection),
+                server_time=float(now) if now else time.time(),
+                end=_end(connection).value,
+            )
+
+        return self._ask(look)
+
+    def add_tables(self, tables: Sequence[TableSchema]) -> None:
+        """The log holds every table; the reader is told by `follow`."""
+
+    def remove_tables(self, tables: Sequence[TableSchema]) -> None:
+        """The log holds every table."""
+
+    def drop(self) -> None:
+        """Nothing was made at the server; it has to be reachable all the same, so that nothing is believed gone that is not."""
+        self._ask(lambda connection: connection.ping())
+
+    def drop_statements(self) -> list[str]:
+        """Nothing was made at the server."""
+        return ["-- Nothing to remove: reading the binlog leaves nothing behind."]
+
+    def close(self) -> None:
+        """End the connection; safe to repeat."""
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.open:
+            connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _end(connection: Connection) -> Coordinates:
+    end = log_end(connection, server_of(connection))
+    if end is None:
+        raise ReplicationError(
+            "source:setting", setting="log_bin", value="OFF", wanted="ON", statement="log_bin = ON"
+        )
+    return end
+
+
+def retention_hours(connection: Connection) -> float | None:
+    """For how many hours the server keeps its binlog; None: without limit."""
+    values: dict[str, Any] = dict(
+        query(
+            connection,
+            "SHOW GLOBAL VARIABLES WHERE variable_name IN ('binlog_expire_logs_seconds', 'expire_logs_days')",
+        )
+    )
+    seconds = float(values.get("binlog_expire_logs_seconds") or 0)
+    seconds = seconds or 86400 * float(values.get("expire_logs_days") or 0)
+    return seconds / 3600 if seconds else None

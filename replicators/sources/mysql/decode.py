@@ -1,0 +1,275 @@
+"""Raw segments of binlog events into Arrow tables, column-wise. Pure; knows no server and no Django.
+
+A body is repeated [u32 little-endian length][event], each with its header and checksum, of one binlog file. The context
+names the file's number, whether events carry checksums, the open transaction's first event, the TABLE_MAPs known before,
+and the character sets of the collations used.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from replicators.connectors.events import Op, OpCounts, change_schema, first_sequence
+from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.source import DecodedTable, Poison
+from replicators.sources.mysql import kernels as k
+from replicators.sources.mysql.expand import Damaged, expand
+from replicators.sources.mysql.offsets import value_at
+from replicators.sources.mysql.segments import Index, index_segment
+from replicators.sources.mysql.shapes import Shape
+from replicators.sources.mysql.values import Layout, ValueFault, measure, read_images
+
+
+def decode(head: dict[str, Any], body: Any, segment: int) -> Iterator[DecodedTable | Poison]:
+    """Decode a raw segment: a `DecodedTable` per table and shape of it, in the selection's order, or one `Poison` for a
+    table that can't be decoded. Implements `LogDecoder`."""
+    tables = [TableSchema.from_json(t) for t in head["tables"]]
+    context = head["context"]
+    charsets = {int(n): str(c) for n, c in context.get("charsets", {}).items()}
+    try:
+        expanded = expand(np.frombuffer(body, np.uint8), bool(context["has_checksums"]))
+        index = index_segment(context, expanded, tables, charsets)
+    except Damaged as damage:
+        for table in tables:
+            yield _corrupt(table, damage.offset, segment)
+        return
+    yield from _decode_tables(index, tables, charsets, int(context["file"]), segment)
+
+
+def warm() -> None:
+    """Compile every kernel, or load it from numba's cache (NUMBA_CACHE_DIR), by decoding a tiny segment."""
+
+    def event(kind: int, body: bytes) -> bytes:
+        size = k.HEADER + len(body)
+        return struct.pack("<IIBIIIH", size, 0, kind, 1, size, size, 0) + body
+
+    table_map = b"\1\0\0\0\0\0\1\0\1s\0\1t\0\1\3\0\0\4\3\2id"
+    parts = [
+        event(k.MARIADB_GTID_EVENT, bytes(19)),
+        event(k.TABLE_MAP_EVENT, table_map),
+        event(23, b"\1\0\0\0\0\0\1\0\1\xff\0\1\0\0\0"),
+    ]
+    column = {"name": "id", "type": {"type": "Int", "bits": 32}, "native": "int", "wire": "int"}
+    table = {"schema": "s", "name": "t", "columns": [column], "key": ["id"]}
+    context = {"file": 1, "has_checksums": False}
+    body = np.frombuffer(b"".join(parts), np.uint8)
+    list(decode({"context": context, "tables": [table]}, body, 0))
+    k.crc32(body, 0, len(body), k.CRC_TABLES)
+    _warm_stream()
+
+
+def _warm_stream() -> None:
+    state, line = np.zeros(k.P_FIELDS, np.int64), np.zeros(8, np.int64)
+    state[[k.P_BLOCK_LIMIT, k.P_OPEN_LIMIT]] = 1
+    data = np.zeros(8, np.uint8)
+    k.pump(
+        data, state, data, np.zeros((1, 4), np.int64), line, line, line, line, data, k.CRC_TABLES
+    )
+    k.take(
+        data,
+        0,
+        0,
+        state,
+        data,
+        np.zeros((1, 4), np.int64),
+        line,
+        line,
+        line,
+        line,
+        data,
+        k.CRC_TABLES,
+    )
+    k.take_query(data, 0, 0, state, data, np.zeros((1, 4), np.int64), False, False)
+    k.split_rows(data, 0, 1, np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int64))
+    k.gather(data, line, line, 0, data, np.zeros(1, np.int32), data)
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Part:
+    """The measured events of one shape."""
+
+    shape: Shape
+    layout: Layout
+    mine: np.ndarray
+    totals: np.ndarray
+
+
+def _decode_tables(
+    index: Index, tables: Sequence[TableSchema], charsets: dict[int, str], file: int, segment: int
+) -> Iterator[DecodedTable | Poison]:
+    counts = np.zeros(len(index.events), np.int64)
+    parts: dict[TableId, list[Part]] = {}
+    poisons: dict[TableId, Poison] = {}
+    for table in tables:
+        try:
+            parts[table.id] = _measure_table(index, table, counts)
+        except _Stopped as stopped:
+            poisons[table.id] = stopped.poison(table, segment)
+    rows = _Rows(index, counts, file, segment)
+    for table in tables:
+        if table.id in poisons:
+            yield poisons[table.id]
+            continue
+        try:
+            yield from _decode_parts(parts[table.id], rows, table, charsets)
+        except _Stopped as stopped:
+            yield stopped.poison(table, segment)
+
+
+class _Stopped(Exception):
+    """A table can't be decoded."""
+
+    def __init__(self, offset: int, code: str, facts: dict[str, str] | None = None) -> None:
+        super().__init__(code)
+        self.offset, self.code, self.facts = offset, code, facts or {}
+
+    def poison(self, table: TableSchema, segment: int) -> Poison:
+        if not self.code:
+            return _corrupt(table, self.offset, segment)
+        return Poison(table.id, self.offset, self.code, {"table": str(table.id), **self.facts})
+
+
+def _measure_table(index: Index, table: TableSchema, counts: np.ndarray) -> list[Part]:
+    """Every shape of a table with its events, and the rows of each in `counts`."""
+    if table.id in index.faults:
+        raise _Stopped(*index.faults[table.id])
+    parts = []
+    for number, shape in enumerate(index.shapes):
+        mine = np.flatnonzero(index.shape_of_event == number)
+        if shape.schema.id != table.id or not len(mine):
+            continue
+        if shape.code:
+            raise _Stopped(int(index.events[mine[0], k.E_AT]), shape.code)
+        where = dict(zip((c.name for c in shape.schema.columns), shape.where, strict=True))
+        try:
+            layout = Layout.of(shape.map.columns, [where[name] for name in table.key])
+            totals = measure(index.body, index.events, mine, layout, counts)
+        except ValueFault as fault:
+            raise _stopped(fault, index, mine) from fault
+        except ValueError as err:
+            raise _Stopped(int(index.events[mine[0], k.E_AT]), "") from err
+        parts.append(Part(shape, layout, mine, totals))
+    return parts
+
+
+def _stopped(fault: ValueFault, index: Index, mine: np.ndarray) -> _Stopped:
+    offset = int(index.events[mine[max(fault.event, 0)], k.E_AT])
+    facts = {"column": fault.column, "reason": fault.reason} if fault.reason else {}
+    return _Stopped(offset, fault.code, facts)
+
+
+class _Rows:
+    """Numbers, positions and times of a segment's rows."""
+
+    def __init__(self, index: Index, counts: np.ndarray, file: int, segment: int) -> None:
+        self.index = index
+        self.counts = counts
+        self._file = file
+        self._segment = segment
+        self._before = np.concatenate([[0], np.cumsum(counts)])
+        self._cuts = np.array([t.at for t in index.truncations], np.int64)
+        starts = index.events[:, k.E_AT]
+        self._first = self._before[:-1] + np.searchsorted(self._cuts, starts)
+
+    def numbers(self, events: np.ndarray, event: np.ndarray) -> Any:
+        """`_sequence` of rows, whose places among `events` are `event` (ascending)."""
+        counts = self.counts[events]
+        starts = np.cumsum(counts) - counts
+        within = np.arange(len(event)) - starts[event]
+        return self._first[events][event] + within + first_sequence(self._segment)
+
+    def truncation(self, place: int) -> int:
+        """`_sequence` of a truncation."""
+        events = int(np.searchsorted(self.index.events[:, k.E_AT], self._cuts[place]))
+        return int(self._before[events]) + place + first_sequence(self._segment)
+
+    def positions(self, transactions: np.ndarray) -> Any:
+        """Where transactions begin, which is below their end and at or above the end of the one before."""
+        return self.index.begins[transactions, k.X_OFFSET] + value_at(self._file, 0)
+
+    def times(self, transactions: np.ndarray) -> Any:
+        """When they were committed, in microseconds."""
+        return self.index.begins[transactions, k.X_TIME]
+
+
+def _decode_parts(
+    parts: Sequence[Part], rows: _Rows, table: TableSchema, charsets: dict[int, str]
+) -> Iterator[DecodedTable]:
+    cuts = [n for n, t in enumerate(rows.index.truncations) if t.table == table.id]
+    if cuts and not parts:
+        schema = replace(table, columns=table.supported, full_before=False)
+        yield _with_counts(schema, "truncate", _truncations(schema, cuts, rows))
+        return
+    decoded = [_decode_part(part, rows, charsets) for part in parts]
+    # A truncation goes to the shape whose rows come before it, else to the first.
+    of_part: dict[int, list[int]] = {}
+    for cut in cuts:
+        sequence = rows.truncation(cut)
+        before = [n for n, d in enumerate(decoded) if d.column("_sequence")[0].as_py() < sequence]
+        of_part.setdefault(before[-1] if before else 0, []).append(cut)
+    for n, (part, changes) in enumerate(zip(parts, decoded, strict=True)):
+        if n in of_part:
+            cut_rows = _truncations(part.shape.schema, of_part[n], rows)
+            changes = pa.concat_tables([changes, cut_rows]).sort_by("_sequence")
+        yield _with_counts(part.shape.schema, part.shape.version, changes)
+
+
+def _with_counts(schema: TableSchema, version: str, changes: pa.Table) -> DecodedTable:
+    counts = np.bincount(changes.column("_op").to_numpy(), minlength=4).tolist()
+    return DecodedTable(schema, version, changes, OpCounts(*counts))
+
+
+def _truncations(schema: TableSchema, cuts: Sequence[int], rows: _Rows) -> pa.Table:
+    transactions = np.array([rows.index.truncations[n].transaction for n in cuts], np.int64)
+    positions = rows.positions(transactions)
+    filled = [
+        pa.array([rows.truncation(n) for n in cuts], pa.int64()),
+        pa.array([int(Op.TRUNCATE)] * len(cuts), pa.int8()),
+        pa.array(rows.times(transactions)).view(pa.timestamp("us", tz="UTC")),
+        pa.array(positions),
+        pa.array(positions),
+    ]
+    wanted = change_schema(schema)
+    empty = [pa.nulls(len(cuts), f.type) for f in list(wanted)[len(filled) :]]
+    return pa.Table.from_arrays([*filled, *empty], schema=wanted)
+
+
+def _decode_part(part: Part, rows: _Rows, charsets: dict[int, str]) -> pa.Table:
+    schema, index = part.shape.schema, rows.index
+    columns = list(zip(schema.columns, part.shape.where, strict=True))
+    places = {c.name: (c, n) for c, n in columns}
+    count = int(rows.counts[part.mine].sum())
+    try:
+        images = read_images(
+            index.body, index.events, part.mine, part.layout, part.totals, count,
+            columns, [places[name] for name in schema.key], charsets,
+        )  # fmt: skip
+    except ValueFault as fault:
+        raise _stopped(fault, index, part.mine) from fault
+    transactions = index.events[part.mine, k.E_TRANSACTION][images.event]
+    positions = rows.positions(transactions)
+    arrays = [
+        pa.array(rows.numbers(part.mine, images.event)),
+        pa.array(images.ops),
+        pa.array(rows.times(transactions)).view(pa.timestamp("us", tz="UTC")),
+        pa.array(positions),
+        pa.array(positions),
+        pa.nulls(count, pa.binary()),
+        *images.after,
+        *([images.before] if images.before is not None else []),
+    ]
+    return pa.Table.from_arrays(arrays, schema=change_schema(schema))
+
+
+def _corrupt(table: TableSchema, offset: int, segment: int) -> Poison:
+    facts = {"table": str(table.id), "segment": str(segment), "offset": str(offset)}
+    return Poison(table.id, offset, "log:segment-corrupt", facts)

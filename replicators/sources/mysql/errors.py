@@ -1,0 +1,115 @@
+"""Turns errors of PyMySQL, of sockets and of the binlog's dump into `ReplicationError`s by a table; never lets a driver's
+text into them."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from dataclasses import dataclass
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableId
+from replicators.sources.mysql import sql
+from replicators.sources.mysql.params import MysqlParams
+
+CONNECT_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Applies where the server's number is one of `numbers` (empty: any) and the text matches `pattern` (empty: any)."""
+
+    code: str
+    numbers: tuple[int, ...] = ()
+    pattern: str = ""
+
+    def fits(self, number: int, text: str) -> bool:
+        return (not self.numbers or number in self.numbers) and (
+            re.search(self.pattern, text, re.IGNORECASE) is not None
+        )
+
+
+RULES = (
+    Rule(
+        "source:server-id-in-use",
+        (1236,),
+        r"same server_(uuid|id)|server_id/server_uuid as this|already connected",
+    ),
+    Rule(
+        "source:position-lost",
+        (1236,),
+        r"could not find|purged|position > file size|not in the (master|source)|impossible position|more transactions",
+    ),
+    Rule("source:log-damaged", (1236,), r"corrupt|checksum|bogus data|read error|event too"),
+    Rule("source:position-lost", (1236,)),
+    Rule("source:setting", (1381,)),
+    Rule("source:login-refused", (1045, 1698, 1251, 1862, 3118, 4151)),
+    Rule("source:database-missing", (1049,)),
+    Rule("source:login-refused", (1044,)),
+    Rule("source:right-missing", (1227, 1370, 3869)),
+    Rule("source:select-right", (1142, 1143)),
+    Rule("source:table-missing", (1146, 1051, 1109)),
+    Rule("source:connections-used-up", (1040, 1203, 1226)),
+    Rule("source:column-missing", (1054,)),
+    Rule("source:timeout", (1205, 3024, 1969, 1028, 3168)),
+    Rule("source:tls", (2026, 3159)),
+    Rule("source:unknown-host", (2003, 2005), r"name resolution|not known|getaddrinfo|Name or service"),
+    Rule("source:timeout", (2003, 2013), r"timed out|timeout"),
+    Rule("source:unreachable", (2003, 2002)),
+    Rule("source:connection-lost", (0, 2006, 2013, 2014, 2055, 1053, 1077, 1080, 1152, 1158, 1159, 1160, 1161, 1317, 1927, 4031)),
+)  # fmt: skip
+
+
+def code_of(err: BaseException) -> str:
+    """The code for a driver's error; `internal:unexpected` where no rule fits."""
+    if isinstance(err, ssl.SSLError):
+        return "source:tls"
+    if isinstance(err, TimeoutError):
+        return "source:timeout"
+    if isinstance(err, (OSError, EOFError)):
+        return "source:connection-lost"
+    arguments: tuple[object, ...] = getattr(err, "args", ())
+    number = arguments[0] if arguments and isinstance(arguments[0], int) else -1
+    text = str(arguments[1]) if len(arguments) > 1 else str(err)
+    for rule in RULES:
+        if rule.fits(number, text):
+            return rule.code
+    if (
+        type(err).__name__ in {"InterfaceError", "InternalError"}
+        and "sequence" in text + " sequence"
+    ):
+        return "source:connection-lost"
+    return "internal:unexpected"
+
+
+def translate(
+    err: BaseException,
+    params: MysqlParams | None = None,
+    *,
+    table: TableId | None = None,
+    **facts: object,
+) -> Exception:
+    """The `ReplicationError` for `err`; raise it `from err`. One that is translated already comes back as it is."""
+    if isinstance(err, ReplicationError):
+        return err
+    code = code_of(err)
+    known: dict[str, object] = {}
+    if params is not None:
+        user = f"{sql.literal(params.user)}@'%'"
+        known = {
+            "host": params.host,
+            "port": params.port,
+            "database": params.database,
+            "user": params.user,
+            "sslmode": params.tls,
+            "seconds": CONNECT_SECONDS,
+            "right": "REPLICATION SLAVE",
+            "statement": f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user};",
+        }
+    if table is not None:
+        known["quoted"] = sql.table(table)
+    if code == "source:position-lost":
+        known["reason"] = "the server no longer has the binlog file, or it was reset"
+    if code == "source:setting":
+        known |= {"setting": "log_bin", "value": "OFF", "wanted": "ON"}
+    return ReplicationError(code, table=table, **{**known, **facts})

@@ -1,0 +1,173 @@
+"""Compressed events made plain, before anything is decoded: MySQL's transaction payloads (zstd) and MariaDB's compressed
+rows and queries (zlib). A body without any is left as it is.
+
+Formats: MySQL, "Transaction_payload_event"; MariaDB, `sql/log_event.cc`, `binlog_buf_compress`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from replicators.sources.mysql.tablemaps import HEADER, Reader
+
+TRANSACTION_PAYLOAD, QUERY, QUERY_COMPRESSED = 40, 2, 165
+PLAIN_ROWS = {166: 23, 167: 24, 168: 25, 169: 30, 170: 31, 171: 32}
+UPDATES = frozenset({24, 31})
+MAX_BYTES = 1 << 31
+ZSTD, NONE = 0, 255
+END, SIZE, KIND, PLAIN_SIZE = range(4)
+
+
+class Damaged(Exception):
+    """The segment can't be read from this byte on."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"damaged at byte {offset}")
+        self.offset = offset
+
+
+@dataclass(frozen=True, slots=True)
+class Expanded:
+    """Events without any compressed one; rewritten ones carry no checksum, so then none does."""
+
+    body: np.ndarray
+    has_checksums: bool
+
+
+@njit(cache=True, nogil=True)
+def has_compressed(d):  # type: ignore[no-untyped-def]
+    """Whether any event is compressed; damaged frames end the look, they are found later."""
+    p, end = np.int64(0), np.int64(len(d))
+    while end - p >= 23:
+        size = (
+            np.int64(d[p])
+            | np.int64(d[p + 1]) << 8
+            | np.int64(d[p + 2]) << 16
+            | np.int64(d[p + 3]) << 24
+        )
+        t = d[p + 8]
+        if t == 40 or (t >= 165 and t <= 171):
+            return True
+        p += 4 + size
+    return False
+
+
+def expand(body: np.ndarray, has_checksums: bool) -> Expanded:
+    """The body with every compressed event made plain; `Damaged` names the first that can't be."""
+    if not has_compressed(body):
+        return Expanded(body, has_checksums)
+    out = bytearray()
+    raw = body.tobytes()
+    at = 0
+    while at < len(raw):
+        try:
+            size = int.from_bytes(raw[at : at + 4], "little")
+            event = raw[at + 4 : at + 4 + size]
+            if size < HEADER + 4 * has_checksums or len(event) != size:
+                raise ValueError("damaged frame")
+            if has_checksums:
+                event = _checked(event)
+            for plain in _plain(event):
+                out += len(plain).to_bytes(4, "little") + plain
+        except (ValueError, zlib.error) as err:
+            raise Damaged(at) from err
+        if len(out) > MAX_BYTES:
+            raise Damaged(at)
+        at += 4 + size
+    return Expanded(np.frombuffer(bytes(out), np.uint8), False)
+
+
+def _checked(event: bytes) -> bytes:
+    if zlib.crc32(event[:-4]) != int.from_bytes(event[-4:], "little"):
+        raise ValueError("wrong checksum")
+    return _resized(event[:-4])
+
+
+def _resized(event: bytes, kind: int | None = None) -> bytes:
+    """The event with its own length, and type, in its header."""
+    head = bytearray(event[:HEADER])
+    head[9:13] = len(event).to_bytes(4, "little")
+    if kind is not None:
+        head[4] = kind
+    return bytes(head) + event[HEADER:]
+
+
+def _plain(event: bytes) -> Iterator[bytes]:
+    kind = event[4]
+    if kind == TRANSACTION_PAYLOAD:
+        yield from _payload(event)
+    elif kind == QUERY_COMPRESSED:
+        reader = Reader(event, HEADER + 8)
+        database = reader.number(1)
+        reader.take(2)
+        reader.take(reader.number(2) + database + 1)
+        yield _resized(event[: reader.at] + _inflated(event[reader.at :]), QUERY)
+    elif kind in PLAIN_ROWS:
+        plain = PLAIN_ROWS[kind]
+        reader = Reader(event, HEADER + 8)
+        if plain >= 30:
+            reader.take(max(0, reader.number(2) - 2))
+        width = (reader.packed() + 7) // 8
+        reader.take(2 * width if plain in UPDATES else width)
+        yield _resized(event[: reader.at] + _inflated(event[reader.at :]), plain)
+    else:
+        yield event
+
+
+def _inflated(data: bytes) -> bytes:
+    """MariaDB's form: a byte (0x80 | algorithm << 4 | size of the length), the length (big-endian), zlib's stream."""
+    reader = Reader(data)
+    head = reader.number(1)
+    size = head & 7
+    if not head & 0x80 or (head >> 4) & 7 or not 0 < size <= 4:
+        raise ValueError("unknown compression")
+    length = int.from_bytes(reader.take(size), "big")
+    if length > MAX_BYTES:
+        raise ValueError("too large")
+    unpack = zlib.decompressobj()
+    plain = unpack.decompress(reader.take(reader.left), length + 1)
+    if len(plain) != length:
+        raise ValueError("wrong length")
+    return plain
+
+
+def _payload(event: bytes) -> Iterator[bytes]:
+    """The events of a transaction payload; they carry no checksum and no position."""
+    import zstandard
+
+    reader = Reader(event, HEADER)
+    fields: dict[int, int] = {}
+    while (field := reader.packed()) != END:
+        value = Reader(reader.text())
+        fields[field] = value.packed()
+    data = reader.take(fields.get(SIZE, reader.left))
+    kind = fields.get(KIND, ZSTD)
+    size = fields.get(PLAIN_SIZE, 0)
+    if size > MAX_BYTES or kind not in (ZSTD, NONE):
+        raise ValueError("unknown compression")
+    if kind == ZSTD:
+        try:
+            unpack = zstandard.ZstdDecompressor().decompressobj()
+            parts, left = [], size
+            for start in range(0, len(data), 1 << 20):
+                parts.append(unpack.decompress(data[start : start + (1 << 20)]))
+                left -= len(parts[-1])
+                if left < 0:
+                    raise ValueError("wrong length")
+            data = b"".join(parts)
+        except zstandard.ZstdError as err:
+            raise ValueError("not a zstd stream") from err
+    if size and len(data) != size:
+        raise ValueError("wrong length")
+    at = 0
+    while at < len(data):
+        length = int.from_bytes(data[at + 9 : at + 13], "little")
+        if length < HEADER or at + length > len(data):
+            raise ValueError("damaged frame")
+        yield data[at : at + length]
+        at += length

@@ -1,0 +1,245 @@
+"""Reads a server's binlog as raw bytes, as a replica does; decodes no row."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import pymysql
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.offsets import Position
+from replicators.connectors.schema import TableSchema
+from replicators.connectors.source import LogBlock
+from replicators.sources.mysql import kernels as k
+from replicators.sources.mysql.blocks import OPEN_BYTES, BlockCutter
+from replicators.sources.mysql.connections import connect
+from replicators.sources.mysql.control import LogControl
+from replicators.sources.mysql.dump import Dump, collations
+from replicators.sources.mysql.errors import translate
+from replicators.sources.mysql.lineage import verify
+from replicators.sources.mysql.offsets import Coordinates
+from replicators.sources.mysql.params import MysqlParams
+
+__all__ = ["LogControl", "LogReader"]
+
+BLOCK_SECONDS = 0.05
+LINGER_SECONDS = 0.002
+INPUT_BYTES = 4 << 20
+SILENT_SECONDS = 30.0
+MAX_PACKET = 0xFFFFFF
+
+
+class LogReader:
+    """The binlog's stream; see `connectors.source.LogReader`. For one thread, but `follow` may come from another."""
+
+    def __init__(self, params: MysqlParams, name: str) -> None:
+        self.params = params
+        self.name = name
+        self._dump: Dump | None = None
+        self._cutter: BlockCutter | None = None
+        self._input = np.zeros(INPUT_BYTES, np.uint8)
+        self._began_at = 0.0
+        self._heard_at = 0.0
+        self._followed: frozenset[Any] | None = None
+
+    def prepare(self, tables: Sequence[TableSchema], position: Position | None) -> None:
+        """Nothing has to be made at the server. With a position: verify that the log continues there."""
+        try:
+            with connect(self.params) as connection:
+                verify(connection, self.params, self.name, position)
+        except (pymysql.Error, OSError) as err:
+            raise translate(err, self.params) from err
+
+    def start(self, position: Position, tables: Sequence[TableSchema]) -> None:
+        """Open the stream after `position`."""
+        self.close()
+        start = Coordinates.of(position)
+        try:
+            with connect(self.params) as connection:
+                charsets = collations(connection)
+        except (pymysql.Error, OSError) as err:
+            raise translate(err, self.params) from err
+        self._cutter = BlockCutter(start, charsets, (t.id for t in tables))
+        self._dump = Dump(self.params, self.name, start.file, start.offset)
+        self._cutter.state[k.P_HAS_CRC] = self._dump.has_checksums
+        self._heard_at = time.monotonic()
+
+    def follow(self, tables: Sequence[TableSchema]) -> None:
+        """Carry these tables from now on: what is read from the server after this holds their changes."""
+        self._followed = frozenset(t.id for t in tables)
+
+    def read(self, *, wait_seconds: float, max_bytes: int) -> LogBlock | None:
+        """The next block; see `LogBlock` for where blocks end."""
+        cutter = self._cutter
+        assert cutter is not None, "start comes first"
+        deadline = time.monotonic() + wait_seconds
+        cutter.state[k.P_OPEN_LIMIT] = min(OPEN_BYTES, max_bytes)
+        while True:
+            if cutter.ready:
+                return cutter.ready.popleft()
+            self._began_at = self._began_at or time.monotonic()
+            if self._followed is not None:
+                followed, self._followed = self._followed, None
+                cutter.follow(followed)
+            self._pump(cutter)
+            if cutter.ready:
+                self._began_at = 0.0
+                continue
+            if not self._await(cutter, deadline):
+                return None
+
+    def _await(self, cutter: BlockCutter, deadline: float) -> bool:
+        """Wait for bytes; False where the time is over."""
+        now = time.monotonic()
+        if cutter.has_closed:
+            until = self._began_at + BLOCK_SECONDS
+            if not cutter.is_open:
+                until = min(until, now + LINGER_SECONDS)
+            if now >= until or not self._receive(cutter, until - now):
+                self._began_at = 0.0
+                cutter.emit_closed()
+            return True
+        self._began_at = 0.0
+        if now >= deadline:
+            return False
+        self._receive(cutter, deadline - now)
+        return True
+
+    def _receive(self, cutter: BlockCutter, seconds: float) -> bool:
+        """Bytes behind those that wait; False where none came in time."""
+        state = cutter.state
+        read, filled = int(state[k.P_READ]), int(state[k.P_FILLED])
+        if read:
+            self._input[: filled - read] = self._input[read:filled].copy()
+            filled -= read
+            state[k.P_READ], state[k.P_FILLED] = 0, filled
+        if filled == len(self._input):
+            larger = np.zeros(2 * filled, np.uint8)
+            larger[:filled] = self._input
+            self._input = larger
+        if self._dump is None:
+            raise ReplicationError("source:connection-lost")
+        size = self._dump.receive(self._input.data[filled:], seconds)
+        now = time.monotonic()
+        if size:
+            self._heard_at = now
+            state[k.P_FILLED] = filled + size
+        elif now - self._heard_at > SILENT_SECONDS:
+            raise ReplicationError("source:connection-lost")
+        return size > 0
+
+    def _pump(self, cutter: BlockCutter) -> None:
+        """Take packets until a block is ready or nothing is left to read."""
+        state = cutter.state
+        while not cutter.ready:
+            todo = k.pump(
+                self._input, state, cutter.buffer, cutter.runs, cutter.ids, cutter.wanted,
+                cutter.known_at, cutter.known_size, cutter.known, k.CRC_TABLES,
+            )  # fmt: skip
+            if todo == k.IDLE:
+                return
+            if todo == k.BLOCK:
+                cutter.emit_closed()
+            elif todo == k.OPEN:
+                cutter.emit_open()
+            elif todo == k.FLUSH:
+                cutter.flush_gtids()
+            elif todo == k.BIG:
+                if not self._big(cutter):
+                    return
+            else:
+                at, size = int(state[k.P_EVENT_AT]), int(state[k.P_EVENT_SIZE])
+                if self._settle(cutter, todo, self._input, at, size):
+                    state[k.P_READ] = at + size
+
+    def _big(self, cutter: BlockCutter) -> bool:
+        """An event in several packets; False where they are not all there."""
+        state = cutter.state
+        p, filled = int(state[k.P_READ]), int(state[k.P_FILLED])
+        parts = []
+        while True:
+            if filled - p < 4:
+                return False
+            size = int.from_bytes(self._input[p : p + 3].tobytes(), "little")
+            if filled - p - 4 < size:
+                return False
+            parts.append(self._input[p + 4 : p + 4 + size])
+            p += 4 + size
+            if size < MAX_PACKET:
+                break
+        whole = np.concatenate(parts)
+        if whole[0]:
+            self._refused(whole.tobytes())
+        while True:
+            todo = k.take(
+                whole, 1, len(whole) - 1, state, cutter.buffer, cutter.runs, cutter.ids, cutter.wanted,
+                cutter.known_at, cutter.known_size, cutter.known, k.CRC_TABLES,
+            )  # fmt: skip
+            if todo == k.IDLE or self._settle(cutter, todo, whole, 1, len(whole) - 1):
+                break
+        state[k.P_READ] = p
+        return True
+
+    def _settle(self, cutter: BlockCutter, todo: int, e: np.ndarray, at: int, size: int) -> bool:
+        """Do what the loop stopped for; whether the event is taken by that."""
+        has_crc = bool(cutter.state[k.P_HAS_CRC])
+        if todo == k.GROW:
+            cutter.grow(size)
+            return False
+        if todo == k.QUERY:
+            if len(cutter.buffer) < int(cutter.state[k.P_USED]) + size + 8:
+                cutter.grow(size)
+            cutter.query(e, at, size)
+            return True
+        event = e[at : at + size].tobytes()
+        plain = event[:-4] if has_crc else event
+        if todo == k.MAP:
+            cutter.map(plain)
+            return False
+        if todo == k.ROTATE:
+            cutter.rotate(plain)
+        elif todo == k.FORMAT:
+            cutter.format(event)
+        elif todo == k.HEARTBEAT:
+            cutter.heartbeat(plain)
+        elif todo == k.REFUSED:
+            self._refused(b"\xff" + event)
+        elif todo == k.ENDED:
+            raise ReplicationError("source:connection-lost")
+        else:
+            place = f"{cutter.at.file}:{int(cutter.state[k.P_OFFSET])}"
+            raise ReplicationError("source:log-damaged", position=place)
+        return True
+
+    def _refused(self, packet: bytes) -> None:
+        """The server ended the stream with an error packet."""
+        (number,) = struct.unpack_from("<H", packet, 1)
+        text = packet[3:].decode(errors="replace")
+        error = pymysql.err.OperationalError(number, text)
+        raise translate(error, self.params) from error
+
+    def acknowledge(self, position: Position) -> None:
+        """The server keeps its log by time, not by what its readers have: nothing to tell."""
+
+    def idle_position(self) -> Position | None:
+        """Where everything before it was returned from `read`."""
+        cutter = self._cutter
+        if cutter is None or cutter.is_open or cutter.has_closed or cutter.ready:
+            return None
+        return cutter.position()
+
+    def close(self) -> None:
+        """End the stream; safe to repeat."""
+        if self._dump is not None:
+            self._dump.close()
+            self._dump = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

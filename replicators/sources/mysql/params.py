@@ -1,0 +1,44 @@
+"""What a person fills in to reach a MySQL or MariaDB server; no connection is made here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicators.connectors.params import param
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlParams:
+    """A MySQL or MariaDB server, and the user that reads it."""
+
+    host: str = param("Host", help="Name or address of the server.")
+    user: str = param("User", help="A user that may read the tables and replicate.")
+    port: int = param("Port", default=3306, minimum=1, maximum=65535)
+    password: str = param("Password", default="", secret=True)
+    database: str = param(
+        "Database", help="Offer only tables of this database; empty: of all.", default=""
+    )
+    tls: str = param(
+        "TLS",
+        help="verify-full also checks the server's certificate and name.",
+        default="prefer",
+        choices=("disable", "prefer", "require", "verify-full"),
+    )
+    tls_ca: str = param(
+        "TLS authority",
+        help="A file with the certificates that are trusted; empty: those of this machine.",
+        default="",
+    )
+    zero_dates: str = param(
+        "Zero dates",
+        help="What 0000-00-00 and dates without month or day become.",
+        default="null",
+        choices=("null", "text", "fail"),
+    )
+    server_id: int = param(
+        "Server id",
+        help="The number under which this program reads the log; 0: one that is free is chosen.",
+        default=0,
+        minimum=0,
+        maximum=4294967295,
+    )

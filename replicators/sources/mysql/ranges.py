@@ -1,0 +1,147 @@
+"""Cuts a table's key into ranges of about as many rows each."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal as Number
+from typing import Any
+
+from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.types import Int
+from replicators.sources.mysql import sql
+from replicators.sources.mysql.connections import Connection, query, records
+
+Range = tuple[str, int]
+
+SIZE = """
+SELECT table_rows, data_length FROM information_schema.tables
+WHERE table_schema = %s AND table_name = %s AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The server's estimates."""
+
+    rows: int
+    row_bytes: int
+
+
+def table_size(connection: Connection, table: TableId) -> Size | None:
+    """Estimates of a table; None where there is none of that name."""
+    found = query(connection, SIZE, table.schema, table.name)
+    if not found:
+        return None
+    rows, data = int(found[0][0] or 0), int(found[0][1] or 0)
+    return Size(rows, data // rows if rows else 0)
+
+
+def key_ranges(
+    connection: Connection, table: TableSchema, rows: int, rows_per_chunk: int
+) -> list[Range]:
+    """Conditions (` WHERE ...`, or none) that cover every key once, with estimates of rows."""
+    if rows <= rows_per_chunk:
+        return [("", rows)]
+    if isinstance(table.column(table.key[0]).type, Int) and len(table.key) == 1:
+        return _by_halves(connection, table, rows, rows_per_chunk)
+    return _by_walking(connection, table, rows_per_chunk)
+
+
+def _by_halves(
+    connection: Connection, table: TableSchema, rows: int, rows_per_chunk: int
+) -> list[Range]:
+    """Integers: halve the key's range until the server's own estimate of a part is small enough."""
+    key, name = sql.name(table.key[0]), sql.table(table.id)
+    low, high = query(connection, f"SELECT min({key}), max({key}) FROM {name}")[0]  # noqa: S608
+    if low is None:
+        return [("", 0)]
+    parts: list[tuple[int, int, int]] = []
+    waiting = [(int(low), int(high))]
+    while waiting:
+        first, last = waiting.pop()
+        estimate = _estimate(connection, table, f"{key} BETWEEN {first} AND {last}")
+        if estimate <= rows_per_chunk * 3 // 2 or first == last:
+            parts.append((first, last, estimate))
+            continue
+        middle = (first + last) // 2
+        waiting += [(middle + 1, last), (first, middle)]
+    parts = _joined(parts, rows_per_chunk)
+    ends = [last for _, last, _ in parts[:-1]]
+    return _conditions([(e,) for e in ends], [key], [n for _, _, n in parts])
+
+
+def _joined(parts: list[tuple[int, int, int]], rows_per_chunk: int) -> list[tuple[int, int, int]]:
+    """Neighbours that are small together become one."""
+    joined: list[tuple[int, int, int]] = []
+    for first, last, rows in parts:
+        if joined and joined[-1][2] + rows <= rows_per_chunk:
+            joined[-1] = (joined[-1][0], last, joined[-1][2] + rows)
+        else:
+            joined.append((first, last, rows))
+    return joined
+
+
+def _estimate(connection: Connection, table: TableSchema, condition: str) -> int:
+    text = f"EXPLAIN FORMAT=TRADITIONAL SELECT {sql.name(table.key[0])} FROM {sql.table(table.id)} WHERE {condition}"  # noqa: S608
+    return max((int(r.get("rows") or 0) for r in records(connection, text)), default=0)
+
+
+def _by_walking(connection: Connection, table: TableSchema, rows_per_chunk: int) -> list[Range]:
+    """Other keys: walk along the index and note every so many-th key."""
+    keys = [sql.name(k) for k in table.key]
+    names = ", ".join(keys)
+    ends: list[tuple[Any, ...]] = []
+    while True:
+        after = f" WHERE {_after(keys, ends[-1])}" if ends else ""
+        found = query(
+            connection,
+            f"SELECT {names} FROM {sql.table(table.id)}{after} ORDER BY {names}"  # noqa: S608
+            f" LIMIT 1 OFFSET {rows_per_chunk - 1}",
+        )
+        if not found:
+            break
+        ends.append(found[0])
+    return _conditions(ends, keys, [rows_per_chunk] * (len(ends) + 1))
+
+
+def _conditions(
+    ends: Sequence[tuple[Any, ...]], keys: list[str], rows: Sequence[int]
+) -> list[Range]:
+    """Ranges up to and with each end; the first has no beginning and the last no end."""
+    found = []
+    for n, estimate in enumerate(rows):
+        parts = []
+        if n > 0:
+            parts.append(_after(keys, ends[n - 1]))
+        if n < len(ends):
+            parts.append(f"NOT ({_after(keys, ends[n])})")
+        found.append((f" WHERE {' AND '.join(parts)}" if parts else "", estimate))
+    return found
+
+
+def _after(keys: list[str], end: tuple[Any, ...]) -> str:
+    """The keys that come after `end`, in a form that the servers find by the index."""
+    if len(keys) == 1:
+        return f"{keys[0]} > {literal(end[0])}"
+    rest = _after(keys[1:], end[1:])
+    first = literal(end[0])
+    return f"{keys[0]} >= {first} AND ({keys[0]} > {first} OR ({rest}))"
+
+
+def literal(value: Any) -> str:
+    """A key's value in SQL."""
+    if isinstance(value, (bytes, bytearray)):
+        return f"x'{bytes(value).hex()}'"
+    if isinstance(value, (int, Number)):
+        return str(value)
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, datetime.timedelta):
+        seconds = value.total_seconds()
+        whole = abs(int(seconds))
+        sign = "-" if seconds < 0 else ""
+        micros = abs(value).microseconds
+        return f"'{sign}{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}.{micros:06}'"
+    return sql.literal(str(value))

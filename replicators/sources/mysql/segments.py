@@ -1,0 +1,186 @@
+"""The events of a raw segment, indexed: rows by shape, transactions, truncations, and what makes rows unsure. Pure."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from replicators.connectors.schema import TableId, TableSchema
+from replicators.sources.mysql import kernels as k
+from replicators.sources.mysql.expand import Damaged, Expanded
+from replicators.sources.mysql.queries import Kind, Statement, query_of, statement
+from replicators.sources.mysql.shapes import Shape, find_table, shape_of
+from replicators.sources.mysql.tablemaps import TableMap, parse_map
+
+NOT_SELECTED = -1
+QUERY, INCIDENT, XA_PREPARE, PARTIAL_UPDATE = 2, 26, 38, 39
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """A TRUNCATE at an offset of the body."""
+
+    at: int
+    transaction: int
+    table: TableId
+
+
+@dataclass(slots=True)
+class Index:
+    """The events of a segment: lines of rows (`kernels.E_*`) in the log's order and their shapes, lines of transactions,
+    truncations, and what stops a table: (offset, code, facts)."""
+
+    body: np.ndarray
+    events: np.ndarray
+    begins: np.ndarray
+    shapes: list[Shape]
+    shape_of_event: np.ndarray
+    truncations: list[Truncation] = field(default_factory=list)
+    faults: dict[TableId, tuple[int, str, dict[str, str]]] = field(default_factory=dict)
+
+
+def index_segment(
+    context: dict[str, Any],
+    expanded: Expanded,
+    tables: Sequence[TableSchema],
+    charsets: dict[int, str],
+) -> Index:
+    data, has_crc = expanded.body, expanded.has_checksums
+    """Index a body without compressed events. `Damaged` where it can't be read."""
+    count, row_count, map_count, begin_count, other_count, damage = k.count_events(data)
+    if damage >= 0:
+        raise Damaged(damage)
+    # A numpy bool would be compiled for again.
+    has_crc = bool(has_crc)
+    old = [_parse(base64.b64decode(m), 0) for m in context.get("maps", {}).values()]
+    size = 1 << max(6, (2 * (len(old) + map_count) + 1).bit_length())
+    ids, numbers = np.full(size, -1, np.int64), np.zeros(size, np.int64)
+    for n, found in enumerate(old):
+        place = k.find(ids, found.number)
+        ids[place], numbers[place] = found.number, n
+    maps = np.zeros(map_count + 1, np.int64)
+    events = np.zeros((row_count, k.E_FIELDS), np.int64)
+    begins = np.zeros((begin_count + 1, k.X_FIELDS), np.int64)
+    others = np.zeros((other_count, 2), np.int64)
+    opened = _open_transaction(context.get("transaction"))
+    begins[0] = opened or (0, 0)
+    fault, offset, n_rows, n_maps, n_begins, n_others = k.scan(
+        data,
+        has_crc,
+        k.CRC_TABLES,
+        ids,
+        numbers,
+        len(old),
+        maps,
+        events,
+        begins,
+        others,
+        opened is not None,
+    )
+    if fault:
+        raise Damaged(offset)
+    parsed = old + [_parse(_event(data, int(at), has_crc), int(at)) for at in maps[:n_maps]]
+    shapes: list[Shape] = []
+    of_map = np.array([_shape_number(m, tables, charsets, shapes) for m in parsed] or [0], np.int64)
+    events = events[:n_rows]
+    index = Index(data, events, begins[:n_begins], shapes, of_map[events[:, k.E_MAP]])
+    _look_at_others(index, others[:n_others], has_crc, tables)
+    return index
+
+
+def _event(data: np.ndarray, at: int, has_crc: bool) -> bytes:
+    size = int.from_bytes(data[at : at + 4].tobytes(), "little")
+    return data[at + 4 : at + 4 + size - (k.CRC if has_crc else 0)].tobytes()
+
+
+def _parse(event: bytes, offset: int) -> TableMap:
+    try:
+        return parse_map(event)
+    except (ValueError, KeyError, IndexError) as err:
+        raise Damaged(offset) from err
+
+
+def _shape_number(
+    found: TableMap, tables: Sequence[TableSchema], charsets: dict[int, str], shapes: list[Shape]
+) -> int:
+    table = find_table(found.table, tables)
+    if table is None:
+        return NOT_SELECTED
+    for i, shape in enumerate(shapes):
+        if shape.map.table == found.table and shape.map.columns == found.columns:
+            return i
+    try:
+        shapes.append(shape_of(found, table, charsets))
+    except ValueError as err:
+        raise Damaged(0) from err
+    return len(shapes) - 1
+
+
+def _open_transaction(message: str | None) -> tuple[int, int] | None:
+    if not message:
+        return None
+    event = np.frombuffer(base64.b64decode(message), np.uint8)
+    size = len(event)
+    if size < k.HEADER:
+        raise Damaged(0)
+    (end,) = struct.unpack_from("<I", event.data, 13)
+    return end - size, int(k.begin_time(event, 0, size, int(event[4])))
+
+
+# --- what is neither rows nor their frame ---------------------------------------------------------------------------
+
+
+def _look_at_others(
+    index: Index, others: np.ndarray, has_crc: bool, tables: Sequence[TableSchema]
+) -> None:
+    """Truncations become events of their own; what makes rows unsure stops their tables."""
+    ids = {t.id for t in tables}
+    truncations: list[Truncation] = []
+    for at, transaction in others.tolist():
+        event = _event(index.body, at, has_crc)
+        if event[4] == QUERY:
+            try:
+                said = statement(*query_of(event))
+            except ValueError as err:
+                raise Damaged(at) from err
+            truncations += _look_at_query(index, said, at, transaction, ids)
+        elif event[4] in (INCIDENT, PARTIAL_UPDATE):
+            code = "source:log-incident" if event[4] == INCIDENT else "source:row-image"
+            for table in ids:
+                index.faults.setdefault(table, (at, code, {}))
+        elif event[4] == XA_PREPARE:
+            _stop_tables_of(index, transaction, at, "source:transaction-unsure")
+    index.truncations = truncations
+
+
+def _look_at_query(
+    index: Index, said: Statement, at: int, transaction: int, ids: set[TableId]
+) -> list[Truncation]:
+    touched = [t for t in ids if t in said.tables or TableId(t.schema, "*") in said.tables]
+    if transaction < 0:
+        raise Damaged(at)
+    if said.kind is Kind.TRUNCATE:
+        return [Truncation(at, transaction, t) for t in touched]
+    if said.kind is Kind.CHANGE and said.unlogged:
+        for table in touched:
+            index.faults.setdefault(
+                table, (at, "source:change-unlogged", {"change": said.unlogged})
+            )
+    elif said.kind is Kind.ROWS:
+        for table in touched:
+            index.faults.setdefault(table, (at, "source:statement-logged", {}))
+    elif said.kind in (Kind.ROLLBACK, Kind.ROLLBACK_TO):
+        _stop_tables_of(index, transaction, at, "source:transaction-unsure")
+    return []
+
+
+def _stop_tables_of(index: Index, transaction: int, at: int, code: str) -> None:
+    """Rows of a transaction that was not simply committed: their tables can't be kept exact."""
+    mine = index.events[:, k.E_TRANSACTION] == transaction
+    for number in set(index.shape_of_event[mine].tolist()) - {NOT_SELECTED}:
+        index.faults.setdefault(index.shapes[number].schema.id, (at, code, {}))

@@ -1,0 +1,195 @@
+"""How the rows of a TABLE_MAP become rows of a chosen table: which columns, of which types. Reads no rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.types import (
+    Array,
+    Bytes,
+    Enum,
+    Float,
+    Int,
+    Json,
+    LogicalType,
+    String,
+    Unsupported,
+    type_to_json,
+)
+from replicators.sources.mysql import kernels as k
+from replicators.sources.mysql.charsets import UTF8, decoder_of
+from replicators.sources.mysql.tablemaps import (
+    BINARY_COLLATION,
+    BIT,
+    BLOB_COMPRESSED,
+    BLOBS,
+    CHARACTERS,
+    DATE,
+    DATETIME2,
+    DOUBLE,
+    ENUM,
+    FIXED_BYTES,
+    FLOAT,
+    GEOMETRY,
+    INTEGER_WIRES,
+    JSON,
+    NEWDATE,
+    NEWDECIMAL,
+    SET,
+    STRING,
+    TIME2,
+    TIMESTAMP2,
+    VARCHAR_COMPRESSED,
+    VECTOR,
+    YEAR,
+    MapColumn,
+    TableMap,
+)  # fmt: skip
+from replicators.sources.mysql.types import INTEGER_TYPES, Known, bit, decimal, moment, text
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A table as one TABLE_MAP sends it: `schema` holds the columns decoded, `where` their numbers in the rows.
+
+    `code` (with `reason`) is set where the table can't be decoded in this shape.
+    """
+
+    schema: TableSchema
+    version: str
+    map: TableMap
+    where: tuple[int, ...]
+    code: str = ""
+    reason: str = ""
+
+
+def find_table(table: TableId, tables: Iterable[TableSchema]) -> TableSchema | None:
+    """The chosen table of that name."""
+    return next((t for t in tables if t.id == table), None)
+
+
+def shape_of(found: TableMap, table: TableSchema, charsets: Mapping[int, str]) -> Shape:
+    """How rows of `found` become rows of `table`: the chosen columns that it has, with its own types."""
+    numbers = {c.name: i for i, c in enumerate(found.columns)}
+    columns = []
+    for column in table.supported:
+        if column.name in numbers:
+            sent = as_sent(column, found.columns[numbers[column.name]], charsets)
+            if not isinstance(sent.type, Unsupported):
+                columns.append(sent)
+    schema = replace(table, columns=tuple(columns), full_before=False)
+    code, reason = "", ""
+    if not found.has_names:
+        code, reason = "source:row-metadata", ""
+    elif not set(table.key) <= {c.name for c in columns}:
+        code = "source:key-changed"
+    where = tuple(numbers[c.name] for c in columns)
+    return Shape(schema, _version(found, schema), found, where, code, reason)
+
+
+def as_sent(column: Column, sent: MapColumn, charsets: Mapping[int, str]) -> Column:
+    """The chosen column with the type that the log has for it; as it is where that is its own."""
+    zero = column.wire.partition("_")[2] if "_" in column.wire else "null"
+    kind, wire = sent_type(sent, charsets, zero if zero in ("text", "fail") else "null")
+    if wire == column.wire and kind == column.type:
+        return column
+    if _is_same(column, sent, kind, wire):
+        return column
+    return replace(column, type=kind, wire=wire)
+
+
+def _is_same(column: Column, sent: MapColumn, kind: LogicalType, wire: str) -> bool:
+    """Types that look alike in the log: what the catalog says holds."""
+    fixed = {"uuid": 16, "inet6": 16, "inet4": 4}
+    if column.wire in fixed:
+        return sent.kind == STRING and sent.meta == fixed[column.wire] and wire == "bytes"
+    if column.wire == "json_text":
+        return wire.startswith("text:utf8mb4") and sent.kind in BLOBS
+    if isinstance(kind, String) and isinstance(column.type, String):
+        return wire == column.wire
+    return False
+
+
+def sent_type(column: MapColumn, charsets: Mapping[int, str], zero_dates: str) -> Known:
+    """The neutral type and the wire word of a column as the log alone tells them."""
+    kind, meta = column.kind, column.meta
+    if kind in INTEGER_WIRES:
+        word = ("u" if column.unsigned else "") + INTEGER_WIRES[kind]
+        return INTEGER_TYPES[word], word
+    if kind in CHARACTERS and kind not in (BLOB_COMPRESSED, VARCHAR_COMPRESSED):
+        charset = (
+            "binary" if column.collation == BINARY_COLLATION else charsets.get(column.collation)
+        )
+        if charset is None:
+            return Unsupported(f"text of collation {column.collation}"), ""
+        return text(charset)
+    if kind in (DATE, NEWDATE):
+        return moment("date", 0, zero_dates)
+    if kind in (DATETIME2, TIMESTAMP2):
+        return moment("datetime" if kind == DATETIME2 else "timestamp", meta, zero_dates)
+    simple: dict[int, Known] = {
+        YEAR: (Int(16), "year"),
+        FLOAT: (Float(32), "float"),
+        DOUBLE: (Float(64), "double"),
+        TIME2: (String(), "time"),
+        JSON: (Json(), "json"),
+        GEOMETRY: (Bytes(), "geometry"),
+        VECTOR: (Array(Float(32)), "vector"),
+        SET: (String(), "set"),
+    }
+    if kind == NEWDECIMAL:
+        return decimal(meta & 0xFF, meta >> 8)
+    if kind == BIT:
+        return bit((meta >> 8) * 8 + (meta & 0xFF))
+    if kind == ENUM:
+        return Enum(label_texts(column, charsets)), "enum"
+    return simple.get(kind, (Unsupported(f"type {kind}"), ""))
+
+
+def label_texts(column: MapColumn, charsets: Mapping[int, str]) -> tuple[str, ...]:
+    """The labels of an ENUM or SET, as text."""
+    charset = charsets.get(column.collation, "utf8mb4")
+    if charset in UTF8 or charset == "binary":
+        return tuple(label.decode() for label in column.labels)
+    decode = decoder_of(charset)
+    return tuple(decode(label) for label in column.labels)
+
+
+def code_of(column: Column, sent: MapColumn) -> int:
+    """The kernel's code for the values of a column."""
+    kind, wire = sent.kind, column.wire
+    if kind in INTEGER_WIRES:
+        return {1: k.INT1, 2: k.INT2, 3: k.INT3, 4: k.INT4, 8: k.INT8}[
+            FIXED_BYTES[kind]
+        ] + sent.unsigned * k.UNSIGNED
+    base, _, tail = wire.partition("_")
+    if base in ("date", "datetime", "timestamp"):
+        return {"date": k.DATE, "datetime": k.DATETIME, "timestamp": k.TIMESTAMP}[base] + (
+            k.MOMENT_TEXT if tail == "text" else k.MOMENT_FAIL if tail == "fail" else 0
+        )
+    if wire == "decimal":
+        return k.DECIMAL
+    if wire == "bytes" and kind == STRING:
+        return k.PADDED
+    return {
+        "decimal_text": k.DECIMAL_TEXT, "float": k.FLOAT, "double": k.DOUBLE, "bit": k.BIT, "year": k.YEAR,
+        "time": k.TIME, "bytes": k.BYTES, "json": k.BYTES, "json_text": k.TEXT, "geometry": k.GEOMETRY,
+        "enum": k.ENUM, "set": k.SET, "uuid": k.UUID, "inet4": k.INET4, "inet6": k.INET6,
+        "vector": k.VECTOR,
+    }.get(wire, k.TEXT)  # fmt: skip
+
+
+def _version(found: TableMap, schema: TableSchema) -> str:
+    told = {
+        "map": [
+            [c.name, c.kind, c.meta, c.unsigned, c.collation, [v.hex() for v in c.labels]]
+            for c in found.columns
+        ],
+        "columns": [[c.name, type_to_json(c.type), c.wire] for c in schema.columns],
+        "key": schema.key,
+    }
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,104 @@
+"""Snapshots that converge: the log's position first, then chunks by key range, each as it is when it is read
+(CORRECTNESS 19). The replay of the log from the position on makes every row the same as at the source.
+
+No lock is taken and no transaction held open. Tables without a key can't converge, so they are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Self
+
+import pyarrow as pa
+import pymysql
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableSchema
+from replicators.connectors.source import Chunk, SnapshotPoint
+from replicators.sources.mysql import sql
+from replicators.sources.mysql.columns import select_list, to_batch
+from replicators.sources.mysql.connections import Connection, connect, log_end, server_of
+from replicators.sources.mysql.errors import translate
+from replicators.sources.mysql.lineage import file_stamp
+from replicators.sources.mysql.offsets import Coordinates
+from replicators.sources.mysql.params import MysqlParams
+from replicators.sources.mysql.ranges import key_ranges, table_size
+from replicators.sources.mysql.results import TextRows
+
+CHUNK_BYTES = 128 << 20
+
+
+class SnapshotSession:
+    """Knows the position that chunks are read after. Nothing is held at the server, so it never goes away."""
+
+    def __init__(self, params: MysqlParams, name: str) -> None:
+        self.params = params
+        try:
+            with connect(params) as connection:
+                end = log_end(connection, server_of(connection))
+        except (pymysql.Error, OSError) as err:
+            raise translate(err, params) from err
+        if end is None:
+            raise ReplicationError(
+                "source:setting",
+                setting="log_bin",
+                value="OFF",
+                wanted="ON",
+                statement="log_bin = ON",
+            )
+        stamp = file_stamp(params, name, end.file)
+        start = Coordinates(end.flavour, end.server, end.file, end.offset, end.gtids, stamp)
+        self.point = SnapshotPoint("", start.position())
+
+    def is_alive(self) -> bool:
+        """Always: chunks can be read as long as the server answers."""
+        return True
+
+    def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
+        """Ranges of the key, cut so that each holds about `rows_per_chunk` rows, fewer where rows are large."""
+        if not table.key:
+            raise ReplicationError("source:key-needed", table=table.id)
+        try:
+            with connect(self.params) as connection:
+                return _plan(connection, table, rows_per_chunk)
+        except (pymysql.Error, OSError) as err:
+            raise translate(err, self.params, table=table.id) from err
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def _plan(connection: Connection, table: TableSchema, rows_per_chunk: int) -> list[Chunk]:
+    size = table_size(connection, table.id)
+    if size is None:
+        raise ReplicationError("source:table-missing", table=table.id)
+    most = max(1, CHUNK_BYTES // max(size.row_bytes, 1))
+    query = f"SELECT {select_list(table)} FROM {sql.table(table.id)}"  # noqa: S608 - all quoted
+    ranges = key_ranges(connection, table, size.rows, min(rows_per_chunk, most))
+    return [
+        Chunk(table.id, number, query + condition, estimate)
+        for number, (condition, estimate) in enumerate(ranges)
+    ]
+
+
+class ChunkReader:
+    """Reads chunks, each on a connection of its own. Picklable."""
+
+    def __init__(self, params: MysqlParams, token: str) -> None:
+        self.params = params
+        self.token = token
+
+    def __call__(self, chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
+        """Batches of about 16 MB with `schema.arrow_schema()`."""
+        try:
+            with connect(self.params) as connection:
+                for arrays in TextRows(connection, chunk.query):
+                    yield to_batch(arrays, schema)
+        except (pymysql.Error, OSError) as err:
+            raise translate(err, self.params, table=schema.id) from err
