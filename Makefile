@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help python setup setup-tests demo demo-reset dev check format test test-fast e2e nemesis bench openapi docs clean migrate serve worker-runs worker-default beat
+.PHONY: help python setup setup-tests demo demo-reset dev check format test test-fast e2e nemesis screenshots bench openapi docs clean migrate serve worker-runs worker-default beat
 
 help: ## list these commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 16
@@ -49,6 +49,9 @@ e2e: setup-tests ## the browser tests
 
 nemesis: setup-tests ## a random walk against the data path (SEED=... STEPS=200)
 	$(PY) -m pytest tests/model/test_nemesis.py -s
+
+screenshots: setup-tests ## pictures of the main pages, of a demo that runs some minutes, to docs/screenshots
+	@$(PY) -m tests.e2e.screenshots
 
 bench: setup-tests ## measure, print a table, write benchmarks/results.json
 	@$(PY) -m benchmarks

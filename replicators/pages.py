@@ -20,8 +20,9 @@ may_edit: Callable[[View], View] = permission_required(EDIT, raise_exception=Tru
 
 
 def is_partial(request: HttpRequest) -> bool:
-    """Whether HTMX asks, and so for a panel only."""
-    return bool(request.htmx) and not request.htmx.boosted  # type: ignore[attr-defined]
+    """Whether HTMX asks, and so for a panel only; going back in the history needs the whole page."""
+    htmx = request.htmx  # type: ignore[attr-defined]
+    return bool(htmx) and not htmx.boosted and not htmx.history_restore_request
 
 
 def render_page(

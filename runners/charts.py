@@ -15,6 +15,7 @@ from runners.models import ReplicatorMetric, Table, TableMetric
 RATE_SECONDS = 60
 FRESH_SECONDS = 40
 SPARK_POINTS = 60
+COPYING_POINTS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +69,21 @@ class Series:
         """Newest first."""
         return self.points[::-1]
 
+    @property
+    def is_copying(self) -> bool:
+        """Whether tables are being copied now. A copy of long ago is so much faster than changes that its line would
+        leave theirs flat: then only the figures behind the chart tell of it."""
+        return any(p.copied_rate for p in self.points[-COPYING_POINTS:])
+
     def columns(self) -> dict[str, Any]:
         """The form the script draws: a list of each."""
+        rates = [[p.changes_rate for p in self.points]]
+        if self.is_copying:
+            rates.append([p.copied_rate for p in self.points])
         return {
             "at": [p.at for p in self.points],
             "lag": [[p.lag_worst for p in self.points], [p.lag_median for p in self.points]],
-            "rate": [[p.changes_rate for p in self.points], [p.copied_rate for p in self.points]],
+            "rate": rates,
         }
 
 

@@ -35,7 +35,8 @@
   }
 
   function draw(place, data, span, labels, unit) {
-    const from = data.at[data.at.length - 1] - span;
+    const to = data.at[data.at.length - 1];
+    const from = Math.max(to - span, Math.min(data.at[0], to - span / 30));
     const tip = document.createElement("div");
     tip.className = "chart-tip";
     tip.hidden = true;
@@ -46,7 +47,7 @@
       padding: [8, 4, 0, 0],
       cursor: { sync: { key: "replicator" }, drag: { x: false, y: false }, points: { size: 6 } },
       scales: {
-        x: { time: false, range: () => [from, data.at[data.at.length - 1]] },
+        x: { time: true, range: () => [from, to] },
         y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] },
       },
       axes: [axis(2, (v) => time(v, span)), axis(3, short)],
@@ -89,9 +90,9 @@
     if (all.at.length < 2) return;
     pair.dataset.isDrawn = "true";
     const span = Number(pair.dataset.charts);
-    for (const [name, labels, unit] of [["rate", ["changes merged", "rows copied"], "/s"], ["lag", ["worst table", "median table"], " s"]]) {
-      const place = pair.querySelector(`[data-chart="${name}"]`);
-      draw(place, { at: all.at, columns: all[name] }, span, labels, unit);
+    for (const place of pair.querySelectorAll("[data-chart]")) {
+      const labels = place.dataset.labels.split(",");
+      draw(place, { at: all.at, columns: all[place.dataset.chart] }, span, labels, place.dataset.unit);
     }
   }
   function resize() {

@@ -95,6 +95,11 @@ def test_a_line_shows_lag_line_rate_and_last_error(browser: Client, three: Any) 
     assert "last-error" in page(browser, "/?search=alpha")
 
 
+def test_going_back_in_the_history_gives_the_whole_page(browser: Client, three: Any) -> None:
+    headers = {**htmx(), "HX-History-Restore-Request": "true"}
+    assert "<html" in page(browser, "/?sort=name", headers=headers)
+
+
 def test_an_unchanged_list_answers_204(browser: Client, replicator: Replicator) -> None:
     version = re.search(r"version=(\w+)", page(browser, "/"))
     assert version

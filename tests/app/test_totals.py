@@ -98,6 +98,21 @@ def test_a_time_without_a_run_is_a_gap_and_not_a_slope(replicator: Replicator) -
     assert path == "M25.0 0.0M100.0 0.0"
 
 
+def test_a_copy_is_drawn_while_it_goes_on_and_kept_in_the_figures(replicator: Replicator) -> None:
+    for number in range(12):
+        ReplicatorMetric.objects.create(
+            replicator=replicator, at=NOW - timedelta(seconds=10 * (12 - number)),
+            resolution_seconds=10, rows_snapshotted=min(number, 8) * 1000,
+        )  # fmt: skip
+    found = charts.series(replicator, charts.RANGES["1h"], NOW)
+    assert found.is_copying
+    assert len(found.columns()["rate"]) == 2
+    done = charts.Series(found.range, (*found.points, *found.points[-3:] * 2), None, None)
+    assert not done.is_copying
+    assert len(done.columns()["rate"]) == 1
+    assert done.points[1].copied_rate == 100.0
+
+
 def test_percentiles_are_over_every_sample_of_the_range(replicator: Replicator) -> None:
     _samples(replicator, *((10 * n, float(n), 0) for n in range(1, 101)), (5000, 9999.0, 0))
     found = charts.series(replicator, charts.RANGES["1h"], NOW)

@@ -6,84 +6,23 @@ import json
 import os
 import signal
 import subprocess
-import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
 
-from demo.parent import Parent
-from demo.place import ROOT, Place
-from demo.processes import marked
+from demo.place import ROOT
+from tests.demos import Demo, closed_demo, until
 
-UP_SECONDS = 150.0
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(500)]
-
-
-def until(holds: Callable[[], Any], what: str, seconds: float = UP_SECONDS) -> Any:
-    end = time.monotonic() + seconds
-    while not (found := holds()):
-        assert time.monotonic() < end, f"not in {seconds:.0f} s: {what}"
-        time.sleep(0.1)
-    return found
-
-
-class Demo:
-    """`python -m demo` in a folder of the test's own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.place = Place(folder)
-        self.log = folder.with_suffix(".log")
-        self.parent: subprocess.Popen[bytes] | None = None
-
-    def command(self, *options: str) -> list[str]:
-        folder = ["--folder", str(self.place.folder), "--orders", "300"]
-        return [sys.executable, "-m", "demo", *folder, *options]
-
-    def start(self, *options: str) -> dict[str, Any]:
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("REPLICATOR_DEMO")}
-        with self.log.open("wb") as log:
-            self.parent = subprocess.Popen(
-                self.command(*options),
-                cwd=ROOT,
-                stdout=log,
-                stderr=log,
-                env=environment,
-                start_new_session=True,
-            )
-        until(self._is_told, "the demo is up")
-        return self.place.read(self.place.result)
-
-    def _is_told(self) -> bool:
-        assert self.parent is not None
-        said = self.log.read_text()
-        assert self.parent.poll() is None, said
-        return "Ctrl-C stops everything" in said
-
-    def end(self, number: int) -> int:
-        assert self.parent is not None
-        self.parent.send_signal(number)
-        return self.parent.wait(60)
-
-    def left(self) -> set[int]:
-        recorded = self.place.folder / "postgres.folder"
-        home = Path(recorded.read_text()) if recorded.exists() else self.place.folder / "postgres"
-        found = {process.pid for process in marked(self.place.folder)}
-        pid_file = home / "data" / "postmaster.pid"
-        return found | ({int(pid_file.read_text().split()[0])} if pid_file.exists() else set())
 
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[Demo]:
-    made = Demo(tmp_path / "run")
-    yield made
-    if made.parent is not None and made.parent.poll() is None:
-        made.end(signal.SIGTERM)
-    Parent(made.place).forget()
+    with closed_demo(tmp_path / "run") as made:
+        yield made
 
 
 def orders(dsn: str) -> int:

@@ -1,0 +1,270 @@
+"""What a person sees of replicators that run, in Chromium, with everything real: web, workers, PostgreSQL, Spark.
+
+One demo for all tests of the module; they go on from each other in the order they stand here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.demos import closed_demo
+from tests.e2e.conftest import Watched
+
+pytestmark = [pytest.mark.e2e, pytest.mark.integration, pytest.mark.timeout(400)]
+SLOW_MS = 120_000
+NAME = "shop to lakehouse"
+
+
+@dataclass(frozen=True)
+class Live:
+    """The running demo, and the failpoint that holds its copies."""
+
+    told: dict[str, Any]
+    held: Path
+
+    @property
+    def url(self) -> str:
+        return str(self.told["url"])
+
+    @property
+    def one(self) -> str:
+        return f"{self.url}/replicators/{self.told['replicator_id']}/"
+
+    def source(self, sql: str) -> list[Any]:
+        with psycopg.connect(self.told["source"]["dsn"], autocommit=True) as connection:
+            cursor = connection.execute(sql.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    def drop_target(self, table: str) -> None:
+        """What a careless person does to the target."""
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        target = self.told["target"]
+        catalog = SqlCatalog(
+            target["catalog_name"], uri=target["catalog_uri"], warehouse=target["warehouse"]
+        )
+        catalog.drop_table((target["namespace"], table))
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    folder = tmp_path_factory.mktemp("live")
+    held = folder / "held"
+    held.touch()
+    points = {"REPLICATOR_FAILPOINTS": f"snapshot_begun=hold:{held}"}
+    with closed_demo(folder / "run", **points) as demo:
+        yield Live(demo.start(), held)
+
+
+@pytest.fixture
+def watch(live: Live, chromium: Browser) -> Iterator[Any]:
+    """Opens watched pages of the demo, signed in; none may have had an error at the end."""
+    opened: list[Watched] = []
+
+    def open_one(width: int = 1280, **options: Any) -> Watched:
+        context = chromium.new_context(viewport={"width": width, "height": 860}, **options)
+        context.set_default_timeout(30_000)
+        watched = Watched(context.new_page(), live.url)
+        watched.watch()
+        opened.append(watched)
+        watched.page.goto(f"{live.url}/sign-in/")
+        watched.page.get_by_label("User").fill(live.told["user"])
+        watched.page.get_by_label("Password").fill(live.told["password"])
+        watched.page.get_by_role("button", name="Sign in").click()
+        return watched
+
+    yield open_one
+    for watched in opened:
+        watched.page.context.close()
+        assert not watched.faults
+
+
+def _badge(page: Page, table: str) -> Any:
+    return page.locator(f'[data-table="shop.{table}"] [data-state]')
+
+
+def test_a_copy_is_seen_going_on_and_then_following(watch: Any, live: Live) -> None:
+    watched = watch()
+    page: Page = watched.page
+    page.get_by_role("link", name=NAME).click()
+    page.get_by_role("link", name="Tables", exact=True).click()
+    copying = page.locator("tr", has=page.locator('[data-state="snapshotting"]'))
+    expect(copying).to_have_count(1, timeout=SLOW_MS)
+    expect(copying).to_contain_text("of about", timeout=SLOW_MS)
+    expect(copying.get_by_role("progressbar")).to_be_visible()
+    expect(page.locator('[data-state="waiting"]').first).to_be_visible()
+    watched.assert_accessible()
+    live.held.unlink()
+    for table in ("orders", "customers"):
+        expect(_badge(page, table)).to_have_attribute("data-state", "replicating", timeout=SLOW_MS)
+    expect(page.locator('[data-state="waiting"], [data-state="snapshotting"]')).to_have_count(
+        0, timeout=SLOW_MS
+    )
+    page.get_by_role("link", name="Overview").click()
+    expect(page.get_by_text("Active", exact=True)).to_be_visible(timeout=SLOW_MS)
+    expect(page.get_by_test_id("lag")).to_contain_text(" s", timeout=SLOW_MS)
+    expect(page.locator(".chart canvas").first).to_be_visible(timeout=SLOW_MS)
+    page.locator("#charts summary").click()
+    expect(page.get_by_role("region", name="Figures of the charts")).to_be_visible()
+    watched.assert_accessible()
+
+
+def test_logs_are_followed_searched_held_and_downloaded(watch: Any, live: Live) -> None:
+    page: Page = watch().page
+    page.goto(f"{live.one}logs/")
+    expect(page.locator(".log li").first).to_be_visible()
+    page.get_by_label("Follow").uncheck()
+    last = page.locator(".log li:not([hidden])").last.get_attribute("id")
+    page.get_by_label("Follow").check()
+    page.get_by_label("Search").fill("started")
+    expect(page).to_have_url(re.compile("search=started"))
+    expect(page.locator(".log li:not([hidden])").first).to_contain_text(re.compile("started", re.I))
+    assert last
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    text = Path(download.value.path()).read_text()
+    assert all("started" in line.lower() for line in text.splitlines() if "INFO" in line)
+
+
+def test_a_failing_table_says_what_to_do_and_a_resync_heals_it(watch: Any, live: Live) -> None:
+    watched = watch()
+    page: Page = watched.page
+    page.goto(f"{live.one}tables/")
+    live.drop_target("page_views")
+    expect(_badge(page, "page_views")).to_have_attribute("data-state", "failing", timeout=SLOW_MS)
+    expect(page.locator("[data-table]").first).to_have_attribute("data-table", "shop.page_views")
+    problem = page.get_by_test_id("problem")
+    expect(problem).to_contain_text("What to do")
+    watched.assert_accessible()
+    page.get_by_role("link", name="Overview").click()
+    expect(page.get_by_role("heading", name="Failing tables")).to_be_visible()
+    page.get_by_role("link", name="Replicators", exact=True).first.click()
+    expect(page.get_by_text("Running, 1 table failing")).to_be_visible()
+    page.goto(f"{live.one}tables/?state=failing")
+    page.get_by_role("button", name="Re-sync", exact=True).click()
+    expect(page.get_by_test_id("toast").last).to_contain_text("copied afresh")
+    expect(page.get_by_text("No table matches")).to_be_visible(timeout=SLOW_MS)
+    page.get_by_role("link", name=re.compile("^All")).click()
+    expect(_badge(page, "page_views")).to_have_attribute(
+        "data-state", "replicating", timeout=SLOW_MS
+    )
+
+
+def test_the_list_and_acts_work_by_keyboard(watch: Any, live: Live) -> None:
+    page: Page = watch().page
+    page.goto(live.url)
+    menu = page.get_by_label(f"Acts on {NAME}")
+    menu.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Pause")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(menu).to_be_focused()
+    page.get_by_label("Search replicators").focus()
+    page.keyboard.type("no such")
+    expect(page.get_by_text("No replicator matches")).to_be_visible()
+    expect(page.get_by_label("Search replicators")).to_be_focused()
+    page.keyboard.press("Control+a")
+    page.keyboard.type("shop")
+    expect(page.get_by_role("link", name=NAME)).to_be_visible()
+    page.get_by_role("link", name="Name", exact=True).focus()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("sort=name"))
+    expect(page.locator("th[aria-sort=ascending]")).to_have_text("Name")
+    page.go_back()
+    expect(page).not_to_have_url(re.compile("sort=name"))
+
+
+def test_pause_and_resume(watch: Any, live: Live) -> None:
+    watched = watch()
+    page: Page = watched.page
+    page.goto(f"{live.one}tables/")
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_test_id("toast").last).to_contain_text("pauses")
+    head = page.get_by_test_id("head")
+    expect(head.locator('[data-state="paused"]')).to_be_visible(timeout=SLOW_MS)
+    expect(_badge(page, "orders")).to_have_attribute("data-state", "replicating")
+    expect(page.locator(".state-note", has_text="paused").first).to_be_visible()
+    watched.assert_accessible()
+    page.get_by_role("button", name="Resume").click()
+    expect(head.locator('[data-state="running"]')).to_be_visible(timeout=SLOW_MS)
+    page.get_by_role("link", name="Activity", exact=True).nth(1).click()
+    expect(page.get_by_test_id("runs").locator('[data-state="stopped"]')).to_be_visible()
+    expect(page.get_by_test_id("events")).to_contain_text(f"by {live.told['user']}")
+
+
+TABS = ("", "tables/", "activity/", "logs/", "configuration/", "delete/")
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
+)
+def test_every_page_is_accessible_and_fits(watch: Any, live: Live, width: int, scheme: str) -> None:
+    watched = watch(width, color_scheme=scheme)
+    for address in (f"{live.url}/", f"{live.url}/activity/", *(live.one + t for t in TABS)):
+        watched.page.goto(address)
+        watched.assert_accessible()
+        watched.assert_fits()
+
+
+def test_without_javascript_everything_but_the_refresh_works(watch: Any, live: Live) -> None:
+    page: Page = watch(400, java_script_enabled=False).page
+    page.get_by_label("Search replicators").fill("shop")
+    page.get_by_role("button", name="Search").click()
+    page.get_by_role("link", name=NAME).click()
+    expect(page.locator("svg.lines").first).to_be_visible()
+    page.get_by_role("link", name="24 hours").click()
+    expect(page).to_have_url(re.compile("range=24h"))
+    page.get_by_role("link", name="Tables", exact=True).click()
+    page.get_by_label("Search tables").fill("orders")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("[data-table]").first).to_have_attribute("data-table", "shop.orders")
+    page.get_by_label("Acts on shop.orders").click()
+    page.get_by_role("button", name="Re-sync table").first.click()
+    expect(page).to_have_url(re.compile("tables/.*search=orders"))
+    expect(page.get_by_test_id("toast")).to_contain_text("copied afresh")
+    page.get_by_role("link", name="Logs").click()
+    page.get_by_label("Level").select_option("INFO")
+    page.get_by_role("button", name="Show").click()
+    expect(page).to_have_url(re.compile("level=INFO"))
+
+
+def test_an_act_that_the_server_can_not_do_says_so_in_a_toast_and_in_place(
+    watch: Any, live: Live
+) -> None:
+    watched = watch()
+    page: Page = watched.page
+    page.goto(live.one)
+    page.route("**/pause/", lambda route: route.fulfill(status=500, body="no"))
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_test_id("toast").last).to_contain_text("could not do this (500)")
+    expect(page.locator("[data-errors] [role=alert]").first).to_contain_text("That did not work")
+    page.unroute("**/pause/")
+    watched.faults[:] = [f for f in watched.faults if "500" not in f]
+
+
+def test_a_delete_names_what_goes_and_takes_it_away(watch: Any, live: Live) -> None:
+    page: Page = watch().page
+    page.goto(live.one)
+    slots = "SELECT slot_name FROM pg_replication_slots WHERE NOT temporary"
+    publications = "SELECT pubname FROM pg_publication"
+    names = {n for sql in (slots, publications) for (n,) in live.source(sql)}
+    assert len(names) == 3
+    page.locator("#act-more").click()
+    page.get_by_role("link", name="Delete…").click()
+    dialog = page.get_by_role("dialog")
+    for name in names:
+        expect(dialog.get_by_text(name, exact=True)).to_be_visible()
+    dialog.get_by_role("button", name="Delete replicator").click()
+    expect(page.get_by_role("heading", name="Being deleted")).to_be_visible()
+    expect(page.get_by_role("heading", name="No replicator yet")).to_be_visible(timeout=SLOW_MS)
+    expect(page.get_by_test_id("toast")).to_contain_text("is deleted")
+    assert live.source(slots) == live.source(publications) == []
