@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from benchmarks import place
 from replicators.connectors.params import parse
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.schema import TableId
 from runners.engine.pipeline import Job, run_pipeline
 from runners.engine.store import MemoryStore
 
@@ -133,7 +133,6 @@ def main() -> int:
         source_params=parse(place.SOURCE.params, asked["source"]),
         target=place.TARGET,
         target_params=parse(place.TARGET.params, asked["target"]),
-        tables=tuple(TableSelection(t) for t in tables),
     )
     store, stop, told = MemoryStore(tables), threading.Event(), threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())

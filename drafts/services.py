@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -14,10 +15,12 @@ from assessments.services import assess
 from drafts.models import Draft
 from replicators.config import InvalidConfig, split_secrets
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.problems import Problem
+from replicators.connectors.problems import Problem, Severity
+from replicators.connectors.schema import TableSelection
 from replicators.models import Replicator
 from replicators.services import config_of, params_of, params_store, replicator_create
-from runners.services import replicator_start
+from runners.models import Table
+from runners.services import replicator_start, table_add
 
 _PLAIN = ("name", "description", "tables", "options")
 _KINDS = {"name": str, "description": str, "tables": list, "options": dict}
@@ -40,6 +43,14 @@ class DraftDeployed(Exception):
 
 class DeployRefused(Exception):
     """The assessment found errors; `problems` are all it found."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("The assessment found errors.")
+        self.problems = problems
+
+
+class TableRefused(Exception):
+    """The assessment found errors about a table that was to be added; `problems` are all it found about it."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("The assessment found errors.")
@@ -146,6 +157,20 @@ def _deploy(draft: Draft, actor: User | None) -> Replicator:
     )
     Draft.objects.filter(pk=now.pk).update(replicator_id=replicator.pk, updated_at=timezone.now())
     return replicator_start(replicator=replicator, actor=actor)
+
+
+def replicator_table_add(
+    *, replicator: Replicator, selection: TableSelection, actor: User | None
+) -> Table:
+    """Add a table to a replicator that was deployed, after the same assessment as a deploy's: `TableRefused` on an error of
+    the table or of the servers. See `runners.services.table_add`. Blocks while source and target answer."""
+    config = config_of(replicator)
+    if selection.id not in {t.id for t in config.tables}:
+        found = assess(replace(config, tables=(*config.tables, selection))).problems
+        mine = tuple(p for p in found if p.table in {None, selection.id})
+        if any(p.severity is Severity.ERROR for p in mine):
+            raise TableRefused(mine)
+    return table_add(replicator=replicator, selection=selection, actor=actor)
 
 
 def draft_delete(*, draft: Draft) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from drafts import copies, views
+from drafts import acts, copies, views
 
 app_name = "drafts"
 
@@ -14,4 +14,5 @@ urlpatterns = [
     path("replicators/<uuid:pk>/duplicate/", copies.duplicate, name="duplicate"),
     path("drafts/<uuid:pk>/", views.form, name="draft"),
     path("drafts/<uuid:pk>/delete/", views.delete, name="draft-delete"),
+    path("replicators/<uuid:pk>/tables/add/", acts.table_add, name="table-add"),
 ]

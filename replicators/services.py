@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets as random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 from replicators import config as configs
 from replicators.config import InvalidConfig, ReplicatorConfig
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableSelection
 from replicators.models import ApiToken, Replicator
 from replicators.secrets import decrypt, digest, encrypt
 
@@ -133,7 +134,7 @@ def replicator_create(
 def replicator_update(*, replicator: Replicator, actor: User | None, **changes: Any) -> Replicator:
     """Change name, description, params (same kinds), or options; params with masked secrets keep the stored ones.
 
-    `config:not-now` while it is being deleted. Tables and kinds are fixed here: InvalidConfig.
+    `config:not-now` while it is being deleted. Kinds are fixed, and tables are added and removed one by one: InvalidConfig.
     """
     fixed = {"tables", "source_kind", "target_kind"} & set(changes)
     unknown = set(changes) - _FIELDS
@@ -153,6 +154,15 @@ def replicator_update(*, replicator: Replicator, actor: User | None, **changes: 
     _fill(row, config_of(row))
     _save(row)
     return row
+
+
+def replicator_choose(*, replicator: Replicator, tables: Iterable[TableSelection]) -> Replicator:
+    """Let it copy exactly these tables; a run that runs takes it up. Only `runners.services` calls this: it keeps the
+    tables' rows in step. InvalidConfig where none is left or one is named twice."""
+    chosen = configs.parse_tables(list(tables))
+    replicator.tables = configs.tables_to_json(chosen)
+    replicator.save(update_fields=["tables", "updated_at"])
+    return replicator
 
 
 def replicator_export(replicator: Replicator) -> dict[str, Any]:

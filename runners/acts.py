@@ -19,10 +19,11 @@ from runners.removal import what_goes
 from runners.services import IllegalTransition
 
 
-def _answer(
+def answer(
     request: HttpRequest, found: Replicator, act: Callable[[], Any], done: str
 ) -> HttpResponse:
-    """The panels of the page that it came from, with a toast; without HTMX, that page."""
+    """Do `act`, then the panels of the page that it came from, with `done` as a toast; without HTMX, that page; 409 with the
+    reason where it is not possible."""
     try:
         act()
     except IllegalTransition as err:
@@ -57,7 +58,7 @@ def _act(service: Callable[..., Any], done: str) -> Callable[[HttpRequest, str],
     def view(request: HttpRequest, pk: str) -> HttpResponse:
         found = get_object_or_404(Replicator, pk=pk)
         text = done.format(name=found.name)
-        return _answer(
+        return answer(
             request, found, lambda: service(replicator=found, actor=person(request)), text
         )
 
@@ -73,7 +74,7 @@ def _table_act(
         found = get_object_or_404(Replicator, pk=pk)
         schema, name = request.POST.get("schema", ""), request.POST.get("table", "")
         text = done.format(table=f"{schema}.{name}")
-        return _answer(
+        return answer(
             request,
             found,
             lambda: service(replicator=found, schema=schema, name=name, actor=person(request)),
@@ -87,6 +88,25 @@ start = _act(services.replicator_start, "{name} starts.")
 pause = _act(services.replicator_pause, "{name} pauses: it finishes what it has read, then stops.")
 resume = _act(services.replicator_resume, "{name} resumes.")
 table_resync = _table_act(services.table_resync, "{table} will be copied afresh.")
+
+
+@may_edit
+@require_POST
+def table_remove(request: HttpRequest, pk: str) -> HttpResponse:
+    """Follow a table no longer; `drop_target=true` takes the target's table too."""
+    found = get_object_or_404(Replicator, pk=pk)
+    schema, name = request.POST.get("schema", ""), request.POST.get("table", "")
+    keep = request.POST.get("drop_target") != "true"
+    return answer(
+        request,
+        found,
+        lambda: services.table_remove(
+            replicator=found, schema=schema, name=name, actor=person(request), keep_target=keep
+        ),
+        f"{schema}.{name} is followed no longer.",
+    )
+
+
 table_retry = _table_act(services.table_retry, "{table} is tried again now.")
 
 

@@ -37,7 +37,7 @@ def record_metrics(replicator: Replicator, now: datetime | None = None) -> None:
         [_metric(table, at, resolution) for resolution, at in due.items() for table in tables],
         ignore_conflicts=True,
     )
-    kept = [t for t in tables if t.state != TableState.REMOVED]
+    kept = [t for t in tables if t.is_chosen and t.state != TableState.REMOVED]
     ReplicatorMetric.objects.bulk_create(
         [_sum(replicator, kept, at, resolution) for resolution, at in due.items()],
         ignore_conflicts=True,

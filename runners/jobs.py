@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from replicators.config import Options, parse_tables, source_plugin, target_plugin
+from replicators.config import Options, source_plugin, target_plugin
 from replicators.connectors.params import secret_names
 from replicators.models import Replicator
 from replicators.services import params_of, source_of, target_of
@@ -29,7 +29,6 @@ def job_of(replicator: Replicator) -> Job:
         source_params=source_of(replicator),
         target=target_plugin(replicator.target_kind),
         target_params=target_of(replicator),
-        tables=parse_tables(replicator.tables),
         options=Options.parse(replicator.options).to_json(),
     )
 

@@ -85,6 +85,14 @@ class Progress(models.Model):
         return f"progress of {self.replicator_id}"
 
 
+class TableQuerySet(models.QuerySet["Table"]):
+    """Names for the filters that selectors use."""
+
+    def shown(self) -> TableQuerySet:
+        """Those that are copied; one whose removal was asked for is not shown any more."""
+        return self.filter(is_chosen=True).exclude(state=TableState.REMOVED)
+
+
 class Table(models.Model):
     """A table of a replicator: the fields of `engine.store.TableRow`, and what the pages show."""
 
@@ -100,6 +108,8 @@ class Table(models.Model):
     snapshot_position = models.BigIntegerField(default=0)
     is_snapshot_done = models.BooleanField(default=False)
     is_resync_asked = models.BooleanField(default=False)
+    is_chosen = models.BooleanField(default=True)
+    is_drop_asked = models.BooleanField(default=False)
     error_code = models.CharField(max_length=60, blank=True)
     error_facts = models.JSONField(default=dict, blank=True)
     error_since = models.DateTimeField(null=True, blank=True)
@@ -114,6 +124,8 @@ class Table(models.Model):
     merged_at = models.DateTimeField(null=True, blank=True)
     unmerged_since = models.DateTimeField(null=True, blank=True)
     lag_seconds = models.FloatField(null=True, blank=True)
+
+    objects = models.Manager.from_queryset(TableQuerySet)()
 
     class Meta:
         ordering = ("schema_name", "name")

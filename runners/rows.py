@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from replicators.config import parse_tables
 from replicators.connectors.events import OpCounts
 from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.models import Replicator
 from runners.engine.store import ChangeFileRow, SegmentRow, TableRow, TableState
 from runners.models import ChangeFile, Segment, Table
@@ -16,6 +18,7 @@ _SAME = frozenset(
     {
         "generation", "table_uuid", "merged_sequence", "token_sequence", "snapshot_position",
         "is_snapshot_done", "error_code", "error_facts", "failures", "is_resync_asked",
+        "is_drop_asked",
     }
 )  # fmt: skip
 
@@ -30,10 +33,20 @@ def seconds(at: datetime | None) -> float | None:
     return None if at is None else at.timestamp()
 
 
-def table_row(row: Table) -> TableRow:
-    """The engine's view of a table."""
+def selections(replicator: Replicator) -> dict[TableId, TableSelection]:
+    """The chosen tables, and what is copied of each."""
+    return {t.id: t for t in parse_tables(replicator.tables)}
+
+
+def table_row(row: Table, chosen: Mapping[TableId, TableSelection]) -> TableRow:
+    """The engine's view of a table; `chosen` as `selections` gives it."""
+    name = TableId(row.schema_name, row.name)
+    selection = chosen.get(name, TableSelection(name))
     return TableRow(
-        id=TableId(row.schema_name, row.name),
+        id=name,
+        is_chosen=row.is_chosen,
+        columns=selection.columns,
+        excluded=selection.excluded,
         state=TableState(row.state),
         schema=TableSchema.from_json(row.shape) if row.shape else None,
         retry_at=seconds(row.retry_at),

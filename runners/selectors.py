@@ -15,7 +15,7 @@ from replicators.connectors.messages import MESSAGES
 from replicators.connectors.schema import TableId
 from replicators.models import Replicator
 from runners.models import Event, LogLine, Progress, Run, Table, TableMetric
-from runners.states import RunState, TableState
+from runners.states import RunState
 from runners.status import (
     Facts,
     Shown,
@@ -203,8 +203,8 @@ def replicator_badge(replicator: Replicator) -> Shown:
 
 
 def tables_shown(replicator: Replicator) -> QuerySet[Table]:
-    """The tables of a replicator that were not removed, by name."""
-    rows = Table.objects.filter(replicator=replicator).exclude(state=TableState.REMOVED)
+    """The tables of a replicator, by name; one whose removal was asked for is not shown any more."""
+    rows = Table.objects.shown().filter(replicator=replicator)
     return rows.defer("shape")
 
 

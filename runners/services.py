@@ -9,8 +9,10 @@ from django.db import transaction
 from django.utils import timezone
 
 from replicators.config import parse_tables
-from replicators.connectors.schema import TableId
+from replicators.connectors.schema import TableId, TableSelection
 from replicators.models import DesiredState, Replicator
+from replicators.services import replicator_choose
+from runners.engine.store import FRESH
 from runners.events import event_add
 from runners.models import Progress, Run, Table
 from runners.queue import nudge
@@ -26,6 +28,8 @@ __all__ = [
     "replicator_start",
     "run_ask_stop",
     "run_transition",
+    "table_add",
+    "table_remove",
     "table_resync",
     "table_retry",
     "table_transition",
@@ -163,8 +167,8 @@ def table_resync(*, replicator: Replicator, schema: str, name: str, actor: Actor
     table."""
     row = _locked(replicator, "table_resync_asked")
     table = _table(row, schema, name)
-    if table.state == TableState.REMOVED:
-        raise IllegalTransition(table.state, "table_resync_asked")
+    if not table.is_chosen:
+        raise IllegalTransition(TableState.REMOVED, "table_resync_asked")
     if Table.objects.filter(pk=table.pk, is_resync_asked=False).update(is_resync_asked=True):
         event_add(
             "table_resync_asked", replicator=row, table=TableId(schema, name), actor=_name(actor)
@@ -173,6 +177,58 @@ def table_resync(*, replicator: Replicator, schema: str, name: str, actor: Actor
     nudge()
     table.refresh_from_db()
     return table
+
+
+@transaction.atomic
+def table_add(*, replicator: Replicator, selection: TableSelection, actor: Actor) -> Table:
+    """Copy this table too, and then follow it; works while the run runs, and the other tables do not pause. One that was
+    removed before is copied afresh. Asks nobody whether it can be copied: `drafts.services.replicator_table_add` does.
+    IllegalTransition where it is chosen already."""
+    row = _locked(replicator, "table_add_asked")
+    table, known = selection.id, parse_tables(row.tables)
+    if table in {t.id for t in known}:
+        raise IllegalTransition(
+            "chosen", "table_add_asked", message=f"{table} is a table of this replicator already."
+        )
+    replicator_choose(replicator=row, tables=[*known, selection])
+    tables_sync(row)
+    mine = Table.objects.filter(replicator=row, schema_name=table.schema, name=table.name)
+    mine.update(is_chosen=True, is_drop_asked=False)
+    found = mine.get()
+    if found.state == TableState.REMOVED:
+        table_transition(table=found, event="table_added", actor=_name(actor), **FRESH)
+    elif found.state != TableState.WAITING:
+        # Its removal was not taken up yet: it is still followed, and only a fresh copy fits what is asked for now.
+        mine.update(is_resync_asked=True)
+    event_add("table_add_asked", replicator=row, table=table, actor=_name(actor))
+    nudge()
+    replicator.refresh_from_db()
+    return mine.get()
+
+
+@transaction.atomic
+def table_remove(
+    *, replicator: Replicator, schema: str, name: str, actor: Actor, keep_target: bool = True
+) -> Table:
+    """Follow this table no longer; the run, or the next one, takes it out of the source's stream and the change log. Its
+    rows stay in the target unless told otherwise. `Table.DoesNotExist`; IllegalTransition for the last table."""
+    row = _locked(replicator, "table_remove_asked")
+    table, known = TableId(schema, name), parse_tables(row.tables)
+    found = _table(row, schema, name)
+    if not found.is_chosen:
+        raise Table.DoesNotExist
+    left = [t for t in known if t.id != table]
+    if not left:
+        text = "This is its last table. Delete the replicator instead, or add another table first."
+        raise IllegalTransition("chosen", "table_remove_asked", message=text)
+    replicator_choose(replicator=row, tables=left)
+    Table.objects.filter(pk=found.pk).update(is_chosen=False, is_drop_asked=not keep_target)
+    facts = {"keep_target": keep_target}
+    event_add("table_remove_asked", replicator=row, table=table, actor=_name(actor), facts=facts)
+    nudge()
+    replicator.refresh_from_db()
+    found.refresh_from_db()
+    return found
 
 
 @transaction.atomic

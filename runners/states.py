@@ -59,6 +59,7 @@ TABLE_TRANSITIONS: dict[tuple[TableState, str], TableState] = {
     (TableState.SNAPSHOTTING, "table_snapshot_started"): TableState.SNAPSHOTTING,
     (TableState.SNAPSHOTTING, "table_snapshot_done"): TableState.REPLICATING,
     (TableState.FAILING, "table_recovered"): TableState.REPLICATING,
+    (TableState.REMOVED, "table_added"): TableState.WAITING,
     **{(s, "table_waits"): TableState.WAITING for s in _LIVE},
     **{(s, "table_failed"): TableState.FAILING for s in _LIVE},
     **{(s, "table_removed"): TableState.REMOVED for s in _LIVE},

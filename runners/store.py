@@ -16,7 +16,8 @@ from django.utils import timezone
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import OpCounts
 from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableId
+from replicators.connectors.schema import TableId, TableSelection
+from replicators.models import Replicator
 from runners.engine.store import (
     ChangeFileRow,
     Desire,
@@ -34,6 +35,7 @@ from runners.rows import (
     moment,
     segment_model,
     segment_row,
+    selections,
     table_row,
     table_values,
 )
@@ -159,11 +161,18 @@ class DjangoStore:
             kept, version = self._tables, self._version
         if kept is not None and time.monotonic() - kept[0] < self._tables_seconds:
             return list(kept[1])
-        rows = [table_row(t) for t in self._rows]
+        rows = self._table_rows()
         with self._lock:
             if version == self._version:
                 self._tables = (time.monotonic(), rows)
         return list(rows)
+
+    def _table_rows(self) -> list[TableRow]:
+        chosen = self._chosen()
+        return [table_row(t, chosen) for t in self._rows]
+
+    def _chosen(self) -> dict[TableId, TableSelection]:
+        return selections(Replicator.objects.only("tables").get(pk=self._replicator.pk))
 
     def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
         values = table_values(changes)
@@ -178,7 +187,7 @@ class DjangoStore:
                 facts=values.pop("error_facts", None),
                 **values,
             )
-        return table_row(row)
+        return table_row(row, self._chosen())
 
     def table_progress(self, table: TableId, **changes: Any) -> None:
         with self._write():
@@ -224,7 +233,7 @@ class DjangoStore:
         return paths
 
     def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
-        needed = [t.merged_sequence for t in map(table_row, self._rows) if needs_log(t)]
+        needed = [t.merged_sequence for t in self._table_rows() if needs_log(t)]
         merged = min(needed, default=1 << 62)
         done = [
             segment_row(s)

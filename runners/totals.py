@@ -69,8 +69,8 @@ def totals_of(
 def _groups(pks: Collection[Any]) -> Any:
     """Tables that differ neither in state nor in what of their lag is known, as one row."""
     return (
-        Table.objects.filter(replicator__in=pks)
-        .exclude(state=TableState.REMOVED)
+        Table.objects.shown()
+        .filter(replicator__in=pks)
         .order_by()
         .annotate(is_lag_known=Q(lag_seconds__isnull=False))
         .values("replicator_id", "state", "is_snapshot_done", "is_lag_known")

@@ -25,5 +25,6 @@ urlpatterns = [
     path(f"{_ONE}resume/", acts.resume, name="replicator-resume"),
     path(f"{_ONE}delete/", acts.delete, name="replicator-delete"),
     path(f"{_ONE}tables/resync/", acts.table_resync, name="table-resync"),
+    path(f"{_ONE}tables/remove/", acts.table_remove, name="table-remove"),
     path(f"{_ONE}tables/retry/", acts.table_retry, name="table-retry"),
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,17 +19,19 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import dj_database_url
 import psycopg
 from django.conf import settings
 from django.db import connections
 from django.utils import timezone
 
+from replicators.connectors.schema import TableId, TableSelection
 from replicators.models import Replicator
 from replicators.services import replicator_create
 from runners.engine import failpoints
 from runners.models import ChangeFile, LogLine, Progress, Run, Segment, Table
 from runners.processes import end_session, started_at
-from runners.services import run_ask_stop, table_resync, tables_sync
+from runners.services import run_ask_stop, table_add, table_remove, table_resync, tables_sync
 from runners.supervisor import run_lose
 from runners.transitions import run_transition
 from tests.servers import Database
@@ -70,23 +71,27 @@ def until(
     return found
 
 
-def template_database(folder: Path) -> Path:
-    """An application database (SQLite) with every migration, made by a process of its own."""
-    path = folder / "template.sqlite3"
+def migrate(url: str) -> None:
+    """Bring an application database up to date, in a process of its own."""
     command = [sys.executable, "manage.py", "migrate", "--noinput", "--verbosity", "0"]
-    environment = {**os.environ, "DATABASE_URL": f"sqlite:///{path}"}
-    subprocess.run(command, cwd=ROOT, env=environment, check=True)
+    subprocess.run(command, cwd=ROOT, env={**os.environ, "DATABASE_URL": url}, check=True)
+
+
+def template_database(folder: Path) -> Path:
+    """An application database (SQLite) with every migration."""
+    path = folder / "template.sqlite3"
+    migrate(f"sqlite:///{path}")
     return path
 
 
 @contextmanager
-def application_database(template: Path, path: Path, blocker: Any) -> Iterator[None]:
-    """This process uses a copy of `template` at `path` as Django's default database."""
-    shutil.copy(template, path)
+def application_database(url: str, blocker: Any) -> Iterator[None]:
+    """This process uses the migrated database at `url` as Django's default one."""
     before = connections["default"]
-    values = {**before.settings_dict, "NAME": str(path), "ENGINE": "django.db.backends.sqlite3"}
-    values["OPTIONS"] = {"transaction_mode": "IMMEDIATE", "timeout": 30,
-                         "init_command": "PRAGMA journal_mode=WAL;"}  # fmt: skip
+    values = {**before.settings_dict, "OPTIONS": {}, **dj_database_url.parse(url)}
+    if values["ENGINE"].endswith("sqlite3"):
+        values["OPTIONS"] = {"transaction_mode": "IMMEDIATE", "timeout": 30,
+                             "init_command": "PRAGMA journal_mode=WAL;"}  # fmt: skip
     with blocker.unblock():
         kept = connections.settings["default"]
         connections.settings["default"] = values
@@ -144,11 +149,12 @@ class Child:
 
 @dataclass
 class World:
-    """One replicator with everything real around it. `flags` hold failpoints off while their files exist."""
+    """One replicator with everything real around it; `application` is the URL of the program's own database. `flags` hold failpoints off while their files exist."""
 
     folder: Path
     database: Database
     tables: tuple[str, ...]
+    application: str
     format: str = "iceberg"
     options: Mapping[str, Any] = field(default_factory=dict)
     source: Mapping[str, Any] = field(default_factory=dict)
@@ -220,7 +226,7 @@ class World:
         return {
             **os.environ,
             **FAST,
-            "DATABASE_URL": f"sqlite:///{connections['default'].settings_dict['NAME']}",
+            "DATABASE_URL": self.application,
             "SECRET_KEY": settings.SECRET_KEY,
             "REPLICATOR_SECRET_KEY": settings.REPLICATOR_SECRET_KEY,
             "REPLICATOR_JARS_DIR": settings.RUNNER.jars_dir,
@@ -291,6 +297,34 @@ class World:
     def resync(self, name: str) -> None:
         """Ask for a fresh copy of a table."""
         table_resync(replicator=self.replicator, schema="shop", name=name, actor=None)
+
+    def add(self, name: str) -> None:
+        """Ask for one more table."""
+        selection = TableSelection(TableId("shop", name))
+        table_add(replicator=self.replicator, selection=selection, actor=None)
+
+    def remove(self, name: str, *, keep_target: bool = True) -> None:
+        """Ask for a table no longer."""
+        table_remove(
+            replicator=self.replicator,
+            schema="shop",
+            name=name,
+            actor=None,
+            keep_target=keep_target,
+        )
+
+    def published(self) -> set[str]:
+        """The tables that the source's stream carries."""
+        found = self.database.execute(
+            "SELECT tablename FROM pg_publication_tables WHERE pubname LIKE %s",
+            [f"{self.replicator.slot_name}%"],
+        )
+        return {name for (name,) in found}
+
+    def moves_on(self, name: str, seconds: float = 60.0) -> None:
+        """Wait until more of a table is merged than now, and fail where that takes long."""
+        before = self.row(name).merged_sequence
+        self.until(lambda: self.row(name).merged_sequence > before, f"{name} moves on", seconds)
 
     def until(self, holds: Callable[[], Any], what: str, seconds: float = DEADLINE_SECONDS) -> Any:
         """Wait for something while the run lives."""
@@ -363,25 +397,11 @@ class World:
     def source_rows(self, name: str) -> list[dict[str, Any]]:
         """The source table's rows: types without a Python value of their own as text."""
         with self.database.connect() as connection:
-            found = connection.execute(
-                "SELECT column_name, data_type FROM information_schema.columns"
-                " WHERE table_schema = 'shop' AND table_name = %s ORDER BY ordinal_position",
-                [name],
-            ).fetchall()
-            listed = ", ".join(f'"{n}"' if t in PLAIN_TYPES else f'"{n}"::text' for n, t in found)
-            cursor = connection.execute(f"SELECT {listed} FROM shop.{name}".encode())
-            names = [n for n, _ in found]
-            return [dict(zip(names, row, strict=True)) for row in cursor]
+            return table_rows(connection, "shop", name)
 
     def differences(self, name: str, key: Sequence[str] = ()) -> list[str]:
         """Rows that are not equally often in source and target, every column compared; empty when equal."""
-        source, target = self.source_rows(name), self.target_rows(name)
-        columns = set(source[0] if source else ()) | set(target[0] if target else ())
-        expected = Counter(_comparable(r, columns) for r in source)
-        found = Counter(_comparable(r, columns) for r in target)
-        lost, extra = expected - found, found - expected
-        told = [f"lost x{n}: {_short(r, key)}" for r, n in lost.items()]
-        return told + [f"extra x{n}: {_short(r, key)}" for r, n in extra.items()]
+        return differing(self.source_rows(name), self.target_rows(name), key)
 
     def assert_equal(self, *names: str) -> None:
         """Settle, then every row of the tables is equal in every column, exactly once."""
@@ -399,6 +419,33 @@ class World:
         snapshots = sorted(self.lake_table(name).snapshots(), key=lambda s: s.sequence_number)
         values = [s.summary.additional_properties.get("replicator.sequence") for s in snapshots]
         return [int(v) for v in values if v is not None]
+
+
+def table_rows(connection: psycopg.Connection[Any], schema: str, name: str) -> list[dict[str, Any]]:
+    """A table's rows: types without a Python value of their own as text."""
+    found = connection.execute(
+        "SELECT column_name, data_type FROM information_schema.columns"
+        " WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position",
+        [schema, name],
+    ).fetchall()
+    listed = ", ".join(f'"{n}"' if t in PLAIN_TYPES else f'"{n}"::text' for n, t in found)
+    cursor = connection.execute(f"SELECT {listed} FROM {schema}.{name}".encode())
+    names = [n for n, _ in found]
+    return [dict(zip(names, row, strict=True)) for row in cursor]
+
+
+def differing(
+    source: Sequence[Mapping[str, Any]],
+    target: Sequence[Mapping[str, Any]],
+    key: Sequence[str] = (),
+) -> list[str]:
+    """Rows that are not equally often in both, every column compared; empty when equal."""
+    columns = set(source[0] if source else ()) | set(target[0] if target else ())
+    expected = Counter(_comparable(r, columns) for r in source)
+    found = Counter(_comparable(r, columns) for r in target)
+    lost, extra = expected - found, found - expected
+    told = [f"lost x{n}: {_short(r, key)}" for r, n in lost.items()]
+    return told + [f"extra x{n}: {_short(r, key)}" for r, n in extra.items()]
 
 
 def _read_delta(folder: Path) -> list[dict[str, Any]]:

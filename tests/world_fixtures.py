@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -29,7 +30,8 @@ def world_maker(
     app_template: Path,
     django_db_blocker: Any,
 ) -> MakeWorld:
-    """A context manager that makes a world with the shop's tables; keyword arguments go to `World`."""
+    """A context manager that makes a world with the shop's tables; keyword arguments go to `World`.
+    `application`: a migrated database for the program itself, in place of SQLite."""
 
     @contextmanager
     def make(
@@ -37,16 +39,17 @@ def world_maker(
         server: EmbeddedPostgres | None = None,
         prepare: Callable[[Database], None] = make_shop,
         tables: tuple[str, ...] = SHOP_TABLES,
+        application: str = "",
         **values: Any,
     ) -> Iterator[World]:
         folder = tmp_path_factory.mktemp("world")
         used = server or request.getfixturevalue("postgres")
-        with (
-            fresh_database(used) as database,
-            application_database(app_template, folder / "app.sqlite3", django_db_blocker),
-        ):
+        if not application:
+            shutil.copy(app_template, folder / "app.sqlite3")
+        url = application or f"sqlite:///{folder}/app.sqlite3"
+        with fresh_database(used) as database, application_database(url, django_db_blocker):
             prepare(database)
-            world = World(folder, database, tables, **values)
+            world = World(folder, database, tables, url, **values)
             try:
                 yield world
             finally:

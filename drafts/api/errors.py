@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drafts.services import DeployRefused, DraftDeployed, StaleDraft
+from drafts.services import DeployRefused, DraftDeployed, StaleDraft, TableRefused
 from replicators.api.errors import Answer, answers
 
 
@@ -19,6 +19,12 @@ def _refused(error: DeployRefused) -> Answer:
     text = "The assessment found errors, so nothing was deployed. Mend them, then deploy again."
     problems = [p.to_json() for p in error.problems]
     return Answer(409, "deploy-refused", text, problems=problems)
+
+
+@answers(TableRefused)
+def _table_refused(error: TableRefused) -> Answer:
+    text = "The assessment found errors, so the table was not added. Mend them, then add it again."
+    return Answer(409, "table-refused", text, problems=[p.to_json() for p in error.problems])
 
 
 @answers(DraftDeployed)

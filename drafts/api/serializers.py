@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from drafts.models import Draft
 from replicators.api.serializers import StrictMixin, TableChoiceSerializer
+from replicators.connectors.schema import EXCLUDABLE
 from replicators.services import params_shown
 
 
@@ -54,3 +55,26 @@ class DraftUpdateSerializer(DraftWriteSerializer):
     """A change; `version` is that of the draft which was read."""
 
     version = serializers.IntegerField(min_value=1)
+
+
+class TableAddSerializer(StrictMixin, serializers.Serializer[Any]):
+    """A table to add; no columns means all of them, also those added later."""
+
+    schema = serializers.CharField(max_length=255)
+    table = serializers.CharField(max_length=255)
+    columns = serializers.ListField(
+        child=serializers.CharField(max_length=255), required=False, default=list
+    )
+    excluded = serializers.ListField(
+        child=serializers.ChoiceField(EXCLUDABLE), required=False, default=list
+    )
+
+
+class TableRemoveQuerySerializer(serializers.Serializer[Any]):
+    """A table to remove."""
+
+    schema = serializers.CharField(max_length=255)
+    table = serializers.CharField(max_length=255)
+    keep_target = serializers.BooleanField(
+        default=True, help_text="Whether the target's table stays."
+    )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from django.urls import path
 from rest_framework.routers import SimpleRouter
 
+from drafts.api.tables import ReplicatorTables
 from drafts.api.views import DraftViewSet
 
 router = SimpleRouter(use_regex_path=False)
 router.register("drafts", DraftViewSet, basename="draft")
 
-urlpatterns = router.urls
+urlpatterns = [
+    path("replicators/<uuid:pk>/tables/", ReplicatorTables.as_view(), name="tables"),
+    *router.urls,
+]

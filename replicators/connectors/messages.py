@@ -303,6 +303,15 @@ MESSAGES: dict[str, Message] = {
         "",
         Retry.AUTO,
     ),
+    "source:view-waits": Message(
+        "Waiting for open transactions at the source",
+        "A consistent copy has to wait for transactions that were open before it. After {seconds} s it still waits for "
+        "{holder}.",
+        "End that transaction, or let it finish; the copy is tried again by itself.",
+        "Tables that wait for their copy are not in the target yet; the others go on.",
+        Retry.AUTO,
+        Scope.TABLE,
+    ),
     "source:driver-missing": Message(
         "Driver not installed",
         "The driver `{driver}` is not installed.",

@@ -155,6 +155,50 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction at the source that a consistent view has to wait for: its process there (0: a prepared one, known by
+    `name`), how long it has been open, and how long ago its last query began."""
+
+    pid: int
+    age_seconds: float | None = None
+    query_seconds: float | None = None
+    name: str = ""
+
+    def __str__(self) -> str:
+        who = f"process {self.pid}" if self.pid else f"prepared transaction {self.name!r}"
+        age = "" if self.age_seconds is None else f", open for {self.age_seconds:.0f} s"
+        query = (
+            ""
+            if self.query_seconds is None
+            else f", its query began {self.query_seconds:.0f} s ago"
+        )
+        return who + age + query
+
+
+class ViewWait(Protocol):
+    """Hears about once a second that a view can't be had yet; gives up by raising."""
+
+    def __call__(self, waited_seconds: float, holders: Sequence[OpenTransaction], /) -> None: ...
+
+
+class FirstViewOpener(Protocol):
+    """Makes the log's start, and opens the view that belongs to it; waits as `ViewOpener` does."""
+
+    def __call__(
+        self, params: Any, name: str, reader: LogReader, wait: ViewWait | None = None, /
+    ) -> SnapshotSession: ...
+
+
+class ViewOpener(Protocol):
+    """Opens a consistent view of now. `wait` may be called where the source lets it wait; what it raises is raised here,
+    and nothing is left at the source then."""
+
+    def __call__(
+        self, params: Any, name: str, wait: ViewWait | None = None, /
+    ) -> SnapshotSession: ...
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotPoint:
     """A consistent view of the source: `token` opens it in other sessions while its holder lives; changes with a commit
     `position` lower than `position.value` are inside."""
@@ -235,8 +279,8 @@ class SourcePlugin:
     checks: Callable[[Any], Checks]
     log_reader: Callable[[Any, str], LogReader]
     log_control: Callable[[Any, str], LogControl]
-    snapshot_first: Callable[[Any, str, LogReader], SnapshotSession]
-    snapshot_again: Callable[[Any, str], SnapshotSession]
+    snapshot_first: FirstViewOpener
+    snapshot_again: ViewOpener
     chunk_reader: str
     decoder: str
     translate: Callable[[BaseException], Exception]

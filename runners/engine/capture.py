@@ -60,6 +60,7 @@ class Capture:
         self._open: _Open | None = None
         self._tables: list[dict[str, Any]] | None = None
         self._version: int | None = None
+        self._is_stale = threading.Event()
         self._idle_recorded_at = 0.0
         self._space_checked_at = 0.0
         self._stop = threading.Event()
@@ -74,8 +75,8 @@ class Capture:
         self._stop.set()
 
     def refresh_tables(self) -> None:
-        """The selection changed: the next segment gets a new head."""
-        self._version = None
+        """The selection changed: the next block begins a segment with a new head."""
+        self._is_stale.set()
 
     def run(self) -> None:
         """Read until stopped. Never raises: the pipeline looks at `fault`."""
@@ -109,7 +110,7 @@ class Capture:
 
     def _take(self, block: LogBlock) -> None:
         current = self._open
-        is_new_shape = self._version != block.context_version
+        is_new_shape = self._version != block.context_version or self._is_stale.is_set()
         if current is not None and (is_new_shape or (current.is_closed and not block.ends_closed)):
             self._seal()
         if self._open is None:
@@ -125,6 +126,7 @@ class Capture:
 
     def _begin(self, block: LogBlock, is_new_shape: bool) -> None:
         if is_new_shape or self._tables is None:
+            self._is_stale.clear()  # before the question: a change during it makes another head
             self._tables = [t.to_json() for t in self._describe()]
             self._version = block.context_version
         head = {

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableId
 from runners.engine import failpoints
 from runners.engine.backlog import Backlog
 from runners.engine.changelog import ChangeLog
 from runners.engine.decode import decode_segments, task_for
 from runners.engine.faults import fail_all, fail_table
-from runners.engine.store import SegmentRow, Store
+from runners.engine.store import SegmentRow, Store, is_live
 from runners.engine.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -82,6 +83,13 @@ class Decoding:
         self._wake.set()
         self._thread.join()
 
+    def drop(self, table: TableId) -> None:
+        """Forget every change file of a table that was removed; a job that decodes it now ends first."""
+        with self.lock:
+            touched = self._backlog.touched(table)
+            self._log.unlink(self._store.drop_changes(table))
+            self._backlog.mark(table, (), touched)
+
     def again(self, number: int) -> None:
         """A change file was damaged: its segment is decoded once more, to the same numbers."""
         logger.warning("A change file of segment %d is damaged; decoding it again.", number)
@@ -122,10 +130,14 @@ class Decoding:
             return
         failpoints.hit("change_files_written")
         self._log.added(sum(f.size_bytes for f in done.files))
-        live = {r.id for r in self._store.tables()}
+        live = {r.id for r in self._store.tables() if is_live(r)}
         files = [f for f in done.files if f.table in live]
+        gone = [f.path for f in done.files if f.table not in live]
+        if gone:
+            self._log.unlink(gone)
         for _, poison in done.poisons:
-            fail_table(self._store, poison.table, poison.code, poison.facts)
+            if poison.table in live:
+                fail_table(self._store, poison.table, poison.code, poison.facts)
         self._store.record_decoded(numbers, files)
         failpoints.hit("change_files_listed")
         self._backlog.decoded(numbers, files)

@@ -22,6 +22,8 @@ NAMES = (
     "target_merged",
     "merge_recorded",
     "files_unlinked",
+    "tables_published",
+    "tables_withdrawn",
     "snapshot_begun",
     "snapshot_loaded",
     "snapshot_published",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op, OpCounts, first_sequence, last_sequence
-from replicators.connectors.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.schema import TableSchema, TableSelection
 from replicators.connectors.target import TargetTable, TargetWriter
 from runners.engine import failpoints
 from runners.engine.changelog import ChangeLog
@@ -89,13 +89,9 @@ def next_batch(
 _EXCLUDED = {"updates": (Op.UPDATE,), "deletes": (Op.DELETE, Op.TRUNCATE)}
 
 
-def excluded_ops(tables: Iterable[TableSelection]) -> dict[TableId, tuple[int, ...]]:
-    """For each table that leaves changes out, the operations that no merge applies."""
-    return {
-        t.id: tuple(int(op) for kind in t.excluded for op in _EXCLUDED[kind])
-        for t in tables
-        if t.excluded
-    }
+def excluded_ops(selection: TableSelection) -> tuple[int, ...]:
+    """The operations that no merge of the table applies."""
+    return tuple(int(op) for kind in selection.excluded for op in _EXCLUDED[kind])
 
 
 class Merger:
@@ -108,14 +104,12 @@ class Merger:
         store: Store,
         log: ChangeLog,
         replicator: str,
-        excluded: Mapping[TableId, tuple[int, ...]],
     ) -> None:
         self._spark = spark
         self._writer = writer
         self._store = store
         self._log = log
         self._replicator = replicator
-        self._excluded = excluded
 
     def recover(self, row: TableRow, last_segment: int) -> None:
         """Compare the target's token with what is recorded (CORRECTNESS 13), once a start; the target wins where it is
@@ -161,7 +155,7 @@ class Merger:
             position=row.snapshot_position,
             sequence=sequence,
             prefix=self._log.merge_path(row.id, sequence),
-            excluded=self._excluded.get(row.id, ()),
+            excluded=excluded_ops(row.selection),
         )
         began = time.monotonic()
         batch, counts = fold_batch(self._spark, plan)

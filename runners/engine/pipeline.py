@@ -6,12 +6,11 @@ import logging
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableSchema
-from replicators.connectors.source import SnapshotSession
+from replicators.connectors.source import ViewWait
 from replicators.connectors.target import TargetWriter
 from runners.engine.backlog import Backlog
 from runners.engine.capture import discard_open_tail
@@ -20,15 +19,15 @@ from runners.engine.decode import load
 from runners.engine.decoding import Decoding
 from runners.engine.faults import fail_table
 from runners.engine.job import Job
-from runners.engine.merge import Merger, excluded_ops
+from runners.engine.merge import Merger
 from runners.engine.pulse import Pulse
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import Snapshotter
 from runners.engine.spark import open_session
-from runners.engine.store import Desire, Store, TableState, table_row
-from runners.engine.streaming import Streaming
+from runners.engine.store import Desire, Store, TableState, is_live, table_row
+from runners.engine.streaming import FirstView, Streaming
 from runners.engine.tables import TableJobs
-from runners.engine.views import Views
+from runners.engine.views import PatientWait, StopAsked, Views
 from runners.engine.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -59,7 +58,8 @@ def run_pipeline(
             spark = open_session(settings, job.name, job.target.jars(job.target_params), conf)
         try:
             if store.desire() is Desire.RUN and not stop.is_set():
-                Pipeline(job, store, settings, spark, watchdog, stop).run()
+                with suppress(StopAsked):
+                    Pipeline(job, store, settings, spark, watchdog, stop).run()
         finally:
             spark.stop()
     finally:
@@ -96,10 +96,16 @@ class Pipeline:
             last_number = max(memory.last_segment, self._log.highest_number())
             self._sweep()
             self._make_parts(last_number)
-            position, first = self._streaming.prepare(memory.position)
+            position, first = self._streaming.prepare(memory.position, self._wait())
             self._recover_tables(last_number)
             self._streaming.start(position)
         self._run_threads(first)
+
+    def _wait(self) -> ViewWait:
+        return PatientWait(self._settings.view_wait_seconds, self._should_stop)
+
+    def _should_stop(self) -> bool:
+        return self._stop.is_set() or self._store.desire() is Desire.STOP
 
     def _sweep(self) -> None:
         paths = [s.path for s in self._store.segments()]
@@ -112,8 +118,7 @@ class Pipeline:
     def _make_parts(self, last_number: int) -> None:
         job, store, log = self._job, self._store, self._log
         self._backlog = Backlog(store.segments(), last_number)
-        left_out = excluded_ops(job.tables)
-        self._merger = Merger(self._spark, self._writer, store, log, job.replicator, left_out)
+        self._merger = Merger(self._spark, self._writer, store, log, job.replicator)
         self._decoding = Decoding(
             self._spark, job.source.decoder, store, log, self._backlog, self._watchdog, self._stop
         )
@@ -145,14 +150,15 @@ class Pipeline:
             self._backlog.mark(row.id, self._merger.unmerged(fresh), touched)
 
     # --- loop ----------------------------------------------------------------------------------------------------
-    def _run_threads(self, first: SnapshotSession | None) -> None:
+    def _run_threads(self, first: FirstView | None) -> None:
         job, params = self._job, self._job.source_params
         chunk_reader = load(job.source.chunk_reader)
         views = Views(
             backlog=self._backlog,
-            describe=self._streaming.describe,
-            again=self._view_again,
-            snapshotter=lambda session: Snapshotter(
+            publish=self._streaming.publish,
+            open_view=lambda wait: job.source.snapshot_again(params, job.slot, wait),
+            wait=self._wait,
+            snapshotter=lambda session, table: Snapshotter(
                 self._spark,
                 self._writer,
                 session,
@@ -161,7 +167,9 @@ class Pipeline:
                 on_rows=lambda schema, rows, total: self._store.record_snapshot_rows(
                     schema.id, rows, total
                 ),
-                should_stop=self._stop.is_set,
+                should_stop=lambda: (
+                    self._stop.is_set() or not is_live(table_row(self._store, table))
+                ),
             ),
             first=first,
         )
@@ -174,8 +182,8 @@ class Pipeline:
             settings=self._settings,
             replicator=job.replicator,
             snapshots=views,
-            decode_again=self._decoding.again,
-            unlink=self._log.unlink,
+            decoding=self._decoding,
+            streaming=self._streaming,
         )
         pulse = Pulse(
             lambda: job.source.log_control(params, job.slot),
@@ -192,12 +200,6 @@ class Pipeline:
         finally:
             self._stop.set()
             self._close(pulse, views)
-
-    def _view_again(self, tables: Sequence[TableSchema]) -> SnapshotSession:
-        with self._job.source.log_control(self._job.source_params, self._job.slot) as control:
-            control.add_tables(tables)
-        self._streaming.follow(tables)
-        return self._job.source.snapshot_again(self._job.source_params, self._job.slot)
 
     def _loop(self, views: Views) -> None:
         asked_at = pruned_at = time.monotonic()

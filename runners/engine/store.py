@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import OpCounts
 from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.schema import TableId, TableSchema, TableSelection
 
 
 class TableState(StrEnum):
@@ -78,7 +78,8 @@ class TableRow:
 
     `merged_sequence`: everything up to it is in the target or was not there to be merged; `token_sequence`: what the
     target's own token said after our last commit. `snapshot_position`: changes committed before it came by snapshot.
-    `schema` is the shape that the target has now.
+    `schema` is the shape that the target has now. What people ask for: `is_chosen` (otherwise it is to be removed, with the
+    target's table where `is_drop_asked`), `columns` and `excluded` as in `TableSelection`, `is_resync_asked`.
     """
 
     id: TableId
@@ -95,6 +96,15 @@ class TableRow:
     retry_at: float | None = None
     failures: int = 0
     is_resync_asked: bool = False
+    is_chosen: bool = True
+    is_drop_asked: bool = False
+    columns: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+    @property
+    def selection(self) -> TableSelection:
+        """What is copied of the table, where it is chosen."""
+        return TableSelection(self.id, self.columns, self.excluded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +169,9 @@ class Store(Protocol):
         ...
 
     # tables
-    def tables(self) -> list[TableRow]: ...
+    def tables(self) -> list[TableRow]:
+        """Every table that was ever chosen; people may add tables and ask for removals while the run runs."""
+        ...
 
     def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
         """The one door for a table's state: `event` of `runners.states.TABLE_TRANSITIONS`, with fields of `TableRow` to
@@ -206,6 +218,16 @@ EVENTS_STATE = {
     "table_recovered": TableState.REPLICATING,
     "table_waits": TableState.WAITING,
     "table_removed": TableState.REMOVED,
+    "table_added": TableState.WAITING,
+}
+
+
+# What a table forgets when it is to be copied afresh, beside its state.
+FRESH: dict[str, Any] = {
+    "is_resync_asked": False,
+    "is_snapshot_done": False,
+    "retry_at": None,
+    "failures": 0,
 }
 
 
@@ -219,6 +241,16 @@ def needs_log(row: TableRow) -> bool:
 def table_row(store: Store, table: TableId) -> TableRow:
     """The table's progress as it is now."""
     return next(row for row in store.tables() if row.id == table)
+
+
+def is_live(row: TableRow) -> bool:
+    """Whether the table is copied: chosen, and not one that was removed before."""
+    return row.is_chosen and row.state is not TableState.REMOVED
+
+
+def chosen(store: Store) -> tuple[TableSelection, ...]:
+    """What the replicator is asked to copy now."""
+    return tuple(r.selection for r in store.tables() if r.is_chosen)
 
 
 class MemoryStore:

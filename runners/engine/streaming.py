@@ -10,15 +10,16 @@ from collections.abc import Callable, Sequence
 
 from replicators.connectors.errors import ReplicationError, Retry
 from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableSchema
-from replicators.connectors.source import LogReader, SnapshotSession
+from replicators.connectors.schema import TableSchema, TableSelection
+from replicators.connectors.source import LogControl, LogReader, SnapshotSession, ViewWait
+from runners.engine import failpoints
 from runners.engine.backlog import Backlog
 from runners.engine.capture import Capture, discard_open_tail
 from runners.engine.changelog import ChangeLog
 from runners.engine.faults import fail_all
 from runners.engine.job import Job
 from runners.engine.settings import RunnerSettings
-from runners.engine.store import SegmentRow, Store
+from runners.engine.store import SegmentRow, Store, chosen
 
 logger = logging.getLogger("replicator.run")
 
@@ -27,6 +28,8 @@ QUIET_SECONDS = 600.0
 POSITION_LOST = frozenset(
     {"source:position-lost", "source:slot-missing", "source:slot-invalidated"}
 )
+
+FirstView = tuple[SnapshotSession, Sequence[TableSchema]]
 
 
 class Streaming:
@@ -58,20 +61,55 @@ class Streaming:
         self._reconnects = 0
         self._reconnected_at = 0.0
         self._reader = self._new_reader()
+        self._members = threading.RLock()
+        self._chosen = chosen(store)
         self.capture: Capture
 
     def describe(self) -> list[TableSchema]:
-        """The chosen tables that exist, with the columns that can be copied."""
+        """The tables of the stream that exist, with the columns that can be copied."""
+        return self._describe(self._chosen)
+
+    def _describe(self, tables: Sequence[TableSelection]) -> list[TableSchema]:
         with self._job.source.catalog(self._job.source_params) as catalog:
-            found = catalog.describe(self._job.tables)
+            found = catalog.describe(tables)
         return [
             TableSchema(t.id, t.supported, t.key, t.primary_key, t.native_id, t.full_before)
             for t in found.values()
         ]
 
-    def prepare(self, position: Position | None) -> tuple[Position, SnapshotSession | None]:
+    def publish(self) -> list[TableSchema]:
+        """Let the stream carry every table that is chosen by now (CORRECTNESS 18): a view that is opened afterwards and the
+        segments that begin afterwards meet without a gap. The tables' shapes."""
+        with self._members, self._control() as control:
+            self._chosen = chosen(self._store)
+            tables = self.describe()
+            control.add_tables(tables)
+            self._follow(tables)
+        failpoints.hit("tables_published")
+        return tables
+
+    def withdraw(self, table: TableSelection, known: TableSchema | None) -> None:
+        """Let the stream carry this table no longer, also where the source has another of its name by now."""
+        with self._members, self._control() as control:
+            self._chosen = tuple(t for t in self._chosen if t.id != table.id)
+            shapes = [*self._describe([table]), *([known] if known is not None else [])]
+            control.remove_tables(shapes)
+            self._follow(self.describe())
+        failpoints.hit("tables_withdrawn")
+
+    def _follow(self, tables: Sequence[TableSchema]) -> None:
+        """The stream carries these tables, and the next segment says so in its head."""
+        self._reader.follow(tables)
+        self.capture.refresh_tables()
+
+    def _control(self) -> LogControl:
+        return self._job.source.log_control(self._job.source_params, self._job.slot)
+
+    def prepare(
+        self, position: Position | None, wait: ViewWait
+    ) -> tuple[Position, FirstView | None]:
         """Slot and publication made or verified (CORRECTNESS 23). A lost position fails every table until its re-sync is
-        asked for, and the log starts again. Where the log starts, and the first snapshot's view if it does."""
+        asked for, and the log starts again. Where the log starts, and the first view, with the tables in it, if it does."""
         tables = self.describe()
         if position is not None:
             try:
@@ -80,18 +118,16 @@ class Streaming:
                 if err.code not in POSITION_LOST:
                     raise
                 fail_all(self._store, err)
-                with self._job.source.log_control(
-                    self._job.source_params, self._job.slot
-                ) as control:
+                with self._control() as control:
                     control.drop()
             else:
                 return position, None
         self._reader.prepare(tables, None)
         session = self._job.source.snapshot_first(
-            self._job.source_params, self._job.slot, self._reader
+            self._job.source_params, self._job.slot, self._reader, wait
         )
         self._store.record_start(session.point.position)
-        return session.point.position, session
+        return session.point.position, (session, tables)
 
     def start(self, position: Position) -> None:
         """Read after `position`, in a thread."""
@@ -108,11 +144,6 @@ class Streaming:
         self.capture.position = position
         self._thread = threading.Thread(target=self.capture.run, name="capture", daemon=True)
         self._thread.start()
-
-    def follow(self, tables: Sequence[TableSchema]) -> None:
-        """The selection changed: the stream carries these tables, and the next segment says so in its head."""
-        self._reader.follow(tables)
-        self.capture.refresh_tables()
 
     def check(self) -> None:
         """A cut connection is made again here, some times; everything else that ended capture is raised."""

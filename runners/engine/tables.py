@@ -5,19 +5,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from replicators.connectors.errors import ReplicationError, Retry, Scope
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.target import TargetWriter
 from runners.engine import failpoints
 from runners.engine.backlog import Backlog
+from runners.engine.decoding import Decoding
 from runners.engine.merge import Merger, skip_to, target_table
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import Snapshotter
-from runners.engine.store import Store, TableRow, TableState, table_row
+from runners.engine.store import FRESH, Store, TableRow, TableState, is_live, table_row
+from runners.engine.streaming import Streaming
 from runners.engine.watchdog import Watchdog
 
 logger = logging.getLogger("replicator.tables")
@@ -46,8 +48,8 @@ class TableJobs:
         settings: RunnerSettings,
         replicator: str,
         snapshots: SnapshotSource,
-        decode_again: Callable[[int], None],
-        unlink: Callable[[Sequence[str]], None],
+        decoding: Decoding,
+        streaming: Streaming,
     ) -> None:
         self._store = store
         self._merger = merger
@@ -57,8 +59,8 @@ class TableJobs:
         self._settings = settings
         self._replicator = replicator
         self._snapshots = snapshots
-        self._decode_again = decode_again
-        self._unlink = unlink
+        self._decoding = decoding
+        self._streaming = streaming
         self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")
         self._copies = ThreadPoolExecutor(1, "snapshot")
         self._busy: dict[TableId, Future[None]] = {}
@@ -75,12 +77,13 @@ class TableJobs:
                 future.result()
         rows = self._store.tables()
         for row in rows:
-            if row.id not in self._busy and row.state is not TableState.REMOVED:
+            if row.id not in self._busy:
                 self._consider(row)
         if time.monotonic() - self._skipped_at > SKIP_SECONDS:
             self._skipped_at = time.monotonic()
             self._skip_idle(rows)
-        return any(r.state in {TableState.WAITING, TableState.SNAPSHOTTING} for r in rows)
+        copying = {TableState.WAITING, TableState.SNAPSHOTTING}
+        return any(r.state in copying and r.is_chosen for r in rows)
 
     def drain(self) -> None:
         """Wait for what runs; start nothing more."""
@@ -88,6 +91,9 @@ class TableJobs:
         self._copies.shutdown(wait=True, cancel_futures=True)
 
     def _consider(self, row: TableRow) -> None:
+        if not is_live(row):
+            self._choose(row)
+            return
         if row.is_resync_asked:
             self._restart(row)
             return
@@ -104,26 +110,39 @@ class TableJobs:
             case _:
                 pass
 
+    def _choose(self, row: TableRow) -> None:
+        """Make what is copied equal to what is chosen."""
+        if row.is_chosen:
+            self._restart(row, "table_added")
+        elif row.state is not TableState.REMOVED:
+            self._start(row, "removal", self._remove, self._pool)
+
     def _drop_backlog(self, row: TableRow) -> None:
         """The table holds more of the change log than its share: it gives way to the others (CORRECTNESS 28)."""
         limit = f"{self._settings.table_limit_bytes >> 20} MiB"
         self._fail(row, ReplicationError("log:table-over-limit", table=row.id, limit=limit))
-        touched = self._backlog.touched(row.id)
-        self._unlink(self._store.drop_changes(row.id))
-        self._backlog.mark(row.id, (), touched)
+        self._decoding.drop(row.id)
 
-    def _restart(self, row: TableRow) -> None:
-        """Re-sync: a new generation that starts with a snapshot (CORRECTNESS 15); the old rows stay until it is done."""
+    def _remove(self, row: TableRow) -> None:
+        """The table is chosen no longer: it leaves the stream and the change log; the target's table goes only where that
+        was asked for. What is done twice after a crash does no harm."""
+        self._streaming.withdraw(TableSelection(row.id), row.schema)
+        self._snapshots.forget(row.id)
+        if row.is_drop_asked:
+            self._writer.drop(target_table(self._replicator, row))
+        self._decoding.drop(row.id)
         self._store.table_event(
             row.id,
-            "table_waits",
+            "table_removed",
+            table_uuid="" if row.is_drop_asked else row.table_uuid,
+            is_drop_asked=False,
             is_resync_asked=False,
-            is_snapshot_done=False,
-            error_code="",
-            error_facts={},
-            retry_at=None,
-            failures=0,
         )
+        logger.info("The table was removed.", extra={"table": str(row.id)})
+
+    def _restart(self, row: TableRow, event: str = "table_waits") -> None:
+        """Re-sync: a new generation that starts with a snapshot (CORRECTNESS 15); the old rows stay until it is done."""
+        self._store.table_event(row.id, event, error_code="", error_facts={}, **FRESH)
 
     def _retry(self, row: TableRow) -> None:
         if row.retry_at is None or row.retry_at > time.time():
@@ -161,7 +180,7 @@ class TableJobs:
                 job(row)
         except ReplicationError as err:
             if err.code == "log:file-corrupt":
-                self._decode_again(int(err.facts["segment"]))
+                self._decoding.again(int(err.facts["segment"]))
             elif err.scope is Scope.RUN and err.code != "internal:unexpected":
                 raise
             else:
@@ -288,4 +307,8 @@ class SnapshotSource:
 
     def view(self, table: TableId) -> View | None:
         """The view to copy the table in; `source:table-missing` and others of the source."""
+        raise NotImplementedError
+
+    def forget(self, table: TableId) -> None:
+        """The table left the stream."""
         raise NotImplementedError

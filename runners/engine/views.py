@@ -9,71 +9,110 @@ from collections.abc import Callable, Sequence
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import last_sequence
 from replicators.connectors.schema import TableId, TableSchema
-from replicators.connectors.source import SnapshotSession
+from replicators.connectors.source import OpenTransaction, SnapshotSession, ViewWait
 from runners.engine.backlog import Backlog
 from runners.engine.snapshot import Snapshotter
 from runners.engine.tables import SnapshotSource, View
 
 logger = logging.getLogger("replicator.views")
 
+SAY_AFTER_SECONDS = 2.0
+SAY_EVERY_SECONDS = 30.0
+
+
+class StopAsked(Exception):
+    """A stop was asked while a view was waited for."""
+
+
+class PatientWait:
+    """A `ViewWait` that says in the log which transactions are waited for, and gives up at the limit
+    (`source:view-waits`) or at a stop (`StopAsked`)."""
+
+    def __init__(self, limit_seconds: float, should_stop: Callable[[], bool]) -> None:
+        self._limit = limit_seconds
+        self._should_stop = should_stop
+        self._say_at = SAY_AFTER_SECONDS
+
+    def __call__(self, waited_seconds: float, holders: Sequence[OpenTransaction]) -> None:
+        if self._should_stop():
+            raise StopAsked
+        if waited_seconds >= self._limit:
+            holder = str(holders[0]) if holders else "a transaction that it does not name"
+            raise ReplicationError(
+                "source:view-waits", seconds=f"{waited_seconds:.0f}", holder=holder
+            )
+        if waited_seconds >= self._say_at:
+            self._say_at = waited_seconds + SAY_EVERY_SECONDS
+            shown = "; ".join(map(str, holders)) or "not told by the server which"
+            logger.warning(
+                "A consistent view waits for a transaction of the source since %.0f s: %s.",
+                waited_seconds,
+                shown,
+            )
+
 
 class Views(SnapshotSource):
-    """Holds at most one session open. `describe` asks the source for the shapes of tables as they are now; `again` makes
-    tables part of the stream and opens a new view."""
+    """Holds at most one session open, with the shapes of the tables that were part of the stream before its point: only
+    these may be copied in it. `publish` makes every chosen table part of the stream; `open_view` opens a new view."""
 
     def __init__(
         self,
         *,
         backlog: Backlog,
-        describe: Callable[[], Sequence[TableSchema]],
-        again: Callable[[Sequence[TableSchema]], SnapshotSession],
-        snapshotter: Callable[[SnapshotSession], Snapshotter],
-        first: SnapshotSession | None,
+        publish: Callable[[], Sequence[TableSchema]],
+        open_view: Callable[[ViewWait], SnapshotSession],
+        snapshotter: Callable[[SnapshotSession, TableId], Snapshotter],
+        wait: Callable[[], ViewWait],
+        first: tuple[SnapshotSession, Sequence[TableSchema]] | None,
     ) -> None:
         self._backlog = backlog
-        self._describe = describe
-        self._again = again
+        self._publish = publish
+        self._open_view = open_view
         self._make = snapshotter
+        self._wait = wait
         self._lock = threading.Lock()
-        self._session = first
-        self._is_first = first is not None
-        self._shapes: dict[TableId, TableSchema] = {}
-        self._used: set[TableId] = set()
+        self._session = first[0] if first else None
+        self._shapes = {s.id: s for s in first[1]} if first else {}
 
     def view(self, table: TableId) -> View | None:
-        """The present view, or a new one where it went away or was used for this table before."""
+        """The present view, or a new one where it went away or the table was not part of the stream before it, or was
+        copied in it already."""
         with self._lock:
-            if self._session is None or table in self._used or not self._session.is_alive():
-                self._open()
             session = self._session
-            assert session is not None
-            if not self._shapes:
-                self._shapes = {s.id: s for s in self._describe()}
-            schema = self._shapes.get(table)
+            if session is None or table not in self._shapes or not session.is_alive():
+                try:
+                    session = self._open()
+                except StopAsked:
+                    return None
+            schema = self._shapes.pop(table, None)
             if schema is None:
                 raise ReplicationError("source:table-missing", table=table)
-            self._used.add(table)
             position = session.point.position.value
             sequence = last_sequence(self._backlog.last_before(position))
-            return View(self._make(session), schema, position, sequence)
+            return View(self._make(session, table), schema, position, sequence)
 
-    def _open(self) -> None:
+    def forget(self, table: TableId) -> None:
+        """The table left the stream: the present view is no good for it any more."""
+        with self._lock:
+            self._shapes.pop(table, None)
+
+    def _open(self) -> SnapshotSession:
         self._close()
-        shapes = list(self._describe())
-        logger.info(
-            "Opening a consistent view of the source; it waits for transactions that are open there."
-        )
-        self._session = self._again(shapes)
+        shapes = self._publish()
+        self._session = self._open_view(self._wait())
         self._shapes = {s.id: s for s in shapes}
+        return self._session
 
     def _close(self) -> None:
         session, self._session = self._session, None
-        self._shapes, self._used = {}, set()
+        self._shapes = {}
         if session is not None:
             session.close()
 
     def release(self) -> None:
-        """No table waits: the source may forget the view."""
-        with self._lock:
-            if self._session is not None:
+        """No table waits: the source may forget the view. Left to the next call while one is being opened."""
+        if self._lock.acquire(blocking=False):
+            try:
                 self._close()
+            finally:
+                self._lock.release()

@@ -24,10 +24,12 @@ READ = {
 }  # fmt: skip
 WRITE = {
     f"{ONE}start/", f"{ONE}pause/", f"{ONE}resume/", f"{ONE}tables/resync/", f"{ONE}tables/retry/",
+    f"{ONE}tables/",
     "/api/v1/drafts/", "/api/v1/connections/test/", "/api/v1/sources/tables/",
     "/api/v1/sources/tables/describe/", "/api/v1/assess/",
     "/replicators/{pk}/start/", "/replicators/{pk}/pause/", "/replicators/{pk}/resume/",
     "/replicators/{pk}/tables/resync/", "/replicators/{pk}/tables/retry/",
+    "/replicators/{pk}/tables/add/", "/replicators/{pk}/tables/remove/",
     "/replicators/{pk}/delete/", "/replicators/{pk}/duplicate/", "/replicators/new/",
 }  # fmt: skip
 OWN = {"/account/", "/account/password/", "/account/theme/", "/account/tokens/", "/api/"}
@@ -41,6 +43,7 @@ COVERED = {
     "replicators", "activity", "drafts", "replicator", "replicator-activity", "replicator-head",
     "replicator-charts", "replicator-tables", "duplicate", "health",
     "replicator-configuration", "replicator-delete", "table-resync", "table-retry", "new",
+    "table-add", "table-remove", "tables",
     "draft", "draft-delete", "account", "account-password", "account-theme", "token-new",
     "token-revoke", "api-guide", "styleguide", *OPEN,
 }  # fmt: skip

@@ -18,7 +18,8 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
 AT_START = ("snapshot_begun", "snapshot_loaded", "snapshot_published", "snapshot_recorded")
 AT_RESYNC = ("snapshot_loaded", "snapshot_published")
-LIVE = tuple(n for n in failpoints.NAMES if n not in AT_START)
+AT_CHOICE = ("tables_published", "tables_withdrawn")
+LIVE = tuple(n for n in failpoints.NAMES if n not in (*AT_START, *AT_CHOICE))
 
 
 @pytest.fixture(scope="module")

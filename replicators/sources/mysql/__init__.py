@@ -12,6 +12,7 @@ from replicators.connectors.source import (
     LogReader,
     SnapshotSession,
     SourcePlugin,
+    ViewWait,
 )
 from replicators.sources.mysql.params import MysqlParams
 from replicators.sources.mysql.setup import setup
@@ -43,13 +44,15 @@ def _log_control(params: Any, name: str) -> LogControl:
     return Control(params, name)
 
 
-def _snapshot_first(params: Any, name: str, reader: LogReader) -> SnapshotSession:
+def _snapshot_first(
+    params: Any, name: str, reader: LogReader, wait: ViewWait | None = None
+) -> SnapshotSession:
     from replicators.sources.mysql.snapshot import SnapshotSession as Session
 
     return Session(params, name)
 
 
-def _snapshot_again(params: Any, name: str) -> SnapshotSession:
+def _snapshot_again(params: Any, name: str, wait: ViewWait | None = None) -> SnapshotSession:
     from replicators.sources.mysql.snapshot import SnapshotSession as Session
 
     return Session(params, name)

@@ -12,6 +12,7 @@ from replicators.connectors.source import (
     LogReader,
     SnapshotSession,
     SourcePlugin,
+    ViewWait,
 )
 from replicators.sources.postgresql.params import PostgresqlParams
 from replicators.sources.postgresql.setup import setup
@@ -43,16 +44,18 @@ def _log_control(params: Any, slot_name: str) -> LogControl:
     return Control(params, slot_name)
 
 
-def _snapshot_first(params: Any, slot_name: str, reader: LogReader) -> SnapshotSession:
+def _snapshot_first(
+    params: Any, slot_name: str, reader: LogReader, wait: ViewWait | None = None
+) -> SnapshotSession:
     from replicators.sources.postgresql.snapshot import snapshot_first
 
-    return snapshot_first(params, slot_name, reader)
+    return snapshot_first(params, slot_name, reader, wait)
 
 
-def _snapshot_again(params: Any, name: str) -> SnapshotSession:
+def _snapshot_again(params: Any, name: str, wait: ViewWait | None = None) -> SnapshotSession:
     from replicators.sources.postgresql.snapshot import snapshot_again
 
-    return snapshot_again(params, name)
+    return snapshot_again(params, name, wait)
 
 
 def _objects(name: str) -> list[tuple[str, str]]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import select
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from replicators.sources.postgresql.offsets import Identity
 from replicators.sources.postgresql.params import PostgresqlParams
 
 CONNECT_SECONDS = 5
+WAIT_MILLISECONDS = 1000
 SETTINGS = {
     "datestyle": "ISO",
     "intervalstyle": "postgres",
@@ -79,9 +83,14 @@ class ReplicationConnection:
         self._owner = connection
         self.pgconn: pq.abc.PGconn = connection.pgconn
 
-    def command(self, text: str, **facts: Any) -> list[list[str | None]]:
-        """Run a replication command; its rows as text."""
-        result = self.pgconn.exec_(text.encode())
+    def command(
+        self, text: str, *, on_wait: Callable[[float], None] | None = None, **facts: Any
+    ) -> list[list[str | None]]:
+        """Run a replication command; its rows as text. `on_wait` is called each second meanwhile with the seconds waited;
+        what it raises ends the command and the connection."""
+        result = (
+            self.pgconn.exec_(text.encode()) if on_wait is None else self._waited(text, on_wait)
+        )
         if result.status not in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
             error = psycopg.errors.error_from_result(result)
             raise translate(error, self.params, **facts) from error
@@ -89,6 +98,27 @@ class ReplicationConnection:
             [_text(result.get_value(row, column)) for column in range(result.nfields)]
             for row in range(result.ntuples)
         ]
+
+    def _waited(self, text: str, on_wait: Callable[[float], None]) -> pq.abc.PGresult:
+        began = time.monotonic()
+        self.pgconn.send_query(text.encode())
+        poll = select.poll()
+        poll.register(self.pgconn.socket, select.POLLIN)
+        try:
+            while self.pgconn.is_busy():
+                if poll.poll(WAIT_MILLISECONDS):
+                    self.pgconn.consume_input()
+                else:
+                    on_wait(time.monotonic() - began)
+        except BaseException:
+            self._owner.cancel_safe(timeout=CONNECT_SECONDS)
+            self.close()
+            raise
+        result = self.pgconn.get_result()
+        while self.pgconn.get_result() is not None:
+            pass
+        assert result is not None, "the command was sent"
+        return result
 
     def identity(self) -> Identity:
         """The server's system identifier and timeline."""

@@ -7,7 +7,7 @@ such a table would make its owner's UPDATE fail (CORRECTNESS 20).
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
@@ -15,6 +15,7 @@ import psycopg
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.source import OpenTransaction
 from replicators.sources.postgresql import sql
 from replicators.sources.postgresql.connections import ReplicationConnection
 from replicators.sources.postgresql.offsets import lsn_to_int
@@ -35,6 +36,16 @@ LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid
 LEFT JOIN pg_class c ON c.oid = r.prrelid
 LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE p.pubname = ANY(%s)
+"""
+# Times of other roles' transactions show only to members of pg_read_all_stats; who blocks is shown to everybody.
+HOLDERS = """
+SELECT b.pid, extract(epoch FROM clock_timestamp() - coalesce(a.xact_start, p.prepared))::float8,
+       extract(epoch FROM clock_timestamp() - a.query_start)::float8, coalesce(p.gid, '')
+FROM unnest(pg_blocking_pids(%s)) AS b (pid)
+LEFT JOIN pg_stat_activity a ON b.pid <> 0 AND a.pid = b.pid
+LEFT JOIN pg_locks l
+  ON b.pid = 0 AND l.pid = %s AND l.locktype = 'transactionid' AND NOT l.granted
+LEFT JOIN pg_prepared_xacts p ON p.transaction = l.transactionid
 """
 
 
@@ -103,10 +114,21 @@ def _alter(connection: Connection, publication: str, act: str, tables: Sequence[
         connection.execute(f"ALTER PUBLICATION {sql.name(publication)} {act} TABLE {listed}")
 
 
+def holders(connection: Connection, pid: int) -> list[OpenTransaction]:
+    """The transactions that keep the process `pid` of the server waiting."""
+    return [OpenTransaction(*row) for row in connection.execute(HOLDERS, [pid, pid]).fetchall()]
+
+
 def create_slot(
-    link: ReplicationConnection, slot: str, version: int, *, temporary: bool
+    link: ReplicationConnection,
+    slot: str,
+    version: int,
+    *,
+    temporary: bool,
+    on_wait: Callable[[float], None] = lambda waited: None,
 ) -> tuple[int, str]:
-    """Make the slot: its consistent point, and the name of the snapshot there, usable while `link` does nothing else."""
+    """Make the slot: its consistent point, and the name of the snapshot there, usable while `link` does nothing else.
+    The server waits for transactions that are open: `on_wait` hears of it each second, and ends it by raising."""
     head = f"CREATE_REPLICATION_SLOT {sql.name(slot)}{' TEMPORARY' if temporary else ''} LOGICAL pgoutput"
     if version < 150000:
         commands = [f"{head} EXPORT_SNAPSHOT"]
@@ -116,7 +138,7 @@ def create_slot(
             commands.insert(0, f"{head} (SNAPSHOT 'export', FAILOVER true)")
     for number, command in enumerate(commands, 1):
         try:
-            row = link.command(command, slot=slot)[0]
+            row = link.command(command, on_wait=on_wait, slot=slot)[0]
         except ReplicationError as err:
             if number == len(commands) or err.code != "internal:unexpected":
                 raise

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.source import Chunk, LogReader, SnapshotPoint
+from replicators.connectors.source import Chunk, LogReader, SnapshotPoint, ViewWait
 from replicators.connectors.types import Int
 from replicators.sources.postgresql import copying, kernels, slots, sql
 from replicators.sources.postgresql.columns import as_copied, select_list
@@ -42,28 +42,46 @@ ORDER BY n.nspname, l.relname
 """
 
 
-def snapshot_first(params: PostgresqlParams, slot_name: str, reader: LogReader) -> SnapshotSession:
+def snapshot_first(
+    params: PostgresqlParams, slot_name: str, reader: LogReader, wait: ViewWait | None = None
+) -> SnapshotSession:
     """Make the slot, and hold the view of its start. `reader.prepare(tables, None)` has made the publications."""
-    return SnapshotSession(params, slot_name, temporary=False)
+    return SnapshotSession(params, slot_name, temporary=False, wait=wait)
 
 
-def snapshot_again(params: PostgresqlParams, name: str) -> SnapshotSession:
+def snapshot_again(
+    params: PostgresqlParams, name: str, wait: ViewWait | None = None
+) -> SnapshotSession:
     """Hold a view of now, with its log position, by a temporary slot that is gone when this returns."""
     short = f"{name[:50]}_{secrets.token_hex(4)}"
-    return SnapshotSession(params, short, temporary=True)
+    return SnapshotSession(params, short, temporary=True, wait=wait)
 
 
 class SnapshotSession:
     """Holds a view by a transaction of its own: the walsender's own snapshot would end with its next command."""
 
-    def __init__(self, params: PostgresqlParams, slot: str, *, temporary: bool) -> None:
+    def __init__(
+        self,
+        params: PostgresqlParams,
+        slot: str,
+        *,
+        temporary: bool,
+        wait: ViewWait | None = None,
+    ) -> None:
         self.params = params
         self._holder = connect(params)
         link = ReplicationConnection(params)
+
+        def on_wait(waited: float) -> None:
+            if wait is not None:
+                wait(waited, slots.holders(self._holder, link.pgconn.backend_pid))
+
         try:
             identity = link.identity()
             version = self._holder.info.server_version
-            lsn, exported = slots.create_slot(link, slot, version, temporary=temporary)
+            lsn, exported = slots.create_slot(
+                link, slot, version, temporary=temporary, on_wait=on_wait
+            )
             self._holder.execute(BEGIN)
             self._holder.execute(f"SET TRANSACTION SNAPSHOT {sql.literal(exported)}")
             row = self._holder.execute("SELECT pg_export_snapshot()").fetchone()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
+from django.db.models import Q
 
 from replicators.connectors.schema import TableId
 from replicators.connectors.target import TargetTable
@@ -38,7 +39,9 @@ class Command(BaseCommand):
         )
         try:
             target = job.target.writer(job.target_params, spark)
-            for row in Table.objects.filter(replicator=replicator):
+            # One that was removed before stays, where its target table was to stay.
+            wanted = Q(is_chosen=True) | Q(is_drop_asked=True)
+            for row in Table.objects.filter(wanted, replicator=replicator):
                 name = TableId(row.schema_name, row.name)
                 target.drop(TargetTable(name, str(replicator.pk), row.generation, row.table_uuid))
         finally:

@@ -175,3 +175,25 @@ def test_at_the_logs_limit_nothing_is_read_and_the_source_hears_that_we_live(
     assert place.capture.is_waiting_for_space
     assert len(place.source.blocks) == 2
     assert place.source.acknowledged == [5]
+
+
+def test_a_selection_that_changes_while_a_head_is_made_gets_a_head_of_its_own(
+    tmp_path: Path,
+) -> None:
+    """Guards CORRECTNESS 3 and 18: a table that is published while the source is being asked would be missing in every
+    head until a relation changes, and all its changes would be decoded to nothing."""
+    place = Place(tmp_path, block(10), block(20))
+    asked: list[int] = []
+
+    def describe() -> list[Any]:
+        asked.append(1)
+        if len(asked) == 1:
+            place.capture.refresh_tables()
+        return [SCHEMA]
+
+    place.capture._describe = describe
+    place.turn()
+    assert len(asked) == 2
+    place.source.blocks.append(block(30))
+    place.turn()
+    assert len(asked) == 2

@@ -34,7 +34,7 @@ def plan_of(changes: pa.Table, folder: Path, *excluded: str) -> FoldPlan:
         first_committed_at=0.0, last_committed_at=0.0, first_position=1, last_position=1,
         size_bytes=0, crc32=zlib.crc32(path.read_bytes()), unsent=(), has_key_changes=True,
     )  # fmt: skip
-    ops = excluded_ops([TableSelection(SCHEMA.id, excluded=excluded)]).get(SCHEMA.id, ())
+    ops = excluded_ops(TableSelection(SCHEMA.id, excluded=excluded))
     return FoldPlan(SCHEMA, (file,), -1, 0, 9, str(folder / "merge"), ops)
 
 

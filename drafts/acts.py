@@ -1,0 +1,39 @@
+"""What people change on the pages about a replicator that was deployed, where it has to be assessed first."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.http import require_POST
+
+from drafts.services import TableRefused, replicator_table_add
+from replicators.connectors.problems import Severity
+from replicators.connectors.schema import TableId, TableSelection
+from replicators.models import Replicator
+from replicators.pages import may_edit
+from replicators.people import person
+from runners.acts import answer
+from runners.models import Table
+from runners.services import IllegalTransition
+
+
+@may_edit
+@require_POST
+def table_add(request: HttpRequest, pk: str) -> HttpResponse:
+    """Copy a table too; the first error of the assessment is the refusal's reason."""
+    found = get_object_or_404(Replicator, pk=pk)
+    schema, name = request.POST.get("schema", "").strip(), request.POST.get("table", "").strip()
+
+    def act() -> Table:
+        try:
+            return replicator_table_add(
+                replicator=found,
+                selection=TableSelection(TableId(schema, name)),
+                actor=person(request),
+            )
+        except TableRefused as err:
+            first = next(p for p in err.problems if p.severity is Severity.ERROR).message
+            text = f"{first.text} {first.suggestion}"
+            raise IllegalTransition("refused", "table_add_asked", message=text) from err
+
+    return answer(request, found, act, f"{schema}.{name} will be copied, then followed.")

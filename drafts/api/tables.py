@@ -1,0 +1,83 @@
+"""REST: the tables of a replicator that was deployed; they are added and removed while it runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.shortcuts import get_object_or_404
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.serializers import Serializer
+from rest_framework.views import APIView
+
+from drafts.api import errors as _errors  # noqa: F401  registers the answers
+from drafts.api.serializers import TableAddSerializer, TableRemoveQuerySerializer
+from drafts.services import replicator_table_add
+from replicators.api.serializers import ErrorSerializer
+from replicators.config import parse_tables
+from replicators.models import Replicator
+from replicators.people import person
+from runners.api.serializers import TableAcceptedSerializer
+from runners.models import Table
+from runners.services import table_remove
+
+_ACCEPTED = {
+    202: TableAcceptedSerializer,
+    400: ErrorSerializer,
+    404: ErrorSerializer,
+    409: ErrorSerializer,
+}
+
+
+class ReplicatorTables(APIView):
+    """Add and remove; a run that runs takes it up, and the other tables do not pause."""
+
+    @extend_schema(
+        summary="Add a table",
+        description="Assesses it first; 409 with the problems where one is an ERROR. It is copied, then followed.",
+        tags=["replicators"],
+        operation_id="replicators_tables_add",
+        request=TableAddSerializer,
+        responses=_ACCEPTED,
+    )
+    def post(self, request: Request, pk: str) -> Response:
+        data = _valid(TableAddSerializer, request.data)
+        table = replicator_table_add(
+            replicator=get_object_or_404(Replicator, pk=pk),
+            selection=parse_tables([{**data, "name": data["table"]}])[0],
+            actor=person(request),
+        )
+        return _accepted(table)
+
+    @extend_schema(
+        summary="Remove a table",
+        description="It is followed no longer; the target's table stays unless told otherwise.",
+        tags=["replicators"],
+        operation_id="replicators_tables_remove",
+        request=None,
+        parameters=[TableRemoveQuerySerializer],
+        responses=_ACCEPTED,
+    )
+    def delete(self, request: Request, pk: str) -> Response:
+        data = _valid(TableRemoveQuerySerializer, request.query_params)
+        table = table_remove(
+            replicator=get_object_or_404(Replicator, pk=pk),
+            schema=data["schema"],
+            name=data["table"],
+            keep_target=data["keep_target"],
+            actor=person(request),
+        )
+        return _accepted(table)
+
+
+def _valid(kind: type[Serializer[Any]], data: Any) -> dict[str, Any]:
+    serializer = kind(data=data)
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)
+
+
+def _accepted(table: Table) -> Response:
+    body = {"schema": table.schema_name, "table": table.name, "state": table.state}
+    return Response(body, status=status.HTTP_202_ACCEPTED)

@@ -1,0 +1,117 @@
+"""Tables are added, removed and copied afresh while the run runs; the others never pause (CORRECTNESS 18)."""
+
+from __future__ import annotations
+
+import pytest
+from pyiceberg.exceptions import NoSuchTableError
+
+from runners.models import ChangeFile, Event
+from tests.harness import Traffic, World
+from tests.world_fixtures import MakeWorld
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+LAG_SECONDS = 90.0  # a busy machine merges slowly; a table that pauses falls behind without end
+
+
+def goes_on(world: World, *names: str) -> None:
+    """These tables are merged on, and are not far behind."""
+    for name in names:
+        world.moves_on(name)
+        lag = world.row(name).lag_seconds
+        assert lag is not None and lag < LAG_SECONDS, f"{name} is {lag} s behind"
+
+
+def kinds(world: World, name: str) -> list[str]:
+    found = Event.objects.filter(replicator=world.replicator, table_name=name).order_by("pk")
+    return list(found.values_list("kind", flat=True))
+
+
+def test_tables_come_and_go_while_the_others_go_on(world_maker: MakeWorld) -> None:
+    """Without the new slot's wait, a transaction that was open at the publication would be in neither the copy nor the
+    stream; with it in the wrong thread, the other tables would stand still. A selection that is not frozen with the
+    segments would lose the first changes of a table that was added."""
+    with world_maker(tables=("items", "pairs")) as world:
+        traffic = Traffic(world.database)
+        child = world.start(REPLICATOR_VIEW_WAIT_SECONDS="60")
+        world.settle()
+        assert world.published() == {"items", "pairs"}
+
+        with traffic.going_on(), world.database.connect() as holder:
+            with holder.transaction():
+                holder.execute("INSERT INTO shop.views VALUES (-1, 'open', now())")
+                pid = holder.info.backend_pid
+                world.add("views")
+                world.until(
+                    lambda: f"process {pid}, open for" in world.log_text(), "who is waited for"
+                )
+                assert world.row("views").state == "waiting"
+                goes_on(world, "items", "pairs")
+                assert world.row("views").state == "waiting", "it was copied beside what it lacks"
+            world.until_states("replicating", "views")
+            goes_on(world, "items", "views")
+
+            world.remove("pairs")
+            world.until(lambda: world.row("pairs").state == "removed", "pairs is removed")
+            assert world.published() == {"items", "views"}
+            goes_on(world, "items", "views")
+        left = ChangeFile.objects.filter(replicator=world.replicator, table_name="pairs")
+        assert not left.exists()
+        assert world.target_rows("pairs"), "the target's table was to stay"
+        world.assert_equal("items", "views")
+        assert world.differences("pairs"), "it was followed on"
+
+        with traffic.going_on():
+            world.add("pairs")
+            world.resync("views")
+            goes_on(world, "items")
+            world.until(lambda: "table_resync_asked" in kinds(world, "views")
+                        and world.row("views").generation == 2, "views is copied afresh")  # fmt: skip
+        world.assert_equal("items", "pairs", "views")
+        assert kinds(world, "pairs").count("table_added") == 1
+
+        world.remove("pairs", keep_target=False)
+        world.until(lambda: world.row("pairs").state == "removed", "pairs is removed again")
+        with pytest.raises(NoSuchTableError):
+            world.lake_table("pairs")
+        assert not child.is_dead()
+        assert world.stop() == 0
+
+
+def test_what_is_chosen_while_nothing_runs_is_taken_up_by_the_next_run(
+    world_maker: MakeWorld,
+) -> None:
+    with world_maker(tables=("items", "pairs")) as world:
+        traffic = Traffic(world.database)
+        world.start()
+        world.settle()
+        assert world.stop() == 0
+        world.add("views")
+        world.remove("pairs")
+        traffic.write(10)
+        world.start()
+        world.assert_equal("items", "views")
+        world.until(lambda: world.row("pairs").state == "removed", "pairs is removed")
+        assert world.published() == {"items", "views"}
+        assert world.stop() == 0
+
+
+def test_a_wait_that_takes_too_long_is_given_up_said_and_tried_again(
+    world_maker: MakeWorld,
+) -> None:
+    """A forgotten transaction, here also a prepared one, must not keep the copy's thread or the run for ever."""
+    with world_maker(tables=("items", "pairs")) as world:
+        child = world.start(REPLICATOR_VIEW_WAIT_SECONDS="2")
+        world.settle()
+        with world.database.connect() as holder, holder.transaction():
+            holder.execute("INSERT INTO shop.views VALUES (-1, 'open', now())")
+            world.add("views")
+            world.until_states("failing source:view-waits", "views")
+            assert str(holder.info.backend_pid) in world.row("views").error_facts["holder"]
+            left = world.database.execute(
+                "SELECT count(*) FROM pg_replication_slots WHERE temporary"
+            )
+            assert left[0][0] == 0, "the slot that was given up is still there"
+        world.assert_equal("items", "pairs", "views")
+        assert not child.is_dead()
+        assert world.stop() == 0

@@ -1,0 +1,132 @@
+"""Which view a table may be copied in, and how long one is waited for (CORRECTNESS 16, 18)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.offsets import Position
+from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.source import OpenTransaction, SnapshotPoint, ViewWait
+from runners.engine.backlog import Backlog
+from runners.engine.views import PatientWait, StopAsked, Views
+from tests.unit.engine.changes import SCHEMA
+
+OTHER = replace(SCHEMA, id=TableId("s", "other"))
+
+
+class Session:
+    """A view of the source."""
+
+    def __init__(self, number: int) -> None:
+        self.point = SnapshotPoint(str(number), Position(number))
+        self.is_open = True
+
+    def is_alive(self) -> bool:
+        return self.is_open
+
+    def close(self) -> None:
+        self.is_open = False
+
+
+class Source:
+    """Publishes what is in `shapes` and opens views by number."""
+
+    def __init__(self, *shapes: TableSchema) -> None:
+        self.shapes = list(shapes)
+        self.acts: list[str] = []
+        self.sessions = [Session(0)]
+
+    def publish(self) -> Sequence[TableSchema]:
+        self.acts.append("publish")
+        return list(self.shapes)
+
+    def open(self, wait: ViewWait) -> Any:
+        self.acts.append("open")
+        wait(0.0, [])
+        self.sessions.append(Session(len(self.sessions)))
+        return self.sessions[-1]
+
+
+def make(
+    source: Source, first: Sequence[TableSchema] | None, stop: bool = False
+) -> tuple[Views, Session]:
+    views = Views(
+        backlog=Backlog([], 0),
+        publish=source.publish,
+        open_view=source.open,
+        snapshotter=lambda session, table: session,  # type: ignore[arg-type, return-value]
+        wait=lambda: PatientWait(60, lambda: stop),
+        first=(source.sessions[0], first) if first is not None else None,  # type: ignore[arg-type]
+    )
+    return views, source.sessions[0]
+
+
+def point(views: Views, table: TableId) -> int:
+    view = views.view(table)
+    assert view is not None
+    return view.position
+
+
+def test_a_table_that_came_after_the_view_gets_one_that_begins_after_it_was_published() -> None:
+    source = Source(SCHEMA, OTHER)
+    views, first = make(source, [SCHEMA])
+    assert point(views, SCHEMA.id) == 0
+    assert point(views, OTHER.id) == 1
+    assert source.acts == ["publish", "open"]
+    assert not first.is_open
+
+
+def test_one_view_serves_all_its_tables_once() -> None:
+    source = Source(SCHEMA, OTHER)
+    views, _ = make(source, None)
+    assert [point(views, t) for t in (SCHEMA.id, OTHER.id, SCHEMA.id)] == [1, 1, 2]
+
+
+def test_a_table_that_left_the_stream_is_not_copied_in_a_view_from_before() -> None:
+    """Its changes between the removal and the next publication are in no stream."""
+    source = Source(SCHEMA, OTHER)
+    views, _ = make(source, [SCHEMA, OTHER])
+    views.forget(OTHER.id)
+    assert point(views, SCHEMA.id) == 0
+    assert point(views, OTHER.id) == 1
+
+
+def test_a_table_that_the_source_has_not_is_named() -> None:
+    views, _ = make(Source(SCHEMA), None)
+    with pytest.raises(ReplicationError) as caught:
+        views.view(OTHER.id)
+    assert (caught.value.code, caught.value.table) == ("source:table-missing", OTHER.id)
+
+
+def test_a_stop_ends_the_wait_without_a_fault() -> None:
+    views, _ = make(Source(SCHEMA), None, stop=True)
+    assert views.view(SCHEMA.id) is None
+
+
+def test_a_wait_tells_who_is_waited_for_now_and_then_and_gives_up_at_its_limit(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    wait = PatientWait(60, lambda: False)
+    holders = [OpenTransaction(41, 90.0, 12.0), OpenTransaction(0, 7.0, name="moved-money")]
+    with caplog.at_level(logging.WARNING, "replicator.views"):
+        for second in range(60):
+            wait(float(second), holders)
+    told = [r.getMessage() for r in caplog.records]
+    assert len(told) == 2
+    assert "process 41, open for 90 s, its query began 12 s ago" in told[0]
+    assert "prepared transaction 'moved-money', open for 7 s" in told[0]
+    with pytest.raises(ReplicationError) as caught:
+        wait(60.0, holders)
+    assert caught.value.code == "source:view-waits"
+    assert "process 41" in caught.value.message.text
+
+
+def test_a_stop_is_heard_while_waiting() -> None:
+    with pytest.raises(StopAsked):
+        PatientWait(60, lambda: True)(1.0, [])
