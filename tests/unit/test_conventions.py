@@ -308,8 +308,9 @@ def test_only_the_engine_and_the_lakehouse_know_spark() -> None:
 # --- plan --------------------------------------------------------------------------------------------------------
 
 
-def test_every_test_that_the_plan_names_is_there() -> None:
-    text = (ROOT / "docs/plan.md").read_text()
+@pytest.mark.parametrize("page", ["plan", "guarantees"])
+def test_every_test_that_a_page_names_is_there(page: str) -> None:
+    text = (ROOT / f"docs/{page}.md").read_text()
     named, path = [], ""
     for file, name in re.findall(r"`([a-z0-9_/]+\.py)?::(\w+)`", text):
         path = file or path
