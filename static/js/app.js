@@ -36,6 +36,13 @@
     if (!isPoll(event)) toast("The server does not answer. Check that it runs, then try again.", "error");
   });
 
+  // --- a session that ended: the sign-in page is no panel ---
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (new URL(event.detail.xhr.responseURL || location.href).pathname !== "/sign-in/") return;
+    event.detail.shouldSwap = false;
+    location.reload();
+  });
+
   // --- polls: none while the page is hidden or a menu in the panel is open; a silent server shows as stale ---
   function isPoll(event) {
     const panel = event.detail.elt;

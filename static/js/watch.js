@@ -1,4 +1,4 @@
-// Live pages: countdowns, a log that can be held still, and a failed request told where it was made.
+// Live pages: countdowns, a log that can be held still, and a failed request told in its page.
 "use strict";
 
 (() => {
@@ -24,18 +24,11 @@
     if (log) log.scrollTop = log.scrollHeight;
   });
 
-  // --- a request that failed says so in its panel too, until one succeeds ---
-  function panelOf(event) {
-    const asking = event.detail.elt;
-    const aim = event.detail.target;
-    const found = (aim && aim.closest && aim.closest("[data-panel]")) || (asking && asking.closest("[data-panel]"));
-    return found || document.querySelector("[data-panel]");
-  }
+  // --- a request that failed says so in the page too, until an act succeeds ---
   function tell(event, text) {
     const asking = event.detail.elt;
     if (asking && asking.hasAttribute("data-poll")) return;
-    const panel = panelOf(event);
-    const place = panel && (panel.querySelector("[data-errors]") || document.querySelector("[data-errors]"));
+    const place = document.querySelector("[data-errors]");
     if (!place) return;
     const notice = document.createElement("div");
     notice.className = "notice is-red";

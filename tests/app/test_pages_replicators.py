@@ -152,6 +152,7 @@ def test_an_act_that_does_not_fit_is_a_409_with_a_message_in_place_and_a_toast(
         refused = browser.post(f"{url}tables/retry/", table, headers=headers)
         assert refused.status_code == 409
         assert 'role="alert"' in refused.content.decode()
+        assert refused.content.decode().count('id="act-errors"') == 1
         assert "error" in refused["HX-Trigger"]
     missing = browser.post(f"{url}tables/resync/", {"schema": "shop", "table": "gone"})
     assert missing.status_code == 404

@@ -251,6 +251,13 @@ def test_an_act_that_the_server_can_not_do_says_so_in_a_toast_and_in_place(
     watched.faults[:] = [f for f in watched.faults if "500" not in f]
 
 
+def test_a_session_that_ended_leads_to_the_sign_in(watch: Any, live: Live) -> None:
+    page: Page = watch().page
+    page.goto(live.one)
+    page.context.clear_cookies()
+    expect(page).to_have_url(re.compile("/sign-in/"), timeout=30_000)
+
+
 def test_a_delete_names_what_goes_and_takes_it_away(watch: Any, live: Live) -> None:
     page: Page = watch().page
     page.goto(live.one)
