@@ -91,10 +91,12 @@ table_resync = _table_act(services.table_resync, "{table} will be copied afresh.
 
 
 @may_edit
-@require_POST
+@require_http_methods(["GET", "POST"])
 def table_remove(request: HttpRequest, pk: str) -> HttpResponse:
-    """Follow a table no longer; `drop_target=true` takes the target's table too."""
+    """Asks first; then follows a table no longer; `drop_target=true` takes the target's table too."""
     found = get_object_or_404(Replicator, pk=pk)
+    if request.method == "GET":
+        return _table_remove_asks(request, found)
     schema, name = request.POST.get("schema", ""), request.POST.get("table", "")
     keep = request.POST.get("drop_target") != "true"
     return answer(
@@ -104,6 +106,15 @@ def table_remove(request: HttpRequest, pk: str) -> HttpResponse:
             replicator=found, schema=schema, name=name, actor=person(request), keep_target=keep
         ),
         f"{schema}.{name} is followed no longer.",
+    )
+
+
+def _table_remove_asks(request: HttpRequest, found: Replicator) -> HttpResponse:
+    schema, name = request.GET.get("schema", ""), request.GET.get("table", "")
+    row = get_object_or_404(Table.objects.shown(), replicator=found, schema_name=schema, name=name)
+    context = {"section": "replicators", "replicator": found, "row": row}
+    return render_page(
+        request, "runners/table_remove.html", "runners/partials/_table_remove.html", context
     )
 
 

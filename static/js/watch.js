@@ -52,6 +52,16 @@
     tell(event, "The server does not answer. Check that it runs, then try again.");
   });
 
+  // --- an act from a dialog or a menu closes it when it is done, or refused (the page says so) ---
+  document.addEventListener("htmx:afterRequest", (event) => {
+    const form = event.detail.elt;
+    if (!form.matches || !form.matches("form[data-done-closes]")) return;
+    form.closest("dialog")?.close();
+    const menu = form.closest("details");
+    if (menu) menu.open = false;
+    if (event.detail.successful) form.reset();
+  });
+
   function start() {
     for (const item of document.querySelectorAll("[data-no-js]")) item.hidden = true;
     countDown();

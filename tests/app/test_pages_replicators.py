@@ -230,7 +230,7 @@ def test_figures_that_nobody_renews_are_called_old(browser: Client, replicator: 
     Progress.objects.update(facts_at=timezone.now() - timedelta(seconds=40))
     html = page(browser, url)
     assert "These figures are old" in html
-    assert "40 s ago" in html
+    assert re.search(r"4\d s ago", html)
 
 
 def test_the_sources_log_is_told_in_the_sources_words(browser: Client) -> None:

@@ -103,6 +103,27 @@ def test_failing_tables_come_first_and_filters_are_in_the_address(
     assert "many.t0001" not in names(page(browser, url))
 
 
+def test_a_table_is_removed_after_a_question_that_names_it(
+    browser: Client, replicator: Replicator, url: str
+) -> None:
+    asked = f"{url}remove/?schema=shop&table=orders"
+    assert "shop.orders" in page(browser, asked)
+    assert "<html" not in panel(browser, asked, url)
+    body = {"schema": "shop", "table": "orders", "drop_target": "true"}
+    assert browser.post(f"{url}remove/", body, headers=htmx(url)).status_code == 200
+    assert "shop.orders" not in names(page(browser, url))
+    assert browser.get(asked).status_code == 404
+
+
+def test_adding_a_table_that_can_not_be_copied_is_refused_in_place(
+    browser: Client, url: str
+) -> None:
+    assert f'action="{url}add/"' in page(browser, url)
+    answer = browser.post(f"{url}add/", {"schema": "shop", "table": "gone"}, headers=htmx(url))
+    assert answer.status_code == 409
+    assert 'role="alert"' in answer.content.decode()
+
+
 def test_two_thousand_tables_are_paged_and_answer_at_once(
     browser: Client, replicator: Replicator, url: str
 ) -> None:
