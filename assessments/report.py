@@ -26,7 +26,7 @@ class Support(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnReport:
-    """A column on its way; `neutral` is the JSON form of its neutral type."""
+    """A column on its way; `neutral` is the JSON form of its neutral type. A column of the key can't be left out."""
 
     name: str
     native: str
@@ -34,6 +34,7 @@ class ColumnReport:
     target_type: str
     support: Support
     reason: str = ""
+    is_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,9 @@ _SUPPORT = {
 }
 
 
-def column_report(column: Column, fit: FitOf, said: dict[str, Problem]) -> ColumnReport:
+def column_report(
+    column: Column, fit: FitOf, said: dict[str, Problem], *, is_key: bool = False
+) -> ColumnReport:
     """How a column is copied; `said` are problems of this column by code."""
     found = _fit_of(column, fit)
     support, reason = _SUPPORT[found.kind], found.reason
@@ -118,15 +121,17 @@ def column_report(column: Column, fit: FitOf, said: dict[str, Problem]) -> Colum
     if partial is not None and support is Support.YES:
         support, reason = Support.PARTIAL, dict(partial.facts).get("reason", partial.message.text)
     return ColumnReport(
-        column.name, column.native, type_to_json(column.type), found.native, support, reason
+        column.name, column.native, type_to_json(column.type), found.native, support, reason, is_key
     )
 
 
 def table_report(schema: TableSchema, fit: FitOf, problems: Iterable[Problem]) -> TableReport:
-    """How a table is copied."""
-    mine = [p for p in problems if p.table == schema.id]
+    """How a table is copied; `problems` are those of this table."""
+    mine = [p for p in problems if p.column]
     columns = tuple(
-        column_report(c, fit, {p.code: p for p in mine if p.column == c.name})
+        column_report(
+            c, fit, {p.code: p for p in mine if p.column == c.name}, is_key=c.name in schema.key
+        )
         for c in schema.columns
     )
     return TableReport(schema.id.schema, schema.id.name, columns, bool(schema.key))
@@ -180,5 +185,8 @@ def distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
 def report_of(schemas: Iterable[TableSchema], fit: FitOf, problems: Iterable[Problem]) -> Report:
     """Everything put together, now."""
     known = distinct(problems)
-    tables = tuple(table_report(s, fit, known) for s in schemas)
+    by_table: dict[TableId | None, list[Problem]] = {}
+    for problem in known:
+        by_table.setdefault(problem.table, []).append(problem)
+    tables = tuple(table_report(s, fit, by_table.get(s.id, ())) for s in schemas)
     return Report(tables, known, datetime.now(UTC))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from assessments.report import Report, fit_problems, missing_tables, report_of
@@ -13,6 +15,8 @@ from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSchema, TableSelection, TableSummary
 from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import TargetPlugin
+
+TEST_SECONDS = 10.0
 
 
 @contextmanager
@@ -45,15 +49,24 @@ def _params(role: str, kind: str, params: Any) -> Any:
 
 
 def connection_test(*, role: str, kind: str, params: Any) -> list[Problem]:
-    """Can it be reached and used? Blocks at most about 10 s. `params`: raw (secrets in clear) or the params object.
+    """Can it be reached and used? Answers within `TEST_SECONDS`. `params`: raw (secrets in clear) or the params object.
     Raises only InvalidConfig."""
     values = _params(role, kind, params)
     plugin = plugin_of(role, kind)
+
+    def ask() -> list[Problem]:
+        try:
+            with translated(plugin), plugin.checks(values) as checks:
+                return list(checks.connection())
+        except ReplicationError as err:
+            return [problem_of(err)]
+
+    answers: SimpleQueue[list[Problem]] = SimpleQueue()
+    threading.Thread(target=lambda: answers.put(ask()), daemon=True).start()
     try:
-        with translated(plugin), plugin.checks(values) as checks:
-            return list(checks.connection())
-    except ReplicationError as err:
-        return [problem_of(err)]
+        return answers.get(timeout=TEST_SECONDS)
+    except Empty:
+        return [Problem.of(f"{role}:timeout", seconds=f"{TEST_SECONDS:g}")]
 
 
 def list_tables(*, kind: str, params: Any) -> list[TableSummary]:

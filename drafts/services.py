@@ -1,4 +1,4 @@
-"""Fills, assesses and deploys drafts."""
+"""Fills, assesses and deploys drafts; the only writer of their rows."""
 
 from __future__ import annotations
 
@@ -13,17 +13,24 @@ from django.utils import timezone
 from assessments.report import Report
 from assessments.services import assess
 from drafts.models import Draft
+from drafts.reports import report_of, report_store
 from replicators.config import InvalidConfig, split_secrets
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableSelection
 from replicators.models import Replicator
-from replicators.services import config_of, params_of, params_store, replicator_create
+from replicators.services import (
+    config_of,
+    name_require_free,
+    params_of,
+    params_store,
+    replicator_create,
+)
 from runners.models import Table
 from runners.services import replicator_start, table_add
 
-_PLAIN = ("name", "description", "tables", "options")
-_KINDS = {"name": str, "description": str, "tables": list, "options": dict}
+_PLAIN = ("name", "description", "tables", "options", "accepted")
+_KINDS = {"name": str, "description": str, "tables": list, "options": dict, "accepted": list}
 _LENGTHS = {"name": 64, "description": 400}
 _ROLES = ("source", "target")
 _FIELDS = frozenset(_PLAIN) | {f"{r}_{f}" for r in _ROLES for f in ("kind", "params")}
@@ -55,6 +62,14 @@ class TableRefused(Exception):
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("The assessment found errors.")
         self.problems = problems
+
+
+class Undecided(Exception):
+    """Columns lose something, or are lost, and nobody accepted or excluded them; `count` says how many."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__("Somebody has to decide about columns.")
+        self.count = count
 
 
 def _checked(fields: Mapping[str, Any]) -> None:
@@ -102,32 +117,49 @@ def draft_create(*, actor: User | None, **fields: Any) -> Draft:
 
 @transaction.atomic
 def draft_update(*, draft: Draft, version: int, **fields: Any) -> Draft:
-    """Change fields of the draft that the caller saw as `version`; `StaleDraft` where it is another one now."""
+    """Change fields of the draft that the caller saw as `version`; `StaleDraft` where it is another one now. What changes
+    nothing leaves the version as it is."""
     now = Draft.objects.select_for_update().get(pk=draft.pk)
     if now.replicator_id is not None:
         raise DraftDeployed
     if now.version != version:
         raise StaleDraft(now.version)
+    before = _content(now)
     _fill(now, fields)
-    now.version += 1
-    now.save()
+    if _content(now) != before:
+        now.version += 1
+        now.save()
     return now
 
 
+def _content(draft: Draft) -> dict[str, Any]:
+    """Everything that a person can change, secrets in clear."""
+    kinds = {f"{role}_kind": getattr(draft, f"{role}_kind") for role in _ROLES}
+    params = {role: params_of(draft, role) for role in _ROLES}
+    return {**{name: getattr(draft, name) for name in _PLAIN}, **kinds, **params}
+
+
 def draft_assess(*, draft: Draft) -> Report:
-    """The report on the draft as it is; InvalidConfig where it isn't whole. Blocks while source and target answer."""
-    return assess(config_of(draft))
+    """The report on the draft as it is, kept as its last one; InvalidConfig where the draft isn't whole. Blocks while source
+    and target answer."""
+    report = assess(config_of(draft))
+    report_store(draft, report)
+    return report
 
 
-def draft_deploy(*, draft: Draft, actor: User | None) -> Replicator:
-    """Make the replicator and start it; deploying again gives the same one. Assesses first: `DeployRefused` on an error.
-    InvalidConfig, `NameTaken`."""
+def draft_deploy(*, draft: Draft, actor: User | None, needs_decisions: bool = False) -> Replicator:
+    """Make the replicator and start it; deploying again gives the same one. Assesses first: `DeployRefused` on an error;
+    `Undecided` where `needs_decisions` and columns are neither accepted nor excluded. InvalidConfig, `NameTaken`."""
     done = _deployed(draft)
     if done is not None:
         return done
-    report = assess(config_of(draft))
+    name_require_free(draft.name)
+    report = draft_assess(draft=draft)
     if report.has_errors:
         raise DeployRefused(report.problems)
+    shown = report_of(draft) if needs_decisions else None
+    if shown is not None and shown.undecided:
+        raise Undecided(shown.undecided)
     return _deploy(draft, actor)
 
 

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from django.urls import path
 
-from drafts import acts, copies, views
+from drafts import acts, copies, report_pages, table_pages, views
 
 app_name = "drafts"
 
 urlpatterns = [
-    path("replicators/new/", views.form, name="new"),
+    path("replicators/new/", views.new, name="new"),
     path("drafts/", views.drafts, name="drafts"),
     path("replicators/<uuid:pk>/duplicate/", copies.duplicate, name="duplicate"),
-    path("drafts/<uuid:pk>/", views.form, name="draft"),
+    path("drafts/<uuid:pk>/", views.resume, name="draft"),
     path("drafts/<uuid:pk>/delete/", views.delete, name="draft-delete"),
     path("replicators/<uuid:pk>/tables/add/", acts.table_add, name="table-add"),
+    path("drafts/<uuid:pk>/name/", views.name, name="draft-name"),
+    path("drafts/<uuid:pk>/source/", views.connector, {"role": "source"}, name="draft-source"),
+    path("drafts/<uuid:pk>/target/", views.connector, {"role": "target"}, name="draft-target"),
+    path("drafts/<uuid:pk>/tables/", table_pages.tables, name="draft-tables"),
+    path("drafts/<uuid:pk>/tables/columns/", table_pages.columns, name="draft-columns"),
+    path("drafts/<uuid:pk>/advanced/", views.advanced, name="draft-advanced"),
+    path("drafts/<uuid:pk>/assessment/", report_pages.assessment, name="draft-assessment"),
+    path("drafts/<uuid:pk>/summary/", report_pages.summary, name="draft-summary"),
 ]

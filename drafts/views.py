@@ -1,42 +1,29 @@
-"""Pages of drafts: the list, and the one-page form that makes a replicator."""
+"""The list of drafts, how one begins and is taken up again, and the wizard's pages that are plain forms: name, source,
+target, advanced."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
+from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from assessments.services import connection_test, list_tables, problem_of
-from drafts import page, services
+from assessments.services import connection_test
+from drafts import services, steps, wizard
 from drafts.models import Draft
-from drafts.selectors import drafts_for_list
-from replicators.config import InvalidConfig
-from replicators.connectors.errors import ReplicationError
+from drafts.selectors import draft_shown, drafts_for_list
+from drafts.wizard import AUTOSAVE, Visit
+from replicators.config import InvalidConfig, plugin_of
 from replicators.connectors.problems import Severity
-from replicators.connectors.schema import TableSummary
-from replicators.models import Replicator
-from replicators.pages import go, is_partial, may_edit, may_view, render_page, toasted
+from replicators.forms import option_fields, options_from, param_fields, params_from
+from replicators.pages import go, may_edit, may_view
 from replicators.people import person
 from replicators.permissions import can_edit
-from replicators.services import NameTaken, params_of
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What an act on the form found."""
-
-    status: int = 200
-    errors: dict[str, str] = field(default_factory=dict)
-    problems: list[dict[str, Any]] = field(default_factory=list)
-    tests: dict[str, list[Any]] = field(default_factory=dict)
-    tables: list[TableSummary] | None = None
-    tables_problem: dict[str, Any] | None = None
-    toast: tuple[str, str] | None = None
-    made: Replicator | None = None
+from replicators.selectors import plugins
+from replicators.services import params_of
 
 
 @may_view
@@ -55,111 +42,145 @@ def drafts(request: HttpRequest) -> HttpResponse:
 @require_POST
 def delete(request: HttpRequest, pk: str) -> HttpResponse:
     """Forget a draft."""
-    services.draft_delete(draft=get_object_or_404(Draft, pk=pk))
-    return go(request, "drafts:drafts", "The draft is deleted.")
+    draft = get_object_or_404(Draft, pk=pk)
+    services.draft_delete(draft=draft)
+    return go(request, "drafts:drafts", f"The draft {draft} is deleted.")
+
+
+@may_edit
+@require_GET
+def resume(request: HttpRequest, pk: str) -> HttpResponse:
+    """Take a draft up where it was left."""
+    visit = wizard.opened(request, pk, "name")
+    if isinstance(visit, HttpResponse):
+        return visit
+    return go(request, wizard.step_url(visit.draft, steps.resumed_at(visit.draft)))
 
 
 @may_edit
 @require_http_methods(["GET", "POST"])
-def form(request: HttpRequest, pk: str | None = None) -> HttpResponse:
-    """The form; each of its buttons saves the draft first, so nothing typed is lost."""
-    draft = get_object_or_404(Draft, pk=pk) if pk else None
-    if draft is not None and draft.replicator_id:
-        return go(request, reverse("runners:replicator", args=[draft.replicator_id]))
-    before = page.values_of(draft)
-    if request.method == "GET":
-        return _render(request, draft, before, Outcome())
-    values = page.read(request.POST, before)
-    outcome = Outcome()
-    try:
-        draft = _save(request, draft, values)
-    except services.StaleDraft as err:
-        outcome.status = 409
-        outcome.toast = ("The draft was changed elsewhere. Your entries are still here; press again to keep them.", "error")  # fmt: skip
-        return _render(request, draft, values, outcome, version=err.version)
-    except InvalidConfig as err:
-        return _render(request, draft, values, Outcome(status=422, errors=err.errors))
-    _act(request, draft, outcome)
-    if outcome.made is not None:
-        return go(request, outcome.made, f"{outcome.made.name} is made, and starts.")
-    return _render(request, draft, page.values_of(draft), outcome)
+def new(request: HttpRequest) -> HttpResponse:
+    """The first page; the draft is made when it is left."""
+    draft = Draft()
+    visit = Visit(request, draft, "name")
+    if request.method == "POST":
+        fields = _name_fields(request.POST)
+        visit.errors = steps.faults(Draft(**fields), "name") if visit.act == "next" else {}
+        if not visit.errors:
+            visit.draft = services.draft_create(actor=person(request), **fields)
+            return wizard.moved(visit) or go(request, wizard.step_url(visit.draft, "name"))
+        visit.status, visit.typed = 422, fields
+    context = {**_name_context(visit), "draft": None, "url": reverse("drafts:new")}
+    context["steps"] = steps.steps_of(None, "name")
+    return wizard.show(visit, "drafts/partials/_name.html", context)
 
 
-def _save(request: HttpRequest, draft: Draft | None, values: dict[str, Any]) -> Draft:
-    if draft is None:
-        return services.draft_create(actor=person(request), **values)
-    version = request.POST.get("version", "")
-    number = int(version) if version.isascii() and version.isdigit() else 0
-    return services.draft_update(draft=draft, version=number, **values)
+@may_edit
+@require_http_methods(["GET", "POST"])
+def name(request: HttpRequest, pk: str) -> HttpResponse:
+    """What the replicator is called."""
+    visit = wizard.opened(request, pk, "name")
+    if isinstance(visit, HttpResponse):
+        return visit
+    if request.method == "POST" and wizard.save(visit, _name_fields(request.POST)):
+        done = wizard.moved(visit)
+        if done:
+            return done
+    if visit.act == AUTOSAVE:
+        return wizard.saved(visit)
+    return wizard.show(visit, "drafts/partials/_name.html", _name_context(visit))
 
 
-def _act(request: HttpRequest, draft: Draft, outcome: Outcome) -> None:
-    act = request.POST.get("act", "save")
-    if act in {"test-source", "test-target"}:
-        _test(draft, act.removeprefix("test-"), outcome)
-    elif act == "deploy":
-        _deploy(request, draft, outcome)
-    elif act == "save":
-        outcome.toast = ("The draft is saved.", "success")
-    if act == "tables" or (request.POST.get("listed") and outcome.made is None):
-        _list(draft, outcome)
-
-
-def _test(draft: Draft, role: str, outcome: Outcome) -> None:
-    kind = getattr(draft, f"{role}_kind")
-    try:
-        outcome.tests[role] = connection_test(role=role, kind=kind, params=params_of(draft, role))
-    except InvalidConfig as err:
-        outcome.status, outcome.errors = 422, err.errors
-
-
-def _list(draft: Draft, outcome: Outcome) -> None:
-    try:
-        outcome.tables = list_tables(kind=draft.source_kind, params=params_of(draft, "source"))
-    except InvalidConfig as err:
-        outcome.status, outcome.errors = 422, outcome.errors | err.errors
-    except ReplicationError as err:
-        outcome.tables_problem = problem_of(err).to_json()
-
-
-def _deploy(request: HttpRequest, draft: Draft, outcome: Outcome) -> None:
-    try:
-        outcome.made = services.draft_deploy(draft=draft, actor=person(request))
-    except (InvalidConfig, NameTaken) as err:
-        outcome.status, outcome.errors = 422, err.errors
-    except services.DeployRefused as err:
-        outcome.status = 409
-        outcome.problems = [p.to_json() for p in err.problems]
-
-
-def _render(
-    request: HttpRequest,
-    draft: Draft | None,
-    values: dict[str, Any],
-    outcome: Outcome,
-    version: int | None = None,
-) -> HttpResponse:
-    roles = {r: page.role_of(values, r, outcome.errors) for r in ("source", "target")}
-    for name, problems in outcome.tests.items():
-        roles[name].tested = all(p.severity != Severity.ERROR for p in problems)
-        roles[name].problems = [p.to_json() for p in problems]
-    search = request.POST.get("search", "")
-    context = {
-        "section": "replicators",
-        "draft": draft,
-        "version": version or (draft.version if draft else 1),
-        "values": values,
-        "roles": roles,
-        "outcome": outcome,
-        "choices": page.choices(values, outcome.tables, search),
-        "search": search,
-        "statements": page.statements(values),
-        "options": page.options(values, outcome.errors),
-        "has_option_errors": any(k.startswith("options.") for k in outcome.errors),
+def _name_fields(post: QueryDict) -> dict[str, Any]:
+    return {
+        "name": post.get("name", "").strip()[:64],
+        "description": post.get("description", "").strip()[:400],
     }
-    response = render_page(
-        request, "drafts/form.html", "drafts/partials/_form.html", context, outcome.status
-    )
-    if is_partial(request) and draft is not None:
-        response["HX-Replace-Url"] = reverse("drafts:draft", args=[draft.pk])
-    return toasted(response, *outcome.toast) if outcome.toast else response
+
+
+def _name_context(visit: Visit) -> dict[str, Any]:
+    draft = visit.draft
+    stored = {"name": draft.name, "description": draft.description}
+    return {"values": visit.typed or stored}
+
+
+@sensitive_post_parameters()
+@may_edit
+@require_http_methods(["GET", "POST"])
+def connector(request: HttpRequest, pk: str, role: str) -> HttpResponse:
+    """The source or the target: a form made from the plugin's parameters, its help, and a test."""
+    visit = wizard.opened(request, pk, role)
+    if isinstance(visit, HttpResponse):
+        return visit
+    tested: dict[str, Any] = {}
+    if request.method == "POST" and wizard.save(visit, _connector_fields(visit, role)):
+        done = wizard.moved(visit)
+        if done:
+            return done
+        if visit.act == "test":
+            tested = _test(visit, role)
+    context = {**_connector_context(visit, role), **tested}
+    if visit.act == AUTOSAVE:
+        return wizard.saved(visit, help=context["help"], plugin=context["plugin"])
+    return wizard.show(visit, "drafts/partials/_connector.html", context)
+
+
+def _connector_fields(visit: Visit, role: str) -> dict[str, Any]:
+    post = visit.request.POST
+    kind = post.get(f"{role}_kind", "")
+    if kind not in {p.name for p in plugins(role)}:
+        kind = _kind(visit.draft, role)
+    return {f"{role}_kind": kind, f"{role}_params": params_from(post, role, kind)}
+
+
+def _kind(draft: Draft, role: str) -> str:
+    first = next((p.name for p in plugins(role)), "")
+    return getattr(draft, f"{role}_kind") or first
+
+
+def _test(visit: Visit, role: str) -> dict[str, Any]:
+    kind = _kind(visit.draft, role)
+    try:
+        problems = connection_test(role=role, kind=kind, params=params_of(visit.draft, role))
+    except InvalidConfig as err:
+        visit.status, visit.errors = 422, err.errors
+        return {}
+    return {
+        "is_tested": True,
+        "works": all(p.severity != Severity.ERROR for p in problems),
+        "problems": [p.to_json() for p in problems],
+    }
+
+
+def _connector_context(visit: Visit, role: str) -> dict[str, Any]:
+    stored = draft_shown(visit.draft)
+    kind = visit.typed.get(f"{role}_kind") or _kind(visit.draft, role)
+    values = visit.typed.get(f"{role}_params") or stored[f"{role}_params"]
+    plugin = plugin_of(role, kind)
+    return {
+        "role": role,
+        "kind": kind,
+        "plugin": plugin,
+        "plugins": plugins(role),
+        "fields": param_fields(role, kind, values, visit.errors),
+        "help": plugin.setup(values),
+    }
+
+
+@may_edit
+@require_http_methods(["GET", "POST"])
+def advanced(request: HttpRequest, pk: str) -> HttpResponse:
+    """Options that have good defaults."""
+    visit = wizard.opened(request, pk, "advanced")
+    if isinstance(visit, HttpResponse):
+        return visit
+    fields = {"options": options_from(request.POST)}
+    if request.method == "POST" and wizard.save(visit, fields):
+        done = wizard.moved(visit)
+        if done:
+            return done
+    if visit.act == AUTOSAVE:
+        return wizard.saved(visit)
+    values = visit.typed.get("options") or visit.draft.options
+    context = {"options": option_fields(values, visit.errors)}
+    return wizard.show(visit, "drafts/partials/_advanced.html", context)

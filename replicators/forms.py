@@ -12,7 +12,8 @@ from replicators.connectors.params import Param, describe
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field as `components/field.html` shows it; `id` is also its name in the form."""
+    """A field as `components/field.html` shows it; `id` is also its name in the form. The last five are told of options
+    only: the name without its unit, the unit, the default, what it is about, and when a change applies."""
 
     id: str
     label: str
@@ -26,6 +27,23 @@ class Field:
     maximum: float | None = None
     placeholder: str = ""
     is_bool: bool = False
+    title: str = ""
+    unit: str = ""
+    default: str = ""
+    about: str = ""
+    applies: str = ""
+
+    @property
+    def amount(self) -> str:
+        """The value with its unit, for reading: `1 second`."""
+        return (
+            f"{self.value} {self.unit.removesuffix('s') if str(self.value) == '1' else self.unit}"
+        )
+
+    @property
+    def limits(self) -> str:
+        """The least and the most, as people write them."""
+        return f"{self.minimum:g} to {self.maximum:g}" if self.maximum is not None else ""
 
 
 def param_fields(
@@ -65,6 +83,13 @@ def option_fields(values: Mapping[str, Any], errors: Mapping[str, str]) -> list[
             else values.get(f.name, f"{f.default:g}"),
             help=f"{f.metadata['help']} A change applies {f.metadata['applies']}.",
             error=_sentence(f.metadata["label"], errors.get(f"options.{f.name}", "")),
+            minimum=f.metadata["minimum"],
+            maximum=f.metadata["maximum"],
+            title=f.metadata["label"],
+            unit=f.name.rsplit("_", 1)[1],
+            default=f"{f.default:g}",
+            about=f.metadata["help"],
+            applies=f.metadata["applies"],
         )
         for f in fields(Options)
     ]

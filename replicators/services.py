@@ -76,8 +76,10 @@ def target_of(replicator: Replicator) -> Any:
     return configs.parse_params("target", replicator.target_kind, params_of(replicator, "target"))
 
 
-def _is_name_taken(name: str, *, besides: Any = None) -> bool:
-    return Replicator.objects.filter(name=name).exclude(pk=besides).exists()
+def name_require_free(name: str, *, besides: Any = None) -> None:
+    """`NameTaken` where another replicator has the name."""
+    if Replicator.objects.filter(name=name).exclude(pk=besides).exists():
+        raise NameTaken(name)
 
 
 def _fill(row: Replicator, config: ReplicatorConfig) -> None:
@@ -89,8 +91,7 @@ def _fill(row: Replicator, config: ReplicatorConfig) -> None:
 
 
 def _save(row: Replicator) -> None:
-    if _is_name_taken(row.name, besides=row.pk):
-        raise NameTaken(row.name)
+    name_require_free(row.name, besides=row.pk)
     try:
         with transaction.atomic():
             row.save()

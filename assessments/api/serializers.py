@@ -90,6 +90,7 @@ class ReportColumnSerializer(serializers.Serializer[Any]):
     target_type = serializers.CharField(allow_blank=True)
     support = serializers.ChoiceField(["YES", "PARTIAL", "NO"])
     reason = serializers.CharField(allow_blank=True)
+    is_key = serializers.BooleanField()
 
 
 class ReportTableSerializer(serializers.Serializer[Any]):

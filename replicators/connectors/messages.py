@@ -465,6 +465,13 @@ MESSAGES: dict[str, Message] = {
         "Changes wait in the change log.",
         Retry.AUTO,
     ),
+    "target:timeout": Message(
+        "Target does not answer in time",
+        "The target's catalog or storage did not answer within {seconds} seconds.",
+        "Check network, addresses and load of catalog and storage, then try again.",
+        "",
+        Retry.AUTO,
+    ),
     "target:not-writable": Message(
         "Target not writable",
         "The target's storage can't be written.",

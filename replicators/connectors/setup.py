@@ -15,6 +15,11 @@ class SetupStep:
     text: str
     statements: tuple[str, ...] = ()
 
+    @property
+    def sql(self) -> str:
+        """The statements as text to copy."""
+        return "\n".join(self.statements)
+
 
 def no_setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
     """Nothing has to be done."""

@@ -44,7 +44,9 @@ COVERED = {
     "replicator-charts", "replicator-tables", "duplicate", "health",
     "replicator-configuration", "replicator-delete", "table-resync", "table-retry", "new",
     "table-add", "table-remove", "tables",
-    "draft", "draft-delete", "account", "account-password", "account-theme", "token-new",
+    "draft", "draft-delete", "draft-name", "draft-source", "draft-target", "draft-tables",
+    "draft-columns", "draft-advanced", "draft-assessment", "draft-summary", "account",
+    "account-password", "account-theme", "token-new",
     "token-revoke", "api-guide", "styleguide", *OPEN,
 }  # fmt: skip
 

@@ -1,0 +1,33 @@
+"""Short stand-ins for what a draft says, so that what was asked before an edit is known to be old. Keyed: no secret can be
+guessed from them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.utils.crypto import salted_hmac
+
+from drafts.models import Draft
+from replicators.services import params_of
+
+
+def _digest(*values: Any) -> str:
+    text = json.dumps(values, sort_keys=True, default=str)
+    return salted_hmac("drafts.digests", text, algorithm="sha256").hexdigest()
+
+
+def source_digest(draft: Draft) -> str:
+    """Stands for the source."""
+    return _digest(draft.source_kind, params_of(draft, "source"))
+
+
+def assessed_digest(draft: Draft) -> str:
+    """Stands for everything that an assessment looks at."""
+    return _digest(
+        draft.source_kind,
+        params_of(draft, "source"),
+        draft.target_kind,
+        params_of(draft, "target"),
+        sorted([t["schema"], t["name"], sorted(t.get("columns") or ())] for t in draft.tables),
+    )

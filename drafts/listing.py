@@ -1,0 +1,165 @@
+"""The tables to choose from: what the source said when it was last asked, searched and paged. Asks the source only when
+told to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from assessments.services import list_tables
+from drafts.choice import Key, by_key
+from drafts.digests import source_digest
+from drafts.models import Draft, Listing
+from replicators.services import params_of
+
+PAGE_ROWS = 50
+SHOWN = ("all", "chosen", "missing")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a person asked the list for."""
+
+    search: str = ""
+    schema: str = ""
+    show: str = "all"
+    page: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A table of the list: what the source says of it, and what is chosen. `is_missing`: chosen, but not in the source."""
+
+    schema: str
+    name: str
+    rows: int | None = None
+    size_bytes: int | None = None
+    has_key: bool = True
+    columns: int = 0
+    is_missing: bool = False
+    is_chosen: bool = False
+    columns_chosen: int = 0
+    excluded: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        return self.schema, self.name
+
+    @property
+    def takes_updates(self) -> bool:
+        return "updates" not in self.excluded
+
+    @property
+    def takes_deletes(self) -> bool:
+        return "deletes" not in self.excluded
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of the list, and what stands around it. `listed_at` None: the source was never asked."""
+
+    lines: list[Line]
+    query: Query
+    matching: list[Key]
+    pages: int
+    total: int
+    chosen: int
+    chosen_rows: int
+    chosen_bytes: int
+    missing: list[Key]
+    schemas: list[tuple[str, int]] = field(default_factory=list)
+    listed_at: datetime | None = None
+
+    @property
+    def first(self) -> int:
+        return (self.query.page - 1) * PAGE_ROWS + 1 if self.lines else 0
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.lines) - 1 if self.lines else 0
+
+
+def listing_refresh(draft: Draft) -> None:
+    """Ask the source and keep its answer. InvalidConfig, ReplicationError; what was kept before stays then."""
+    found = list_tables(kind=draft.source_kind, params=params_of(draft, "source"))
+    rows = [
+        [t.id.schema, t.id.name, t.rows_estimated, t.size_bytes, t.has_key, t.columns]
+        for t in found
+    ]
+    Listing.objects.update_or_create(
+        draft=draft,
+        defaults={"digest": source_digest(draft), "tables": rows, "listed_at": timezone.now()},
+    )
+
+
+def listing_of(draft: Draft) -> Listing | None:
+    """What the source as it is entered now said last; None where it was not asked yet."""
+    listing = Listing.objects.filter(draft=draft).first()
+    return listing if listing and listing.digest == source_digest(draft) else None
+
+
+def find(draft: Draft, query: Query) -> Found:
+    """The page that was asked for. Chosen tables that the source does not have any more are in the list, marked."""
+    listing = listing_of(draft)
+    lines = _lines(draft, listing)
+    matching = [line for line in lines if _matches(line, query)]
+    pages = max(1, -(-len(matching) // PAGE_ROWS))
+    page = min(max(1, query.page), pages)
+    chosen = [line for line in lines if line.is_chosen]
+    counts = Counter(line.schema for line in lines)
+    return Found(
+        lines=matching[(page - 1) * PAGE_ROWS : page * PAGE_ROWS],
+        query=Query(query.search, query.schema, query.show, page),
+        matching=[line.key for line in matching],
+        pages=pages,
+        total=sum(not line.is_missing for line in lines),
+        chosen=len(chosen),
+        chosen_rows=sum(line.rows or 0 for line in chosen),
+        chosen_bytes=sum(line.size_bytes or 0 for line in chosen),
+        missing=[line.key for line in lines if line.is_missing],
+        schemas=sorted(counts.items()),
+        listed_at=listing.listed_at if listing else None,
+    )
+
+
+def _lines(draft: Draft, listing: Listing | None) -> list[Line]:
+    chosen = by_key(draft.tables)
+    lines = [
+        _line(row, chosen.get((row[0], row[1]))) for row in (listing.tables if listing else ())
+    ]
+    if listing is not None:
+        known = {line.key for line in lines}
+        gone = [t for key, t in chosen.items() if key not in known]
+        lines += [_line([t["schema"], t["name"], None, None, True, 0], t, True) for t in gone]
+        lines.sort(key=lambda line: line.key)
+    return lines
+
+
+def _line(row: list[Any], choice: dict[str, Any] | None, is_missing: bool = False) -> Line:
+    schema, name, rows, size, has_key, columns = row
+    return Line(
+        schema,
+        name,
+        rows,
+        size,
+        has_key,
+        columns,
+        is_missing,
+        choice is not None,
+        len(choice.get("columns") or ()) if choice else 0,
+        tuple(choice.get("excluded") or ()) if choice else (),
+    )
+
+
+def _matches(line: Line, query: Query) -> bool:
+    if query.schema and line.schema != query.schema:
+        return False
+    if query.show == "chosen" and not line.is_chosen:
+        return False
+    if query.show == "missing" and not line.is_missing:
+        return False
+    return query.search.strip().lower() in f"{line.schema}.{line.name}".lower()

@@ -1,0 +1,170 @@
+"""The wizard's last pages: the assessment, where columns are decided about, and the summary, which deploys."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_http_methods
+
+from assessments.report import Support
+from drafts import choice, services, steps, wizard
+from drafts.reports import ReportView, report_of
+from drafts.selectors import draft_shown
+from drafts.wizard import Visit
+from replicators.config import InvalidConfig, plugin_of
+from replicators.connectors.errors import ReplicationError
+from replicators.forms import option_fields, param_fields
+from replicators.pages import go, may_edit
+from replicators.people import person
+from replicators.services import NameTaken
+
+PAGE_TABLES = 25
+
+
+@may_edit
+@require_http_methods(["GET", "POST"])
+def assessment(request: HttpRequest, pk: str) -> HttpResponse:
+    """What will not work, and how to mend it."""
+    visit = wizard.opened(request, pk, "assessment")
+    if isinstance(visit, HttpResponse):
+        return visit
+    if request.method == "POST":
+        done = wizard.moved(visit)
+        if done:
+            return done
+        if visit.act == "run":
+            _run(visit)
+        else:
+            _decide(visit)
+    report = report_of(visit.draft)
+    context = {
+        "report": report,
+        "is_wide": True,
+        "missing": _missing(visit),
+        "page": _page(report, request.GET.get("page", "1")),
+        "needs_run": request.method == "GET" and (report is None or report.is_stale),
+    }
+    return wizard.show(visit, "drafts/partials/_assessment.html", context)
+
+
+def _page(report: ReportView | None, number: str) -> Any:
+    return Paginator(report.tables if report else [], PAGE_TABLES).get_page(number)
+
+
+def _missing(visit: Visit) -> list[tuple[str, str]]:
+    """The pages that have to be filled in first."""
+    return [(n, steps.title_of(n)) for n in steps.NAMES[:5] if steps.faults(visit.draft, n)]
+
+
+def _run(visit: Visit) -> None:
+    try:
+        services.draft_assess(draft=visit.draft)
+    except InvalidConfig as err:
+        visit.status, visit.errors = 422, err.errors
+
+
+def _decide(visit: Visit) -> None:
+    """`accept`, `exclude`, `again` with a column; `drop` with a table; `accept-all`."""
+    act, _, about = visit.act.partition(":")
+    report = report_of(visit.draft)
+    if report is None:
+        return
+    try:
+        schema, name, *column = [str(part) for part in json.loads(about)] if about else ["", ""]
+    except (ValueError, TypeError):
+        return
+    if act == "accept-all":
+        wizard.save(visit, {"accepted": _accepted_all(visit, report)})
+    elif act == "drop":
+        kept = choice.dropped(visit.draft.tables, {(schema, name)})
+        wizard.save(visit, {"tables": kept})
+    elif column and act == "accept":
+        accepted = [*visit.draft.accepted, [schema, name, column[0]]]
+        wizard.save(visit, {"accepted": accepted})
+    elif column:
+        _choose_column(visit, report, (schema, name), column[0])
+
+
+def _accepted_all(visit: Visit, report: ReportView) -> list[list[str]]:
+    found = [[t.schema, t.name, c.name] for t in report.tables for c in t.columns if c.is_open]
+    return [*visit.draft.accepted, *found]
+
+
+def _choose_column(visit: Visit, report: ReportView, key: choice.Key, column: str) -> None:
+    line = report.table(key)
+    if line is None:
+        return
+    known = [c.name for c in line.columns]
+    if visit.act.startswith("exclude:"):
+        tables = choice.without_columns(visit.draft.tables, key, {column}, known)
+    else:
+        is_explicit = key in report.explicit
+        tables = choice.with_column_again(
+            visit.draft.tables, key, column, known, is_explicit=is_explicit
+        )
+    accepted = [a for a in visit.draft.accepted if tuple(a) != (*key, column)]
+    wizard.save(visit, {"tables": tables, "accepted": accepted})
+
+
+@may_edit
+@require_http_methods(["GET", "POST"])
+def summary(request: HttpRequest, pk: str) -> HttpResponse:
+    """Everything once more, readable; *Deploy* makes the replicator and starts it."""
+    visit = wizard.opened(request, pk, "summary")
+    if isinstance(visit, HttpResponse):
+        return visit
+    if request.method == "POST":
+        done = _deploy(visit) if visit.act == "deploy" else wizard.moved(visit)
+        if done:
+            return done
+    return wizard.show(visit, "drafts/partials/_summary.html", _summary(visit))
+
+
+def _deploy(visit: Visit) -> HttpResponse | None:
+    try:
+        made = services.draft_deploy(
+            draft=visit.draft, actor=person(visit.request), needs_decisions=True
+        )
+    except services.DeployRefused as err:
+        count = sum(p.severity == "ERROR" for p in err.problems)
+        text = f"Not deployed: {count} error{'s' if count > 1 else ''} to mend first."
+        return wizard.refused(visit, text, "assessment")
+    except services.Undecided as undecided:
+        text = f"Not deployed: accept or exclude {undecided.count} column"
+        return wizard.refused(
+            visit, f"{text}{'s' if undecided.count > 1 else ''} first.", "assessment"
+        )
+    except (InvalidConfig, NameTaken) as err:
+        visit.status, visit.errors = 422, err.errors
+        return None
+    except services.StaleDraft as err:
+        visit.status, visit.conflict = 409, err.version
+        return None
+    return go(visit.request, made, f"{made.name} is deployed, and starts.")
+
+
+def _summary(visit: Visit) -> dict[str, Any]:
+    draft = visit.draft
+    report = report_of(draft)
+    return {
+        "roles": [_role(draft, role) for role in ("source", "target")],
+        "options": option_fields(draft.options, {}),
+        "report": report,
+        "partial": sum(t.partial for t in report.tables) if report else 0,
+        "faults": {name: list(steps.faults(draft, name).values()) for name in steps.NAMES[:5]},
+        "Support": Support,
+    }
+
+
+def _role(draft: Any, role: str) -> dict[str, Any]:
+    kind = getattr(draft, f"{role}_kind")
+    values = draft_shown(draft)[f"{role}_params"]
+    try:
+        plugin = plugin_of(role, kind)
+    except ReplicationError:
+        return {"name": role, "title": role.capitalize(), "label": "", "fields": []}
+    fields = [f for f in param_fields(role, kind, values, {}) if f.value not in ("", None)]
+    return {"name": role, "title": role.capitalize(), "label": plugin.label, "fields": fields}

@@ -1,0 +1,206 @@
+"""Keeps a draft's last assessment, and reads it with what was decided about its columns since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from assessments.report import Report, Support
+from drafts.choice import Key, by_key
+from drafts.digests import assessed_digest
+from drafts.models import Draft, StoredReport
+
+ERROR = "ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnLine:
+    """A column of the report; `decision` is `excluded`, `accepted` or empty, `problem` what the report says of it."""
+
+    name: str
+    native: str
+    target_type: str
+    support: str
+    reason: str
+    is_key: bool
+    decision: str
+    problem: dict[str, Any] | None = None
+
+    @property
+    def is_error(self) -> bool:
+        """Whether it keeps the draft from being deployed."""
+        return self.problem is not None and self.problem["severity"] == ERROR
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody has to accept or exclude it."""
+        return self.support != Support.YES and not self.decision
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    """A table of the report with its columns, the least supported first, and the problems that name it."""
+
+    schema: str
+    name: str
+    has_key: bool
+    columns: list[ColumnLine]
+    problems: list[dict[str, Any]]
+
+    def count(self, support: str) -> int:
+        """How many columns that are still copied are supported so."""
+        return sum(c.support == support and c.decision != "excluded" for c in self.columns)
+
+    @property
+    def partial(self) -> int:
+        return self.count(Support.PARTIAL)
+
+    @property
+    def unsupported(self) -> int:
+        return self.count(Support.NO)
+
+    @property
+    def undecided(self) -> int:
+        """Columns that lose something or are lost, about which nobody has decided."""
+        return sum(c.is_open for c in self.columns)
+
+    @property
+    def has_errors(self) -> bool:
+        return any(p["severity"] == ERROR for p in self.problems)
+
+    @property
+    def told(self) -> list[dict[str, Any]]:
+        """The problems that no column's line tells already."""
+        lines = {c.name for c in self.columns if c.problem and c.support != Support.YES}
+        return [p for p in self.problems if p["column"] not in lines]
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.problems and all(c.support == Support.YES for c in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportView:
+    """A stored report as pages show it. `general` are the problems that belong to no table of it."""
+
+    assessed_at: datetime
+    is_stale: bool
+    tables: list[TableLine]
+    general: list[dict[str, Any]]
+    explicit: frozenset[Key] = field(default_factory=frozenset)
+
+    @property
+    def errors(self) -> int:
+        """How many problems forbid a deploy."""
+        problems = [*self.general, *(p for t in self.tables for p in t.problems)]
+        return sum(p["severity"] == ERROR for p in problems)
+
+    @property
+    def has_errors(self) -> bool:
+        return self.errors > 0
+
+    @property
+    def undecided(self) -> int:
+        return sum(t.undecided for t in self.tables)
+
+    def table(self, key: Key) -> TableLine | None:
+        """The line of a table."""
+        return next((t for t in self.tables if (t.schema, t.name) == key), None)
+
+
+def report_store(draft: Draft, report: Report) -> None:
+    """Keep the report as the draft's last one."""
+    explicit = [[t["schema"], t["name"]] for t in draft.tables if t.get("columns")]
+    StoredReport.objects.update_or_create(
+        draft=draft,
+        defaults={
+            "digest": assessed_digest(draft),
+            "report": report.to_json(),
+            "errors": len(report.errors),
+            "explicit": explicit,
+            "assessed_at": report.assessed_at,
+        },
+    )
+
+
+def is_passed(draft: Draft) -> bool:
+    """Whether the draft was assessed as it is, without errors; cheaper than the report."""
+    last = StoredReport.objects.filter(draft=draft).values_list("digest", "errors").first()
+    return last == (assessed_digest(draft), 0)
+
+
+def report_of(draft: Draft) -> ReportView | None:
+    """The draft's last report; None where it was never assessed."""
+    stored = StoredReport.objects.filter(draft=draft).first()
+    if stored is None:
+        return None
+    accepted = {tuple(a) for a in draft.accepted}
+    chosen = by_key(draft.tables)
+    problems = _by_table(stored.report["problems"])
+    tables = []
+    for raw in stored.report["tables"]:
+        key = (raw["schema"], raw["name"])
+        mine = problems.pop(key, [])
+        if key in chosen:
+            tables.append(_table(raw, chosen[key], accepted, mine))
+    general = [p for key, found in problems.items() if key is None or key in chosen for p in found]
+    return ReportView(
+        assessed_at=stored.assessed_at,
+        is_stale=stored.digest != assessed_digest(draft),
+        tables=sorted(tables, key=_worst_first),
+        general=general,
+        explicit=frozenset((s, n) for s, n in stored.explicit),
+    )
+
+
+def _by_table(problems: Iterable[dict[str, Any]]) -> dict[Key | None, list[dict[str, Any]]]:
+    found: dict[Key | None, list[dict[str, Any]]] = {}
+    for problem in problems:
+        key = (problem["schema"], problem["table"]) if problem["table"] else None
+        found.setdefault(key, []).append(problem)
+    return found
+
+
+def _table(
+    raw: Mapping[str, Any],
+    choice: Mapping[str, Any],
+    accepted: set[tuple[Any, ...]],
+    problems: list[dict[str, Any]],
+) -> TableLine:
+    kept = set(choice.get("columns") or ())
+    by_column = {p["column"]: p for p in reversed(problems)}
+    columns = []
+    for c in raw["columns"]:
+        is_key = bool(c.get("is_key"))
+        decision = "accepted" if (raw["schema"], raw["name"], c["name"]) in accepted else ""
+        if kept and c["name"] not in kept and not is_key:
+            decision = "excluded"
+        columns.append(
+            ColumnLine(
+                c["name"],
+                c["native"],
+                c["target_type"],
+                c["support"],
+                c["reason"],
+                is_key,
+                decision,
+                by_column.get(c["name"]),
+            )
+        )
+    gone = {c.name for c in columns if c.decision == "excluded"}
+    still = [p for p in problems if p["column"] not in gone]
+    order = [Support.NO, Support.PARTIAL, Support.YES]
+    columns.sort(key=lambda c: order.index(Support(c.support)))
+    return TableLine(raw["schema"], raw["name"], bool(raw["has_key"]), columns, still)
+
+
+def _worst_first(table: TableLine) -> tuple[Any, ...]:
+    return (
+        not table.has_errors,
+        not table.undecided,
+        table.is_clean,
+        table.schema,
+        table.name,
+    )

@@ -1,0 +1,101 @@
+"""The pages of the wizard, in order: which are done, and where a draft is taken up again. No HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from drafts.models import Draft
+from drafts.reports import is_passed
+from replicators.config import InvalidConfig, Options, parse_name, parse_params
+from replicators.connectors.errors import ReplicationError
+from replicators.services import NameTaken, name_require_free, params_of
+
+NAMES = ("name", "source", "target", "tables", "advanced", "assessment", "summary")
+_TITLES = {
+    "name": "Name",
+    "source": "Source",
+    "target": "Target",
+    "tables": "Tables",
+    "advanced": "Advanced",
+    "assessment": "Assessment",
+    "summary": "Summary",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A page as the stepper shows it; `note` is a word on what it holds."""
+
+    name: str
+    title: str
+    number: int
+    is_current: bool
+    is_done: bool
+    note: str = ""
+
+
+def title_of(name: str) -> str:
+    """The word for a step."""
+    return _TITLES[name]
+
+
+def before(name: str) -> str:
+    """The step before, or the first."""
+    return NAMES[max(0, NAMES.index(name) - 1)]
+
+
+def after(name: str) -> str:
+    """The step after, or the last."""
+    return NAMES[min(len(NAMES) - 1, NAMES.index(name) + 1)]
+
+
+def faults(draft: Draft, name: str) -> dict[str, str]:
+    """What keeps a step from being done, by field."""
+    try:
+        if name == "name":
+            name_require_free(parse_name(draft.name))
+        elif name in {"source", "target"}:
+            parse_params(name, getattr(draft, f"{name}_kind"), params_of(draft, name))
+        elif name == "tables" and not draft.tables:
+            return {"tables": "Choose at least one table."}
+        elif name == "advanced":
+            Options.parse(draft.options)
+    except (InvalidConfig, NameTaken) as err:
+        return err.errors
+    except ReplicationError as err:
+        return {name: err.message.text}
+    return {}
+
+
+def _done(draft: Draft) -> dict[str, bool]:
+    done = {name: not faults(draft, name) for name in NAMES[:5]}
+    done["advanced"] = done["advanced"] and done["tables"]
+    done["assessment"] = all(done.values()) and is_passed(draft)
+    done["summary"] = False
+    return done
+
+
+def _notes(draft: Draft) -> dict[str, str]:
+    chosen = len(draft.tables)
+    return {
+        "name": draft.name,
+        "source": draft.source_params.get("host", "") or draft.source_params.get("database", ""),
+        "target": str(draft.target_params.get("namespace", "")),
+        "tables": f"{chosen} chosen" if chosen else "",
+    }
+
+
+def steps_of(draft: Draft | None, current: str) -> list[Step]:
+    """All pages, for the stepper."""
+    done = _done(draft) if draft else {}
+    notes = _notes(draft) if draft else {}
+    return [
+        Step(n, _TITLES[n], i, n == current, done.get(n, False), str(notes.get(n) or ""))
+        for i, n in enumerate(NAMES, 1)
+    ]
+
+
+def resumed_at(draft: Draft) -> str:
+    """The first page that is not done."""
+    done = _done(draft)
+    return next((name for name in NAMES if not done[name]), "summary")

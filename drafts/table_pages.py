@@ -1,0 +1,230 @@
+"""The wizard's page of tables, and the columns of one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods
+
+from assessments.services import describe_table, problem_of
+from drafts import choice, steps, wizard
+from drafts.choice import Key
+from drafts.listing import SHOWN, Query, find, listing_of, listing_refresh
+from drafts.wizard import AUTOSAVE, Visit
+from replicators.config import InvalidConfig, target_plugin
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import EXCLUDABLE, TableId, TableSchema
+from replicators.connectors.target import FitKind
+from replicators.connectors.types import Unsupported
+from replicators.pages import go, is_partial, may_edit, toasted
+from replicators.services import params_of
+
+_ASKS = {"list", "refresh"}
+
+
+@may_edit
+@require_http_methods(["GET", "POST"])
+def tables(request: HttpRequest, pk: str) -> HttpResponse:
+    """Which tables are copied: searched and paged here, chosen in the draft."""
+    visit = wizard.opened(request, pk, "tables")
+    if isinstance(visit, HttpResponse):
+        return visit
+    if request.method == "GET":
+        return _shown(visit, _query(request.GET))
+    return _posted(visit, _query(request.POST))
+
+
+def _posted(visit: Visit, query: Query) -> HttpResponse:
+    act = visit.act
+    is_saved = act in _ASKS or wizard.save(visit, {"tables": _chosen(visit, query)})
+    done = wizard.moved(visit) if is_saved else None
+    if done:
+        return done
+    if act == AUTOSAVE:
+        return wizard.saved(visit, found=find(visit.draft, query))
+    if act.startswith("page:"):
+        query = Query(query.search, query.schema, query.show, _number(act.removeprefix("page:")))
+    problem = _asked(visit) if act in _ASKS else None
+    is_plain = not is_partial(visit.request)
+    if is_plain and visit.status == 200 and problem is None:
+        return go(visit.request, f"{visit.url}?{_text(query)}")
+    response = _shown(visit, query, problem)
+    if visit.status == 200:
+        response["HX-Replace-Url"] = f"{visit.url}?{_text(query)}"
+    return response
+
+
+def _asked(visit: Visit) -> dict[str, Any] | None:
+    """Ask the source for its tables; what is wrong with it, if anything."""
+    try:
+        listing_refresh(visit.draft)
+    except ReplicationError as err:
+        return problem_of(err).to_json()
+    except InvalidConfig:
+        return None
+    return None
+
+
+def _chosen(visit: Visit, query: Query) -> choice.Tables:
+    """The draft's tables after what was ticked on this page, and after a bulk button."""
+    post, act = visit.request.POST, visit.act
+    found = choice.with_page(
+        visit.draft.tables,
+        keys(post.getlist("shown")),
+        set(keys(post.getlist("tables"))),
+        {kind: set(keys(post.getlist(kind))) for kind in EXCLUDABLE},
+    )
+    if act == "choose-all":
+        matching = [k for k in find(visit.draft, query).matching if k[1]]
+        return choice.added(found, matching)
+    if act == "clear-all":
+        return choice.dropped(found, set(find(visit.draft, query).matching))
+    if act == "drop-missing":
+        return choice.dropped(found, set(find(visit.draft, query).missing))
+    return found
+
+
+def keys(raw: Iterable[str]) -> list[Key]:
+    """Tables as form fields name them, `["schema", "name"]`; what is not one is skipped."""
+    found: list[Key] = []
+    for text in raw:
+        try:
+            schema, name = json.loads(text)
+        except (ValueError, TypeError):
+            continue
+        if isinstance(schema, str) and isinstance(name, str):
+            found.append((schema, name))
+    return found
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 1
+
+
+def _query(given: Any) -> Query:
+    show = given.get("show", "all")
+    return Query(
+        search=given.get("search", "")[:200],
+        schema=given.get("schema", "")[:255],
+        show=show if show in SHOWN else "all",
+        page=_number(given.get("page", "1")),
+    )
+
+
+def _text(query: Query) -> str:
+    given = {
+        "search": query.search,
+        "schema": query.schema,
+        "show": query.show if query.show != "all" else "",
+        "page": query.page if query.page > 1 else "",
+    }
+    return urlencode({k: v for k, v in given.items() if v})
+
+
+def _shown(visit: Visit, query: Query, problem: dict[str, Any] | None = None) -> HttpResponse:
+    if visit.conflict:
+        visit.draft.tables = visit.typed["tables"]
+    found = find(visit.draft, query)
+    context = {
+        "found": found,
+        "problem": problem,
+        "source_faults": steps.faults(visit.draft, "source"),
+        "is_wide": True,
+    }
+    return wizard.show(visit, "drafts/partials/_tables.html", context)
+
+
+@may_edit
+@require_http_methods(["GET", "POST"])
+def columns(request: HttpRequest, pk: str) -> HttpResponse:
+    """The columns of one table: all of them, or those that are ticked."""
+    visit = wizard.opened(request, pk, "tables")
+    if isinstance(visit, HttpResponse):
+        return visit
+    given = request.GET if request.method == "GET" else request.POST
+    key = (given.get("schema", ""), given.get("table", ""))
+    if not key[1]:
+        raise Http404
+    context: dict[str, Any] = {"schema": key[0], "table": key[1]}
+    try:
+        shape = describe_table(
+            kind=visit.draft.source_kind,
+            params=params_of(visit.draft, "source"),
+            table=TableId(*key),
+        )
+    except ReplicationError as err:
+        context["problem"] = problem_of(err).to_json()
+        return _drawer(visit, context)
+    except InvalidConfig:
+        return go(request, wizard.step_url(visit.draft, "source"))
+    if request.method == "POST":
+        kept = _kept(request, shape)
+        chosen = choice.with_columns(visit.draft.tables, key, kept)
+        if wizard.save(visit, {"tables": chosen}):
+            return _columns_saved(visit, key, kept)
+        visit.draft.tables = chosen
+    table = choice.by_key(visit.draft.tables).get(key, {})
+    context |= {"lines": _lines(visit, shape, table), "is_all": not table.get("columns")}
+    return _drawer(visit, context)
+
+
+def _kept(request: HttpRequest, shape: TableSchema) -> list[str]:
+    """The ticked columns and the key's; none for a choice of all, also of those added later."""
+    if request.POST.get("which") != "some":
+        return []
+    ticked = {*request.POST.getlist("columns"), *shape.key}
+    return [c.name for c in shape.columns if c.name in ticked]
+
+
+def _columns_saved(visit: Visit, key: Key, kept: list[str]) -> HttpResponse:
+    text = f"{len(kept)} columns of {key[1]} are copied." if kept else f"All of {key[1]} is copied."
+    if not is_partial(visit.request):
+        return go(visit.request, visit.url, text)
+    response = wizard.saved(visit, found=find(visit.draft, Query()))
+    response["HX-Trigger-After-Settle"] = json.dumps({"columnsSaved": True})
+    return toasted(response, text)
+
+
+def _lines(visit: Visit, shape: TableSchema, table: dict[str, Any]) -> list[dict[str, Any]]:
+    chosen = set(table.get("columns") or ())
+    kind = visit.draft.target_kind
+    fit = target_plugin(kind).fit if kind else None
+    lines = []
+    for column in shape.columns:
+        can_read = not isinstance(column.type, Unsupported)
+        fitted = fit(column.type) if fit and can_read else None
+        has_place = fitted is None or fitted.kind is not FitKind.UNSUPPORTED
+        lines.append(
+            {
+                "name": column.name,
+                "native": column.native,
+                "nullable": column.nullable,
+                "target": fitted.native if fitted else "",
+                "reason": fitted.reason if fitted and fitted.kind is FitKind.LOSSY else "",
+                "is_supported": can_read and has_place,
+                "is_key": column.name in shape.key,
+                "is_chosen": not chosen or column.name in chosen or column.name in shape.key,
+            }
+        )
+    return lines
+
+
+def _drawer(visit: Visit, context: dict[str, Any]) -> HttpResponse:
+    context |= {
+        "section": "drafts",
+        "draft": visit.draft,
+        "version": visit.draft.version,
+        "conflict": visit.conflict,
+        "tables_url": visit.url,
+        "listing": listing_of(visit.draft),
+    }
+    is_panel = is_partial(visit.request)
+    template = "drafts/partials/_columns.html" if is_panel else "drafts/columns.html"
+    response = render(visit.request, template, context, status=visit.status)
+    response["Cache-Control"] = "no-store"
+    return response

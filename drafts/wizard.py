@@ -1,0 +1,135 @@
+"""What every page of the wizard does alike: open the draft, save what was typed, move on, show the page or a panel of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils.cache import patch_vary_headers
+
+from drafts import services, steps
+from drafts.models import Draft
+from replicators.config import InvalidConfig
+from replicators.pages import go, is_partial
+
+AUTOSAVE = "autosave"
+
+
+@dataclass(slots=True)
+class Visit:
+    """One request to one page of one draft. `conflict` is the draft's newest version where the form's is an older one;
+    `typed` is what was posted then, which the page shows instead of what is stored."""
+
+    request: HttpRequest
+    draft: Draft
+    step: str
+    status: int = 200
+    conflict: int | None = None
+    errors: dict[str, str] = field(default_factory=dict)
+    typed: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def act(self) -> str:
+        return self.request.POST.get("act", "save") if self.request.method == "POST" else ""
+
+    @property
+    def url(self) -> str:
+        return step_url(self.draft, self.step)
+
+
+def step_url(draft: Draft, step: str) -> str:
+    """The address of a page of the wizard."""
+    return reverse(f"drafts:draft-{step}", args=[draft.pk])
+
+
+def opened(request: HttpRequest, pk: str, step: str) -> Visit | HttpResponse:
+    """The draft's page, or the way to the replicator that the draft became."""
+    draft = get_object_or_404(Draft, pk=pk)
+    if draft.replicator_id:
+        return go(request, reverse("runners:replicator", args=[draft.replicator_id]))
+    return Visit(request, draft, step)
+
+
+def version_of(post: QueryDict) -> int:
+    """The version that the form was made from; *Keep mine* names the newest one instead."""
+    text = post.get("keep") or post.get("version", "")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def save(visit: Visit, fields: dict[str, Any]) -> bool:
+    """Store what was typed; False where another tab was first (409) or it can't be stored at all (422)."""
+    try:
+        visit.draft = services.draft_update(
+            draft=visit.draft, version=version_of(visit.request.POST), **fields
+        )
+    except services.StaleDraft as err:
+        visit.status, visit.conflict, visit.typed = 409, err.version, fields
+    except InvalidConfig as err:
+        visit.status, visit.errors, visit.typed = 422, err.errors, fields
+    return visit.status == 200
+
+
+def moved(visit: Visit) -> HttpResponse | None:
+    """Where the pressed button leads, if it leads away. *Next* stays, with the faults marked, until the page is done."""
+    act, request, draft = visit.act, visit.request, visit.draft
+    if act == "next":
+        visit.errors = steps.faults(draft, visit.step)
+        if visit.errors:
+            visit.status = 422
+            return None
+        return go(request, step_url(draft, steps.after(visit.step)))
+    if act == "back":
+        return go(request, step_url(draft, steps.before(visit.step)))
+    if act == "close":
+        return go(request, "drafts:drafts", f"{draft} is kept as a draft.")
+    name = act.removeprefix("goto:")
+    return go(request, step_url(draft, name)) if act != name and name in steps.NAMES else None
+
+
+def refused(visit: Visit, text: str, step: str) -> HttpResponse:
+    """Go to a page where something has to be mended, saying why."""
+    messages.error(visit.request, text)
+    return go(visit.request, step_url(visit.draft, step))
+
+
+def saved(visit: Visit, **context: Any) -> HttpResponse:
+    """The answer to an autosave: the parts of the page that say how it went."""
+    context = {**_frame(visit), "is_saved": visit.status == 200, **context}
+    return render(visit.request, "drafts/partials/_saved.html", context, status=visit.status)
+
+
+def show(visit: Visit, panel: str, context: dict[str, Any]) -> HttpResponse:
+    """The whole page, or its panel with what stands around it where HTMX asks."""
+    context = {**_frame(visit), "panel": panel, **context}
+    if is_partial(visit.request):
+        template = "drafts/partials/_panel.html"
+        context["is_saved"] = visit.request.method == "POST" and visit.status != 409
+    else:
+        template = "drafts/step.html"
+    if not is_partial(visit.request) or visit.request.method == "POST":
+        context["steps"] = steps.steps_of(visit.draft, visit.step)
+    response = render(visit.request, template, context, status=visit.status)
+    patch_vary_headers(response, ("HX-Request",))
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _frame(visit: Visit) -> dict[str, Any]:
+    draft = visit.draft
+    version = visit.request.POST.get("version") if visit.conflict else draft.version
+    return {
+        "section": "drafts",
+        "draft": draft,
+        "step": visit.step,
+        "step_title": steps.title_of(visit.step),
+        "url": visit.url,
+        "version": version,
+        "conflict": visit.conflict,
+        "errors": visit.errors,
+        "is_first": visit.step == steps.NAMES[0],
+        "is_last": visit.step == steps.NAMES[-1],
+    }

@@ -1,0 +1,71 @@
+// What the wizard adds to plain HTML: says whether the draft is saved, copies statements, opens the drawer of columns.
+"use strict";
+
+(() => {
+  // --- saved, saving, not saved ---
+  function isSave(event) {
+    const asked = event.detail.requestConfig;
+    return Boolean(asked && asked.verb === "post" && document.getElementById("draft-status"));
+  }
+  function status(text, isBad) {
+    const item = document.getElementById("draft-status");
+    item.textContent = text;
+    item.classList.toggle("is-bad", Boolean(isBad));
+  }
+  let pressed = null;
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button[type=submit]");
+    if (button) pressed = button;
+  }, true);
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (isSave(event)) status("Saving…");
+    if (pressed && pressed.isConnected && pressed.dataset.busy && event.detail.elt.tagName === "FORM") {
+      pressed.querySelector("span").textContent = pressed.dataset.busy;
+    }
+    pressed = null;
+  });
+  for (const name of ["htmx:sendError", "htmx:responseError"]) {
+    document.addEventListener(name, (event) => { if (isSave(event)) status("Not saved", true); });
+  }
+
+  // --- copying ---
+  function copied(text, button) {
+    navigator.clipboard.writeText(text);
+    button.dispatchEvent(new CustomEvent("toast", { bubbles: true, detail: { text: "Copied.", level: "success" } }));
+  }
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-copies-text]");
+    if (button) copied(document.getElementById(button.dataset.copiesText).textContent.trim(), button);
+    const inline = event.target.closest(".code-copy");
+    if (inline) copied(inline.previousElementSibling.textContent, inline);
+  });
+  function dress() {
+    const icon = document.querySelector("#copy-icon");
+    if (!icon) return;
+    for (const code of document.querySelectorAll(".told code:not(.copies)")) {
+      if (!code.textContent.trim().endsWith(";")) continue;
+      code.classList.add("copies");
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "code-copy";
+      button.setAttribute("aria-label", `Copy ${code.textContent}`);
+      button.append(icon.content.cloneNode(true));
+      code.after(button);
+    }
+  }
+
+  // --- columns ---
+  document.addEventListener("change", (event) => {
+    const radio = document.getElementById(event.target.dataset.checks || "");
+    if (radio) radio.checked = true;
+  });
+  document.addEventListener("htmx:afterSwap", (event) => {
+    const drawer = event.detail.target;
+    if (drawer.id === "drawer" && drawer.showModal && drawer.firstElementChild && !drawer.open) drawer.showModal();
+    dress();
+  });
+  document.addEventListener("columnsSaved", () => document.getElementById("drawer").close());
+
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", dress);
+  else dress();
+})();

@@ -1,0 +1,138 @@
+"""The assessment's page: what it shows, what is decided there, and that an edit makes it stale."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from drafts.models import Draft
+from drafts.reports import report_of
+from replicators.models import Replicator
+from tests.app.wizarding import address, connector, make_draft, press
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browser(client: Client, editor: Any) -> Client:
+    """Signed in as an editor."""
+    client.force_login(editor)
+    return client
+
+
+@pytest.fixture
+def draft(browser: Client, editor: Any) -> Draft:
+    """An assessed draft: orders has a partial column, places an unsupported one, page_views no key."""
+    tables = [
+        {"schema": "shop", "name": n} for n in ("orders", "places", "page_views", "customers")
+    ]
+    made = make_draft(editor, tables=tables)
+    press(browser, made, "assessment", "run")
+    return made
+
+
+def view(draft: Draft) -> Any:
+    draft.refresh_from_db()
+    return report_of(draft)
+
+
+def columns(draft: Draft, name: str) -> list[str]:
+    return next(t["columns"] for t in draft.tables if t["name"] == name)
+
+
+def about(*names: str) -> str:
+    return json.dumps(["shop", *names])
+
+
+def test_a_report_counts_and_shows_the_worst_first(browser: Client, draft: Draft) -> None:
+    report = view(draft)
+    assert [t.name for t in report.tables] == ["orders", "places", "page_views", "customers"]
+    orders, places = report.tables[:2]
+    assert (orders.partial, places.unsupported, report.undecided) == (1, 1, 2)
+    assert [c.name for c in orders.columns] == ["details", "id", "made_at"]
+    html = browser.get(address(draft, "assessment")).content.decode()
+    for text in ("1 partial", "1 unsupported", "it becomes text", "no key", "as it is", "Assessed"):
+        assert text in html
+    assert html.count('aria-label="Accept ') == 2
+
+
+def test_before_the_first_run_the_page_offers_it(browser: Client, editor: Any) -> None:
+    html = browser.get(address(make_draft(editor), "assessment")).content.decode()
+    assert "Looking into source and target" in html and 'value="run"' in html
+
+
+def test_an_unfinished_draft_is_sent_to_what_is_missing(browser: Client, editor: Any) -> None:
+    draft = make_draft(editor, source_params={}, tables=[])
+    html = browser.get(address(draft, "assessment")).content.decode()
+    assert "Not ready to be assessed" in html
+    assert 'value="goto:source"' in html and 'value="goto:tables"' in html
+    assert press(browser, draft, "assessment", "run").status_code == 422
+
+
+def test_an_edit_makes_it_stale_and_a_run_fresh_again(browser: Client, draft: Draft) -> None:
+    assert not view(draft).is_stale
+    press(browser, draft, "name", "autosave", name="renamed")
+    press(browser, draft, "advanced", "autosave", **{"options.merge_seconds": "9"})
+    assert not view(draft).is_stale
+    press(browser, draft, "target", "autosave", **connector("target", namespace="other"))
+    assert view(draft).is_stale
+    assert 'data-testid="stale"' in browser.get(address(draft, "assessment")).content.decode()
+    press(browser, draft, "assessment", "run")
+    assert not view(draft).is_stale
+
+
+def test_columns_are_accepted_and_excluded_and_taken_back(browser: Client, draft: Draft) -> None:
+    press(browser, draft, "assessment", f"accept:{about('orders', 'details')}")
+    assert view(draft).undecided == 1
+    assert not view(draft).is_stale
+    press(browser, draft, "assessment", f"exclude:{about('places', 'shape')}")
+    report = view(draft)
+    assert (report.undecided, report.is_stale) == (0, True)
+    assert columns(draft, "places") == ["id"]
+    press(browser, draft, "assessment", f"again:{about('places', 'shape')}")
+    assert (view(draft).undecided, view(draft).is_stale) == (1, False)
+    assert columns(draft, "places") == []
+
+
+def test_an_excluded_column_is_gone_from_the_next_report(browser: Client, draft: Draft) -> None:
+    press(browser, draft, "assessment", f"exclude:{about('orders', 'details')}")
+    press(browser, draft, "assessment", "run")
+    orders = view(draft).table(("shop", "orders"))
+    assert [c.name for c in orders.columns] == ["id", "made_at"]
+
+
+def test_a_stale_tab_decides_nothing(browser: Client, draft: Draft) -> None:
+    press(browser, draft, "name", "autosave", name="renamed")
+    act = f"accept:{about('orders', 'details')}"
+    assert press(browser, draft, "assessment", act, version=1).status_code == 409
+    assert view(draft).undecided == 2
+
+
+@pytest.mark.parametrize("act", ["accept:{", "accept:[1]", "exclude:[]", 'drop:["a"]', "nothing"])
+def test_odd_acts_change_nothing(act: str, browser: Client, draft: Draft) -> None:
+    assert press(browser, draft, "assessment", act).status_code == 200
+    draft.refresh_from_db()
+    assert (draft.accepted, len(draft.tables)) == ([], 4)
+
+
+def test_a_deploy_waits_for_decisions(browser: Client, draft: Draft) -> None:
+    refused = press(browser, draft, "summary", "deploy")
+    assert refused["Location"] == address(draft, "assessment")
+    assert "accept or exclude 2 columns first" in browser.get(refused["Location"]).content.decode()
+    assert not Replicator.objects.exists()
+    press(browser, draft, "assessment", "accept-all")
+    made = press(browser, draft, "summary", "deploy")
+    assert made["Location"] == Replicator.objects.get().get_absolute_url()
+
+
+def test_a_table_that_is_gone_is_left_out_from_the_report(browser: Client, editor: Any) -> None:
+    tables = [{"schema": "shop", "name": n} for n in ("customers", "gone")]
+    draft = make_draft(editor, tables=tables)
+    html = press(browser, draft, "assessment", "run").content.decode()
+    assert "1 error to mend" in html and "Leave gone out" in html
+    press(browser, draft, "assessment", f"drop:{about('gone')}")
+    html = press(browser, draft, "assessment", "run").content.decode()
+    assert "Ready to deploy" in html
