@@ -12,5 +12,6 @@ LINES = {
     "merge-delta": ("merge", "the same into a Delta table"),
     "lag": ("lag", "from the commit at the source to the commit at the target"),
     "memory": ("memory", "of a run, through one large transaction"),
+    "tables-page": ("tables_page", "a click on the wizard's page of tables, with 2,000 of them"),
     "growth": ("growth", "the last merges of many, beside the first"),
 }

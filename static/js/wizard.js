@@ -18,6 +18,9 @@
     if (button) pressed = button;
   }, true);
   document.addEventListener("htmx:beforeRequest", (event) => {
+    // While another tab's version waits for a decision nothing is saved by itself: the panel's buttons must stay in place.
+    const isUndecided = document.querySelector("#draft-conflict .notice") && event.detail.elt.tagName !== "FORM";
+    if (isSave(event) && isUndecided) { event.preventDefault(); return; }
     if (isSave(event)) status("Saving…");
     if (pressed && pressed.isConnected && pressed.dataset.busy && event.detail.elt.tagName === "FORM") {
       pressed.querySelector("span").textContent = pressed.dataset.busy;

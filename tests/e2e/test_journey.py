@@ -9,23 +9,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.e2e import building
+from tests.e2e.building import begin, build, fill_source, fill_target, go_on
 from tests.e2e.conftest import Web
 from tests.servers import Database
 
 pytestmark = [pytest.mark.e2e, pytest.mark.integration]
-
-
-def _fill_source(page: Page, database: Database, password: str) -> None:
-    source = page.locator("#source-card")
-    values = {**database.params, "password": password}
-    for label in ("host", "database", "user", "port", "password"):
-        page.locator(f'[name="source.{label}"]').fill(str(values[label]))
-    source.get_by_role("button", name="Test connection").click()
-
-
-def _fill_target(page: Page, folder: Path) -> None:
-    page.locator('[name="target.warehouse"]').fill(str(folder / "warehouse"))
-    page.locator('[name="target.catalog_uri"]').fill(f"sqlite:///{folder}/catalog.db")
 
 
 def test_a_replicator_is_made_watched_and_deleted(
@@ -39,19 +28,7 @@ def test_a_replicator_is_made_watched_and_deleted(
     watched.assert_accessible()
     page.get_by_test_id("empty").get_by_role("link", name="New replicator").click()
 
-    _fill_source(page, database, "wrong")
-    expect(page.locator('#source-card [data-testid="problem"]')).to_contain_text("What to do")
-    watched.assert_accessible()
-    _fill_source(page, database, database.params["password"])
-    expect(page.get_by_test_id("test-ok")).to_be_visible()
-    page.get_by_label("Name", exact=True).fill("by hand")
-    page.get_by_role("button", name="List tables").click()
-    page.get_by_label("Search").fill("order")
-    expect(page.locator("#pick-tables li:visible")).to_have_count(1)
-    page.locator("#pick-tables").get_by_text("public.orders").click()
-    expect(page.locator("#pick-tables-count")).to_have_text("1")
-    watched.assert_accessible()
-    _fill_target(page, tmp_path)
+    build(page, database, tmp_path, "by hand", "public.orders")
     page.get_by_role("button", name="Deploy").click()
     expect(page.get_by_role("heading", name="by hand")).to_be_visible()
 
@@ -142,18 +119,43 @@ def test_every_page_is_accessible_and_fits(
         watched.assert_fits()
 
 
-def test_the_form_works_without_javascript(open_page: Any, database: Database) -> None:
-    database.execute("CREATE TABLE plain (id bigint PRIMARY KEY)")
+def test_the_form_works_without_javascript(
+    open_page: Any, database: Database, tmp_path: Path
+) -> None:
+    database.execute("CREATE TABLE orders (id bigint PRIMARY KEY)")
+    database.execute("CREATE TABLE customers (id bigint PRIMARY KEY, name text)")
     watched = open_page(400, java_script_enabled=False)
     page: Page = watched.page
     watched.sign_in()
     page.goto(f"{watched.base}/replicators/new/")
-    _fill_source(page, database, database.params["password"])
+    begin(page, "without scripts")
+    fill_source(page, database)
+    building.test_connection(page)
     expect(page.get_by_test_id("test-ok")).to_be_visible()
-    page.get_by_role("button", name="List tables").click()
-    page.get_by_label("public.plain").check()
-    page.get_by_role("button", name="Save draft").click()
-    expect(page.get_by_label("public.plain")).to_be_checked()
+    go_on(page, "target")
+    fill_target(page, tmp_path)
+    go_on(page, "tables")
+    page.get_by_role("button", name="List the tables").click()
+    page.get_by_label("Copy public.orders").check()
+    page.get_by_label("Search tables").fill("custom")
+    page.get_by_role("button", name="Search", exact=True).click()
+    expect(page.locator("[data-table]")).to_have_count(1)
+    page.get_by_role("link", name="Columns of public.customers").click()
+    page.get_by_label("Only those ticked below").check()
+    page.get_by_label("name", exact=True).uncheck()
+    page.get_by_role("button", name="Save columns").click()
+    expect(page.get_by_test_id("tables-chosen")).to_contain_text("2 of 2")
+    go_on(page, "advanced")
+    page.get_by_label("Keep changes for").fill("x")
+    page.get_by_role("button", name="Next", exact=True).click()
+    expect(page.locator("#error-options\\.keep_hours")).to_contain_text("must be a number")
+    page.get_by_label("Keep changes for").fill("48")
+    go_on(page, "assessment")
+    page.get_by_role("button", name="Run assessment").click()
+    expect(page.get_by_test_id("verdict")).to_contain_text("Ready to deploy")
+    go_on(page, "summary")
+    page.get_by_role("button", name="Deploy").click()
+    expect(page.get_by_role("heading", name="without scripts")).to_be_visible()
 
 
 def test_the_pages_work_by_keyboard(open_page: Any) -> None:

@@ -1,0 +1,78 @@
+"""Drives the wizard as a person would; each function ends when its page shows that it is done."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.servers import Database
+
+PAGES = ("name", "source", "target", "tables", "advanced", "assessment", "summary")
+
+
+def go_on(page: Page, to: str) -> None:
+    """Press Next; the page `to` must open."""
+    page.get_by_role("button", name="Next", exact=True).click()
+    arrived(page, to)
+
+
+def arrived(page: Page, step: str) -> None:
+    """Wait for a page of the wizard."""
+    expect(page).to_have_url(re.compile(rf"/drafts/[0-9a-f-]+/{step}/"))
+    expect(page.get_by_test_id(f"step-{step}")).to_be_visible()
+
+
+def begin(page: Page, name: str) -> None:
+    """The first page, from its address."""
+    page.get_by_label("Name", exact=True).fill(name)
+    go_on(page, "source")
+
+
+def fill_source(page: Page, database: Database, **changes: Any) -> None:
+    """Everything that the source asks for."""
+    for name, value in {**database.params, **changes}.items():
+        page.locator(f'[name="source.{name}"]').fill(str(value))
+
+
+def test_connection(page: Page) -> None:
+    """Press the button; the answer is there when this returns."""
+    page.get_by_role("button", name="Test connection").click()
+    expect(page.get_by_test_id("test-result").locator(".notice").first).to_be_visible()
+
+
+test_connection.__test__ = False  # type: ignore[attr-defined]  # a verb of the page, no test
+
+
+def fill_target(page: Page, folder: Path) -> None:
+    """A lakehouse in a folder."""
+    page.locator('[name="target.warehouse"]').fill(str(folder / "warehouse"))
+    page.locator('[name="target.catalog_uri"]').fill(f"sqlite:///{folder}/catalog.db")
+
+
+def saved(page: Page) -> None:
+    """Wait until the page says that all of it is kept."""
+    expect(page.get_by_test_id("draft-status")).to_have_text("Saved")
+
+
+def choose(page: Page, *tables: str) -> None:
+    """Tick tables of the list."""
+    for table in tables:
+        page.get_by_label(f"Copy {table}").check()
+    saved(page)
+
+
+def build(page: Page, database: Database, folder: Path, name: str, *tables: str) -> None:
+    """All pages up to the summary, without looking around."""
+    begin(page, name)
+    fill_source(page, database)
+    go_on(page, "target")
+    fill_target(page, folder)
+    go_on(page, "tables")
+    choose(page, *tables)
+    go_on(page, "advanced")
+    go_on(page, "assessment")
+    expect(page.get_by_text("Ready to deploy")).to_be_visible()
+    go_on(page, "summary")

@@ -1,0 +1,270 @@
+"""The seven pages in Chromium against a real PostgreSQL and a lakehouse in a folder."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e import building
+from tests.e2e.building import arrived, begin, choose, fill_source, fill_target, go_on, saved
+from tests.servers import Database
+
+pytestmark = [pytest.mark.e2e, pytest.mark.integration]
+
+
+@pytest.fixture
+def shop(database: Database) -> Database:
+    """Two sound tables, one with a column that loses something, one without key."""
+    database.execute(
+        "CREATE TABLE customers (id bigint PRIMARY KEY, name text);"
+        "CREATE TABLE orders (id bigint PRIMARY KEY, note text);"
+        "CREATE TABLE prices (id bigint PRIMARY KEY, amount numeric);"
+        "CREATE TABLE views (page text)"
+    )
+    return database
+
+
+def test_seven_pages_lead_to_a_replicator(open_page: Any, shop: Database, tmp_path: Path) -> None:
+    watched = open_page()
+    page: Page = watched.page
+    watched.sign_in()
+    page.goto(f"{watched.base}/replicators/new/")
+    watched.assert_accessible()
+    begin(page, "seven pages")
+
+    fill_source(page, shop, password="wrong")
+    building.test_connection(page)
+    told = page.get_by_test_id("test-result")
+    expect(told).to_contain_text("What to do")
+    expect(told.get_by_test_id("problem")).to_have_attribute("data-code", "source:login-refused")
+    expect(page.locator("#setup-1")).to_contain_text("wal_level")
+    expect(page.get_by_role("button", name="Copy: Turn on the logical log")).to_be_visible()
+    watched.assert_accessible()
+    fill_source(page, shop)
+    building.test_connection(page)
+    expect(page.get_by_test_id("test-ok")).to_be_visible()
+    go_on(page, "target")
+
+    fill_target(page, tmp_path)
+    building.test_connection(page)
+    expect(page.get_by_test_id("test-ok")).to_be_visible()
+    go_on(page, "tables")
+
+    page.get_by_label("Search tables").fill("cust")
+    expect(page.locator("[data-table]")).to_have_count(1)
+    expect(page).to_have_url(re.compile(r"search=cust"))
+    choose(page, "public.customers")
+    page.get_by_label("Search tables").fill("")
+    expect(page.locator("[data-table]")).to_have_count(4)
+    expect(page.get_by_label("Copy public.customers")).to_be_checked()
+    choose(page, "public.prices", "public.views")
+    page.get_by_label("Deletes of public.customers").uncheck()
+    expect(page.get_by_test_id("tables-chosen")).to_contain_text("3 of 4 tables chosen")
+    watched.assert_accessible()
+    page.get_by_role("link", name="Columns of public.customers").click()
+    drawer = page.get_by_role("dialog", name="Columns")
+    expect(drawer).to_contain_text("bigint")
+    watched.assert_accessible()
+    drawer.get_by_label("name", exact=True).uncheck()
+    expect(drawer.get_by_label("Only those ticked below")).to_be_checked()
+    drawer.get_by_role("button", name="Save columns").click()
+    expect(drawer).to_be_hidden()
+    expect(page.get_by_role("link", name="Columns of public.customers")).to_contain_text("1 of 2")
+    expect(page.get_by_label("Deletes of public.customers")).not_to_be_checked()
+    go_on(page, "advanced")
+
+    page.get_by_label("Merge every").fill("5")
+    saved(page)
+    watched.assert_accessible()
+    go_on(page, "assessment")
+    expect(page.get_by_test_id("verdict")).to_contain_text("1 column to decide about")
+    expect(page.locator('[data-column="amount"]')).to_contain_text("Partial")
+    watched.assert_accessible()
+    page.get_by_role("button", name="Accept amount").click()
+    expect(page.get_by_test_id("verdict")).to_contain_text("Ready to deploy")
+    go_on(page, "summary")
+    form = page.get_by_test_id("step-summary")
+    for text in ("seven pages", "public.customers", "1 columns · without deletes", "5 seconds"):
+        expect(form).to_contain_text(text)
+    watched.assert_accessible()
+    page.get_by_role("button", name="Deploy").click()
+    expect(page).to_have_url(re.compile(r"/replicators/[0-9a-f-]+/$"))
+    expect(page.get_by_role("heading", name="seven pages")).to_be_visible()
+
+
+def test_a_draft_is_left_and_taken_up_again_by_itself(
+    open_page: Any, shop: Database, tmp_path: Path
+) -> None:
+    watched = open_page()
+    page: Page = watched.page
+    watched.sign_in()
+    page.goto(f"{watched.base}/replicators/new/")
+    begin(page, "left alone")
+    fill_source(page, shop)
+    page.locator('[name="source.user"]').press("Tab")
+    saved(page)
+    page.goto(f"{watched.base}/drafts/")
+    page.get_by_role("link", name="left alone").click()
+    arrived(page, "target")
+    page.get_by_test_id("goto-source").click()
+    arrived(page, "source")
+    expect(page.locator('[name="source.database"]')).to_have_value(shop.name)
+    expect(page.locator('[name="source.password"]')).to_have_value("********")
+    building.test_connection(page)
+    expect(page.get_by_test_id("test-ok")).to_be_visible()
+    page.get_by_test_id("goto-target").click()
+    fill_target(page, tmp_path)
+    page.get_by_role("button", name="Save and close").click()
+    expect(page.get_by_role("heading", name="Drafts")).to_be_visible()
+
+
+def test_two_tabs_never_overwrite_each_other_unasked(open_page: Any, shop: Database) -> None:
+    first = open_page()
+    page: Page = first.page
+    first.sign_in()
+    page.goto(f"{first.base}/replicators/new/")
+    begin(page, "two tabs")
+    second = page.context.new_page()
+    second.goto(page.url)
+    page.locator('[name="source.host"]').fill("first.example")
+    saved(page)
+    second.locator('[name="source.host"]').fill("second.example")
+    expect(second.get_by_test_id("conflict")).to_contain_text("Changed in another tab")
+    expect(second.locator('[name="source.host"]')).to_have_value("second.example")
+    expect(second.get_by_test_id("draft-status")).to_have_text("Not saved")
+    second.get_by_role("button", name="Keep mine").click()
+    saved(second)
+    expect(second.get_by_test_id("conflict")).to_have_count(0)
+    page.locator('[name="source.database"]').fill("shop")
+    page.get_by_role("link", name="Reload the other version").click()
+    expect(page.locator('[name="source.host"]')).to_have_value("second.example")
+
+
+def test_a_problem_is_mended_from_the_report(
+    open_page: Any, shop: Database, tmp_path: Path
+) -> None:
+    shop.execute("CREATE TYPE pair AS (a int, b int)")
+    shop.execute("CREATE TABLE odd (id bigint PRIMARY KEY, both_of pair)")
+    watched = open_page()
+    page: Page = watched.page
+    watched.sign_in()
+    page.goto(f"{watched.base}/replicators/new/")
+    begin(page, "mended")
+    fill_source(page, shop)
+    go_on(page, "target")
+    fill_target(page, tmp_path)
+    go_on(page, "tables")
+    choose(page, "public.odd", "public.orders")
+    go_on(page, "advanced")
+    shop.execute("DROP TABLE orders")
+    go_on(page, "assessment")
+    expect(page.get_by_test_id("verdict")).to_contain_text("2 errors to mend")
+    watched.assert_accessible()
+    go_on(page, "summary")
+    page.get_by_role("button", name="Deploy").click()
+    arrived(page, "assessment")
+    expect(page.get_by_test_id("toast")).to_contain_text("Not deployed: 2 errors")
+    page.get_by_role("button", name="Exclude both_of").click()
+    expect(page.get_by_test_id("stale")).to_be_visible()
+    page.get_by_role("button", name="Leave orders out").click()
+    page.get_by_role("button", name="Run again").click()
+    expect(page.get_by_test_id("verdict")).to_contain_text("Ready to deploy")
+    go_on(page, "summary")
+    page.get_by_role("button", name="Deploy").click()
+    expect(page.get_by_role("heading", name="mended")).to_be_visible()
+
+
+def test_the_wizard_works_by_keyboard_alone(open_page: Any, shop: Database, tmp_path: Path) -> None:
+    watched = open_page()
+    page: Page = watched.page
+    watched.sign_in()
+    page.goto(f"{watched.base}/replicators/new/")
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    page.keyboard.type("by keyboard")
+    page.keyboard.press("Enter")
+    arrived(page, "source")
+    fields = ("host", "database", "user", "port", "password")
+    for name in fields:
+        _tab_to(page, f'[name="source.{name}"]')
+        page.keyboard.press("Control+a")
+        page.keyboard.type(str(shop.params[name]))
+    page.keyboard.press("Enter")
+    arrived(page, "target")
+    _tab_to(page, '[name="target.warehouse"]')
+    page.keyboard.type(str(tmp_path / "warehouse"))
+    _tab_to(page, '[name="target.catalog_uri"]')
+    page.keyboard.type(f"sqlite:///{tmp_path}/catalog.db")
+    page.keyboard.press("Enter")
+    arrived(page, "tables")
+    expect(page.get_by_label("Copy public.orders")).to_be_visible()
+    _tab_to(page, '[aria-label="Copy public.orders"]')
+    page.keyboard.press("Space")
+    saved(page)
+    expect(page.get_by_label("Copy public.orders")).to_be_focused()
+    for step in ("advanced", "assessment", "summary"):
+        _tab_to(page, "#next")
+        page.keyboard.press("Enter")
+        arrived(page, step)
+    _tab_to(page, "#deploy")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="by keyboard")).to_be_visible()
+
+
+def _tab_to(page: Page, selector: str) -> None:
+    aim = page.locator(selector)
+    for _ in range(80):
+        if aim.evaluate("item => item === document.activeElement"):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{selector} was not reached by Tab")
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1280, "light"), (1280, "dark"), (400, "light"), (400, "dark")]
+)
+def test_every_page_of_the_wizard_is_accessible_and_fits(
+    open_page: Any, shop: Database, tmp_path: Path, width: int, scheme: str
+) -> None:
+    watched = open_page(width, color_scheme=scheme)
+    page: Page = watched.page
+    watched.sign_in()
+    page.goto(f"{watched.base}/replicators/new/")
+    watched.assert_fits()
+    building.build(page, shop, tmp_path, f"looked at {width} {scheme}", "public.orders")
+    base = page.url.removesuffix("summary/")
+    for step in building.PAGES:
+        page.goto(f"{base}{step}/")
+        expect(
+            page.get_by_role("button", name="Deploy" if step == "summary" else "Next")
+        ).to_be_in_viewport()
+        watched.assert_accessible()
+        watched.assert_fits()
+
+
+def test_two_thousand_tables_are_usable(open_page: Any, database: Database) -> None:
+    database.execute(
+        "DO $$ BEGIN FOR n IN 1..2000 LOOP EXECUTE format('CREATE TABLE t%s (id int PRIMARY KEY)',"
+        " lpad(n::text, 4, '0')); END LOOP; END $$"
+    )
+    watched = open_page()
+    page: Page = watched.page
+    watched.sign_in()
+    page.goto(f"{watched.base}/replicators/new/")
+    begin(page, "two thousand")
+    fill_source(page, database)
+    go_on(page, "target")
+    page.get_by_test_id("goto-tables").click()
+    arrived(page, "tables")
+    choose(page, "public.t0007")
+    page.get_by_role("button", name="Next page").click()
+    expect(page.get_by_text("51–100 of 2000")).to_be_visible()
+    choose(page, "public.t0060")
+    page.get_by_label("Show").select_option("Chosen only")
+    expect(page.locator("[data-table]")).to_have_count(2)
+    page.get_by_label("Show").select_option("All tables")
+    page.get_by_role("button", name="Choose all 2000").click()
+    expect(page.get_by_test_id("tables-chosen")).to_contain_text("2 k of 2 k tables chosen")
