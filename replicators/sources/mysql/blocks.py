@@ -95,7 +95,7 @@ class BlockCutter:
     def map(self, event: bytes) -> None:
         """A TABLE_MAP (without checksum) that is new. One of a table whose shape changed starts a new block, with another context version."""
         try:
-            found = parse_map(event)
+            found = parse_map(event, self.at.flavour)
         except (ValueError, KeyError, IndexError) as err:
             raise ReplicationError("source:log-damaged", position=self._place()) from err
         if self._known_count >= MAPS:
@@ -129,7 +129,7 @@ class BlockCutter:
         kept = {n: base64.b64decode(m) for n, m in self._maps.items()} if self.is_open else {}
         self._forget_maps()
         for event in kept.values():
-            found = parse_map(event)
+            found = parse_map(event, self.at.flavour)
             self._maps[str(found.number)] = base64.b64encode(event).decode()
             self._know(found.number, found.table, event[HEADER:], found.table in self._wanted)
 

@@ -17,6 +17,20 @@ CODECS = {
     "ujis": "euc_jp", "euckr": "cp949", "sjis": "shift_jis",
     "ucs2": "utf_16_be", "utf16": "utf_16_be", "utf16le": "utf_16_le", "utf32": "utf_32_be",
 }  # fmt: skip
+SINGLE_BYTE = frozenset({
+    "latin1", "latin2", "latin5", "latin7", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866",
+    "greek", "hebrew", "koi8r", "koi8u", "macroman",
+})  # fmt: skip
+HOLE = "?"
+# Where the servers' tables differ from Python's codecs; the same in MariaDB 10.11 and MySQL 9.7.
+DIFFERENCES: dict[str, dict[int, str]] = {
+    "latin1": {b: chr(b) for b in (0x81, 0x8D, 0x8F, 0x90, 0x9D)},
+    "cp1256": dict.fromkeys((0x8A, 0x8F, 0x98, 0x9A, 0x9F, 0xAA, 0xC0, 0xFF), HOLE),
+    "cp866": {0xFC: "\u207f", 0xFD: "\xb2"},
+    "greek": {0xA1: "\u02bd", 0xA2: "\u02bc", 0xA4: HOLE, 0xA5: HOLE, 0xAA: HOLE},
+    "hebrew": {0xAF: "\u203e"},
+    "koi8u": {0x95: "\u2022"},
+}
 WIDE = frozenset({"ucs2", "utf16", "utf16le", "utf32"})
 
 
@@ -28,20 +42,18 @@ def is_known(charset: str) -> bool:
 def decoder_of(charset: str) -> Callable[[bytes], str]:
     """Bytes to text; ValueError (UnicodeDecodeError) for bytes that are none."""
     codec = CODECS[charset]
-    if charset == "latin1":
-        return _latin1
-    return lambda raw: raw.decode(codec)
+    if charset not in SINGLE_BYTE:
+        return lambda raw: raw.decode(codec)
+    table = {b: _character(charset, b) for b in range(128, 256)}
+    return lambda raw: raw.decode("latin-1").translate(table)
 
 
-_LATIN1 = {b: chr(b) for b in (0x81, 0x8D, 0x8F, 0x90, 0x9D)}
-
-
-def _latin1(raw: bytes) -> str:
-    """The servers' latin1 is cp1252, with its five holes as control characters."""
-    try:
-        return raw.decode("cp1252")
-    except UnicodeDecodeError:
-        return "".join(_LATIN1.get(b) or bytes([b]).decode("cp1252") for b in raw)
+def _character(charset: str, number: int) -> str:
+    """What the servers make of a byte; a question mark where the set has a hole."""
+    differs = DIFFERENCES.get(charset, {})
+    return differs.get(number) or bytes([number]).decode(CODECS[charset], errors="replace").replace(
+        "\ufffd", HOLE
+    )
 
 
 def to_utf8(values: pa.Array, charset: str) -> pa.Array:

@@ -63,7 +63,7 @@ def to_batch(arrays: Sequence[pa.Array], table: TableSchema) -> pa.RecordBatch:
 def _fitting(array: pa.Array, column: Column) -> pa.Array:
     wire = column.wire.partition(":")[0]
     if wire == "geometry":
-        return pc.binary_slice(array, GEOMETRY_HEAD)
+        return pa.array([v and v[GEOMETRY_HEAD:] for v in array.to_pylist()], pa.binary())
     if wire in ("bytes", "vector"):
         return finish(array, column)
     texts = array.cast(pa.string())

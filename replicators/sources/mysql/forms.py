@@ -35,7 +35,10 @@ def finish(values: pa.Array, column: Column) -> pa.Array:
     if wire in FORMS:
         return _by_value(values, FORMS[wire])
     if wire == "json":
-        return json_texts(values)
+        try:
+            return json_texts(values)
+        except ValueError as err:
+            raise NotText("the JSON document is damaged") from err
     if word == "text" and charset not in UTF8:
         try:
             return to_utf8(values, charset)
@@ -65,7 +68,18 @@ def inet6_text(raw: bytes) -> str:
         return f"::ffff:{inet4_text(raw[12:])}"
     if raw[:12] == bytes(12) and raw[12:14] != b"\0\0":
         return f"::{inet4_text(raw[12:])}"
-    return str(ipaddress.IPv6Address(raw))
+    groups = [f"{raw[i] << 8 | raw[i + 1]:x}" for i in range(0, 16, 2)]
+    runs = [n for n in range(8) if groups[n] == "0" and (n == 0 or groups[n - 1] != "0")]
+    if not runs:
+        return ":".join(groups)
+    first = max(runs, key=lambda n: _zeros(groups, n))
+    last = first + _zeros(groups, first)
+    return ":".join(groups[:first]) + "::" + ":".join(groups[last:])
+
+
+def _zeros(groups: list[str], first: int) -> int:
+    """How many zeros follow each other; the servers shorten also a single one."""
+    return next((n for n in range(first, 8) if groups[n] != "0"), 8) - first
 
 
 FORMS: dict[str, Callable[[bytes], str]] = {

@@ -57,7 +57,8 @@ def index_segment(
         raise Damaged(damage)
     # A numpy bool would be compiled for again.
     has_crc = bool(has_crc)
-    old = [_parse(base64.b64decode(m), 0) for m in context.get("maps", {}).values()]
+    flavour = str(context["flavour"])
+    old = [_parse(base64.b64decode(m), flavour, 0) for m in context.get("maps", {}).values()]
     size = 1 << max(6, (2 * (len(old) + map_count) + 1).bit_length())
     ids, numbers = np.full(size, -1, np.int64), np.zeros(size, np.int64)
     for n, found in enumerate(old):
@@ -84,7 +85,9 @@ def index_segment(
     )
     if fault:
         raise Damaged(offset)
-    parsed = old + [_parse(_event(data, int(at), has_crc), int(at)) for at in maps[:n_maps]]
+    parsed = old + [
+        _parse(_event(data, int(at), has_crc), flavour, int(at)) for at in maps[:n_maps]
+    ]
     shapes: list[Shape] = []
     of_map = np.array([_shape_number(m, tables, charsets, shapes) for m in parsed] or [0], np.int64)
     events = events[:n_rows]
@@ -98,9 +101,9 @@ def _event(data: np.ndarray, at: int, has_crc: bool) -> bytes:
     return data[at + 4 : at + 4 + size - (k.CRC if has_crc else 0)].tobytes()
 
 
-def _parse(event: bytes, offset: int) -> TableMap:
+def _parse(event: bytes, flavour: str, offset: int) -> TableMap:
     try:
-        return parse_map(event)
+        return parse_map(event, flavour)
     except (ValueError, KeyError, IndexError) as err:
         raise Damaged(offset) from err
 

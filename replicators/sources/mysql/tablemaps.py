@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from replicators.connectors.schema import TableId
+from replicators.sources.mysql.offsets import MARIADB
 
 HEADER = 19
 (TINY, SHORT, LONG, FLOAT, DOUBLE, NULL, TIMESTAMP, LONGLONG, INT24, DATE, TIME, DATETIME, YEAR, NEWDATE,
@@ -17,7 +18,7 @@ BLOB_COMPRESSED, VARCHAR_COMPRESSED = 140, 141
 VECTOR, JSON, NEWDECIMAL, ENUM, SET = 242, 245, 246, 247, 248
 TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB, VAR_STRING, STRING, GEOMETRY = range(249, 256)
 
-NUMERIC = frozenset({TINY, SHORT, INT24, LONG, LONGLONG, NEWDECIMAL, FLOAT, DOUBLE})
+NUMERIC = frozenset({TINY, SHORT, INT24, LONG, LONGLONG, NEWDECIMAL, FLOAT, DOUBLE, YEAR})
 BLOBS = frozenset({TINY_BLOB, MEDIUM_BLOB, LONG_BLOB, BLOB})
 CHARACTERS = frozenset({VARCHAR, VAR_STRING, STRING, *BLOBS, BLOB_COMPRESSED, VARCHAR_COMPRESSED})
 META_ONE = frozenset(
@@ -104,7 +105,7 @@ def table_name(event: bytes | memoryview) -> tuple[int, TableId]:
     return number, TableId(schema, name)
 
 
-def parse_map(event: bytes) -> TableMap:
+def parse_map(event: bytes, flavour: str) -> TableMap:
     """A TABLE_MAP event with its header, without its checksum; ValueError where it is damaged."""
     number, table = table_name(event)
     reader = Reader(event, HEADER + 8)
@@ -123,7 +124,7 @@ def parse_map(event: bytes) -> TableMap:
     while reader.left:
         kind = reader.number(1)
         fields[kind] = reader.text()
-    return TableMap(number, table, _with_fields(columns, fields), COLUMN_NAME in fields)
+    return TableMap(number, table, _with_fields(columns, fields, flavour), COLUMN_NAME in fields)
 
 
 def _with_meta(kinds: list[int], meta: Reader) -> list[MapColumn]:
@@ -151,10 +152,14 @@ def _string(first: int, second: int) -> tuple[int, int]:
     return STRING, second
 
 
-def _with_fields(columns: list[MapColumn], fields: Mapping[int, bytes]) -> tuple[MapColumn, ...]:
+def _with_fields(
+    columns: list[MapColumn], fields: Mapping[int, bytes], flavour: str
+) -> tuple[MapColumn, ...]:
     found = list(columns)
     _signs(found, fields)
-    _collations(found, fields, CHARACTERS, DEFAULT_CHARSET, COLUMN_CHARSET)
+    # MariaDB tells the character set of geometries too.
+    characters = CHARACTERS | {GEOMETRY} if flavour == MARIADB else CHARACTERS
+    _collations(found, fields, characters, DEFAULT_CHARSET, COLUMN_CHARSET)
     _collations(found, fields, frozenset({ENUM, SET}), LABEL_DEFAULT_CHARSET, LABEL_CHARSET)
     for kind, field in ((SET, SET_VALUES), (ENUM, ENUM_VALUES)):
         reader = Reader(fields.get(field, b""))
@@ -171,13 +176,9 @@ def _with_fields(columns: list[MapColumn], fields: Mapping[int, bytes]) -> tuple
 
 
 def _signs(columns: list[MapColumn], fields: Mapping[int, bytes]) -> None:
-    """One bit a number. MariaDB counts YEAR as a number, MySQL does not: the length tells."""
+    """One bit a number."""
     bits = fields.get(SIGNEDNESS, b"")
-    numbers = [i for i, c in enumerate(columns) if c.kind in NUMERIC]
-    with_years = [i for i, c in enumerate(columns) if c.kind in NUMERIC or c.kind == YEAR]
-    if len(bits) != (len(numbers) + 7) // 8 and len(bits) == (len(with_years) + 7) // 8:
-        numbers = with_years
-    for n, i in enumerate(numbers):
+    for n, i in enumerate(i for i, c in enumerate(columns) if c.kind in NUMERIC):
         if n >> 3 < len(bits) and bits[n >> 3] & (0x80 >> (n & 7)):
             columns[i] = replace(columns[i], unsigned=True)
 
@@ -194,7 +195,8 @@ def _collations(
         reader = Reader(fields[default])
         numbers = dict.fromkeys(range(len(places)), reader.packed())
         while reader.left:
-            numbers[reader.packed()] = reader.packed()
+            place = reader.packed()
+            numbers[place] = reader.packed()
     elif each in fields:
         reader = Reader(fields[each])
         numbers = {n: reader.packed() for n in range(len(places))}

@@ -1,0 +1,296 @@
+"""Every type of MySQL and MariaDB: the log and the snapshot give the same value, and it is the one that was written."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.source import Poison
+from tests.integration.mysql_source import decode_all, following
+from tests.mysql_servers import SqlDatabase, fresh_sql_database
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+# Column type, and pairs of SQL and the value expected (a text of SQL where it is the value itself).
+COMMON: dict[str, list[tuple[str, Any]]] = {
+    "tinyint": [("-128", -128), ("127", 127)],
+    "tinyint unsigned": [("0", 0), ("255", 255)],
+    "smallint": [("-32768", -32768), ("32767", 32767)],
+    "smallint unsigned": [("65535", 65535)],
+    "mediumint": [("-8388608", -8388608), ("8388607", 8388607)],
+    "mediumint unsigned": [("16777215", 16777215)],
+    "int": [("-2147483648", -2147483648), ("2147483647", 2147483647)],
+    "int unsigned": [("4294967295", 4294967295)],
+    "int(8) zerofill": [("42", 42)],
+    "bigint": [("-9223372036854775808", -(2**63)), ("9223372036854775807", 2**63 - 1)],
+    "bigint unsigned": [("18446744073709551615", 2**64 - 1), ("0", 0)],
+    "float": [("1.1", 1.100000023841858), ("-3.4e38", -3.3999999521443642e38), ("16777217", 16777216.0)],
+    "double": [("0.1", 0.1), ("-1.7976931348623157e308", -1.7976931348623157e308), ("5e-324", 5e-324)],
+    "decimal(10,2)": [("-12345678.91", "-12345678.91"), ("0.05", "0.05"), ("-0.01", "-0.01")],
+    "decimal(38,10)": [("-9999999999999999999999999999.0123456789", "-9999999999999999999999999999.0123456789")],
+    "decimal(38,0)": [("99999999999999999999999999999999999999", "99999999999999999999999999999999999999")],
+    "decimal(9,9)": [("0.000000001", "1E-9"), ("-0.999999999", "-0.999999999")],
+    "decimal(65,30)": [("-12345678901234567890123456789012345.000000000000000000000000000001",
+                        "'-12345678901234567890123456789012345.000000000000000000000000000001'"),
+                       ("0", "'0.000000000000000000000000000000'"), ("-0.5", "'-0.500000000000000000000000000000'")],
+    "bit(1)": [("b'1'", True), ("b'0'", False)],
+    "bit(12)": [("b'101010101010'", 0b101010101010)],
+    "bit(64)": [("0xFFFFFFFFFFFFFFFF", 2**64 - 1)],
+    "year": [("1901", 1901), ("2155", 2155), ("0", 0)],
+    "date": [("'1000-01-01'", dt.date(1000, 1, 1)), ("'9999-12-31'", dt.date(9999, 12, 31)), ("'0000-00-00'", None),
+             ("'2024-00-15'", None), ("'2024-02-29'", dt.date(2024, 2, 29))],
+    "datetime": [("'1000-01-01 00:00:00'", dt.datetime(1000, 1, 1)), ("'0000-00-00 00:00:00'", None)],
+    "datetime(1)": [("'2024-01-31 23:59:59.9'", dt.datetime(2024, 1, 31, 23, 59, 59, 900000))],
+    "datetime(3)": [("'1969-12-31 23:59:59.999'", dt.datetime(1969, 12, 31, 23, 59, 59, 999000))],
+    "datetime(6)": [("'9999-12-31 23:59:59.999999'", dt.datetime(9999, 12, 31, 23, 59, 59, 999999))],
+    "timestamp null": [("'2038-01-19 03:14:07'", dt.datetime(2038, 1, 19, 3, 14, 7, tzinfo=dt.UTC)), ("0", None)],
+    "timestamp(6) null": [("'1970-01-01 00:00:01.000001'", dt.datetime(1970, 1, 1, 0, 0, 1, 1, tzinfo=dt.UTC))],
+    "time": [("'-838:59:59'", "'-838:59:59'"), ("'12:00:01'", "'12:00:01'"), ("'-00:00:01'", "'-00:00:01'")],
+    "time(2)": [("'-00:00:00.01'", "'-00:00:00.01'"), ("'-01:00:00.50'", "'-01:00:00.50'")],
+    "time(4)": [("'-12:34:56.7891'", "'-12:34:56.7891'"), ("'99:00:00.0001'", "'99:00:00.0001'")],
+    "time(6)": [("'-838:59:58.999999'", "'-838:59:58.999999'"), ("'838:59:58.000001'", "'838:59:58.000001'")],
+    "char(10)": [("'ab  '", "'ab'"), ("'zażółć'", "'zażółć'"), ("''", "''")],
+    "char(100) character set utf8mb4": [("repeat('😀', 100)", "'" + "😀" * 100 + "'")],
+    "varchar(20)": [("'a '", "'a '"), ("'😀'", "'😀'")],
+    "varchar(1000)": [("repeat('x', 1000)", "'" + "x" * 1000 + "'")],
+    "varchar(50) character set latin1": [("'äöü€ÿ'", "'äöü€ÿ'"), ("_latin1 0x818D8F909D", "'\x81\x8d\x8f\x90\x9d'")],
+    "varchar(50) character set cp1251": [("'Привет'", "'Привет'")],
+    "varchar(50) character set gbk": [("'中文'", "'中文'")],
+    "varchar(50) character set utf16": [("'a😀'", "'a😀'")],
+    "varchar(50) character set ucs2": [("'aż'", "'aż'")],
+    "varchar(50) character set ascii": [("'plain'", "'plain'")],
+    "text": [("repeat('y', 70)", "'" + "y" * 70 + "'")],
+    "mediumtext": [("repeat('z', 70000)", "'" + "z" * 70000 + "'")],
+    "tinytext character set latin2": [("'łódź'", "'łódź'")],
+    "binary(4)": [("x'0100'", b"\1\0\0\0"), ("x'00000000'", b"\0\0\0\0")],
+    "varbinary(300)": [("x'00FF00'", b"\0\xff\0")],
+    "blob": [("x'DEADBEEF00'", b"\xde\xad\xbe\xef\0"), ("''", b"")],
+    "longblob": [("repeat(x'01', 100000)", b"\1" * 100000)],
+    "enum('a','it''s','ü')": [("'ü'", "'ü'"), ("'it''s'", "'it's'"), ("0", "''")],
+    "enum('x','ż') character set latin2": [("'ż'", "'ż'")],
+    "set('a','b','c')": [("'a,c'", "'a,c'"), ("''", "''")],
+    "geometry": [("ST_GeomFromText('POINT(1 2)', 4326)", None), ("ST_GeomFromText('POINT(3 4)')",
+                 bytes.fromhex("0101000000") + b"\0\0\0\0\0\0\x08@\0\0\0\0\0\0\x10@")],
+    "polygon": [("ST_GeomFromText('POLYGON((0 0,1 0,1 1,0 0))')", None)],
+}  # fmt: skip
+MARIADB = {
+    "json": [("""'{"b": 1, "a": [1,2]}'""", """'{"b": 1, "a": [1,2]}'""")],
+    "uuid": [("'123e4567-e89b-12d3-a456-426655440000'", "'123e4567-e89b-12d3-a456-426655440000'"),
+             ("'123e4567-e89b-12d3-a456-426655440100'", "'123e4567-e89b-12d3-a456-426655440100'")],
+    "inet6": [("'::1'", "'::1'"), ("'::'", "'::'"), ("'::ffff:192.0.2.1'", "'::ffff:192.0.2.1'"),
+              ("'2001:db8::ff00:42:8329'", "'2001:db8::ff00:42:8329'"), ("'1:0:0:2:0:0:0:3'", "'1:0:0:2::3'"),
+              ("'1:0:2:3:4:5:6:7'", None), ("'::1.2.3.4'", "'::1.2.3.4'")],
+    "inet4": [("'192.0.2.1'", "'192.0.2.1'"), ("'0.0.0.0'", "'0.0.0.0'")],
+}  # fmt: skip
+MYSQL = {
+    "vector(3)": [("STRING_TO_VECTOR('[1,2.5,-3]')", [1.0, 2.5, -3.0])],
+}
+UNCHECKED = "geometry"
+
+
+@pytest.fixture(params=["mariadb", "mysql"])
+def any_database(request: pytest.FixtureRequest) -> Iterator[SqlDatabase]:
+    """A database on each of the servers."""
+    with fresh_sql_database(request.getfixturevalue(request.param)) as made:
+        yield made
+
+
+def is_mariadb(database: SqlDatabase) -> bool:
+    return database.server.flavour == "mariadb"
+
+
+def expected(value: Any) -> Any:
+    if isinstance(value, str):
+        return value[1:-1] if value.startswith("'") else decimal.Decimal(value)
+    return value
+
+
+def test_log_and_snapshot_give_the_value_that_was_written(any_database: SqlDatabase) -> None:
+    """Guards "snapshot == log": one decoder contract for the binlog's bytes and for the server's text."""
+    cases = COMMON | (MARIADB if is_mariadb(any_database) else MYSQL)
+    columns = ", ".join(
+        f"c{i} {kind} {'' if 'null' in kind else 'null'}" for i, kind in enumerate(cases)
+    )
+    any_database.execute(
+        f"CREATE TABLE t (id int PRIMARY KEY, {columns}) CHARACTER SET utf8mb4 ROW_FORMAT=DYNAMIC"
+    )
+    with following(any_database, "t") as follower, any_database.connect() as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_mode = '', time_zone = '+00:00'")
+        count = max(len(v) for v in cases.values())
+        for row in range(count + 1):
+            values = [v[row][0] if row < len(v) else "NULL" for v in cases.values()]
+            cursor.execute(f"INSERT INTO t VALUES ({row}, {', '.join(values)})")
+        log = follower.changes()["t"].drop(
+            ["_sequence", "_op", "_committed_at", "_transaction", "_position"]
+        )
+        copy = follower.copy().sort_by("id")
+        for i, (kind, values) in enumerate(cases.items()):
+            logged, copied = (t.column(f"c{i}").to_pylist() for t in (log, copy))
+            assert logged == copied, kind
+            assert logged[len(values) :] == [None] * (count + 1 - len(values)), kind
+            for (text, value), found in zip(values, logged, strict=False):
+                if value is not None or "date" in kind or "timestamp" in kind:
+                    given_value = expected(value)
+                    is_number = isinstance(found, decimal.Decimal) and isinstance(given_value, int)
+                    assert (int(found) if is_number else found) == given_value, (kind, text)
+        assert log.schema.field("c0").type == copy.schema.field("c0").type
+        wkb = log.column(f"c{list(cases).index('geometry')}").to_pylist()[0]
+        assert wkb[:5] == b"\1\1\0\0\0"
+
+
+def test_json_of_mysql_is_the_text_that_the_server_prints(request: pytest.FixtureRequest) -> None:
+    """Guards the decoder of the binary form: the server's own text is the oracle."""
+    documents = [
+        "{}", "[]", "null", "true", "0", "-1", "32767", "65535", "4294967295", "2147483648", "18446744073709551615",
+        "-9223372036854775808", "1.5", "1e300", "1.0", "123456789012345680000.0", "0.1", "-0.0", "1e14", "1e15", "123456789012345.6", "1234567890123456.5", "1e-14",
+        "1e-15", "1e-16", "1.25e-15", "9.999999999999999e22", "5e-324", "1.7976931348623157e308", '""', '"a\\"b\\\\c\\n\\u0001"',
+        '"😀 ü"', '[1, "two", 3.5, null, true, {"a": [ ]}]', '{"bb": 1, "a": 2, "ccc": {"x": [1,2,3]}}',
+        json.dumps({f"key{i}": "v" * 300 for i in range(400)}), json.dumps(list(range(-200, 70000, 7))),
+    ]  # fmt: skip
+    expressions = [
+        "CAST(CAST('2024-02-29' AS DATE) AS JSON)", "CAST(CAST('2024-02-29 12:34:56.789' AS DATETIME(3)) AS JSON)",
+        "CAST(CAST('-100:00:01.5' AS TIME(1)) AS JSON)", "CAST(CAST(-12.340 AS DECIMAL(10,3)) AS JSON)",
+        "CAST(x'00FF' AS JSON)", "JSON_OBJECT('d', CAST(1 AS DECIMAL(40,20)), 'b', x'0102')",
+    ]  # fmt: skip
+    with fresh_sql_database(request.getfixturevalue("mysql")) as database:
+        database.execute("CREATE TABLE t (id int PRIMARY KEY AUTO_INCREMENT, j json)")
+        with (
+            following(database, "t") as follower,
+            database.connect(charset="utf8mb4") as connection,
+        ):
+            cursor = connection.cursor()
+            for document in documents:
+                cursor.execute("INSERT INTO t (j) VALUES (%s)", (document,))
+            for expression in expressions:
+                cursor.execute(f"INSERT INTO t (j) VALUES ({expression})")
+            logged = follower.changes()["t"].column("j").to_pylist()
+            copied = follower.copy().sort_by("id").column("j").to_pylist()
+    assert logged == copied
+    assert json.loads(logged[documents.index('[1, "two", 3.5, null, true, {"a": [ ]}]')]) == [
+        1,
+        "two",
+        3.5,
+        None,
+        True,
+        {"a": []},
+    ]
+
+
+def test_zero_dates_by_policy(any_database: SqlDatabase) -> None:
+    """Guards the choice null | text | fail, the same in log and snapshot."""
+    any_database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, d date, t timestamp(3) null, m datetime)"
+    )
+    insert = "INSERT INTO t VALUES (1, '2024-00-00', 0, '0000-00-00'), (2, '2024-05-06', '2024-01-02 03:04:05.6', NULL)"
+    with any_database.connect() as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_mode = '', time_zone = '+00:00'")
+        with following(any_database, "t", zero_dates="text") as follower:
+            cursor.execute(insert)
+            log = follower.changes()["t"].select(["id", "d", "t", "m"]).to_pylist()
+            assert log == follower.copy().to_pylist()
+            assert log[0] == {
+                "id": 1,
+                "d": "2024-00-00",
+                "t": "0000-00-00 00:00:00.000",
+                "m": "0000-00-00 00:00:00",
+            }
+            assert log[1]["t"] == "2024-01-02 03:04:05.600"
+        cursor.execute("TRUNCATE TABLE t")
+        with following(any_database, "t", zero_dates="fail") as follower:
+            cursor.execute(insert)
+            (found,) = decode_all(follower.blocks(), follower.tables)
+            assert isinstance(found, Poison)
+            assert (found.code, found.facts["column"]) == ("source:value-unsupported", "d")
+            with pytest.raises(ReplicationError) as caught:
+                follower.copy()
+            assert caught.value.code == "source:value-unsupported"
+
+
+@pytest.mark.parametrize(
+    "charset", ["latin1", "latin2", "latin5", "latin7", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866",
+                "greek", "hebrew", "koi8r", "koi8u", "macroman"],
+)  # fmt: skip
+def test_every_character_of_a_single_byte_set(mariadb_database: SqlDatabase, charset: str) -> None:
+    """Guards our tables of characters against the server's own."""
+    mariadb_database.execute(
+        f"CREATE TABLE t (id int PRIMARY KEY, c varchar(1) character set {charset})"
+    )
+    rows = ", ".join(f"({b}, _{charset} 0x{b:02x})" for b in range(1, 256))
+    with following(mariadb_database, "t") as follower:
+        mariadb_database.execute(f"INSERT INTO t VALUES {rows}")
+        log = follower.changes()["t"].select(["id", "c"]).to_pylist()
+        copied = {r["id"]: r["c"] for r in follower.copy().to_pylist()}
+    assert {r["id"]: r["c"] for r in log} == copied
+
+
+moments = st.datetimes(dt.datetime(1000, 1, 1), dt.datetime(9999, 12, 31))
+rows_of_values = st.lists(
+    st.tuples(
+        st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)),
+        st.one_of(st.none(), st.integers(0, 2**64 - 1)),
+        st.one_of(st.none(), st.decimals(-(10**20), 10**20, places=7, allow_nan=False)),
+        st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)),
+        st.one_of(st.none(), moments),
+        st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)),
+        st.one_of(st.none(), st.binary(max_size=40)),
+    ),
+    min_size=1,
+    max_size=40,
+)  # fmt: skip
+
+
+def test_any_rows_come_the_same_by_log_and_by_snapshot(mariadb: Any) -> None:
+    """Guards the same for values nobody thought of, with inserts, updates and deletes."""
+    with fresh_sql_database(mariadb) as database:
+        database.execute(
+            "CREATE TABLE t (id int PRIMARY KEY, b bigint, u bigint unsigned, d decimal(38,7), f double, m datetime(6),"
+            " s varchar(200) character set utf8mb4, x varbinary(100))"
+        )
+        with (
+            following(database, "t") as follower,
+            database.connect(charset="utf8mb4") as connection,
+        ):
+            cursor = connection.cursor()
+
+            @settings(
+                max_examples=25,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+                derandomize=True,
+            )
+            @given(rows_of_values, st.randoms())
+            def check(rows: list[tuple[Any, ...]], random: Any) -> None:
+                cursor.execute("TRUNCATE TABLE t")
+                numbered = [(i, *row) for i, row in enumerate(rows)]
+                cursor.executemany(
+                    "INSERT INTO t VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", numbered
+                )
+                for i in range(len(rows) // 2):
+                    cursor.execute(
+                        "UPDATE t SET b = %s, s = %s WHERE id = %s",
+                        (i, f"{i}", random.randrange(len(rows))),
+                    )
+                    cursor.execute("DELETE FROM t WHERE id = %s", (random.randrange(len(rows)),))
+                found: dict[int, dict[str, Any]] = {}
+                for change in follower.changes()["t"].to_pylist():
+                    image = {k: v for k, v in change.items() if not k.startswith("_")}
+                    if change["_op"] == 3:
+                        found.clear()
+                    elif change["_op"] == 2:
+                        del found[image["id"]]
+                    else:
+                        found[image["id"]] = image
+                copied = {r["id"]: r for r in follower.copy().to_pylist()}
+                assert found == copied
+
+            check()
