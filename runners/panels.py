@@ -12,12 +12,13 @@ from urllib.parse import urlsplit
 
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
-from django.urls import Resolver404, resolve
+from django.urls import Resolver404, resolve, reverse
 from django.utils import timezone
 
 from replicators.config import InvalidConfig, source_plugin
 from replicators.connectors.capabilities import SourceCapabilities
 from replicators.models import Replicator
+from replicators.pages import is_partial
 from replicators.permissions import can_edit
 from runners import charts, selectors
 from runners.listing import (
@@ -228,6 +229,16 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
         "body": "runners/partials/_tables.html",
         "version": version_of(_head_shown(view), shown),
     }
+
+
+def gone(request: HttpRequest, pk: Any) -> HttpResponse:
+    """The answer of any page of a replicator that is not there: to where it is said what became of it, else 404."""
+    if selectors.deletion(pk) is None and not is_partial(request):
+        raise Http404
+    response = HttpResponse(status=200 if is_partial(request) else 302)
+    to = reverse("runners:replicator", args=[pk])
+    response["HX-Redirect" if is_partial(request) else "Location"] = to
+    return response
 
 
 # --- after an act ------------------------------------------------------------------------------------------------

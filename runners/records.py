@@ -33,7 +33,9 @@ def _cursor(request: HttpRequest, name: str) -> int:
 def log(request: HttpRequest, pk: str) -> HttpResponse:
     """The log, filtered: the last lines; with `after` those past that cursor, with `before` those ahead of it; `download`
     gives all of it as text."""
-    found = get_object_or_404(Replicator, pk=pk)
+    found = Replicator.objects.filter(pk=pk).first()
+    if found is None:
+        return panels.gone(request, pk)
     query = {k: request.GET.get(k, "").strip() for k in ("level", "table", "search")}
     if "download" in request.GET:
         return _download(found, query)
@@ -105,7 +107,9 @@ def _events_page(
 @require_GET
 def replicator_activity(request: HttpRequest, pk: str) -> HttpResponse:
     """What happened to one replicator, and its runs."""
-    found = get_object_or_404(Replicator, pk=pk)
+    found = Replicator.objects.filter(pk=pk).first()
+    if found is None:
+        return panels.gone(request, pk)
     context = panels.head_context(request, found, "activity")
     context |= _events(request, found) | {"runs": selectors.runs_shown(found, limit=RUNS)}
     return _events_page(

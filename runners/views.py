@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_GET
@@ -81,7 +81,7 @@ def tables(request: HttpRequest, pk: str) -> HttpResponse:
     """Its tables."""
     found = Replicator.objects.filter(pk=pk).first()
     if found is None:
-        return _redirected(request, pk)
+        return panels.gone(request, pk)
     context = panels.tables_context(request, found, request.GET)
     return _live(request, "runners/replicator_tables.html", context)
 
@@ -92,29 +92,20 @@ def head(request: HttpRequest, pk: str) -> HttpResponse:
     """Name, state and acts alone, for the pages whose body does not refresh itself."""
     found = Replicator.objects.filter(pk=pk).first()
     if found is None:
-        return _redirected(request, pk)
+        return panels.gone(request, pk)
     context = panels.head_context(request, found, request.GET.get("tab", ""))
     if _unchanged(request, context):
         return HttpResponse(status=204)
     return render(request, "runners/partials/_head.html", context)
 
 
-def _redirected(request: HttpRequest, pk: str) -> HttpResponse:
-    """A page of a replicator that is gone leads to what its overview says."""
-    if selectors.deletion(pk) is None and not is_partial(request):
-        raise Http404
-    response = HttpResponse(status=200 if is_partial(request) else 302)
-    response["HX-Redirect" if is_partial(request) else "Location"] = reverse(
-        "runners:replicator", args=[pk]
-    )
-    return response
-
-
 @may_view
 @require_GET
 def charts(request: HttpRequest, pk: str) -> HttpResponse:
     """The charts panel."""
-    found = get_object_or_404(Replicator, pk=pk)
+    found = Replicator.objects.filter(pk=pk).first()
+    if found is None:
+        return panels.gone(request, pk)
     context = {"replicator": found, **panels.charts_context(found, request.GET)}
     return render(request, "runners/partials/_charts.html", context)
 

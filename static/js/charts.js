@@ -44,7 +44,7 @@
       width: place.clientWidth,
       height: HEIGHT,
       legend: { show: false },
-      padding: [8, 4, 0, 0],
+      padding: [8, 20, 0, 0],
       cursor: { sync: { key: "replicator" }, drag: { x: false, y: false }, points: { size: 6 } },
       scales: {
         x: { time: true, range: () => [from, to] },

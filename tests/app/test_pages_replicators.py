@@ -63,7 +63,8 @@ def test_a_panel_of_a_replicator_that_is_gone_leads_to_the_list(
 ) -> None:
     url = replicator.get_absolute_url()
     replicator.delete()
-    for part in (url, f"{url}tables/", f"{url}head/"):
+    tabs = ("", "tables/", "head/", "charts/", "activity/", "logs/?after=1")
+    for part in (url + tab for tab in tabs):
         assert browser.get(part, headers=htmx(url))["HX-Redirect"] in ("/", url)
         assert browser.get(part).status_code == 404
 
@@ -251,7 +252,7 @@ def test_before_a_source_answered_nothing_is_said_of_its_log(
     make_live(replicator, retained_bytes=0, is_slot_active=False, source_at=None)
     html = page(browser, replicator.get_absolute_url())
     assert "no limit set" not in html
-    assert "asked never" in html
+    assert "not asked yet" in html
 
 
 def test_the_overview_shows_the_first_failing_tables_and_how_many_more(
