@@ -16,6 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
@@ -65,14 +66,23 @@ def sign_in(page: Page, shown: Shown) -> None:
     page.wait_for_url(f"{shown.told['url']}/")
 
 
-def duplicate(browser: Browser, shown: Shown) -> None:
-    """A draft beside the replicator, made as a person makes it."""
+def draft(browser: Browser, shown: Shown) -> dict[str, str]:
+    """A draft beside the replicator, made and assessed as a person does it: pages of the wizard with something on them."""
     page = browser.new_page()
     sign_in(page, shown)
     page.locator("summary[aria-label^='Acts on']").first.click()
     page.get_by_role("button", name="Duplicate").click()
     page.wait_for_url("**/drafts/**")
+    one = "/".join(urlsplit(page.url).path.split("/")[:3])
+    page.goto(f"{shown.told['url']}{one}/assessment/")
+    page.locator("#run-assessment").click()
+    page.locator("#run-assessment", has_text="again").wait_for(timeout=120_000)
     page.close()
+    return {
+        "wizard-source": f"{one}/source/",
+        "wizard-tables": f"{one}/tables/",
+        "wizard-assessment": f"{one}/assessment/",
+    }
 
 
 def drop_target(shown: Shown, table: str) -> None:
@@ -116,9 +126,9 @@ def main() -> None:
         until(lambda: shown.states() == {"replicating"}, "all tables replicate", 240)
         playwright = stack.enter_context(sync_playwright())
         browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        duplicate(browser, shown)
+        wizard = draft(browser, shown)
         time.sleep(arguments.minutes * 60)
-        shoot(browser, shown, shown.pages)
+        shoot(browser, shown, shown.pages | wizard)
         drop_target(shown, "page_views")
         until(lambda: "failing" in shown.states(), "a table fails", 120)
         shoot(browser, shown, {"failing": shown.pages["tables"]})
