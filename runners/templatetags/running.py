@@ -23,7 +23,7 @@ from runners.states import COLOURS, LABELS
 
 register = template.Library()
 
-_ICONS = {
+ICONS = {
     "waiting": "hourglass",
     "snapshotting": "loader-2",
     "replicating": "circle-check",
@@ -39,7 +39,7 @@ _ICONS = {
     "deleting": "trash",
 }
 
-_EVENTS = {
+EVENTS = {
     "replicator_started": ("player-play", "Started"),
     "replicator_resumed": ("player-play", "Resumed"),
     "replicator_paused": ("player-pause", "Paused"),
@@ -77,7 +77,7 @@ CHART_WIDTH, CHART_HEIGHT = 600, 160
 @register.inclusion_tag("components/state.html")
 def state(name: str, label: str = "", colour: str = "", note: str = "") -> dict[str, str]:
     """A state: word, icon and tint; `note` stands beside it."""
-    icon_name = _ICONS.get(name, "circle-dashed")
+    icon_name = ICONS.get(name, "circle-dashed")
     if name == "running" and colour == "amber":
         icon_name = "alert-triangle"
     return {
@@ -92,7 +92,7 @@ def state(name: str, label: str = "", colour: str = "", note: str = "") -> dict[
 @register.simple_tag
 def all_states() -> list[str]:
     """Every state there is, for the style guide."""
-    return list(_ICONS)
+    return list(ICONS)
 
 
 @register.simple_tag
@@ -104,13 +104,13 @@ def health() -> WorkerHealth:
 @register.filter
 def event_icon(kind: str) -> str:
     """The icon of an event."""
-    return _EVENTS.get(kind, ("activity", ""))[0]
+    return EVENTS.get(kind, ("activity", ""))[0]
 
 
 @register.filter
 def event_label(kind: str) -> str:
     """An event in words."""
-    return _EVENTS.get(kind, ("", kind.replace("_", " ").capitalize()))[1]
+    return EVENTS.get(kind, ("", kind.replace("_", " ").capitalize()))[1]
 
 
 @register.filter

@@ -30,6 +30,7 @@ from runners.states import (
     TableState,
 )
 from runners.status import Facts, replicator_state
+from runners.templatetags import running
 
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ("replicators", "runners", "assessments", "drafts")
@@ -213,6 +214,22 @@ def test_an_event_begins_with_what_it_happens_to() -> None:
     assert all(e.startswith("run_") for e in run_events)
     assert all(e.startswith("table_") for e in table_events)
     assert table_events == set(EVENTS_STATE)
+
+
+def test_every_event_has_words_and_an_icon() -> None:
+    written = {e for _, e in (*RUN_TRANSITIONS, *TABLE_TRANSITIONS)}
+    written |= {c for _, call in calls(APPS, {"event_add"}) if (c := literal_code(call))}
+    assert written - set(running.EVENTS) == set()
+
+
+def test_every_icon_is_among_the_vendored_files() -> None:
+    vendored = set(re.findall(r"icons/([a-z0-9-]+)\.svg", (ROOT / "setup/vendor.txt").read_text()))
+    named = {icon for icon, _ in running.EVENTS.values()} | set(running.ICONS.values())
+    for path in (ROOT / "templates").rglob("*.html"):
+        text = path.read_text()
+        named |= set(re.findall(r'{% icon "([a-z0-9-]+)"', text))
+        named |= set(re.findall(r'icon_name="([a-z0-9-]+)"', text))
+    assert named - vendored == set()
 
 
 def test_only_the_transitions_and_the_stores_write_a_state() -> None:
