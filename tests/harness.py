@@ -519,7 +519,7 @@ class Traffic:
     def __init__(self, database: Database, seed: int = 1) -> None:
         self._database = database
         self._random = random.Random(seed)
-        self._next = 1_000_000
+        self._next = seed * 1_000_000  # keys that another seed's traffic does not use
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.transactions = 0
