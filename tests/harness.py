@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import dj_database_url
 import psycopg
@@ -151,6 +151,8 @@ class Child:
 class World:
     """One replicator with everything real around it; `application` is the URL of the program's own database. `flags` hold failpoints off while their files exist."""
 
+    kind: ClassVar[str] = "postgresql"
+
     folder: Path
     database: Database
     tables: tuple[str, ...]
@@ -161,6 +163,11 @@ class World:
     environment: Mapping[str, str] = field(default_factory=dict)
     child: Child | None = None
 
+    @property
+    def schema(self) -> str:
+        """Where the source's tables lie."""
+        return "shop"
+
     def __post_init__(self) -> None:
         self.flags = self.folder / "flags"
         self.flags.mkdir()
@@ -168,7 +175,7 @@ class World:
         self.replicator: Replicator = replicator_create(
             actor=None,
             name=self.folder.name,
-            source_kind="postgresql",
+            source_kind=self.kind,
             source_params={**self.database.params, **self.source},
             target_kind="lakehouse",
             target_params={
@@ -178,7 +185,7 @@ class World:
                 "warehouse": str(self.warehouse),
                 "namespace": NAMESPACE,
             },
-            tables=[{"schema": "shop", "name": name} for name in self.tables],
+            tables=[{"schema": self.schema, "name": name} for name in self.tables],
             options={"seal_seconds": 0.3, "merge_seconds": 0.3, **self.options},
         )
         tables_sync(self.replicator)
@@ -296,18 +303,18 @@ class World:
 
     def resync(self, name: str) -> None:
         """Ask for a fresh copy of a table."""
-        table_resync(replicator=self.replicator, schema="shop", name=name, actor=None)
+        table_resync(replicator=self.replicator, schema=self.schema, name=name, actor=None)
 
     def add(self, name: str) -> None:
         """Ask for one more table."""
-        selection = TableSelection(TableId("shop", name))
+        selection = TableSelection(TableId(self.schema, name))
         table_add(replicator=self.replicator, selection=selection, actor=None)
 
     def remove(self, name: str, *, keep_target: bool = True) -> None:
         """Ask for a table no longer."""
         table_remove(
             replicator=self.replicator,
-            schema="shop",
+            schema=self.schema,
             name=name,
             actor=None,
             keep_target=keep_target,
@@ -368,7 +375,7 @@ class World:
         """Wait until these tables replicate and everything committed at the source by now is captured, decoded and
         merged; nothing can arrive later."""
         wanted = names or self.tables
-        mark = self.database.execute(SEND_LOG)[0][0]
+        mark = self.mark()
 
         def is_done() -> bool:
             states = self.states()
@@ -378,6 +385,10 @@ class World:
             return not any(left.get(n) for n in ("undecoded", *wanted))
 
         self.until(is_done, f"settled past {mark}", seconds)
+
+    def mark(self) -> int:
+        """A position of the source's log that follows everything committed by now."""
+        return int(self.database.execute(SEND_LOG)[0][0])
 
     # --- equality ------------------------------------------------------------------------------------------------
     def target_rows(self, name: str) -> list[dict[str, Any]]:

@@ -1,0 +1,157 @@
+"""Preflight of MariaDB and MySQL: what is wrong is named, with the line that mends it; the line is run, and then it is well."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from replicators.connectors.problems import Problem
+from replicators.connectors.schema import TableId, TableSelection
+from replicators.sources.mysql.checks import MysqlChecks
+from replicators.sources.mysql.setup import setup
+from tests.integration.mysql_source import params_of
+from tests.mysql_servers import (
+    MariadbServer,
+    MysqlServer,
+    SqlDatabase,
+    SqlServer,
+    fresh_sql_database,
+)
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+
+@pytest.fixture(params=["mariadb", "mysql"])
+def any_database(request: pytest.FixtureRequest) -> Iterator[SqlDatabase]:
+    """A database on each of the servers."""
+    with fresh_sql_database(request.getfixturevalue(request.param)) as made:
+        yield made
+
+
+@pytest.fixture(params=[MariadbServer, MysqlServer])
+def private_server(request: pytest.FixtureRequest) -> Iterator[SqlServer]:
+    """A server of the test's own, to be configured badly."""
+    with request.param() as server:
+        yield server
+
+
+def problems(database: SqlDatabase, /, **changes: object) -> list[Problem]:
+    with MysqlChecks(params_of(database, **changes)) as checks:
+        return checks.connection()
+
+
+def of_tables(database: SqlDatabase, /, *names: str, **changes: object) -> dict[str, list[str]]:
+    with MysqlChecks(params_of(database, **changes)) as checks:
+        found = checks.tables([TableSelection(TableId(database.name, n)) for n in names])
+    return {n: [p.code for p in found if p.table and p.table.name == n] for n in names}
+
+
+def mending(problem: Problem) -> str:
+    """The statement that its suggestion shows."""
+    found = re.search(r"`([^`]*(?:`[^`]+`[^`]*)*;)`", problem.message.suggestion)
+    assert found, problem.message.suggestion
+    return found.group(1)
+
+
+def test_settings_are_named_with_the_line_that_mends_them(private_server: SqlServer) -> None:
+    """Guards the refusals of the preflight, each tried."""
+    wrong = ["binlog_format = 'MIXED'", "binlog_row_image = 'MINIMAL'", "binlog_row_metadata = 'MINIMAL'",
+             "binlog_expire_logs_seconds = 3600"]  # fmt: skip
+    if private_server.flavour == "mysql":
+        wrong.append("binlog_row_value_options = 'PARTIAL_JSON'")
+    with fresh_sql_database(private_server) as database:
+        assert problems(database) == []
+        for setting in wrong:
+            database.execute(f"SET GLOBAL {setting}")
+            (problem,) = problems(database)
+            assert problem.code in {"source:setting", "source:log-short"}
+            database.execute(mending(problem))
+            assert problems(database) == [], setting
+
+
+def test_rights_are_named_with_the_line_that_grants_them(any_database: SqlDatabase) -> None:
+    """Guards the rights that are needed, and that no more are: each line alone, and then it is well."""
+    any_database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)", "CREATE USER poor@'%' IDENTIFIED BY 'poor'"
+    )
+    poor = {"user": "poor", "password": "poor"}
+    try:
+        found = problems(any_database, **poor)
+        assert [p.code for p in found] == ["source:right-missing"] * 2
+        assert of_tables(any_database, "t", **poor) == {"t": ["source:select-right"]}
+        for problem in found:
+            any_database.execute(mending(problem))
+        assert problems(any_database, **poor) == []
+        with MysqlChecks(params_of(any_database, **poor)) as checks:
+            (problem,) = checks.tables([TableSelection(TableId(any_database.name, "t"))])
+        any_database.execute(mending(problem))
+        assert of_tables(any_database, "t", **poor) == {"t": []}
+    finally:
+        any_database.execute("DROP USER poor@'%'")
+
+
+def test_the_steps_of_the_set_up_are_all_that_is_needed(any_database: SqlDatabase) -> None:
+    """Guards the page's statements: run as they stand, they make a user that passes."""
+    any_database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    values = {"user": "reader", "database": any_database.name}
+    try:
+        for step in setup(values):
+            any_database.execute(*(s.rstrip(";") for s in step.statements))
+        given = {"user": "reader", "password": "choose one", "database": any_database.name}
+        assert problems(any_database, **given) == []
+        assert of_tables(any_database, "t", **given) == {"t": []}
+    finally:
+        any_database.execute(
+            "DROP USER IF EXISTS reader@'%'", "SET GLOBAL binlog_expire_logs_seconds = 2592000"
+        )
+
+
+def test_a_login_that_is_refused(any_database: SqlDatabase) -> None:
+    """Guards a clear word for the commonest fault, without the password."""
+    (problem,) = problems(any_database, password="wrong-word")
+    assert problem.code == "source:login-refused"
+    assert "wrong-word" not in str(problem.message)
+    (problem,) = problems(any_database, database="is_not_there")
+    assert problem.code == "source:database-missing"
+
+
+def test_tables_that_can_not_be_followed_exactly(any_database: SqlDatabase) -> None:
+    """Guards CORRECTNESS 19 and 24: no key, cascades, engines."""
+    any_database.execute(
+        "CREATE TABLE parents (id int PRIMARY KEY)",
+        "CREATE TABLE children (id int PRIMARY KEY, p int, CONSTRAINT fk FOREIGN KEY (p) REFERENCES parents (id)"
+        " ON DELETE CASCADE)",
+        "CREATE TABLE keyless (a int)",
+        "CREATE TABLE by_unique (a int NOT NULL UNIQUE, b int UNIQUE)",
+        "CREATE TABLE in_memory (id int PRIMARY KEY) ENGINE = MEMORY",
+    )
+    cascades = any_database.server.flavour == "mariadb"
+    assert of_tables(
+        any_database, "parents", "children", "keyless", "by_unique", "in_memory", "missing"
+    ) == {
+        "parents": [],
+        "children": ["source:cascade"] if cascades else [],
+        "keyless": ["source:key-needed"],
+        "by_unique": [],
+        "in_memory": ["source:engine-unlogged"],
+        "missing": ["source:table-missing"],
+    }
+
+
+def test_cascades_are_logged_or_refused(any_database: SqlDatabase) -> None:
+    """Guards what the check of cascades believes of this server, by looking into its log."""
+    from tests.integration.mysql_source import following
+
+    any_database.execute(
+        "CREATE TABLE parents (id int PRIMARY KEY)",
+        "CREATE TABLE children (id int PRIMARY KEY, p int, FOREIGN KEY (p) REFERENCES parents (id) ON DELETE CASCADE)",
+        "INSERT INTO parents VALUES (1)",
+        "INSERT INTO children VALUES (1, 1)",
+    )
+    with following(any_database, "parents", "children") as follower:
+        any_database.execute("DELETE FROM parents")
+        is_logged = "children" in follower.changes()
+    refused = "source:cascade" in of_tables(any_database, "children")["children"]
+    assert is_logged is not refused

@@ -1,0 +1,376 @@
+"""The binlog as it comes: what is kept of it, what DDL and odd sessions do, cuts, and a log that does not continue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.source import DecodedTable, Poison
+from replicators.sources.mysql.log import LogControl, LogReader
+from tests.integration.mysql_source import (
+    NAME,
+    decode_all,
+    decoded,
+    describe,
+    following,
+    params_of,
+    read_until,
+)
+from tests.mysql_servers import (
+    MariadbServer,
+    MysqlServer,
+    SqlDatabase,
+    SqlServer,
+    fresh_sql_database,
+)
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
+
+TABLE = "CREATE TABLE t (id int PRIMARY KEY, v varchar(50))"
+
+
+@pytest.fixture(params=["mariadb", "mysql"])
+def any_database(request: pytest.FixtureRequest) -> Iterator[SqlDatabase]:
+    """A database on each of the servers, with a table `t`."""
+    with fresh_sql_database(request.getfixturevalue(request.param)) as made:
+        made.execute(TABLE)
+        yield made
+
+
+@pytest.fixture(params=[MariadbServer, MysqlServer])
+def private_server(request: pytest.FixtureRequest) -> Iterator[SqlServer]:
+    """A server of the test's own, to be reset or configured badly."""
+    with request.param(options={"max-allowed-packet": "64M"}) as server:
+        yield server
+
+
+def ids(found: Sequence[DecodedTable | Poison]) -> list[tuple[int, int]]:
+    """Operations and ids of decoded changes."""
+    rows = []
+    for part in found:
+        assert isinstance(part, DecodedTable), part
+        rows += zip(part.changes["_op"].to_pylist(), part.changes["id"].to_pylist(), strict=True)
+    return rows
+
+
+def read_on(reader: LogReader) -> None:
+    """Read until something ends it."""
+    while True:
+        reader.read(wait_seconds=1, max_bytes=1 << 20)
+
+
+def codes(found: Sequence[DecodedTable | Poison]) -> set[str]:
+    return {p.code if isinstance(p, Poison) else "" for p in found}
+
+
+def test_other_tables_leave_nothing_and_their_place_is_passed(any_database: SqlDatabase) -> None:
+    """Guards the filter: a busy table that nobody chose may not fill the change log."""
+    any_database.execute("CREATE TABLE other (id int PRIMARY KEY, pad text)")
+    with following(any_database, "t") as follower:
+        before = follower.reader.idle_position()
+        assert before is not None
+        for i in range(20):
+            any_database.execute(f"INSERT INTO other VALUES ({i}, repeat('p', 10000))")
+        assert follower.blocks() == []
+        after = follower.reader.idle_position()
+        assert after is not None
+        assert after.value > before.value + 200_000
+
+
+def test_a_table_that_is_chosen_later_is_followed_from_then_on(any_database: SqlDatabase) -> None:
+    """Guards CORRECTNESS 18: nothing that was committed after `follow` returned may be missing."""
+    any_database.execute("CREATE TABLE late (id int PRIMARY KEY)", "INSERT INTO late VALUES (1)")
+    with following(any_database, "t") as follower:
+        follower.blocks()
+        both = describe(any_database, "t", "late")
+        follower.reader.follow(both)
+        any_database.execute("INSERT INTO late VALUES (2)", "INSERT INTO t VALUES (1, 'a')")
+        found = decoded(follower.blocks(), both)
+        assert found["late"][0]["id"].to_pylist() == [2]
+        assert found["t"][0]["id"].to_pylist() == [1]
+
+
+def test_a_transaction_larger_than_a_block_comes_in_open_blocks(any_database: SqlDatabase) -> None:
+    """Guards the context of an open block: its maps and the transaction's begin."""
+    with (
+        following(any_database, "t") as follower,
+        any_database.connect(autocommit=False) as connection,
+    ):
+        cursor = connection.cursor()
+        for i in range(300):
+            cursor.execute(f"INSERT INTO t VALUES ({i}, repeat('v', 50))")
+        connection.commit()
+        blocks = follower.blocks(max_bytes=4096)
+        assert [b.ends_closed for b in blocks].count(False) > 3
+        assert blocks[-1].ends_closed
+        whole = ids(decode_all(blocks, follower.tables))
+        parts = [r for b in blocks for r in ids(decode_all([b], follower.tables))]
+        assert whole == parts == [(0, i) for i in range(300)]
+        positions = {
+            p
+            for b in blocks
+            for d in decode_all([b], follower.tables)
+            if isinstance(d, DecodedTable)
+            for p in d.changes["_position"].to_pylist()
+        }
+        assert len(positions) == 1
+
+
+def test_columns_come_and_go(any_database: SqlDatabase) -> None:
+    """Guards values by the columns' names (issue airbyte, PeerDB: wrong columns after ADD COLUMN FIRST)."""
+    with following(any_database, "t") as follower:
+        any_database.execute(
+            "INSERT INTO t VALUES (1, 'a')",
+            "ALTER TABLE t ADD COLUMN first_one int FIRST",
+            "INSERT INTO t VALUES (7, 2, 'b')",
+            "ALTER TABLE t ADD COLUMN middle int AFTER id, ADD INDEX (v)",
+            "INSERT INTO t VALUES (8, 3, 9, 'c')",
+            "ALTER TABLE t DROP COLUMN first_one",
+            "INSERT INTO t VALUES (4, 10, 'd')",
+        )
+        blocks = follower.blocks()
+        tables = describe(any_database, "t")
+        rows = [
+            (r["id"], r.get("middle"), r["v"])
+            for part in decode_all(blocks, tables)
+            if isinstance(part, DecodedTable)
+            for r in part.changes.to_pylist()
+        ]
+        assert rows == [(1, None, "a"), (2, None, "b"), (3, 9, "c"), (4, 10, "d")]
+        assert len({b.context_version for b in blocks}) == 4
+
+
+@pytest.mark.parametrize(
+    ("statements", "change"),
+    [
+        (["ALTER TABLE t ADD COLUMN d int NOT NULL DEFAULT 5"], "a new column with values in old rows"),
+        (["ALTER TABLE t ADD COLUMN g int AS (id + 1)"], "a new column with values in old rows"),
+        (["ALTER TABLE t MODIFY v varchar(3)"], "a change of a column's type or name"),
+        (["ALTER TABLE t CHANGE v w varchar(50)"], "a change of a column's type or name"),
+        (["ALTER TABLE t RENAME TO gone"], "a rename of the table"),
+        (["DROP TABLE t", TABLE], "a drop of the table"),
+        (["CREATE TABLE _t_gho LIKE t", "RENAME TABLE t TO _t_del, _t_gho TO t"], "an online schema change (gh-ost)"),
+        (["CREATE TABLE _t_new LIKE t", "RENAME TABLE `t` TO `_t_old`, `_t_new` TO `t`"],
+         "an online schema change (pt-online-schema-change)"),
+    ],
+)  # fmt: skip
+def test_what_changes_rows_without_logging_them_stops_the_table(
+    any_database: SqlDatabase, statements: list[str], change: str
+) -> None:
+    """Guards against rows that silently differ: each of these changes rows that the log never shows."""
+    with following(any_database, "t") as follower:
+        any_database.execute("INSERT INTO t VALUES (1, 'a')", *statements)
+        (*_, found) = decode_all(follower.blocks(), follower.tables)
+        assert isinstance(found, Poison)
+        assert (found.code, found.facts["change"]) == ("source:change-unlogged", change)
+
+
+def test_a_truncation_stands_in_its_place(any_database: SqlDatabase) -> None:
+    """Guards CORRECTNESS 6: rows before and after a TRUNCATE in one segment."""
+    with following(any_database, "t") as follower:
+        any_database.execute(
+            "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+            "TRUNCATE TABLE t",
+            "INSERT INTO t VALUES (3, 'c')",
+        )
+        (found,) = decode_all(follower.blocks(), follower.tables)
+        assert ids([found]) == [(0, 1), (0, 2), (3, None), (0, 3)]
+        assert isinstance(found, DecodedTable)
+        sequences = found.changes["_sequence"].to_pylist()
+        assert sequences == sorted(set(sequences))
+        any_database.execute("TRUNCATE t")
+        assert ids(decode_all(follower.blocks(), follower.tables)) == [(3, None)]
+
+
+@pytest.mark.parametrize(
+    ("setting", "code"),
+    [
+        ("binlog_row_image = 'MINIMAL'", "source:row-image"),
+        ("binlog_row_image = 'NOBLOB'", ""),
+        ("binlog_format = 'STATEMENT'", "source:statement-logged"),
+    ],
+)
+def test_a_session_with_settings_of_its_own_is_seen(
+    any_database: SqlDatabase, setting: str, code: str
+) -> None:
+    """Guards CORRECTNESS 25: row_image and binlog_format are per session."""
+    any_database.execute("INSERT INTO t VALUES (1, 'a')")
+    with following(any_database, "t") as follower, any_database.connect() as connection:
+        cursor = connection.cursor()
+        cursor.execute(f"SET SESSION {setting}")
+        cursor.execute("UPDATE t SET v = 'b' WHERE id = 1")
+        assert codes(decode_all(follower.blocks(), follower.tables)) == {code}
+
+
+def test_a_prepared_transaction_is_not_taken_for_a_committed_one(any_database: SqlDatabase) -> None:
+    """Guards CORRECTNESS 25: XA logs rows at PREPARE, whatever becomes of them."""
+    with following(any_database, "t") as follower, any_database.connect() as connection:
+        cursor = connection.cursor()
+        for statement in (
+            "XA START 'x'",
+            "INSERT INTO t VALUES (1, 'a')",
+            "XA END 'x'",
+            "XA PREPARE 'x'",
+            "XA ROLLBACK 'x'",
+        ):
+            cursor.execute(statement)
+        assert codes(decode_all(follower.blocks(), follower.tables)) == {
+            "source:transaction-unsure"
+        }
+        any_database.execute("INSERT INTO t VALUES (2, 'b')")
+        assert ids(decode_all(follower.blocks(), follower.tables)) == [(0, 2)]
+
+
+def test_rolled_back_rows_never_come_and_myisam_rows_do(any_database: SqlDatabase) -> None:
+    """Guards non-transactional tables, whose rows a rollback does not undo."""
+    any_database.execute("CREATE TABLE m (id int PRIMARY KEY) ENGINE = MyISAM")
+    with (
+        following(any_database, "t", "m") as follower,
+        any_database.connect(autocommit=False) as connection,
+    ):
+        cursor = connection.cursor()
+        cursor.execute("INSERT INTO t VALUES (1, 'a')")
+        cursor.execute("SAVEPOINT s")
+        cursor.execute("INSERT INTO t VALUES (2, 'a')")
+        cursor.execute("ROLLBACK TO SAVEPOINT s")
+        connection.commit()
+        cursor.execute("INSERT INTO t VALUES (3, 'a')")
+        connection.rollback()
+        cursor.execute("INSERT INTO m VALUES (9)")
+        connection.commit()
+        found = decoded(follower.blocks(), follower.tables)
+        assert found["t"][0]["id"].to_pylist() == [1]
+        assert found["m"][0]["id"].to_pylist() == [9]
+
+
+def test_compressed_transactions_and_rows_are_the_same(any_database: SqlDatabase) -> None:
+    """Guards TRANSACTION_PAYLOAD (zstd) and MariaDB's compressed events (zlib)."""
+    is_mariadb = any_database.server.flavour == "mariadb"
+    with following(any_database, "t") as follower, any_database.connect() as connection:
+        cursor = connection.cursor()
+        if is_mariadb:
+            any_database.server.execute(
+                "SET GLOBAL log_bin_compress = 1", "SET GLOBAL log_bin_compress_min_len = 10"
+            )
+        else:
+            cursor.execute("SET SESSION binlog_transaction_compression = ON")
+        try:
+            values = ", ".join(f"({i}, repeat('v', 50))" for i in range(500))
+            cursor.execute(f"INSERT INTO t VALUES {values}")
+            cursor.execute("UPDATE t SET v = repeat('w', 50), id = id + 1000 WHERE id < 100")
+            cursor.execute("DELETE FROM t WHERE id < 200")
+            cursor.execute("TRUNCATE TABLE t")
+        finally:
+            if is_mariadb:
+                any_database.server.execute("SET GLOBAL log_bin_compress = 0")
+        blocks = follower.blocks()
+        rows = ids(decode_all(blocks, follower.tables))
+        assert sum(len(b.data) for b in blocks) < 20_000
+        assert [r for r in rows if r[0] == 0] == [(0, i) for i in range(500)]
+        assert sorted(r[1] for r in rows if r[0] == 1) == list(range(1000, 1100))
+        assert sorted(r[1] for r in rows if r[0] == 2) == list(range(100, 200))
+        assert rows[-1] == (3, None)
+
+
+def test_an_event_larger_than_a_packet(private_server: SqlServer) -> None:
+    """Guards events of 16 MB and more, which come in several packets, by log and by snapshot."""
+    with fresh_sql_database(private_server) as database:
+        database.execute("CREATE TABLE t (id int PRIMARY KEY, v longtext)")
+        with following(database, "t") as follower:
+            database.execute(
+                "INSERT INTO t VALUES (1, 'small')",
+                "INSERT INTO t VALUES (2, repeat('x', 17 * 1024 * 1024))",
+                "INSERT INTO t VALUES (3, 'after')",
+            )
+            log = follower.changes()["t"]
+            assert [len(v) for v in log["v"].to_pylist()] == [5, 17 << 20, 5]
+            assert log.select(["id", "v"]).equals(follower.copy().sort_by("id"))
+
+
+def test_the_log_goes_on_through_files_and_restarts(private_server: SqlServer) -> None:
+    """Guards positions across FLUSH LOGS and a restart of the server, and reading again after a cut."""
+    with fresh_sql_database(private_server) as database:
+        database.execute(TABLE)
+        with following(database, "t") as follower:
+            database.execute(
+                "INSERT INTO t VALUES (1, 'a')",
+                "FLUSH BINARY LOGS",
+                "INSERT INTO t VALUES (2, 'b')",
+            )
+            assert ids(decode_all(follower.blocks(), follower.tables)) == [(0, 1), (0, 2)]
+            reached = follower.reader.idle_position()
+            assert reached is not None
+            private_server.stop()
+            with pytest.raises(ReplicationError) as caught:
+                read_on(follower.reader)
+            assert caught.value.code == "source:connection-lost"
+            private_server.start()
+            database.execute("INSERT INTO t VALUES (3, 'c')")
+            with (
+                LogReader(follower.params, NAME) as reader,
+                LogControl(follower.params, NAME) as control,
+            ):
+                reader.prepare(follower.tables, reached)
+                reader.start(reached, follower.tables)
+                assert ids(
+                    decode_all(read_until(reader, control.heartbeat()), follower.tables)
+                ) == [(0, 3)]
+
+
+def test_a_log_that_does_not_continue_is_said_plainly(private_server: SqlServer) -> None:
+    """Guards CORRECTNESS 26: purged, reset and restored servers; never "0 rows, all fine"."""
+    reset = "RESET MASTER" if private_server.flavour == "mariadb" else "RESET BINARY LOGS AND GTIDS"
+    with fresh_sql_database(private_server) as database:
+        database.execute(TABLE)
+        with following(database, "t") as follower:
+            database.execute("INSERT INTO t VALUES (1, 'a')")
+            follower.blocks()
+            reached = follower.reader.idle_position()
+            assert reached is not None
+
+            def reason() -> str:
+                with (
+                    LogReader(follower.params, NAME) as reader,
+                    pytest.raises(ReplicationError) as caught,
+                ):
+                    reader.prepare(follower.tables, reached)
+                assert caught.value.code == "source:position-lost"
+                return caught.value.facts["reason"]
+
+            with LogReader(follower.params, NAME) as reader:
+                reader.prepare(follower.tables, reached)
+                other = replace(
+                    reached, detail={**reached.detail, "stamp": reached.detail["stamp"] - 1}
+                )
+                with pytest.raises(ReplicationError) as caught:
+                    reader.prepare(follower.tables, other)
+                assert caught.value.facts["reason"] == "the server's binlog was reset"
+            database.execute(
+                "FLUSH BINARY LOGS", "INSERT INTO t VALUES (2, 'b')", "FLUSH BINARY LOGS"
+            )
+            last = database.execute("SHOW BINARY LOGS")[-1][0]
+            follower.close()
+            database.execute(f"PURGE BINARY LOGS TO '{last}'")
+            assert "no longer has the binlog file" in reason()
+            database.execute(reset, *["INSERT INTO t VALUES (3, repeat('x', 50))"])
+            database.execute(
+                "DELETE FROM t",
+                *[f"INSERT INTO t VALUES ({i}, repeat('x', 50))" for i in range(30)],
+            )
+            assert reason() in {
+                "the server lacks transactions that were already copied",
+                "the server's binlog was reset",
+                "the server's binlog file binlog.000001 ends before it, as after a restore",
+            }
+
+
+def test_a_server_id_of_ones_own_must_be_free(any_database: SqlDatabase) -> None:
+    """Guards two readers that would cut each other's connection for ever."""
+    with LogReader(params_of(any_database, server_id=1), NAME) as reader:
+        start = following(any_database, "t")
+        with start as follower, pytest.raises(ReplicationError) as caught:
+            reader.start(follower.session.point.position, follower.tables)
+    assert caught.value.code == "source:server-id-in-use"
