@@ -33,6 +33,18 @@ def retry_delay(failures: int) -> float:
     return float(min(RETRY_LAST_SECONDS, RETRY_FIRST_SECONDS * 2 ** min(failures, 10)))
 
 
+def figures_told(facts: dict[str, Any]) -> str:
+    """What a maintenance did, in words for the log: `: rewritten data files 12`; what is zero is left out."""
+    parts = [p if isinstance(p, dict) else {name: p} for name, p in facts.items()]
+    found = [
+        f"{name.removesuffix('_count').replace('_', ' ')} {value}"
+        for part in parts
+        for name, value in part.items()
+        if value
+    ]
+    return ": " + ", ".join(found) if found else ""
+
+
 class TableJobs:
     """Schedules the tables' jobs on a few threads. `snapshots` gives the snapshotter of the present consistent view with
     the described tables, its point and the sequence its tables start at."""
@@ -276,7 +288,8 @@ class TableJobs:
         facts: dict[str, Any] = self._writer.maintain(target_table(self._replicator, row))
         self._merges[row.id] = 0
         took = time.monotonic() - started
-        logger.info("Maintained in %.1f s: %s", took, facts, extra={"table": str(row.id)})
+        about = {"table": str(row.id)}
+        logger.info("Maintained in %.1f s%s.", took, figures_told(facts), extra=about)
 
     def _skip_idle(self, rows: list[TableRow]) -> None:
         reached = self._backlog.frontier
