@@ -15,6 +15,8 @@ JAVA_VERSIONS = (17, 21)
 NODE_AT_LEAST = 18
 SERVER_PATH = f"{os.environ.get('PATH', '')}:/usr/sbin"
 MYSQL_ROOT = "/var/tmp/replicators-mysql"  # noqa: S108 (only root can make and fill it)
+OLDER_POSTGRES = Path("/usr/lib/postgresql/15/bin")
+NO_CLUSTER = "s/^#?create_main_cluster.*/create_main_cluster = false/"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -78,6 +80,14 @@ def python_lacks_venv() -> bool:
     return importlib.util.find_spec("ensurepip") is None or importlib.util.find_spec("venv") is None
 
 
+def _is_debian_12() -> bool:
+    """Whose own PostgreSQL the tests use beside the wheel's newest."""
+    try:
+        return "VERSION_CODENAME=bookworm" in Path("/etc/os-release").read_text().splitlines()
+    except OSError:
+        return False
+
+
 def missing_packages(*, with_tests: bool) -> list[str]:
     """The apt packages this machine lacks for us."""
     names = []
@@ -89,16 +99,19 @@ def missing_packages(*, with_tests: bool) -> list[str]:
         names.append("maven")
     if shutil.which("setpriv") is None:
         names.append("util-linux")
-    if with_tests and browser() is None:
+    return names + (_missing_for_tests() if with_tests else [])
+
+
+def _missing_for_tests() -> list[str]:
+    names = []
+    if browser() is None:
         names.append("chromium")
-    if with_tests and shutil.which("mariadbd", path=SERVER_PATH) is None:
+    if shutil.which("mariadbd", path=SERVER_PATH) is None:
         names.append("mariadb-server")
-    if (
-        with_tests
-        and mysql_root() is None
-        and shutil.which("debootstrap", path=SERVER_PATH) is None
-    ):
+    if mysql_root() is None and shutil.which("debootstrap", path=SERVER_PATH) is None:
         names.append("debootstrap")
+    if not OLDER_POSTGRES.is_dir() and _is_debian_12():
+        names.append("postgresql-15")
     return names
 
 
@@ -106,10 +119,13 @@ def apt_commands(packages: list[str]) -> list[list[str]]:
     """The lines that install them; the only ones that need root."""
     as_root = [] if os.geteuid() == 0 else ["sudo"]
     quiet = ["env", "DEBIAN_FRONTEND=noninteractive"]
-    return [
-        [*as_root, "apt-get", "update"],
-        [*as_root, *quiet, "apt-get", "install", "-y", "--no-install-recommends", *packages],
-    ]
+    install = [*as_root, *quiet, "apt-get", "install", "-y", "--no-install-recommends"]
+    commands = [[*as_root, "apt-get", "update"]]
+    if any(name.startswith("postgresql-") for name in packages):
+        # The package makes a server and starts it; the tests only want its programs.
+        place = "/etc/postgresql-common/createcluster.conf"
+        commands += [[*install, "postgresql-common"], [*as_root, "sed", "-ri", NO_CLUSTER, place]]
+    return [*commands, [*install, *packages]]
 
 
 def may_install() -> bool:

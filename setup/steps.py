@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 
@@ -49,7 +50,7 @@ def apt_packages(*, with_tests: bool) -> None:
     if not names:
         return
     commands = machine.apt_commands(names)
-    line = " && ".join(" ".join(c) for c in commands)
+    line = " && ".join(shlex.join(c) for c in commands)
     if not machine.may_install():
         as_root = line.replace("sudo ", "")
         raise Missing(f"Missing on this machine: {', '.join(names)}.\nAs root: {as_root}")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -21,10 +24,25 @@ from tests.spark_fixtures import lakehouse_root, spark
 __all__ = ["lakehouse_root", "spark"]
 
 
+def pytest_report_header() -> str | None:
+    """Another PostgreSQL than the wheel's is named in the report."""
+    named = os.environ.get("TEST_POSTGRES_BIN")
+    if not named:
+        return None
+    said = subprocess.run(
+        [f"{named}/postgres", "--version"], capture_output=True, text=True, check=True
+    )
+    return said.stdout.replace("(PostgreSQL)", "PostgreSQL").strip()
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[EmbeddedPostgres]:
-    """One PostgreSQL 18 for the whole session, without fsync; tests make databases on it, not servers."""
-    with EmbeddedPostgres(fsync=False, options={"max_connections": "200"}) as server:
+    """One PostgreSQL for the whole session, without fsync; tests make databases on it, not servers. It is the wheel's 18,
+    or that of the folder in TEST_POSTGRES_BIN."""
+    named = os.environ.get("TEST_POSTGRES_BIN")
+    options = {"max_connections": "200"}
+    bin_dir = Path(named) if named else None
+    with EmbeddedPostgres(fsync=False, options=options, bin_dir=bin_dir) as server:
         yield server
 
 

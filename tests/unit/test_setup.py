@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,16 @@ def test_nothing_that_is_installed_comes_from_a_named_host() -> None:
         assert "://" not in text
         assert "index-url" not in text
     assert '"resolved"' not in (ROOT / "package-lock.json").read_text()
+
+
+def test_the_packaged_postgresql_is_installed_without_starting_a_server(tmp_path: Path) -> None:
+    lines = [" ".join(c) for c in machine.apt_commands(["postgresql-15", "maven"])]
+    common, config, rest = lines[1:]
+    assert common.endswith("postgresql-common")
+    assert config.endswith("createcluster.conf")
+    assert rest.endswith("postgresql-15 maven")
+    assert len(machine.apt_commands(["maven"])) == 2
+    shipped = tmp_path / "createcluster.conf"
+    shipped.write_text("# Create a cluster?\n#create_main_cluster = true\nstart_conf = 'auto'\n")
+    subprocess.run(["sed", "-ri", machine.NO_CLUSTER, str(shipped)], check=True)
+    assert "\ncreate_main_cluster = false\n" in shipped.read_text()
