@@ -40,7 +40,7 @@ RULES = (
         (1236,),
         r"could not find|purged|position > file size|not in the (master|source)|impossible position|more transactions",
     ),
-    Rule("source:log-damaged", (1236,), r"corrupt|checksum|bogus data|read error|event too"),
+    Rule("source:log-damaged", (1236,), r"corrupt|checksum|crc|bogus data|read error|event too"),
     Rule("source:position-lost", (1236,)),
     Rule("source:setting", (1381,)),
     Rule("source:login-refused", (1045, 1698, 1251, 1862, 3118, 4151)),
