@@ -3,6 +3,7 @@ target, advanced."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -18,12 +19,14 @@ from drafts.selectors import draft_shown, drafts_for_list
 from drafts.wizard import AUTOSAVE, Visit
 from replicators.config import InvalidConfig, plugin_of
 from replicators.connectors.problems import Severity
-from replicators.forms import option_fields, options_from, param_fields, params_from
+from replicators.forms import Field, option_fields, options_from, param_fields, params_from
 from replicators.pages import go, may_edit, may_view
 from replicators.people import person
 from replicators.permissions import can_edit
 from replicators.selectors import plugins
 from replicators.services import params_of
+
+NAME_HELP = "How people find it: for example what it copies and where to."
 
 
 @may_view
@@ -87,7 +90,9 @@ def name(request: HttpRequest, pk: str) -> HttpResponse:
         if done:
             return done
     if visit.act == AUTOSAVE:
-        return wizard.saved(visit)
+        errors = steps.faults(visit.draft, "name") if visit.draft.name else {}
+        told = Field("name", "Name", error=name_fault(errors), help=NAME_HELP)
+        return wizard.saved(visit, told=[told])
     return wizard.show(visit, "drafts/partials/_name.html", _name_context(visit))
 
 
@@ -101,7 +106,19 @@ def _name_fields(post: QueryDict) -> dict[str, Any]:
 def _name_context(visit: Visit) -> dict[str, Any]:
     draft = visit.draft
     stored = {"name": draft.name, "description": draft.description}
-    return {"values": visit.typed or stored}
+    return {
+        "values": visit.typed or stored,
+        "name_error": name_fault(visit.errors),
+        "name_help": NAME_HELP,
+    }
+
+
+def name_fault(errors: Mapping[str, str]) -> str:
+    """What is wrong with the name, as a sentence."""
+    text = errors.get("name", "")
+    if text == "is required":
+        return "Give it a name."
+    return f"The name {text}." if text.startswith("must ") else text
 
 
 @sensitive_post_parameters()
@@ -121,8 +138,16 @@ def connector(request: HttpRequest, pk: str, role: str) -> HttpResponse:
             tested = _test(visit, role)
     context = {**_connector_context(visit, role), **tested}
     if visit.act == AUTOSAVE:
-        return wizard.saved(visit, help=context["help"], plugin=context["plugin"])
+        return wizard.saved(visit, told=_told(visit, role, context), **context)
     return wizard.show(visit, "drafts/partials/_connector.html", context)
+
+
+def _told(visit: Visit, role: str, context: Mapping[str, Any]) -> list[Field]:
+    """The fields with what is wrong with those that are filled in."""
+    values = context["values"]
+    faults = steps.faults(visit.draft, role)
+    errors = {k: v for k, v in faults.items() if values.get(k.removeprefix(f"{role}."))}
+    return param_fields(role, context["kind"], values, errors)
 
 
 def _connector_fields(visit: Visit, role: str) -> dict[str, Any]:
@@ -162,6 +187,7 @@ def _connector_context(visit: Visit, role: str) -> dict[str, Any]:
         "kind": kind,
         "plugin": plugin,
         "plugins": plugins(role),
+        "values": values,
         "fields": param_fields(role, kind, values, visit.errors),
         "help": plugin.setup(values),
     }
@@ -179,8 +205,9 @@ def advanced(request: HttpRequest, pk: str) -> HttpResponse:
         done = wizard.moved(visit)
         if done:
             return done
-    if visit.act == AUTOSAVE:
-        return wizard.saved(visit)
     values = visit.typed.get("options") or visit.draft.options
+    if visit.act == AUTOSAVE:
+        told = option_fields(values, steps.faults(visit.draft, "advanced"))
+        return wizard.saved(visit, told=told)
     context = {"options": option_fields(values, visit.errors)}
     return wizard.show(visit, "drafts/partials/_advanced.html", context)

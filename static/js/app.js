@@ -1,4 +1,4 @@
-// What pages add to plain HTML: toasts, dialogs, relative times, list filters, and polls that rest while unseen.
+// What pages add to plain HTML: toasts, dialogs, relative times, and polls that rest while unseen.
 "use strict";
 
 (() => {
@@ -93,37 +93,14 @@
     }
   }
 
-  // --- lists that are searched on the page ---
-  function filterList(input) {
-    const list = document.getElementById(input.dataset.filters);
-    if (!list) return;
-    const text = input.value.trim().toLowerCase();
-    let shown = 0;
-    for (const item of list.children) {
-      const isMatch = item.dataset.name.toLowerCase().includes(text);
-      item.hidden = !isMatch;
-      shown += isMatch ? 1 : 0;
-    }
-    const none = document.getElementById(`${list.id}-none`);
-    if (none) none.hidden = shown > 0;
-  }
-  function countPicked(list) {
-    const out = document.getElementById(`${list.id}-count`);
-    if (out) out.textContent = String(list.querySelectorAll("input:checked").length);
-  }
-  document.addEventListener("input", (event) => {
-    if (event.target.matches("[data-filters]")) filterList(event.target);
-  });
+  // --- menus and selects ---
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && event.target.matches("[data-filters]")) event.preventDefault();
     if (event.key === "Escape") for (const menu of document.querySelectorAll("details.menu[open]")) {
       menu.open = false;
       menu.querySelector("summary").focus();
     }
   });
   document.addEventListener("change", (event) => {
-    const list = event.target.closest(".pick-list");
-    if (list) countPicked(list);
     if (event.target.matches("[data-submits]")) event.target.form.requestSubmit(event.target.form.querySelector(event.target.dataset.submits));
   });
 
@@ -131,15 +108,6 @@
   document.addEventListener("click", (event) => {
     for (const menu of document.querySelectorAll("details.menu[open]")) {
       if (!menu.contains(event.target)) menu.open = false;
-    }
-    const pick = event.target.closest("[data-picks]");
-    if (pick) {
-      event.preventDefault();
-      const list = document.getElementById(pick.dataset.picks);
-      for (const item of list.children) {
-        if (!item.hidden) item.querySelector("input").checked = pick.dataset.value === "all";
-      }
-      countPicked(list);
     }
     const closer = event.target.closest("[data-closes]");
     if (closer && closer.closest("dialog")) {
@@ -158,10 +126,7 @@
       event.detail.target.showModal();
     }
     const wrong = document.querySelector("[data-focus-error] .has-error input, [data-focus-error] .has-error select");
-    if (wrong) wrong.focus();
-    else if (event.detail.target.id === "draft-form") {
-      document.querySelector("#draft-form .notice")?.scrollIntoView({ block: "nearest" });
-    }
+    if (wrong && event.detail.xhr.status === 422) wrong.focus();
     dress(document);
     refreshTimes();
   });
@@ -176,7 +141,6 @@
 
   function dress(root) {
     for (const item of root.querySelectorAll("[data-needs-js]")) item.hidden = false;
-    for (const item of root.querySelectorAll("[data-filters]")) item.removeAttribute("name");
   }
   function start() {
     for (const item of document.querySelectorAll("#toasts .toast-item")) armToast(item);

@@ -31,6 +31,18 @@
     document.addEventListener(name, (event) => { if (isSave(event)) status("Not saved", true); });
   }
 
+  // --- fields are checked as they are left ---
+  document.addEventListener("htmx:oobAfterSwap", (event) => {
+    const told = event.detail.target;
+    const field = told.id.startsWith("help-") && told.closest(".field, .option");
+    if (!field) return;
+    const isWrong = Boolean(told.querySelector(".field-error"));
+    field.classList.toggle("has-error", isWrong);
+    const input = field.querySelector("input, select, textarea");
+    if (isWrong) input.setAttribute("aria-invalid", "true");
+    else input.removeAttribute("aria-invalid");
+  });
+
   // --- copying ---
   function copied(text, button) {
     navigator.clipboard.writeText(text);

@@ -131,8 +131,11 @@ def test_an_autosave_answers_with_the_version_and_nothing_typed(
     assert 'id="draft-version" value="2"' in html
     assert "LET IN other;" in html
     assert 'name="source.host"' not in html and SECRET not in html
+    wrong = press(browser, draft, "source", "autosave", htmx=True, **{**form, "source.port": "x"})
+    assert "Port must be a whole number." in wrong.content.decode()
+    press(browser, draft, "source", "autosave", htmx=True, **form)
     same = press(browser, draft, "source", "autosave", htmx=True, **form).content.decode()
-    assert 'id="draft-version" value="2"' in same
+    assert 'id="draft-version" value="4"' in same
     stale = press(browser, draft, "source", "autosave", htmx=True, version=1, **form)
     assert stale.status_code == 409
     assert 'id="draft-conflict"' in stale.content.decode()

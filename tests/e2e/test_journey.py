@@ -148,7 +148,7 @@ def test_the_form_works_without_javascript(
     go_on(page, "advanced")
     page.get_by_label("Keep changes for").fill("x")
     page.get_by_role("button", name="Next", exact=True).click()
-    expect(page.locator("#error-options\\.keep_hours")).to_contain_text("must be a number")
+    expect(page.locator("#help-options\\.keep_hours")).to_contain_text("must be a number")
     page.get_by_label("Keep changes for").fill("48")
     go_on(page, "assessment")
     page.get_by_role("button", name="Run assessment").click()

@@ -77,7 +77,10 @@ def test_seven_pages_lead_to_a_replicator(open_page: Any, shop: Database, tmp_pa
     expect(page.get_by_label("Deletes of public.customers")).not_to_be_checked()
     go_on(page, "advanced")
 
+    page.get_by_label("Merge every").fill("soon")
+    expect(page.get_by_text("must be a number from 0.1 to 3600")).to_be_visible()
     page.get_by_label("Merge every").fill("5")
+    expect(page.get_by_text("must be a number from 0.1 to 3600")).to_have_count(0)
     saved(page)
     watched.assert_accessible()
     go_on(page, "assessment")
