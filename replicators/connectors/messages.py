@@ -143,7 +143,7 @@ MESSAGES: dict[str, Message] = {
     "source:publication-right": Message(
         "Publication can't be made",
         "The user `{user}` may not publish table `{table}`: only its owner or a superuser may.",
-        "Make the user a member of the table's owner role, or run `ALTER TABLE {quoted} OWNER TO ...`.",
+        "Make the user a member of the role that owns the table (`GRANT owner TO {user};`), or run `ALTER TABLE {quoted} OWNER TO {user};`",
         "Changes of the table cannot be followed.",
     ),
     "source:slots-used-up": Message(
@@ -244,7 +244,7 @@ MESSAGES: dict[str, Message] = {
     "source:no-key": Message(
         "No key",
         "Table `{table}` has no primary key and no replica identity, so updates and deletes cannot be followed.",
-        "Add a primary key, or accept append-only: only inserts are copied.",
+        "Add a key (`ALTER TABLE {table} ADD PRIMARY KEY (column_name);`), or accept append-only: only inserts are copied.",
         "Rows updated or deleted at the source stay as they were in the target.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
