@@ -11,10 +11,13 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 
+from assessments.services import problem_of
 from drafts import services, steps
 from drafts.models import Draft
 from replicators.config import InvalidConfig
+from replicators.connectors.errors import ReplicationError
 from replicators.pages import go, is_partial
+from replicators.services import params_of
 
 AUTOSAVE = "autosave"
 
@@ -47,10 +50,17 @@ def step_url(draft: Draft, step: str) -> str:
 
 
 def opened(request: HttpRequest, pk: str, step: str) -> Visit | HttpResponse:
-    """The draft's page, or the way to the replicator that the draft became."""
+    """The draft's page, or the way to the replicator that the draft became. Where the key that encrypted its secrets is gone,
+    a page that says so."""
     draft = get_object_or_404(Draft, pk=pk)
     if draft.replicator_id:
         return go(request, reverse("runners:replicator", args=[draft.replicator_id]))
+    try:
+        for role in ("source", "target"):
+            params_of(draft, role)
+    except ReplicationError as err:
+        context = {"section": "drafts", "draft": draft, "problem": problem_of(err).to_json()}
+        return render(request, "drafts/unreadable.html", context, status=409)
     return Visit(request, draft, step)
 
 

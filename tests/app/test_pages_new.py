@@ -244,3 +244,13 @@ def test_a_page_asks_the_database_little(
     press(browser, draft, "assessment", "run")
     with django_assert_max_num_queries(12):
         assert browser.get(address(draft, step)).status_code == 200
+
+
+def test_a_lost_key_is_told_on_the_draft_instead_of_an_error(
+    browser: Client, editor: Any, settings: Any
+) -> None:
+    draft = make_draft(editor)
+    settings.REPLICATOR_SECRET_KEY = "another"
+    response = browser.get(address(draft, "source"))
+    assert response.status_code == 409
+    assert 'data-code="config:secrets-unreadable"' in response.content.decode()
