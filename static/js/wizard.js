@@ -33,8 +33,8 @@
 
   // --- fields are checked as they are left ---
   document.addEventListener("htmx:oobAfterSwap", (event) => {
-    const told = event.detail.target;
-    const field = told.id.startsWith("help-") && told.closest(".field, .option");
+    const told = event.target;
+    const field = told.id && told.id.startsWith("help-") && told.closest(".field, .option");
     if (!field) return;
     const isWrong = Boolean(told.querySelector(".field-error"));
     field.classList.toggle("has-error", isWrong);
@@ -44,8 +44,17 @@
   });
 
   // --- copying ---
+  function copyBySelection(text) {
+    const area = document.createElement("textarea");
+    area.value = text;
+    document.body.append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
   function copied(text, button) {
-    navigator.clipboard.writeText(text);
+    if (navigator.clipboard) navigator.clipboard.writeText(text);
+    else copyBySelection(text); // plain HTTP on another host: browsers offer no clipboard there
     button.dispatchEvent(new CustomEvent("toast", { bubbles: true, detail: { text: "Copied.", level: "success" } }));
   }
   document.addEventListener("click", (event) => {
