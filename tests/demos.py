@@ -19,11 +19,16 @@ from demo.processes import marked
 UP_SECONDS = 150.0
 
 
-def until(holds: Callable[[], Any], what: str, seconds: float = UP_SECONDS) -> Any:
+def until(
+    holds: Callable[[], Any], what: str | Callable[[], str], seconds: float = UP_SECONDS
+) -> Any:
     """Poll until `holds` is true and return what it gave; fails with `what` at the deadline."""
     end = time.monotonic() + seconds
     while not (found := holds()):
-        assert time.monotonic() < end, f"not in {seconds:.0f} s: {what}"
+        if time.monotonic() > end:
+            raise AssertionError(
+                f"not in {seconds:.0f} s: {what if isinstance(what, str) else what()}"
+            )
         time.sleep(0.1)
     return found
 

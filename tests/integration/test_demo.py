@@ -9,6 +9,7 @@ import subprocess
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -22,6 +23,13 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(500)]
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[Demo]:
     with closed_demo(tmp_path / "run") as made:
+        yield made
+
+
+@pytest.fixture
+def neighbour(tmp_path: Path) -> Iterator[Demo]:
+    """A second one, as of another clone."""
+    with closed_demo(tmp_path / "other") as made:
         yield made
 
 
@@ -75,3 +83,40 @@ def test_a_part_that_dies_is_started_again(demo: Demo) -> None:
     until(works, "everything works again", 60)
     assert demo.end(signal.SIGINT) == 0
     assert not demo.left()
+
+
+def answers(told: dict[str, Any]) -> bool:
+    return bool(urllib.request.urlopen(told["url"], timeout=10).status == 200)
+
+
+def test_two_of_them_run_side_by_side_and_one_is_made_afresh(demo: Demo, neighbour: Demo) -> None:
+    one, two = demo.start(), neighbour.start()
+    for part in ("url", "password", "token", "replicator_id"):
+        assert one[part] != two[part]
+    assert one["source"]["dsn"] != two["source"]["dsn"]
+    assert one["target"] != two["target"]
+    assert answers(one) and answers(two)
+    assert not demo.left() & neighbour.left()
+
+    refused = subprocess.run(
+        demo.command("--reset"), cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert refused.returncode == 1, "a demo that runs was reset"
+    assert "Stop it first" in refused.stdout
+    assert demo.end(signal.SIGTERM) == 0
+    assert answers(two), "it was stopped with its neighbour"
+
+    again = demo.start("--reset")
+    for part in ("password", "token", "replicator_id"):
+        assert again[part] != one[part]
+    with psycopg.connect(again["source"]["dsn"]) as connection:
+        slots = connection.execute("SELECT slot_name FROM pg_replication_slots").fetchall()
+    old = one["replicator_id"].replace("-", "")
+    assert not any(old in name for (name,) in slots), "state of the demo before"
+    assert neighbour.place.read(neighbour.place.result) == two
+    assert answers(two)
+    before = orders(two["source"]["dsn"])
+    until(lambda: orders(two["source"]["dsn"]) > before, "the neighbour's traffic", 30)
+    for made in (neighbour, demo):
+        assert made.end(signal.SIGTERM) == 0
+        assert not made.left()

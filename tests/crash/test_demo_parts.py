@@ -1,0 +1,137 @@
+"""SIGKILL of the demo's workers, beat, broker and run under traffic: every table is equal afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import urllib.request
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from pyiceberg.catalog.sql import SqlCatalog
+
+from demo.processes import Identity, marked
+from demo.shop import SCHEMA, TABLES
+from tests.demos import Demo, closed_demo, until
+from tests.harness import differing, table_rows
+
+pytestmark = [pytest.mark.crash, pytest.mark.integration, pytest.mark.timeout(900)]
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    with closed_demo(tmp_path / "run") as made:
+        yield made
+
+
+PARTS = {
+    "beat": ("celery", " beat "),
+    "broker": ("valkey-server",),
+    "worker-runs": ("celery", "-Q runs"),
+    "worker-default": ("celery", "-Q default"),
+    "run": ("run_replicator",),
+    "traffic": ("demo.traffic",),
+}
+
+
+def pids(demo: Demo, part: str) -> list[int]:
+    """The processes of a part of this demo, oldest first."""
+    found = []
+    noted = {Identity(*one) for one in demo.place.read(demo.place.processes)["processes"]}
+    alive = {p for p in noted if p.is_alive()} | marked(demo.place.folder)
+    for process in sorted(alive, key=lambda p: (p.started, p.pid)):
+        try:
+            command = (
+                Path(f"/proc/{process.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+            )
+        except OSError:
+            continue
+        if all(word in command for word in PARTS[part]):
+            found.append(process.pid)
+    return found
+
+
+def is_copied(told: dict[str, Any], seen: list[str]) -> bool:
+    """Whether every table follows its changes; `seen` are the states as they are now."""
+    address = f"{told['url']}/api/v1/replicators/{told['replicator_id']}/status/"
+    request = urllib.request.Request(address, headers={"Authorization": f"Bearer {told['token']}"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        status = json.load(answer)
+    seen[:] = [status["state"], *(f"{t['table']} {t['state']}" for t in status["tables"])]
+    return (
+        len(status["tables"])
+        == len(TABLES)
+        == sum(t["state"] == "replicating" for t in status["tables"])
+    )
+
+
+class Copies:
+    """The demo's tables at the source and at the target."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        target = told["target"]
+        self.dsn = told["source"]["dsn"]
+        self.namespace = target["namespace"]
+        self.catalog = SqlCatalog(
+            target["catalog_name"], uri=target["catalog_uri"], warehouse=target["warehouse"]
+        )
+
+    def target(self, name: str) -> list[dict[str, Any]]:
+        table = self.catalog.load_table((self.namespace, name))
+        return list(table.scan().to_arrow().to_pylist())
+
+    def differences(self, name: str) -> list[str]:
+        with psycopg.connect(self.dsn) as connection:
+            source = table_rows(connection, SCHEMA, name)
+        return differing(source, self.target(name))
+
+    def newest(self) -> int:
+        """The highest order that has arrived."""
+        return max(row["id"] for row in self.target("orders"))
+
+
+def test_kill_9_of_workers_beat_broker_and_run_loses_and_doubles_nothing(demo: Demo) -> None:
+    """Guards the supervision's promise (issue 3, "Done when"): a run that outlives its supervisor is adopted, never started
+    beside itself, and a broker that forgets its queues stops nothing for long."""
+    told = demo.start()
+    seen: list[str] = []
+    until(lambda: is_copied(told, seen), lambda: f"every table has its copy: {seen}", 240)
+    copies = Copies(told)
+    for parts in (
+        ("worker-runs",),
+        ("broker",),
+        ("beat", "worker-default"),
+        ("worker-runs", "run"),
+    ):
+        before, gone = copies.newest(), [pid for part in parts for pid in pids(demo, part)]
+        assert len(gone) >= len(parts)
+        for pid in gone:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        until(
+            lambda parts=parts, gone=gone: all(  # type: ignore[misc]
+                (now := pids(demo, part)) and not set(now) & set(gone) for part in parts
+            ),
+            f"{parts} started again",
+        )
+        until(lambda before=before: copies.newest() > before, f"changes after {parts}")  # type: ignore[misc]
+    for pid in pids(demo, "traffic"):
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        left: dict[str, list[str]] = {}
+
+        def is_equal() -> bool:
+            left.update({name: copies.differences(name) for name in TABLES})
+            return not any(left.values())
+
+        until(is_equal, "the copies are equal")
+    finally:
+        for pid in pids(demo, "traffic"):
+            os.kill(pid, signal.SIGCONT)
+    assert demo.end(signal.SIGTERM) == 0
+    assert not demo.left()
