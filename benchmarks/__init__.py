@@ -7,6 +7,8 @@ LINES = {
     "capture": ("capture", "the log into raw segments, beside pg_recvlogical into a file"),
     "capture-decode": ("capture", "the same with change files durable"),
     "decode": ("decode", "raw segments in Spark to change files"),
+    "binlog-decode": ("binlog", "MariaDB's log, raw segments to columns on one core"),
+    "binlog-capture-decode": ("binlog", "MariaDB's log to durable change files"),
     "snapshot": ("snapshot", "a first copy, beside Spark's own JDBC reader"),
     "merge-iceberg": ("merge", "1,000 clustered keys into a large table, beside a plain MERGE"),
     "merge-delta": ("merge", "the same into a Delta table"),
