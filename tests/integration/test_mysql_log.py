@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableId
 from replicators.connectors.source import DecodedTable, Poison
 from replicators.sources.mysql.log import LogControl, LogReader
 from tests.integration.mysql_source import (
@@ -78,6 +79,22 @@ def test_other_tables_leave_nothing_and_their_place_is_passed(any_database: SqlD
         after = follower.reader.idle_position()
         assert after is not None
         assert after.value > before.value + 200_000
+
+
+def test_a_table_made_with_its_rows_is_one_transaction(any_database: SqlDatabase) -> None:
+    """Guards CREATE TABLE ... SELECT: its rows follow the statement in the same transaction, where no position may lie."""
+    with following(any_database, "t") as follower:
+        made = replace(follower.tables[0], id=TableId(any_database.name, "made"))
+        both = [*follower.tables, made]
+        follower.reader.follow(both)
+        any_database.execute(
+            "INSERT INTO t VALUES (1, 'a')", "CREATE TABLE made AS SELECT * FROM t"
+        )
+        blocks = follower.blocks()
+        found = decoded(blocks, both)
+        assert found["made"][0]["id"].to_pylist() == [1]
+        positions = {p for table in found.values() for p in table[0]["_position"].to_pylist()}
+        assert len(positions) == 2
 
 
 def test_a_table_that_is_chosen_later_is_followed_from_then_on(any_database: SqlDatabase) -> None:

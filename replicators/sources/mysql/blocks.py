@@ -140,7 +140,7 @@ class BlockCutter:
         if state[k.P_BODY_OPEN]:
             opens = said.kind not in (Kind.COMMIT, Kind.ROLLBACK)
         else:
-            opens = said.kind in (Kind.BEGIN, Kind.XA_START)
+            opens = said.opens or said.kind in (Kind.BEGIN, Kind.XA_START)
         is_touching = any(t in self._wanted or t.name == "*" for t in said.tables)
         is_content = is_touching or said.kind in (Kind.XA_COMMIT, Kind.XA_ROLLBACK)
         if k.take_query(e, at, size, state, self.buffer, self.runs, opens, is_content):

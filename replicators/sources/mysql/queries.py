@@ -42,12 +42,13 @@ class Kind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Statement:
     """`tables`: those it touches. `unlogged`: why their rows changed without being logged, in our words; "" where they
-    did not. `is_new`: the table of that name came or went."""
+    did not. `opens`: rows follow in the same transaction, as after CREATE TABLE ... SELECT."""
 
     kind: Kind
     tables: tuple[TableId, ...] = ()
     unlogged: str = ""
     xid: str = ""
+    opens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +238,8 @@ def _create(words: list[Token], database: str) -> Statement:
     rest.skip("IF", "NOT", "EXISTS")
     table = rest.table(database)
     why = "a replacement of the table" if is_replacing else ""
-    return Statement(Kind.CHANGE, (table,) if table else (), why)
+    opens = [w.upper for w in words[-2:]] == ["START", "TRANSACTION"]
+    return Statement(Kind.CHANGE, (table,) if table else (), why, opens=opens)
 
 
 def _alter(words: list[Token], database: str) -> Statement:
