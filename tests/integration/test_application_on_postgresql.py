@@ -1,0 +1,62 @@
+"""The program's own database on PostgreSQL, as `DATABASE_URL` allows: its tests once more, and a whole run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import psycopg
+import pytest
+
+from demo.postgres import EmbeddedPostgres
+from tests.harness import ROOT, Traffic, migrate
+from tests.servers import fresh_database
+from tests.world_fixtures import MakeWorld
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+# Those whose code leans on locks, constraints, conflicts, JSON and aggregates.
+MODULES = ("store", "supervisor", "services", "tables_chosen", "removal", "logs", "drafts",
+           "api_replicators", "pages_replicators")  # fmt: skip
+
+
+def test_the_programs_tests_pass_on_postgresql(postgres: EmbeddedPostgres) -> None:
+    """SQLite forgives what PostgreSQL does not: types, lengths, an error that breaks its transaction, ordering."""
+    with fresh_database(postgres) as database:
+        tested = f"test_{database.name}"
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
+                   "--create-db", "--reuse-db", *(f"tests/app/test_{m}.py" for m in MODULES)]  # fmt: skip
+        environment = {**os.environ, "DATABASE_URL": database.dsn}
+        try:
+            done = subprocess.run(
+                command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+            )
+            assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
+            with psycopg.connect(postgres.dsn(tested)) as connection:
+                names = connection.execute("SELECT app FROM django_migrations").fetchall()
+            assert {"runners", "replicators", "drafts"} <= {app for (app,) in names}
+        finally:
+            postgres.execute(f"DROP DATABASE IF EXISTS {tested} WITH (FORCE)")
+
+
+def test_a_run_keeps_its_memory_in_postgresql(
+    postgres: EmbeddedPostgres, world_maker: MakeWorld
+) -> None:
+    """Several threads of a run, and people beside it, write at once: on PostgreSQL they do so side by side."""
+    with fresh_database(postgres) as own:
+        migrate(own.dsn)
+        with world_maker(application=own.dsn, tables=("items", "pairs")) as world:
+            traffic = Traffic(world.database)
+            world.start()
+            world.settle()
+            with traffic.going_on():
+                world.add("views")
+                world.until_states("replicating", "views")
+                world.resync("pairs")
+                world.kill()
+                world.start()
+            world.assert_equal("items", "pairs", "views")
+            assert world.stop() == 0
+            found = own.execute("SELECT count(*) FROM runners_segment")
+            assert found[0][0] > 0
