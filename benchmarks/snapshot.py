@@ -15,6 +15,7 @@ from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.target import TargetTable
 from runners.engine.decode import load as load_object
 from runners.engine.snapshot import Snapshotter
+from runners.engine.store import MemoryStore
 
 TABLE = TableId("bench", "events")
 PARTITIONS = 2  # of 2, 3, 4 and 8 the fastest on two cores
@@ -40,7 +41,7 @@ def copy(
     with place.SOURCE.snapshot_again(params, f"bench_{number}") as session:
         reader = load_object(place.SOURCE.chunk_reader)(params, session.point.token)
         snapshotter = Snapshotter(
-            spark, writer, session, reader, place.settings(folder), on_rows=lambda *_: None
+            spark, writer, session, reader, place.settings(folder), MemoryStore([TABLE])
         )
         assert snapshotter.copy(table, schema, 1) is not None
     return time.monotonic() - began

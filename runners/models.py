@@ -202,6 +202,42 @@ class ChangeFile(models.Model):
         return self.path
 
 
+class SnapshotCopy(models.Model):
+    """A table's snapshot that is going on (`engine.store.CopyRow`): a run that was cut off is gone on with from here."""
+
+    table = models.OneToOneField(Table, on_delete=models.CASCADE, related_name="copy")
+    generation = models.PositiveIntegerField()
+    shape = models.JSONField()
+    layout = models.TextField()
+    position = models.BigIntegerField()
+    segment_number = models.BigIntegerField()
+    folder = models.CharField(max_length=1000)
+
+    def __str__(self) -> str:
+        return f"copy of {self.table_id}"
+
+
+class SnapshotChunk(models.Model):
+    """A chunk of a snapshot (`engine.store.CopyChunk`)."""
+
+    copy = models.ForeignKey(SnapshotCopy, on_delete=models.CASCADE, related_name="chunks")
+    number = models.PositiveIntegerField()
+    query = models.TextField()
+    rows_estimated = models.BigIntegerField(default=0)
+    path = models.CharField(max_length=1000, blank=True)
+    rows = models.BigIntegerField(default=0)
+    is_done = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ("number",)
+        constraints = (
+            models.UniqueConstraint(fields=["copy", "number"], name="one_chunk_per_number"),
+        )
+
+    def __str__(self) -> str:
+        return f"chunk {self.number} of {self.copy_id}"
+
+
 class Event(models.Model):
     """Something that happened: a change of state, or an act of a person. Written in the transaction of the change."""
 

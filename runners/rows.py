@@ -11,8 +11,14 @@ from replicators.connectors.events import OpCounts
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.models import Replicator
-from runners.engine.store import ChangeFileRow, SegmentRow, TableRow, TableState
-from runners.models import ChangeFile, Segment, Table
+from runners.engine.copies import CopyChunk, CopyRow
+from runners.engine.store import (
+    ChangeFileRow,
+    SegmentRow,
+    TableRow,
+    TableState,
+)
+from runners.models import ChangeFile, Segment, SnapshotChunk, SnapshotCopy, Table
 
 _SAME = frozenset(
     {
@@ -133,4 +139,41 @@ def file_row(row: ChangeFile) -> ChangeFileRow:
         counts=OpCounts(row.inserts, row.updates, row.deletes, row.truncates),
         unsent=tuple(row.unsent),
         **{name: getattr(row, name) for name in _FILE_SAME},
+    )
+
+
+_CHUNK_SAME = ("number", "query", "rows_estimated", "path", "rows", "is_done")
+
+
+def copy_model(table: Table, row: CopyRow) -> SnapshotCopy:
+    """A going snapshot's row without its chunks, not saved."""
+    return SnapshotCopy(
+        table=table,
+        generation=row.generation,
+        shape=row.schema.to_json(),
+        layout=row.layout,
+        position=row.position,
+        segment_number=row.segment,
+        folder=row.folder,
+    )
+
+
+def chunk_model(copy: SnapshotCopy, row: CopyChunk) -> SnapshotChunk:
+    """A chunk's row, not saved."""
+    return SnapshotChunk(copy=copy, **{name: getattr(row, name) for name in _CHUNK_SAME})
+
+
+def copy_row(table: TableId, row: SnapshotCopy) -> CopyRow:
+    """The engine's view of a going snapshot."""
+    return CopyRow(
+        table=table,
+        generation=row.generation,
+        schema=TableSchema.from_json(row.shape),
+        layout=row.layout,
+        position=row.position,
+        segment=row.segment_number,
+        folder=row.folder,
+        chunks=tuple(
+            CopyChunk(**{name: getattr(c, name) for name in _CHUNK_SAME}) for c in row.chunks.all()
+        ),
     )

@@ -18,6 +18,7 @@ from replicators.connectors.events import OpCounts
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSelection
 from replicators.models import Replicator
+from runners.engine.copies import CopyChunk, CopyRow
 from runners.engine.store import (
     ChangeFileRow,
     Desire,
@@ -28,8 +29,11 @@ from runners.engine.store import (
     needs_log,
 )
 from runners.figures import record_metrics
-from runners.models import ChangeFile, Progress, Run, Segment, Table
+from runners.models import ChangeFile, Progress, Run, Segment, SnapshotChunk, SnapshotCopy, Table
 from runners.rows import (
+    chunk_model,
+    copy_model,
+    copy_row,
     file_model,
     file_row,
     moment,
@@ -196,6 +200,36 @@ class DjangoStore:
     def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None:
         with self._write():
             self._row(table).update(rows_snapshotted=rows, rows_total=total)
+
+    def _copy(self, table: TableId) -> Any:
+        return SnapshotCopy.objects.filter(
+            table__replicator=self._replicator,
+            table__schema_name=table.schema,
+            table__name=table.name,
+        )
+
+    def copy_begun(self, copy: CopyRow) -> None:
+        with self._write():
+            self._copy(copy.table).delete()
+            saved = copy_model(self._row(copy.table).get(), copy)
+            saved.save(force_insert=True)
+            SnapshotChunk.objects.bulk_create([chunk_model(saved, c) for c in copy.chunks], 500)
+
+    def copy_done(self, table: TableId, chunks: Sequence[CopyChunk]) -> None:
+        with self._write():
+            mine = SnapshotChunk.objects.filter(copy__in=self._copy(table))
+            for chunk in chunks:
+                mine.filter(number=chunk.number).update(
+                    path=chunk.path, rows=chunk.rows, is_done=True
+                )
+
+    def copy(self, table: TableId) -> CopyRow | None:
+        found = self._copy(table).first()
+        return copy_row(table, found) if found else None
+
+    def copy_forget(self, table: TableId) -> None:
+        with self._write():
+            self._copy(table).delete()
 
     def record_merged(
         self, table: TableId, sequence: int, token: int | None, counts: OpCounts

@@ -69,6 +69,11 @@ def last_sequence(segment: int) -> int:
     return (segment << SEQUENCE_SHIFT) | 0xFFFFFFFF
 
 
+def segment_of(sequence: int) -> int:
+    """The segment that a sequence lies in."""
+    return sequence >> SEQUENCE_SHIFT
+
+
 @dataclass(frozen=True, slots=True)
 class OpCounts:
     """Rows by operation."""

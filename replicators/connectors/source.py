@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
@@ -219,6 +219,20 @@ class SnapshotSession(Closing, Protocol):
 
     def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
         """Disjoint chunks that cover the table in this view."""
+        ...
+
+
+@runtime_checkable
+class ResumableSession(SnapshotSession, Protocol):
+    """A session whose chunks stay good in a later one, so that a snapshot that was cut off can go on."""
+
+    def layout(self, table: TableSchema) -> str:
+        """Text that stays the same while the table's chunks stay good in later views: a row that no transaction touched is
+        in the same chunk of the same plan. Empty where that can't be promised."""
+        ...
+
+    def keyed_chunk(self, table: TableSchema, number: int, keys: pa.Table) -> Chunk:
+        """A chunk of the rows with these keys; `keys` has the key's columns, a thousand rows at most."""
         ...
 
 

@@ -124,6 +124,12 @@ class TargetWriter(Protocol):
         """After `begin_snapshot`: a new folder for the files of one `load_snapshot_files`."""
         ...
 
+    def snapshot_place_again(
+        self, table: TargetTable, schema: TableSchema, folder: str
+    ) -> SnapshotPlace | None:
+        """The place with this folder, of the same generation's `begin_snapshot`; None where it is gone."""
+        ...
+
     def load_snapshot_files(
         self, table: TargetTable, schema: TableSchema, paths: Sequence[str]
     ) -> None:

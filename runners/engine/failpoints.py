@@ -25,6 +25,7 @@ NAMES = (
     "tables_published",
     "tables_withdrawn",
     "snapshot_begun",
+    "snapshot_chunks_recorded",
     "snapshot_loaded",
     "snapshot_published",
     "snapshot_recorded",

@@ -20,8 +20,9 @@ def fail_table(store: Store, table: TableId, code: str, facts: Mapping[str, str]
 
 
 def fail_all(store: Store, err: ReplicationError) -> None:
-    """Every table that has been copied fails: what they need from the log is gone."""
+    """Every table that has been copied fails: what they need from the log is gone. So is what half a copy needs."""
     logger.error("%s %s", err.message.text, err.message.suggestion)
     for row in store.tables():
+        store.copy_forget(row.id)
         if row.is_snapshot_done and row.state is not TableState.REMOVED:
             fail_table(store, row.id, err.code, err.facts)

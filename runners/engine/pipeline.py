@@ -164,9 +164,8 @@ class Pipeline:
                 session,
                 chunk_reader(params, session.point.token),
                 self._settings,
-                on_rows=lambda schema, rows, total: self._store.record_snapshot_rows(
-                    schema.id, rows, total
-                ),
+                self._store,
+                on_progress=lambda schema: self._watchdog.extend(f"snapshot of {schema.id}"),
                 should_stop=lambda: (
                     self._stop.is_set() or not is_live(table_row(self._store, table))
                 ),

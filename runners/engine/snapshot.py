@@ -1,58 +1,136 @@
-"""One table's snapshot: chunks read in Spark tasks into the target's staging place, published in one step."""
+"""One table's snapshot: chunks read in Spark tasks into the target's staging place, published in one step. A keyed table's
+goes on where it was cut off (`resume`)."""
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import segment_of
 from replicators.connectors.schema import TableSchema
-from replicators.connectors.source import Chunk, ChunkReader, SnapshotSession
+from replicators.connectors.source import Chunk, ChunkReader, ResumableSession, SnapshotSession
 from replicators.connectors.target import SnapshotPlace, TargetTable, TargetWriter
-from runners.engine import failpoints
+from runners.engine import failpoints, resume
+from runners.engine.copies import CopyChunk, CopyRow
 from runners.engine.relay import from_tasks, relayed
 from runners.engine.settings import RunnerSettings
+from runners.engine.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CHUNKS_A_JOB = 4
 JOBS_AT_ONCE = 2
+SAMPLE_ROWS = 1000
+RESULT = "number int, path string, rows long"
 
 
-def _write_chunk(
-    read: ChunkReader, chunk: Chunk, schema: TableSchema, place: SnapshotPlace
-) -> tuple[str, int]:
-    """Read one chunk straight into a Parquet file of the target's: its path and rows. A try's file has a name of its own."""
-    path = f"{place.folder}/{chunk.number:08d}-{uuid.uuid4().hex[:12]}.parquet"
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """What one task does: read a chunk (only rows with `keys`, where given), or, without a chunk, copy the file `path`
+    but for rows with `keys`."""
+
+    number: int
+    chunk: Chunk | None = None
+    path: str = ""
+    rows: int = 0
+    keys: pa.Table | None = None
+
+
+def _write(
+    portion: Portion, read: ChunkReader, schema: TableSchema, place: SnapshotPlace
+) -> CopyChunk:
+    """The portion's rows in a durable Parquet file of the target's. A try's file has a name of its own."""
+    path = f"{place.folder}/{portion.number:08d}-{uuid.uuid4().hex[:12]}.parquet"
     rows = 0
-    with pq.ParquetWriter(path, place.arrow, **place.options) as writer:
-        for batch in read(chunk, schema):
-            writer.write_table(pa.Table.from_batches([batch]).cast(place.arrow))
-            rows += batch.num_rows
-    return path, rows
+    tables = _tables(portion, read, schema, place)
+    first = next(tables, None)
+    with pq.ParquetWriter(path, place.arrow, **_options(place, first)) as writer:
+        for table in chain([] if first is None else [first], tables):
+            writer.write_table(table)
+            rows += table.num_rows
+    _sync(path)
+    return CopyChunk(portion.number, "", 0, path, rows, is_done=True)
 
 
-def _file_task(
-    read: ChunkReader, chunks: Sequence[Chunk], schema: TableSchema, place: SnapshotPlace
+def _options(place: SnapshotPlace, first: pa.Table | None) -> dict[str, Any]:
+    """The place's options without dictionaries of columns whose first values hardly repeat: they would be built in vain."""
+    names = place.options.get("use_dictionary")
+    if first is None or not isinstance(names, list):
+        return place.options
+    sample = first.slice(0, SAMPLE_ROWS)
+    repeating = [
+        n for n in names if 2 * pc.count_distinct(sample.column(n)).as_py() <= sample.num_rows
+    ]
+    return {**place.options, "use_dictionary": repeating or False}
+
+
+def _tables(
+    portion: Portion, read: ChunkReader, schema: TableSchema, place: SnapshotPlace
+) -> Iterator[pa.Table]:
+    keys = portion.keys
+    if portion.chunk is None:
+        assert keys is not None
+        for batch in pq.ParquetFile(portion.path).iter_batches(1 << 17):
+            rows = pa.Table.from_batches([batch]).cast(place.arrow)
+            yield resume.filtered(rows, keys, schema, keep=False)
+        return
+    for batch in read(portion.chunk, schema):
+        rows = pa.Table.from_batches([batch]).cast(place.arrow)
+        yield rows if keys is None else resume.filtered(rows, keys, schema, keep=True)
+
+
+def _sync(path: str) -> None:
+    """Make a local file and its name durable; stores elsewhere do that themselves."""
+    if "://" in path:
+        return
+    for name in (path, os.path.dirname(path)):
+        handle = os.open(name, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _task(
+    portions: Sequence[Portion], read: ChunkReader, schema: TableSchema, place: SnapshotPlace
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column(0).to_pylist():
-                path, rows = _write_chunk(read, chunks[index], schema, place)
-                yield pa.RecordBatch.from_pydict({"path": [path], "rows": [rows]})
+                done = _write(portions[index], read, schema, place)
+                row = {"number": done.number, "path": done.path, "rows": done.rows}
+                types = [("number", pa.int32()), ("path", pa.string()), ("rows", pa.int64())]
+                yield pa.RecordBatch.from_pylist([row], schema=pa.schema(types))
 
     return run
 
 
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A snapshot under way: the table, its shape and place, its chunks as they are remembered; `is_resumed`: some were
+    read in an earlier view."""
+
+    table: TargetTable
+    schema: TableSchema
+    place: SnapshotPlace
+    copy: CopyRow
+    is_resumed: bool = False
+
+
 class Snapshotter:
-    """Copies tables inside one consistent view."""
+    """Copies tables inside one consistent view. `on_progress` hears of every job that ended."""
 
     def __init__(
         self,
@@ -61,8 +139,9 @@ class Snapshotter:
         session: SnapshotSession,
         reader: ChunkReader,
         settings: RunnerSettings,
+        store: Store,
         *,
-        on_rows: Callable[[TableSchema, int, int | None], None],
+        on_progress: Callable[[TableSchema], None] = lambda _: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._spark = spark
@@ -70,61 +149,157 @@ class Snapshotter:
         self._session = session
         self._reader = reader
         self._settings = settings
-        self._on_rows = on_rows
+        self._store = store
+        self._on_progress = on_progress
         self._should_stop = should_stop
 
+    def find(self, table: TargetTable, schema: TableSchema) -> CopyRow | None:
+        """The table's snapshot that this view can go on with; one that can't is forgotten."""
+        known = self._store.copy(table.source)
+        if known is None:
+            return None
+        if (
+            (known.generation, known.schema) == (table.generation, schema)
+            and known.layout == self._layout(schema)
+            and resume.is_log_whole(self._store, known)
+            and self._writer.snapshot_place_again(table, schema, known.folder)
+        ):
+            return resume.finished(known)
+        self._store.copy_forget(table.source)
+        return None
+
     def copy(
-        self, table: TargetTable, schema: TableSchema, sequence: int
+        self, table: TargetTable, schema: TableSchema, sequence: int, known: CopyRow | None = None
     ) -> tuple[str, int] | None:
-        """Copy the table and publish it with `sequence` as its token: its UUID and its rows; None where a stop was asked
-        (nothing is published then). `source:snapshot-lost` where the view went away."""
-        chunks = self._session.plan(schema, rows_per_chunk=self._settings.rows_per_chunk)
-        total = sum(c.rows_estimated for c in chunks) or None
+        """Copy the table, or go on with a snapshot that `find` gave, and publish it with `sequence` as its token: its UUID
+        and its rows; None where a stop was asked (nothing is published then). `source:snapshot-lost` where the view went
+        away."""
+        work = self._go_on(table, schema, known) if known else None
+        try:
+            files = self._files(work or self._begin(table, schema, sequence))
+        except resume.StartAgain as why:
+            self._store.log("WARNING", f"The snapshot starts again: {why}.", table.source)
+            self._store.copy_forget(table.source)
+            files = self._files(self._begin(table, schema, sequence))
+        if files is None:
+            return None
+        self._store.copy_forget(table.source)
+        self._writer.load_snapshot_files(table, schema, [f.path for f in files if f.rows])
+        failpoints.hit("snapshot_loaded")
+        published = self._writer.publish_snapshot(table, schema, sequence)
+        failpoints.hit("snapshot_published")
+        return published, sum(f.rows for f in files)
+
+    def _layout(self, schema: TableSchema) -> str:
+        """Where the source says that rows lie; empty where its chunks are no good in another view."""
+        session = self._session
+        return session.layout(schema) if isinstance(session, ResumableSession) else ""
+
+    def _begin(self, table: TargetTable, schema: TableSchema, sequence: int) -> _Work:
+        layout = self._layout(schema)
+        planned = self._session.plan(schema, rows_per_chunk=self._settings.rows_per_chunk)
+        chunks = tuple(CopyChunk(c.number, c.query, c.rows_estimated) for c in planned)
         self._writer.begin_snapshot(table, schema)
-        self._on_rows(schema, 0, total)
-        failpoints.hit("snapshot_begun")
         place = self._writer.snapshot_place(table, schema)
-        paths: list[str] = []
-        rows = 0
-        for done in self._jobs(schema, chunks, place):
-            for path, count in done:
-                rows += count
-                paths += [path] if count else []
-            self._on_rows(schema, rows, total)
+        copy = CopyRow(
+            table.source,
+            table.generation,
+            schema,
+            layout,
+            self._session.point.position.value,
+            segment_of(sequence),
+            place.folder,
+            chunks,
+        )
+        if schema.key and layout:
+            self._store.copy_begun(copy)
+        failpoints.hit("snapshot_begun")
+        return _Work(table, schema, place, copy)
+
+    def _go_on(self, table: TargetTable, schema: TableSchema, known: CopyRow) -> _Work | None:
+        place = self._writer.snapshot_place_again(table, schema, known.folder)
+        if place is None:
+            return None
+        done = sum(c.is_done for c in known.chunks)
+        text = f"The snapshot goes on: {done} of {len(known.chunks)} chunks were copied before."
+        self._store.log("INFO", text, table.source)
+        return _Work(table, schema, place, known, is_resumed=done > 0)
+
+    def _files(self, work: _Work) -> list[CopyChunk] | None:
+        """All files of the snapshot; None where a stop was asked."""
+        copy, schema = work.copy, work.schema
+        total = sum(c.rows_estimated for c in copy.chunks) or None
+        done = [c for c in copy.chunks if c.is_done]
+        todo = [c for c in copy.chunks if not c.is_done]
+        self._tell(schema, done, total)
+        portions = [Portion(c.number, Chunk(schema.id, c.number, c.query)) for c in todo]
+        for chunks in self._jobs(work, portions):
+            done += chunks
+            if schema.key and copy.layout:
+                self._store.copy_done(schema.id, chunks)
+            failpoints.hit("snapshot_chunks_recorded")
+            self._tell(schema, done, total)
         if self._should_stop():
             return None
-        self._writer.load_snapshot_files(table, schema, paths)
-        failpoints.hit("snapshot_loaded")
-        uuid = self._writer.publish_snapshot(table, schema, sequence)
-        failpoints.hit("snapshot_published")
-        return uuid, rows
+        if copy.layout and copy.layout != self._layout(schema):
+            raise resume.StartAgain("the table was rewritten")
+        return self._level(work, done) if work.is_resumed else done
 
-    def _jobs(
-        self, schema: TableSchema, chunks: Sequence[Chunk], place: SnapshotPlace
-    ) -> Iterator[list[tuple[str, int]]]:
+    def _tell(self, schema: TableSchema, done: Sequence[CopyChunk], total: int | None) -> None:
+        rows = sum(c.rows for c in done)
+        self._store.record_snapshot_rows(schema.id, rows, max(total, rows) if total else None)
+        self._on_progress(schema)
+
+    def _level(self, work: _Work, done: Sequence[CopyChunk]) -> list[CopyChunk] | None:
+        """Bring chunks of several views to the present one: see `resume`."""
+        position = self._session.point.position.value
+        files = resume.wait_for_log(self._store, work.copy, position, self._should_stop)
+        if files is None:
+            return None
+        assert isinstance(self._session, ResumableSession)
+        keys = resume.touched_keys(files, work.copy, work.place)
+        if not keys.num_rows:
+            return list(done)
+        text = f"{keys.num_rows:,} rows that changed since the snapshot began are read again."
+        self._store.log("INFO", text, work.schema.id)
+        portions = [Portion(c.number, path=c.path, rows=c.rows, keys=keys) for c in done if c.rows]
+        first = len(work.copy.chunks)
+        for number, part in enumerate(resume.split(keys), first):
+            chunk = self._session.keyed_chunk(work.schema, number, part)
+            portions.append(Portion(number, chunk, keys=part))
+        level = [c for chunks in self._jobs(work, portions) for c in chunks]
+        return None if self._should_stop() else level
+
+    def _jobs(self, work: _Work, portions: Sequence[Portion]) -> Iterator[list[CopyChunk]]:
         """The files of one job after the other. The next job waits in Spark while one ends, so that no core idles; none is
         begun once a stop was asked for."""
-        parts = [chunks[at : at + CHUNKS_A_JOB] for at in range(0, len(chunks), CHUNKS_A_JOB)]
-        running: deque[Future[list[tuple[str, int]]]] = deque()
+        parts = [portions[at : at + CHUNKS_A_JOB] for at in range(0, len(portions), CHUNKS_A_JOB)]
+        waiting = deque(parts)
+        running: deque[Future[list[CopyChunk]]] = deque()
         with ThreadPoolExecutor(JOBS_AT_ONCE, "chunks") as pool:
-            while parts or running:
-                while parts and len(running) < JOBS_AT_ONCE and not self._should_stop():
-                    running.append(pool.submit(self._read, schema, parts.pop(0), place))
+            while waiting or running:
+                while waiting and len(running) < JOBS_AT_ONCE and not self._should_stop():
+                    running.append(pool.submit(self._read, work, waiting.popleft()))
                 if not running:
                     return
                 yield running.popleft().result()
 
-    def _read(
-        self, schema: TableSchema, chunks: Sequence[Chunk], place: SnapshotPlace
-    ) -> list[tuple[str, int]]:
+    def _read(self, work: _Work, portions: Sequence[Portion]) -> list[CopyChunk]:
         """One job: its tasks write the target's files themselves; only their paths and rows come back."""
-        frame = self._spark.range(0, len(chunks), 1, len(chunks))
-        task = _file_task(self._reader, chunks, schema, place)
+        frame = self._spark.range(0, len(portions), 1, len(portions))
+        task = _task(portions, self._reader, work.schema, work.place)
         try:
             with from_tasks():
-                done = frame.mapInArrow(relayed(task), "path string, rows long").collect()
+                rows = frame.mapInArrow(relayed(task), RESULT).collect()
         except Exception as err:
             if not self._session.is_alive():
                 raise ReplicationError("source:snapshot-lost") from err
             raise
-        return [(r["path"], r["rows"]) for r in done]
+        known = {c.number: c for c in work.copy.chunks}
+        done = [CopyChunk(r["number"], "", 0, r["path"], r["rows"], is_done=True) for r in rows]
+        return [
+            replace(c, query=known[c.number].query, rows_estimated=known[c.number].rows_estimated)
+            if c.number in known
+            else c
+            for c in done
+        ]

@@ -15,6 +15,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import OpCounts
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
+from runners.engine.copies import Copies, MemoryCopies
 
 
 class TableState(StrEnum):
@@ -125,7 +126,7 @@ class TableFigures:
     backlog_bytes: int = 0
 
 
-class Store(Protocol):
+class Store(Copies, Protocol):
     """The engine's memory. All writes carry the lease."""
 
     def memory(self) -> Memory: ...
@@ -253,7 +254,7 @@ def chosen(store: Store) -> tuple[TableSelection, ...]:
     return tuple(r.selection for r in store.tables() if r.is_chosen)
 
 
-class MemoryStore:
+class MemoryStore(MemoryCopies):
     """The twin: the same promises in a dict, for tests of the engine. `lost` makes every write fail with lease-lost."""
 
     def __init__(self, tables: Sequence[TableId] = ()) -> None:
@@ -262,6 +263,7 @@ class MemoryStore:
         self._last = 0
         self._files: list[ChangeFileRow] = []
         self._tables: dict[TableId, TableRow] = {t: TableRow(t) for t in tables}
+        super().__init__()
         self.counts: dict[TableId, OpCounts] = {}
         self.events: list[tuple[TableId, str]] = []
         self.lines: list[tuple[str, str, TableId | None]] = []

@@ -25,6 +25,7 @@ from runners.engine.watchdog import Watchdog
 logger = logging.getLogger("replicator.tables")
 SKIP_SECONDS = 30.0
 RETRY_FIRST_SECONDS = 5.0
+CUTS = frozenset({"source:snapshot-lost", "source:connection-lost", "source:unreachable"})
 RETRY_LAST_SECONDS = 600.0
 
 
@@ -78,6 +79,7 @@ class TableJobs:
         self._busy: dict[TableId, Future[None]] = {}
         self._merged_at: dict[TableId, float] = {}
         self._merges: dict[TableId, int] = {}
+        self._copy_after: dict[TableId, float] = {}
         self._skipped_at = time.monotonic()
 
     def turn(self) -> bool:
@@ -114,6 +116,8 @@ class TableJobs:
             return
         match row.state:
             case TableState.WAITING | TableState.SNAPSHOTTING:
+                if time.monotonic() < self._copy_after.get(row.id, 0.0):
+                    return
                 self._start(row, "snapshot", self._snapshot, self._copies)
             case TableState.FAILING:
                 self._retry(row)
@@ -241,26 +245,17 @@ class TableJobs:
             self._store.table_progress(row.id, failures=0)
 
     def _snapshot(self, row: TableRow) -> None:
-        view = self._snapshots.view(row.id)
-        if view is None:
+        try:
+            done = self._copied(row)
+        except ReplicationError as err:
+            if err.code not in CUTS or self._store.copy(row.id) is None:
+                raise
+            self._copy_after[row.id] = time.monotonic() + RETRY_FIRST_SECONDS
+            logger.warning("The snapshot was cut off: %s", err, extra={"table": str(row.id)})
             return
-        generation = (
-            row.generation + 1
-            if row.state is TableState.SNAPSHOTTING or row.table_uuid
-            else row.generation
-        )
-        self._store.table_event(
-            row.id,
-            "table_snapshot_started",
-            generation=generation,
-            is_snapshot_done=False,
-        )
-        row = table_row(self._store, row.id)
-        table = target_table(self._replicator, row)
-        done = view.snapshotter.copy(table, view.schema, view.sequence)
         if done is None:
             return
-        uuid, rows = done
+        view, uuid, rows = done
         self._store.record_snapshot_rows(row.id, rows, rows)
         self._store.table_event(
             row.id,
@@ -277,6 +272,28 @@ class TableJobs:
         )
         failpoints.hit("snapshot_recorded")
         self._mark(row.id)
+
+    def _copied(self, row: TableRow) -> tuple[View, str, int] | None:
+        """Copy the table in a consistent view, or go on with a copy that was cut off: the view, the target's UUID and the
+        rows; None where a stop was asked."""
+        view = self._snapshots.view(row.id)
+        if view is None:
+            return None
+        is_cut = row.state is TableState.SNAPSHOTTING
+        table = target_table(self._replicator, row)
+        known = view.snapshotter.find(table, view.schema) if is_cut else None
+        if known is None:
+            self._store.copy_forget(row.id)
+        is_new = known is None and (is_cut or bool(row.table_uuid))
+        self._store.table_event(
+            row.id,
+            "table_snapshot_started",
+            generation=row.generation + is_new,
+            is_snapshot_done=False,
+        )
+        table = target_table(self._replicator, table_row(self._store, row.id))
+        done = view.snapshotter.copy(table, view.schema, view.sequence, known)
+        return None if done is None else (view, *done)
 
     def _mark(self, table: TableId) -> None:
         """Bring the table's oldest unmerged change up to date, also those beyond the frontier."""

@@ -68,6 +68,14 @@ class Watchdog:
             with self._lock:
                 del self._deadlines[number]
 
+    def extend(self, name: str) -> None:
+        """The step of this name has moved on: its time begins again."""
+        limit = time.monotonic() + self._settings.step_deadline_seconds
+        with self._lock:
+            for number, (known, _) in self._deadlines.items():
+                if known == name:
+                    self._deadlines[number] = (name, limit)
+
     def overdue(self) -> str | None:
         """The name of a step that is past its deadline."""
         now = time.monotonic()

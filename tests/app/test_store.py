@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from replicators.connectors.offsets import Position
 from replicators.connectors.schema import Column, TableId, TableSchema
 from replicators.connectors.types import Array, Decimal, Enum, Int, String, Timestamp
 from replicators.models import Replicator
+from runners.engine.copies import CopyChunk, CopyRow
 from runners.engine.store import (
     ChangeFileRow,
     Desire,
@@ -216,6 +218,37 @@ def test_a_tables_backlog_can_be_dropped_alone(store: Store) -> None:
     assert len(store.change_files(CUSTOMERS, after=0, upto=last_sequence(1))) == 1
 
 
+COPY = CopyRow(
+    table=ORDERS,
+    generation=3,
+    schema=SHAPE,
+    layout='[["shop", "orders", 1234]]',
+    position=2**40,
+    segment=6,
+    folder="/warehouse/orders/data/abc",
+    chunks=(CopyChunk(0, "SELECT 1", 10), CopyChunk(1, "SELECT 2", 20), CopyChunk(2, "SELECT 3")),
+)
+
+
+def test_a_snapshot_that_goes_on_is_remembered_chunk_by_chunk(store: Store) -> None:
+    assert store.copy(ORDERS) is None
+    store.copy_begun(COPY)
+    assert store.copy(ORDERS) == COPY
+    assert store.copy(CUSTOMERS) is None
+    one = replace(COPY.chunks[1], path="/f/1", rows=7, is_done=True)
+    store.copy_done(ORDERS, [one])
+    two = replace(COPY.chunks[0], path="/f/0", rows=9, is_done=True)
+    store.copy_done(ORDERS, [two])
+    found = store.copy(ORDERS)
+    assert found is not None
+    assert found.chunks == (two, one, COPY.chunks[2])
+    store.copy_begun(replace(COPY, generation=4))
+    assert store.copy(ORDERS) == replace(COPY, generation=4), "chunks of before are gone"
+    store.copy_forget(ORDERS)
+    store.copy_forget(ORDERS)
+    assert store.copy(ORDERS) is None
+
+
 WRITES = {
     "renew": lambda s: s.renew(time.time() + 10),
     "record_start": lambda s: s.record_start(Position(1)),
@@ -226,6 +259,9 @@ WRITES = {
     "table_event": lambda s: s.table_event(ORDERS, "table_failed"),
     "table_progress": lambda s: s.table_progress(ORDERS, failures=1),
     "snapshot_rows": lambda s: s.record_snapshot_rows(ORDERS, 1, 2),
+    "copy_begun": lambda s: s.copy_begun(COPY),
+    "copy_done": lambda s: s.copy_done(ORDERS, []),
+    "copy_forget": lambda s: s.copy_forget(ORDERS),
     "record_merged": lambda s: s.record_merged(ORDERS, 1, 1, OpCounts()),
     "drop_changes": lambda s: s.drop_changes(ORDERS),
     "forget": lambda s: s.forget([1]),

@@ -16,8 +16,14 @@ from tests.world_fixtures import MakeWorld
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
-AT_START = ("snapshot_begun", "snapshot_loaded", "snapshot_published", "snapshot_recorded")
-AT_RESYNC = ("snapshot_loaded", "snapshot_published")
+AT_START = (
+    "snapshot_begun",
+    "snapshot_chunks_recorded",
+    "snapshot_loaded",
+    "snapshot_published",
+    "snapshot_recorded",
+)
+AT_RESYNC = ("snapshot_chunks_recorded", "snapshot_loaded", "snapshot_published")
 AT_CHOICE = ("tables_published", "tables_withdrawn")
 LIVE = tuple(n for n in failpoints.NAMES if n not in (*AT_START, *AT_CHOICE))
 

@@ -179,6 +179,79 @@ class TestChunks:
             assert snapshot(session, database, table).num_rows == 0
 
 
+class TestGoingOn:
+    """What a snapshot needs to be gone on with in a later view."""
+
+    def test_the_layout_stays_until_rows_get_other_places(self, database):
+        database.execute("CREATE TABLE kept (id int PRIMARY KEY, pad text)")
+        database.execute("INSERT INTO kept SELECT g, 'p' FROM generate_series(1, 3000) g")
+        (table,) = describe(database, "kept")
+
+        def layout() -> str:
+            with snapshot_again(params_of(database), SLOT) as session:
+                return session.layout(table)
+
+        first = layout()
+        database.execute("UPDATE kept SET pad = repeat('q', 500)")
+        database.execute("INSERT INTO kept SELECT g FROM generate_series(3001, 9000) g")
+        database.execute("VACUUM kept")
+        assert first == layout() != ""
+        database.execute("VACUUM FULL kept")
+        assert layout() != first
+
+    def test_another_partition_is_another_layout(self, database):
+        database.execute("CREATE TABLE parts (id int, k int) PARTITION BY LIST (k)")
+        database.execute("CREATE TABLE part_one PARTITION OF parts FOR VALUES IN (1)")
+        (parts,) = describe(database, "parts")
+        with snapshot_again(params_of(database), SLOT) as session:
+            first = session.layout(parts)
+        database.execute("CREATE TABLE part_two PARTITION OF parts FOR VALUES IN (2)")
+        with snapshot_again(params_of(database), SLOT) as session:
+            assert session.layout(parts) != first
+
+    def test_a_rewrite_is_seen_while_the_view_is_held(self, database):
+        """Places that change between two chunks of one view would lose rows."""
+        database.execute("CREATE TABLE kept (id int PRIMARY KEY)")
+        (table,) = describe(database, "kept")
+        with snapshot_again(params_of(database), SLOT) as session:
+            first = session.layout(table)
+            database.execute("VACUUM FULL kept")
+            assert session.layout(table) != first
+
+    @pytest.mark.parametrize(
+        ("columns", "values"),
+        [
+            ("a bigint", ["-9223372036854775808", "0", "7"]),
+            ("a text", ["''", "'it''s \\ \"q\"'", "'NULL'"]),
+            ("a numeric(20,4)", ["1.5", "-0.0001", "0"]),
+            ("a uuid", ["'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'", "gen_random_uuid()"]),
+            ("a timestamptz", ["'2024-02-29 23:59:59.999999+05:30'", "'0001-01-01 00:00+00'"]),
+            ("a date, b time", ["'2024-02-29', '23:59:59.000001'", "'0001-01-01', '00:00'"]),
+            ("a bytea, b boolean", ["'\\x00ff', true", "'', false", "'', true"]),
+            ("a mood, b varchar(9)", ["'sad', 'x'", "'very ok', ''"]),
+        ],
+    )
+    def test_rows_are_read_by_any_key_in_the_view(self, database, columns, values):
+        database.execute("CREATE TYPE mood AS ENUM ('sad', 'very ok')")
+        names = ", ".join(c.split()[0] for c in columns.split(", "))
+        database.execute(f"CREATE TABLE keyed ({columns}, v text, PRIMARY KEY ({names}))")
+        for row in values:
+            database.execute(f"INSERT INTO keyed VALUES ({row}, 'v')")
+        (table,) = describe(database, "keyed")
+        with snapshot_again(params_of(database), SLOT) as session:
+            database.execute("UPDATE keyed SET v = 'later'")
+            everything = snapshot(session, database, table)
+            assert everything.num_rows == len(values)
+            read = ChunkReader(params_of(database), session.point.token)
+            for at in range(len(values)):
+                keys = everything.select(list(table.key)).slice(at, 1)
+                (batch,) = list(read(session.keyed_chunk(table, 0, keys), table))
+                assert batch.to_pylist() == everything.slice(at, 1).to_pylist()
+            keys = everything.select(list(table.key))
+            (batch,) = list(read(session.keyed_chunk(table, 0, keys), table))
+            assert batch.num_rows == len(values)
+
+
 class TestSession:
     def test_the_first_view_and_the_log_meet_without_gap_or_overlap(self, database):
         database.execute("CREATE TABLE rows (id int PRIMARY KEY)")

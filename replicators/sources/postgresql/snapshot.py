@@ -5,10 +5,11 @@ Values come out as `decode` gives them from the log: the same loops read them.
 
 from __future__ import annotations
 
+import json
 import math
 import secrets
 from collections.abc import Iterator
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import psycopg
@@ -30,7 +31,7 @@ ROWS_PER_PAGE = 60
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 LEAVES = """
-SELECT n.nspname, l.relname, l.relkind::text, l.reltuples::float8,
+SELECT n.nspname, l.relname, l.relkind::text, pg_relation_filenode(l.oid)::bigint, l.reltuples::float8,
        CASE WHEN l.relkind = 'r' THEN
            pg_relation_size(l.oid) / current_setting('block_size')::int ELSE 0 END::bigint
 FROM (SELECT relid FROM pg_partition_tree(%s::oid) WHERE isleaf
@@ -106,6 +107,36 @@ class SnapshotSession:
 
     def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
         """Ranges of pages, a set for each partition; the last range of each has no end."""
+        columns = select_list(table)
+        chunks: list[Chunk] = []
+        for schema, name, kind, _, rows, pages in self._leaves(table):
+            query = f"SELECT {columns} FROM ONLY {sql.table(TableId(schema, name))}"  # noqa: S608 - all quoted
+            for condition, estimate in _ranges(kind, rows, pages, rows_per_chunk):
+                chunks.append(Chunk(table.id, len(chunks), query + condition, estimate))
+        return chunks
+
+    def layout(self, table: TableSchema) -> str:
+        """The files that hold the table: a rewrite (VACUUM FULL, CLUSTER, ALTER TABLE) makes new ones. Empty with foreign
+        partitions, whose rows have no place."""
+        leaves = self._leaves(table)
+        if any(kind != "r" for _, _, kind, *_ in leaves):
+            return ""
+        return json.dumps([[schema, name, file] for schema, name, _, file, *_ in leaves])
+
+    def keyed_chunk(self, table: TableSchema, number: int, keys: pa.Table) -> Chunk:
+        """Rows by key; of a partitioned table through its root, of others without the tables that inherit from them."""
+        leaves = self._leaves(table)
+        only = (
+            "ONLY "
+            if any((s, n) == (table.id.schema, table.id.name) for s, n, *_ in leaves)
+            else ""
+        )
+        query = f"SELECT {select_list(table)} FROM {only}{sql.table(table.id)}"  # noqa: S608 - all quoted
+        return Chunk(
+            table.id, number, f"{query} WHERE {sql.any_key(table.key, keys)}", keys.num_rows
+        )
+
+    def _leaves(self, table: TableSchema) -> list[tuple[Any, ...]]:
         try:
             leaves = self._holder.execute(LEAVES, [table.native_id] * 2).fetchall()
         except psycopg.Error as err:
@@ -113,13 +144,7 @@ class SnapshotSession:
             raise ReplicationError("source:snapshot-lost") from err
         if not leaves:
             raise ReplicationError("source:table-missing", table=table.id)
-        columns = select_list(table)
-        chunks: list[Chunk] = []
-        for schema, name, kind, rows, pages in leaves:
-            query = f"SELECT {columns} FROM ONLY {sql.table(TableId(schema, name))}"  # noqa: S608 - all quoted
-            for condition, estimate in _ranges(kind, rows, pages, rows_per_chunk):
-                chunks.append(Chunk(table.id, len(chunks), query + condition, estimate))
-        return chunks
+        return leaves
 
     def close(self) -> None:
         """Let the view go; safe to repeat."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime, time
+from typing import Any
+
+import pyarrow as pa
 
 from replicators.connectors.schema import TableId
 
@@ -26,3 +30,29 @@ def table(table_id: TableId) -> str:
 def names(texts: Iterable[str]) -> str:
     """Identifiers in quotes, with commas."""
     return ", ".join(name(t) for t in texts)
+
+
+def any_key(names: Sequence[str], keys: pa.Table) -> str:
+    """A predicate that holds for rows with one of these keys. Its literals have no type: each takes its column's."""
+    columns = [[literal(_text(v)) for v in keys.column(n).to_pylist()] for n in names]
+    if len(names) == 1:
+        return f"{name(names[0])} IN ({', '.join(columns[0])})"
+    quoted = [name(n) for n in names]
+    rows = zip(*columns, strict=True)
+    return " OR ".join(
+        f"({' AND '.join(f'{n} = {v}' for n, v in zip(quoted, row, strict=True))})" for row in rows
+    )
+
+
+def _text(value: Any) -> str:
+    """A value as PostgreSQL reads it."""
+    match value:
+        case bool():
+            return "t" if value else "f"
+        case bytes():
+            return f"\\x{value.hex()}"
+        case datetime():
+            return value.isoformat(" ")
+        case date() | time():
+            return value.isoformat()
+    return str(value)

@@ -32,14 +32,20 @@ def arrow_schema(schema: TableSchema) -> pa.Schema:
 
 
 def write_options(schema: TableSchema) -> dict[str, Any]:
-    """Options for `pyarrow.parquet.ParquetWriter`: dictionaries only where values repeat, statistics for all."""
+    """Options for `pyarrow.parquet.ParquetWriter`: dictionaries only where values may repeat, statistics for all, decimals
+    as Iceberg writes them."""
     plain = schema.arrow_schema()
     repeating = [
         c.name
         for c in schema.supported
         if c.name not in schema.primary_key and pa.types.is_string(plain.field(c.name).type)
     ]
-    return {"compression": "zstd", "compression_level": 1, "use_dictionary": repeating or False}
+    return {
+        "compression": "zstd",
+        "compression_level": 1,
+        "use_dictionary": repeating or False,
+        "store_decimal_as_integer": True,
+    }
 
 
 def _is_plain(kind: LogicalType) -> bool:

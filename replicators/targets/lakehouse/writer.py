@@ -77,6 +77,16 @@ class LakehouseWriter:
             storage.make_folder(folder)
             return SnapshotPlace(folder, files.arrow_schema(schema), files.write_options(schema))
 
+    def snapshot_place_again(
+        self, table: TargetTable, schema: TableSchema, folder: str
+    ) -> SnapshotPlace | None:
+        """The place with this folder, of the same generation's `begin_snapshot`; None where it is gone."""
+        with self._session(table) as session:
+            root = self.format.files_folder(session, table)
+            if not folder.startswith(f"{root}/") or not storage.has_folder(folder):
+                return None
+            return SnapshotPlace(folder, files.arrow_schema(schema), files.write_options(schema))
+
     def load_snapshot_files(
         self, table: TargetTable, schema: TableSchema, paths: Sequence[str]
     ) -> None:
