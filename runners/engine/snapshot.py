@@ -165,6 +165,10 @@ class Snapshotter:
             and self._writer.snapshot_place_again(table, schema, known.folder)
         ):
             return resume.finished(known)
+        text = (
+            "The snapshot starts again: what was copied does not fit the table or its log any more."
+        )
+        self._store.log("WARNING", text, table.source)
         self._store.copy_forget(table.source)
         return None
 
