@@ -299,7 +299,7 @@ MESSAGES: dict[str, Message] = {
     "source:snapshot-lost": Message(
         "Snapshot session lost",
         "The session that held the snapshot of the source ended before all tables were copied.",
-        "Nothing to do: the tables that were not complete are copied again.",
+        "Nothing to do: the copying goes on in a new view; a table without a key is copied again.",
         "",
         Retry.AUTO,
     ),
