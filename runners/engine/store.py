@@ -202,7 +202,7 @@ class Store(Copies, Protocol):
 
     def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
         """Segments sealed before that time which every table that still needs them has merged, and their change files.
-        Tables that wait for a re-sync need none: `needs_log`."""
+        Tables that fail until a re-sync is asked for need none: `needs_log`."""
         ...
 
     def forget(self, segments: Sequence[int]) -> None:
@@ -233,10 +233,11 @@ FRESH: dict[str, Any] = {
 
 
 def needs_log(row: TableRow) -> bool:
-    """Whether the change log must keep what the table has not merged: not where only a re-sync can go on."""
+    """Whether the change log must keep what the table has not merged: not where only a re-sync can go on. A table that waits
+    may wait for its turn in a view that is open already."""
     if row.state is TableState.FAILING:
         return row.retry_at is not None and row.is_snapshot_done
-    return row.state in {TableState.SNAPSHOTTING, TableState.REPLICATING}
+    return row.state is not TableState.REMOVED
 
 
 def table_row(store: Store, table: TableId) -> TableRow:

@@ -204,9 +204,22 @@ def test_only_what_every_table_that_needs_the_log_has_merged_is_pruned(store: St
 def test_a_failing_table_keeps_the_log_only_while_it_is_tried_again(store: Store) -> None:
     record(store, 1)
     store.record_decoded([1], [])
+    store.table_event(CUSTOMERS, "table_removed")
     store.table_event(ORDERS, "table_failed", retry_at=99.0, is_snapshot_done=True)
     assert store.prunable(older_than=5000.0) == ([], [])
     store.table_event(ORDERS, "table_failed", retry_at=None)
+    assert [s.number for s in store.prunable(older_than=5000.0)[0]] == [1]
+
+
+def test_a_table_that_waits_for_its_turn_in_an_open_view_keeps_the_log(store: Store) -> None:
+    """The copy of the table before it may take longer than the keep time."""
+    record(store, 1)
+    store.record_decoded([1], [])
+    store.table_event(ORDERS, "table_snapshot_started")
+    store.table_event(ORDERS, "table_snapshot_done", is_snapshot_done=True)
+    store.record_merged(ORDERS, last_sequence(1), None, OpCounts())
+    assert store.prunable(older_than=5000.0) == ([], [])
+    store.table_event(CUSTOMERS, "table_removed")
     assert [s.number for s in store.prunable(older_than=5000.0)[0]] == [1]
 
 
