@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from replicators.connectors.errors import ReplicationError
@@ -134,6 +135,39 @@ def test_a_transaction_larger_than_a_block_comes_in_open_blocks(any_database: Sq
             for p in d.changes["_position"].to_pylist()
         }
         assert len(positions) == 1
+
+
+def test_a_cut_in_the_middle_of_anything_loses_and_doubles_nothing(
+    any_database: SqlDatabase,
+) -> None:
+    """Guards reading again from a block's position, wherever the connection was cut (a few bytes are read at a time, so that
+    most cuts fall into an event): transactions come whole, once."""
+    with following(any_database, "t") as follower:
+        values = ", ".join(f"({i}, repeat('v', 50))" for i in range(1000, 1400))
+        for i in range(20):
+            any_database.execute(f"INSERT INTO t VALUES ({i}, 'small')")
+        any_database.execute(f"INSERT INTO t VALUES {values}", "DELETE FROM t WHERE id < 10")
+        with LogControl(follower.params, NAME) as control:
+            mark = control.heartbeat()
+        position, rows, cuts = follower.session.point.position, [], 0
+        while position.value < mark:
+            with LogReader(follower.params, NAME) as reader:
+                reader.start(position, follower.tables)
+                reader._input = np.zeros(300, np.uint8)
+                waiting = []
+                for _ in range(1 + cuts):
+                    block = reader.read(wait_seconds=0.2, max_bytes=2048)
+                    if block is None:
+                        break
+                    waiting.append(block)
+                    if block.ends_closed:
+                        rows += ids(decode_all(waiting, follower.tables))
+                        waiting, position = [], block.position
+            cuts += 1
+            assert cuts < 40
+        assert cuts > 2
+        assert rows[:420] == [*((0, i) for i in range(20)), *((0, i) for i in range(1000, 1400))]
+        assert sorted(rows[420:]) == [(2, i) for i in range(10)]
 
 
 def test_columns_come_and_go(any_database: SqlDatabase) -> None:
