@@ -20,7 +20,7 @@ SHOP = (
 )
 NUMBERS = "WITH RECURSIVE g AS (SELECT {first} i UNION ALL SELECT i + 1 FROM g WHERE i < {last})"
 FILL_ITEMS = (
-    "INSERT INTO items "
+    "INSERT INTO items (id, n, price, note, code, ok, at, wall, day, raw, mood, share) "
     + NUMBERS
     + " SELECT i, i % 100, i / 7, concat('row ', i), concat('ü', i), i % 2,"
     " now(6), now(3), date_add('2024-01-01', interval i % 900 day), unhex(sha2(i, 256)),"
