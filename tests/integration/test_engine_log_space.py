@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import Traffic, World
+from tests.harness import FILL_ITEMS, Traffic, World
 from tests.world_fixtures import MakeWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -44,6 +44,30 @@ def test_at_its_limit_capture_waits_visibly_and_goes_on_when_the_limit_is_raised
         world.start()
         world.assert_equal()
         assert not world.facts().get("is_backpressure")
+        assert world.stop() == 0
+
+
+def test_a_table_over_its_share_gives_way_to_the_others_until_its_resync(
+    world_maker: MakeWorld,
+) -> None:
+    """Guards CORRECTNESS 28: one table's backlog must not fill the log for all, and what was dropped must never be taken
+    for merged."""
+    with world_maker() as world:
+        traffic = Traffic(world.database)
+        child = world.start(REPLICATOR_TABLE_LIMIT_BYTES="1000000")
+        world.settle()
+        world.database.execute(FILL_ITEMS, {"first": 5_000_000, "last": 5_030_000})
+        world.until_states("failing log:table-over-limit", "items")
+        traffic.write(20)
+        world.assert_equal("pairs", "views")
+        assert world.row("items").state == "failing"
+        assert world.row("items").retry_at is None, "what was dropped would be tried again"
+        assert world.differences("items"), "nothing was lost by it, so nothing was dropped"
+
+        world.resync("items")
+        traffic.write(20)
+        world.assert_equal()
+        assert not child.is_dead()
         assert world.stop() == 0
 
 
