@@ -60,7 +60,8 @@ class FoldedBatch:
     Columns: the table's own (`TableSchema.arrow_schema()`), `_delete` bool, and, where `unsent` names columns, `_unsent`
     (binary, bit i of column i) and `_origin` (struct of the key columns: whose target row fills the unsent ones; NULL: the
     row itself). One row per key. `truncate`: everything in the table goes first, in the same commit.
-    `ranges` cover the keys and origins (empty: no pruning possible).
+    `ranges` cover the keys and origins (empty: no pruning possible); where their first columns have few values, `keys` holds
+    them all.
     """
 
     schema: TableSchema
@@ -72,6 +73,7 @@ class FoldedBatch:
     truncate: bool = False
     ranges: tuple[KeyRange, ...] = ()
     append_only: bool = False
+    keys: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,11 @@ class TargetWriter(Protocol):
     def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
         """Make the staged rows the live table in one step, together with the token; the table's UUID. Called again after
         a crash it sees the token and does nothing."""
+        ...
+
+    def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
+        """After `target:row-missing`: the keys (the key's columns, as in the batch) of the batch's rows whose unsent values
+        belong to a row that the target does not have."""
         ...
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:

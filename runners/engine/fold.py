@@ -18,6 +18,8 @@ from replicators.connectors.events import Op
 from replicators.connectors.schema import TableSchema
 
 MAX_RANGES = 32
+MAX_KEYS = 1000
+LEAST_GAP = 1000
 _INSERT, _UPDATE, _DELETE = int(Op.INSERT), int(Op.UPDATE), int(Op.DELETE)
 
 
@@ -68,7 +70,7 @@ def replay(op, new, old, unsent, keys):  # type: ignore[no-untyped-def]
     return last, gone, origin, sent_by
 
 
-def _codes(columns: list[pa.ChunkedArray]) -> np.ndarray[Any, Any]:
+def key_codes(columns: list[pa.ChunkedArray]) -> np.ndarray[Any, Any]:
     """Dense codes, equal for equal rows of the key columns."""
     code: np.ndarray[Any, Any] | None = None
     for column in columns:
@@ -82,12 +84,13 @@ def _codes(columns: list[pa.ChunkedArray]) -> np.ndarray[Any, Any]:
     return code
 
 
-def _unsent_matrix(
-    changes: pa.Table, schema: TableSchema
+def unsent_matrix(
+    unsent: pa.ChunkedArray, schema: TableSchema
 ) -> tuple[list[int], np.ndarray[Any, Any]]:
-    """Which columns were not sent somewhere, and for these a row x column matrix of 0 and 1."""
-    rows = changes.num_rows
-    bits = changes.column("_unchanged").combine_chunks()
+    """Which columns were not sent somewhere, and for these a row x column matrix of 0 and 1; `unsent` holds a bit for each
+    column, or NULL."""
+    rows = len(unsent)
+    bits = unsent.combine_chunks()
     if bits.null_count == rows:
         return [], np.zeros((rows, 0), np.uint8)
     width = (len(schema.columns) + 7) // 8
@@ -130,11 +133,11 @@ def fold(changes: pa.Table, schema: TableSchema) -> Folded:
     moved = (op == _UPDATE) & before.is_valid().to_numpy(zero_copy_only=False)
     moved_rows = np.flatnonzero(moved)
     keys = _key_columns(changes, before, moved_rows, schema)
-    codes = _codes(keys)
+    codes = key_codes(keys)
     new, old = codes[:count], np.full(count, -1, np.int64)
     old[moved_rows] = codes[count:]
     old[old == new] = -1
-    partial, unsent = _unsent_matrix(changes, schema)
+    partial, unsent = unsent_matrix(changes.column("_unchanged"), schema)
     total = int(codes.max()) + 1 if len(codes) else 0
     last, gone, origin, sent_by = replay(op, new, old, unsent, total)
     first = np.zeros(total, np.int64)
@@ -248,17 +251,9 @@ def key_ranges(
 ) -> list[tuple[Any, Any]]:
     """At most `limit` inclusive intervals that cover the first key column of all rows and origins; empty where they
     can't prune (no rows, NULLs, floats)."""
-    if not schema.key or not folded.rows.num_rows:
+    ordered = _first_keys(folded, schema)
+    if ordered is None:
         return []
-    name = schema.key[0]
-    values = folded.rows.column(name).combine_chunks()
-    if folded.has_origins:
-        origins = folded.rows.column("_origin").combine_chunks()
-        more = origins.filter(origins.is_valid()).field(name)
-        values = pa.concat_arrays([values, more])
-    if values.null_count or pa.types.is_floating(values.type) or pa.types.is_boolean(values.type):
-        return []
-    ordered = pc.unique(values).take(pc.array_sort_indices(pc.unique(values)))
     starts = _cuts(ordered, limit)
     ends = [*[s - 1 for s in starts[1:]], len(ordered) - 1]
     lows, highs = (
@@ -268,13 +263,36 @@ def key_ranges(
     return list(zip(lows, highs, strict=True))
 
 
+def few_keys(folded: Folded, schema: TableSchema, limit: int = MAX_KEYS) -> list[Any]:
+    """The values of the first key column of all rows and origins, where they are at most `limit` and can prune."""
+    ordered = _first_keys(folded, schema)
+    return [] if ordered is None or len(ordered) > limit else list(ordered.to_pylist())
+
+
+def _first_keys(folded: Folded, schema: TableSchema) -> pa.Array | None:
+    """The distinct values of the first key column, ascending; None where they can't prune."""
+    if not schema.key or not folded.rows.num_rows:
+        return None
+    name = schema.key[0]
+    values = folded.rows.column(name).combine_chunks()
+    if folded.has_origins:
+        origins = folded.rows.column("_origin").combine_chunks()
+        more = origins.filter(origins.is_valid()).field(name)
+        values = pa.concat_arrays([values, more])
+    if values.null_count or pa.types.is_floating(values.type) or pa.types.is_boolean(values.type):
+        return None
+    distinct = pc.unique(values)
+    return distinct.take(pc.array_sort_indices(distinct))
+
+
 def _cuts(ordered: pa.Array, limit: int) -> list[int]:
-    """Where intervals start: at the widest gaps of numbers, otherwise in groups of equal size."""
+    """Where intervals start: at the widest gaps of numbers (a narrow one skips no file, but costs a comparison for each
+    row that is read), otherwise in groups of equal size."""
     count = len(ordered)
     if pa.types.is_integer(ordered.type):
         gaps = np.diff(ordered.to_numpy().astype(np.float64))
         wide = np.argsort(gaps)[::-1][: limit - 1]
-        return [0, *sorted((wide[gaps[wide] > 1] + 1).tolist())]
+        return [0, *sorted((wide[gaps[wide] > LEAST_GAP] + 1).tolist())]
     groups = min(limit, count)
     return sorted({i * count // groups for i in range(groups)})
 

@@ -21,7 +21,7 @@ from replicators.connectors.events import Op, OpCounts, change_schema
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import FoldedBatch, KeyRange
 from runners.engine.changelog import write_error
-from runners.engine.fold import Folded, fold, fold_inserts, join_ranges, key_ranges
+from runners.engine.fold import Folded, few_keys, fold, fold_inserts, join_ranges, key_ranges
 from runners.engine.relay import from_tasks, relayed
 from runners.engine.store import ChangeFileRow
 
@@ -61,6 +61,7 @@ class FoldPart:
     unsent: tuple[str, ...]
     has_origins: bool
     ranges: list[tuple[Any, Any]]
+    keys: list[Any]
 
 
 def read_changes(plan: FoldPlan) -> pa.Table:
@@ -121,6 +122,7 @@ def fold_to_file(
         folded.unsent,
         folded.has_origins,
         key_ranges(folded, schema),
+        few_keys(folded, schema),
     )
 
 
@@ -144,6 +146,7 @@ def fold_batch(spark: SparkSession, plan: FoldPlan) -> tuple[FoldedBatch, OpCoun
         truncate=any(p.truncate for p in parts),
         ranges=tuple(KeyRange(low, high) for low, high in ranges),
         append_only=not plan.schema.key,
+        keys=tuple(parts[0].keys) if len(parts) == 1 else (),
     )
     return batch, counts
 

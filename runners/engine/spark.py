@@ -31,7 +31,8 @@ _CONF = {
     "spark.scheduler.mode": "FAIR",
 }
 _JAVA_OPTIONS = (
-    "-XX:+UseSerialGC -XX:ReservedCodeCacheSize=160m -XX:MaxMetaspaceSize=320m "
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=160m "
+    "-XX:MaxMetaspaceSize=320m "
     "-Dderby.system.home=/nonexistent"
 )
 

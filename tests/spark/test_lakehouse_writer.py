@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import functions as F
 
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.target import FoldedBatch, TargetTable
+from replicators.connectors.target import FoldedBatch, KeyRange, TargetTable
+from replicators.targets.lakehouse import naming
 from replicators.targets.lakehouse.writer import LakehouseWriter
 from tests.spark.lakehouses import PLAIN, Lakehouse, shape
 from tests.spark_fixtures import lakehouse_params
@@ -93,6 +97,7 @@ def test_an_unsent_column_of_a_row_that_is_not_there_stops_the_table(house: Lake
             ranges=batch.ranges,
         )
         assert _code(lambda p=partial: house.writer.merge(table, p)) == "target:row-missing"
+        assert house.writer.missing_rows(table, partial).to_pylist() == [{"id": 9}]
     assert house.read(schema) == [(1, "a", "x")]
 
 
@@ -201,3 +206,58 @@ def test_upkeep_keeps_rows_and_token(house: Lakehouse) -> None:
     assert house.read(schema) == before
     assert house.writer.token(table).sequence == 19  # type: ignore[union-attr]
     assert house.writer.merge(table, house.batch(schema, 30, [(1, "c", None)])).was_applied
+
+
+def test_only_rows_whose_values_are_nowhere_are_missing(house: Lakehouse) -> None:
+    schema = shape("looked_for", PLAIN)
+    table = house.copied(schema, [(1, "a", "x"), (2, "b", "y")])
+    rows = [(1, "A", None), (20, "B", None), (30, "C", None), (4, "d", "whole"), (2, None, None)]
+    bits = [(b"\x04", None), (b"\x04", 2), (b"\x04", 3), (None, None), (None, None)]
+    batch = house.batch(
+        schema, 5, rows, deleted=[4], unsent=bits, ranges=(KeyRange(1, 4), KeyRange(20, 30))
+    )
+    partial = replace(batch, unsent=("note",), has_origins=True)
+    assert house.writer.missing_rows(table, partial).to_pylist() == [{"id": 30}]
+
+
+def test_a_copy_stays_clustered_so_that_a_merge_reads_few_files(house: Lakehouse) -> None:
+    """Files of the copy keep their intervals of keys; several of them in one would hide these from pruning."""
+    schema = shape("clustered", PLAIN)
+    table = TargetTable(schema.id, "r1", 1)
+    house.writer.begin_snapshot(table, schema)
+    place = house.writer.snapshot_place(table, schema)
+    paths = [f"{place.folder}/{n}.parquet" for n in range(6)]
+    for number, path in enumerate(paths):
+        made = house.rows(schema, [(100 * number + i, "a", "x" * number) for i in range(100)])
+        with pq.ParquetWriter(path, place.arrow, **place.options) as out:
+            out.write_table(made.cast(place.arrow))
+    house.writer.load_snapshot_files(table, schema, paths)
+    house.writer.publish_snapshot(table, schema, 1)
+    names = naming.names(house.params, schema.id)
+    session = house.writer.spark
+    frame = session.table(house.writer.format.path(names))
+    spans = frame.groupBy("_metadata.file_path" if house.form == "delta" else "_file")
+    found = spans.agg(F.min("id").alias("low"), F.max("id").alias("high")).collect()
+    assert sorted((r["low"], r["high"]) for r in found) == [
+        (100 * n, 100 * n + 99) for n in range(6)
+    ]
+
+
+def test_upkeep_makes_one_sorted_file_of_many_small_ones(house: Lakehouse) -> None:
+    schema = shape("swept", PLAIN)
+    table = house.copied(schema, [(n, "a", "x") for n in range(0, 40, 2)])
+    for turn in range(8):
+        ids = (turn, 39 - turn)
+        rows = [(n, f"{turn}", None) for n in ids]
+        ranges = tuple(KeyRange(n, n) for n in sorted(ids))
+        house.writer.merge(table, house.batch(schema, 10 + turn, rows, ranges=ranges))
+    before = house.read(schema)
+    house.writer.maintain(table)
+    assert house.read(schema) == before
+    names = naming.names(house.params, schema.id)
+    frame = house.writer.spark.table(house.writer.format.path(names))
+    place = "_metadata.file_path" if house.form == "delta" else "_file"
+    rows = frame.selectExpr(f"{place} AS file", "id").collect()
+    assert len({r["file"] for r in rows}) == 1
+    if house.form == "iceberg":
+        assert [r["id"] for r in rows] == sorted(r["id"] for r in rows)

@@ -165,18 +165,38 @@ def _range(column: str, kind: LogicalType, one: KeyRange) -> str:
     return f"{column} BETWEEN {low} AND {high}"
 
 
-def key_ranges(schema: TableSchema, ranges: Sequence[KeyRange], alias: str) -> str:
-    """A predicate over the first key column that holds for every key of the ranges; '' where there are none."""
-    if not ranges or not schema.key:
+def key_ranges(batch: FoldedBatch, alias: str) -> str:
+    """A predicate over the first key column that holds for every key of the batch; '' where there is none. Few keys are
+    listed: then the text of Spark's compiled program stays the same from merge to merge, and it is compiled once."""
+    schema = batch.schema
+    if not (batch.ranges or batch.keys) or not schema.key:
         return ""
     column = schema.column(schema.key[0])
     if isinstance(column.type, Array):
         return ""
     name = f"{alias}.{quote(column.name)}"
     try:
-        return "(" + " OR ".join(_range(name, column.type, r) for r in ranges) + ")"
+        if batch.keys:
+            return f"{name} IN ({', '.join(literal(column.type, k) for k in batch.keys)})"
+        return f"({_ranges(name, column.type, batch.ranges)})"
     except ValueError:
         return ""
+
+
+def _ranges(name: str, kind: LogicalType, ranges: Sequence[KeyRange]) -> str:
+    """One of the ascending ranges holds: halved again and again, so that a row costs a few comparisons, not two for each
+    range."""
+    if len(ranges) == 1:
+        return _range(name, kind, ranges[0])
+    middle = len(ranges) // 2
+    left, right = ranges[:middle], ranges[middle:]
+    low, high = literal(kind, right[0].low), literal(kind, left[-1].high)
+    if "NULL" in (low, high):
+        return " OR ".join(_range(name, kind, r) for r in ranges)
+    return (
+        f"{name} <= {high} AND ({_ranges(name, kind, left)}) "
+        f"OR {name} >= {low} AND ({_ranges(name, kind, right)})"
+    )
 
 
 def key_match(schema: TableSchema, left: str, right: str) -> str:
@@ -218,7 +238,7 @@ def merge_source(target: str, batch: FoldedBatch, view: str) -> str:
         return f"SELECT {', '.join(shown)} FROM {view} AS b"
     key = batch.schema.key
     inner = [f"{quote(n)}" for n in dict.fromkeys((*key, *batch.unsent))]
-    ranges = key_ranges(batch.schema, batch.ranges, "r")
+    ranges = key_ranges(batch, "r")
     where = f" WHERE {ranges}" if ranges else ""
     origin = " AND ".join(
         f"{_stored(batch.schema.column(n).type, f'b.`_origin`.{quote(n)}')} <=> o.{quote(n)}"
@@ -229,6 +249,24 @@ def merge_source(target: str, batch: FoldedBatch, view: str) -> str:
         f"(SELECT {', '.join(inner)}, TRUE AS `_found` FROM {target} AS r{where}) AS o "
         f"ON b.`_origin` IS NOT NULL AND {origin}"
     )
+
+
+def missing(target: str, batch: FoldedBatch, view: str) -> str:
+    """The keys of a batch's rows with unsent columns whose row, under its old key where that changed, is not there."""
+    schema = batch.schema
+    shown = ", ".join(f"b.{quote(n)}" for n in schema.key)
+    rows = f"SELECT {shown} FROM {view} AS b WHERE b.`_unsent` IS NOT NULL"
+    if batch.truncate:
+        return rows
+    pairs = []
+    for name in schema.key:
+        own = f"b.{quote(name)}"
+        if batch.has_origins:
+            own = f"CASE WHEN b.`_origin` IS NULL THEN {own} ELSE b.`_origin`.{quote(name)} END"
+        pairs.append(f"{_stored(schema.column(name).type, own)} <=> r.{quote(name)}")
+    ranges = key_ranges(batch, "r")
+    where = " AND ".join([*pairs, *([ranges] if ranges else [])])
+    return f"{rows} AND NOT EXISTS (SELECT 1 FROM {target} AS r WHERE {where})"
 
 
 def unsent_flag(batch: FoldedBatch, column: str) -> str:
@@ -260,7 +298,7 @@ def merge(target: str, batch: FoldedBatch, view: str) -> str:
             else name
         )
 
-    ranges = key_ranges(schema, batch.ranges, "t")
+    ranges = key_ranges(batch, "t")
     on = key_match(schema, "t", "s") + (f"\n  AND {ranges}" if ranges else "")
     return (
         f"MERGE INTO {target} AS t\nUSING ({merge_source(target, batch, view)}) AS s\nON {on}\n"

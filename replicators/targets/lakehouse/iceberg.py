@@ -11,6 +11,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import TargetTable, Token
 from replicators.targets.lakehouse import catalog, dialect, evolve, naming
+from replicators.targets.lakehouse.expiry import Expiry
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import (
     GENERATION,
@@ -39,6 +40,13 @@ PROPERTIES = {
     "history.expire.min-snapshots-to-keep": "1",
 }
 KEY_METRICS = "write.metadata.metrics.column."
+KEY = "replicator.key"
+_COMPACTION = (
+    "map('min-input-files', '5', 'target-file-size-bytes', '67108864', 'min-file-size-bytes', '4194304', "
+    "'max-file-size-bytes', '134217728', 'delete-ratio-threshold', '0.2', 'delete-file-threshold', '2147483647', "
+    "'remove-dangling-deletes', 'false')"
+)
+"""Small files become one; a large one is written again only when a fifth of its rows is deleted."""
 
 
 class Iceberg:
@@ -46,9 +54,12 @@ class Iceberg:
 
     session_conf: ClassVar[dict[str, str]] = {"spark.sql.iceberg.data-planning-mode": "local"}
 
+    most_keys: ClassVar[int] = 200
+
     def __init__(self, params: LakehouseParams) -> None:
         self.params = params
         self.catalog = params.catalog_name
+        self._expiry = Expiry(params)
         self._reader: Any = None
 
     def path(self, names: tuple[str, ...]) -> str:
@@ -118,6 +129,7 @@ class Iceberg:
             OWNER: table.replicator,
             UUID: own,
             GENERATION: str(table.generation),
+            KEY: json.dumps(schema.key),
             evolve.ORDINALS: evolve.ordinals(schema),
         }
         metrics = {KEY_METRICS + k: "full" for k in schema.key}
@@ -264,23 +276,35 @@ class Iceberg:
                 session.sql(f"DROP TABLE IF EXISTS {self.path(one)} PURGE")
 
     def maintain(self, session: Any, names: tuple[str, ...], token: Token) -> dict[str, Any]:
-        """Compact small and delete-heavy files, put the token on top, then expire what is older than the history."""
-        self.stamp(session, token)
+        """Compact small and delete-heavy files, sorted by key; put the token on top; now and then expire what is older
+        than the history. Manifests need nothing: each commit joins small ones, and drops old metadata files."""
         rewritten = self._call(
-            session,
-            "rewrite_data_files",
-            names,
-            options="map('min-input-files', '8', 'delete-file-threshold', '4', 'delete-ratio-threshold', '0.2', "
-            "'partial-progress.enabled', 'false')",
+            session, "rewrite_data_files", names, options=_COMPACTION, **self._order(session, names)
         )
-        self._call(session, "rewrite_manifests", names)
+        self.stamp(session, token)
         session.sql(dialect.touch(self.path(names)))
-        before = datetime.now(UTC) - timedelta(minutes=self.params.history_minutes)
-        expired = self._call(
-            session,
-            "expire_snapshots",
-            names,
-            older_than=f"TIMESTAMP '{before.isoformat(' ', 'milliseconds')}'",
-            retain_last="1",
-        )
-        return {"rewritten": rewritten[0].asDict(), "expired": expired[0].asDict()}
+        facts = rewritten[0].asDict()
+        done = {n: facts[n] for n in ("rewritten_data_files_count", "added_data_files_count")}
+        if self._expiry.is_due(names):
+            before = datetime.now(UTC) - timedelta(minutes=self.params.history_minutes)
+            expired = self._call(
+                session,
+                "expire_snapshots",
+                names,
+                older_than=f"TIMESTAMP '{before.isoformat(' ', 'milliseconds')}'",
+                retain_last="1",
+            )
+            done["expired_data_files_count"] = expired[0]["deleted_data_files_count"]
+        return done
+
+    def _order(self, session: Any, names: tuple[str, ...]) -> dict[str, str]:
+        """How compaction sorts: by the key that the table was made with."""
+        key = json.loads((self._properties(session, names) or {}).get(KEY, "[]"))
+        if not key:
+            return {}
+        return {
+            "strategy": "'sort'",
+            "sort_order": dialect.text(
+                ", ".join(f"{dialect.quote(k)} ASC NULLS FIRST" for k in key)
+            ),
+        }

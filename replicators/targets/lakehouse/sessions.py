@@ -11,6 +11,7 @@ PER_SESSION = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.sources.partitionOverwriteMode": "static",
     "spark.sql.storeAssignmentPolicy": "ANSI",
+    "spark.sql.optimizer.inSetSwitchThreshold": "0",
 }
 
 

@@ -6,7 +6,10 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
+
+import pyarrow as pa
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId, TableSchema
@@ -25,6 +28,7 @@ from replicators.targets.lakehouse.sessions import fresh
 from replicators.targets.lakehouse.state import own_token
 
 BATCH_VIEW = "`replicator_batch`"
+FEW_ROWS = 20_000
 
 
 class LakehouseWriter:
@@ -129,17 +133,35 @@ class LakehouseWriter:
             self.format.stamp(
                 session, Token(table.replicator, table.generation, batch.sequence, token.table_uuid)
             )
-            self._apply(session, self.format.path(names), batch)
+            if batch.rows <= FEW_ROWS:
+                session.conf.set("spark.sql.shuffle.partitions", "1")
+            self._apply(session, self.format.path(names), self._fitting(batch))
             with self._lock:
                 self._written[place] = batch.sequence
             return MergeResult(True, token.table_uuid)
+
+    def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
+        """The keys of the batch's rows whose unsent values belong to a row that is not there."""
+        with self._session(table) as session:
+            self._show(session, batch)
+            target = self.format.path(self.names(table.source))
+            found = session.sql(dialect.missing(target, self._fitting(batch), BATCH_VIEW)).toArrow()
+            arrow = batch.schema.arrow_schema()
+            return found.cast(pa.schema([arrow.field(n) for n in batch.schema.key]))
+
+    def _fitting(self, batch: FoldedBatch) -> FoldedBatch:
+        """The batch; without its keys where they are more than the format looks for in its statistics."""
+        return batch if len(batch.keys) <= self.format.most_keys else replace(batch, keys=())
+
+    def _show(self, session: Any, batch: FoldedBatch) -> None:
+        frame = session.read.schema(dialect.batch_ddl(batch)).parquet(*batch.paths)
+        frame.createOrReplaceTempView(BATCH_VIEW.strip("`"))
 
     def _apply(self, session: Any, target: str, batch: FoldedBatch) -> None:
         if not batch.paths or not (batch.rows or batch.truncate):
             session.sql(dialect.truncate(target) if batch.truncate else dialect.touch(target))
             return
-        frame = session.read.schema(dialect.batch_ddl(batch)).parquet(*batch.paths)
-        frame.createOrReplaceTempView(BATCH_VIEW.strip("`"))
+        self._show(session, batch)
         session.sql(_statement(batch)(target, batch, BATCH_VIEW))
 
     def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:

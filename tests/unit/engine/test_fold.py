@@ -9,7 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replicators.connectors.events import Op
-from runners.engine.fold import MAX_RANGES, fold, fold_inserts, join_ranges, key_ranges
+from runners.engine.fold import (
+    MAX_RANGES,
+    few_keys,
+    fold,
+    fold_inserts,
+    join_ranges,
+    key_ranges,
+)
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, apply, replay, table_of
 
 KEYS: list[Key] = [(n, p) for n in range(4) for p in ("x", "y")]
@@ -109,6 +116,7 @@ def test_ranges_cover_every_key_and_origin(ids: list[int]) -> None:
         Change(Op.UPDATE, (n, "x"), unsent=frozenset("a"), old=(n, "old")) for n in sorted(set(ids))
     ]
     folded = fold(table_of(changes), SCHEMA)
+    assert set(few_keys(folded, SCHEMA, 50)) == (set(ids) if len(set(ids)) <= 50 else set())
     ranges = key_ranges(folded, SCHEMA)
     assert len(ranges) <= MAX_RANGES
     assert all(any(low <= n <= high for low, high in ranges) for n in ids)

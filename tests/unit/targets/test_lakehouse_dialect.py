@@ -119,8 +119,8 @@ def test_a_key_is_written_in_the_targets_type(kind: LogicalType, value: Any, exp
 
 
 def test_a_range_of_nulls_asks_for_nulls_and_a_key_without_literal_is_not_pruned() -> None:
-    assert "IS NULL" in dialect.key_ranges(SCHEMA, (KeyRange(None, None),), "t")
-    assert dialect.key_ranges(SCHEMA, (KeyRange(object(), object()),), "t") == ""
+    assert "IS NULL" in dialect.key_ranges(_batch(ranges=(KeyRange(None, None),)), "t")
+    assert dialect.key_ranges(_batch(ranges=(KeyRange(object(), object()),)), "t") == ""
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "_hidden", ".dot", "é 🙂", "a%b", "a:b", "a~b"])
@@ -129,3 +129,24 @@ def test_folders_hold_only_plain_characters_and_never_collide(name: str) -> None
     assert made.replace("~", "").replace("-", "").replace("_", "").isalnum()
     assert made[0] not in "._"
     assert made != naming.folder(name + "x")
+
+
+def test_few_keys_are_listed_instead_of_their_ranges() -> None:
+    text = dialect.key_ranges(_batch(keys=(1, 5)), "t")
+    assert text == "t.`a``b` IN (CAST(1 AS BIGINT), CAST(5 AS BIGINT))"
+
+
+def test_halved_ranges_hold_for_the_same_values_as_all_of_them_one_by_one() -> None:
+    import sqlite3
+
+    ranges = tuple(KeyRange(n * 10, n * 10 + n % 4) for n in range(32))
+    text = (
+        dialect.key_ranges(_batch(ranges=ranges), "t")
+        .replace("CAST(", "(")
+        .replace(" AS BIGINT", "")
+    )
+    made = sqlite3.connect(":memory:")
+    made.execute("CREATE TABLE t (`a``b` INTEGER)")
+    made.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(-5, 340)])
+    found = {r for (r,) in made.execute(f"SELECT * FROM t WHERE {text}")}  # noqa: S608 - our own text
+    assert found == {n for r in ranges for n in range(r.low, r.high + 1)}

@@ -1,0 +1,34 @@
+"""When old versions of tables are removed: less often than tables are compacted, since it looks at all of their files."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from replicators.targets.lakehouse.params import LakehouseParams
+
+SHARE_OF_HISTORY = 0.25
+
+
+class Expiry:
+    """Due at once for a table that this process has not yet asked for, then after a quarter of the history has passed, so
+    that versions live at most that much longer than promised. Thread safe."""
+
+    def __init__(
+        self, params: LakehouseParams, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._seconds = 60 * SHARE_OF_HISTORY * params.history_minutes
+        self._clock = clock
+        self._done: dict[tuple[str, ...], float] = {}
+        self._lock = threading.Lock()
+
+    def is_due(self, names: tuple[str, ...]) -> bool:
+        """Whether it is time; then the time starts anew."""
+        now = self._clock()
+        with self._lock:
+            last = self._done.get(names)
+            if last is not None and now - last < self._seconds:
+                return False
+            self._done[names] = now
+            return True

@@ -1,0 +1,27 @@
+"""Old versions are removed now and then: soon enough for the promised history, not with each compaction."""
+
+from __future__ import annotations
+
+from replicators.connectors.params import parse
+from replicators.targets.lakehouse.expiry import Expiry
+from replicators.targets.lakehouse.params import LakehouseParams
+
+
+def test_it_is_due_once_a_quarter_of_the_history_for_each_table() -> None:
+    now = [0.0]
+    values = {"warehouse": "/w", "format": "delta", "history_minutes": 60}
+    expiry = Expiry(parse(LakehouseParams, values), lambda: now[0])
+    assert expiry.is_due(("shop", "orders"))
+    assert not expiry.is_due(("shop", "orders"))
+    assert expiry.is_due(("shop", "customers"))
+    now[0] = 899.0
+    assert not expiry.is_due(("shop", "orders"))
+    now[0] = 900.0
+    assert expiry.is_due(("shop", "orders"))
+    assert not expiry.is_due(("shop", "orders"))
+
+
+def test_without_history_it_is_always_due() -> None:
+    values = {"warehouse": "/w", "format": "delta", "history_minutes": 0}
+    expiry = Expiry(parse(LakehouseParams, values), lambda: 5.0)
+    assert all(expiry.is_due(("shop", "orders")) for _ in range(3))
