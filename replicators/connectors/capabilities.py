@@ -15,6 +15,7 @@ class SourceCapabilities:
     has_log: bool = True
     has_exact_snapshot: bool = True
     has_truncate: bool = True
+    can_read_rows: bool = False
     minimum_version: str = ""
     log_label: str = "log"
     reader_label: str = ""

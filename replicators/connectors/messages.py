@@ -547,7 +547,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "target:row-missing": Message(
         "Row missing in the target",
-        "An update of table `{table}` needs a row that the target does not have.",
+        "An update of table `{table}` lacks values of a row that is not in the target and can't be read at the source.",
         "Re-sync the table.",
         "",
         **_TABLE_NEVER,  # type: ignore[arg-type]

@@ -244,6 +244,15 @@ class ChunkReader(Protocol):
         ...
 
 
+class RowReader(Closing, Protocol):
+    """Reads rows by key as they are now: the last resort for values that the log did not carry (CORRECTNESS 9)."""
+
+    def read(self, table: TableSchema, keys: pa.Table) -> tuple[pa.Table, int]:
+        """Those of the rows that are there, with `table.arrow_schema()`, in any order, and a log position: whatever the
+        rows show was committed at or before it. `keys` has the key's columns; few thousand rows at most."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class DecodedTable:
     """The changes of one table, of one version of its shape, in one segment."""
@@ -299,6 +308,7 @@ class SourcePlugin:
     decoder: str
     translate: Callable[[BaseException], Exception]
     setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup
+    row_reader: Callable[[Any], RowReader] | None = None
     objects: Callable[[str], list[tuple[str, str]]] = lambda name: []
     icon: str = "database"
     is_hidden: bool = False

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op, OpCounts, first_sequence, last_sequence
 from replicators.connectors.schema import TableSchema, TableSelection
-from replicators.connectors.target import TargetTable, TargetWriter
+from replicators.connectors.target import FoldedBatch, TargetTable, TargetWriter
 from runners.engine import failpoints
 from runners.engine.changelog import ChangeLog
+from runners.engine.fill import Filler
 from runners.engine.folding import FoldPlan, fold_batch
 from runners.engine.store import ChangeFileRow, Store, TableRow
 
@@ -104,12 +105,14 @@ class Merger:
         store: Store,
         log: ChangeLog,
         replicator: str,
+        filler: Filler,
     ) -> None:
         self._spark = spark
         self._writer = writer
         self._store = store
         self._log = log
         self._replicator = replicator
+        self._filler = filler
 
     def recover(self, row: TableRow, last_segment: int) -> None:
         """Compare the target's token with what is recorded (CORRECTNESS 13), once a start; the target wins where it is
@@ -142,8 +145,9 @@ class Merger:
         )
         return [f for f in files if f.last_position >= row.snapshot_position]
 
-    def merge(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> OpCounts:
-        """One merge of the first files; afterwards the table's merged sequence is recorded."""
+    def merge(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> bool:
+        """One merge of the first files; afterwards the table's merged sequence is recorded. False where it must wait for
+        more of the log, since a row that was read at the source belongs to a later moment."""
         batch_files, sequence = next_batch(files, reached)
         schema = batch_files[0].schema
         if row.schema is None or not same_shape(row.schema, schema):
@@ -161,7 +165,8 @@ class Merger:
         batch, counts = fold_batch(self._spark, plan)
         folded = time.monotonic()
         try:
-            self._writer.merge(target_table(self._replicator, row), batch)
+            if not self._write(row, batch):
+                return False
         finally:
             for path in batch.paths:
                 with suppress(OSError):
@@ -176,7 +181,36 @@ class Merger:
         )
         self._store.record_merged(row.id, sequence, sequence, counts)
         failpoints.hit("merge_recorded")
-        return counts
+        return True
+
+    def _decoded_upto(self) -> int:
+        """The log position up to which every change is decoded and listed. The captured position is asked first: the segments
+        it covers are recorded with it, or before."""
+        captured = self._store.memory().position
+        done = 0
+        for segment in sorted(self._store.segments(), key=lambda s: s.number):
+            if not segment.is_decoded:
+                return done
+            done = segment.position.value if segment.is_closed else done
+        return captured.value if captured else done
+
+    def _write(self, row: TableRow, batch: FoldedBatch) -> bool:
+        table = target_table(self._replicator, row)
+        try:
+            self._writer.merge(table, batch)
+        except ReplicationError as err:
+            if err.code != "target:row-missing":
+                raise
+            position = self._decoded_upto()
+            filled = self._filler.fill(table, batch, self.unmerged(row), position)
+            if filled is None:
+                return False
+            self._writer.merge(table, filled)
+            logger.warning(
+                "Read rows at the source: the log did not carry all of their values.",
+                extra={"table": str(row.id)},
+            )
+        return True
 
     def _evolve(self, row: TableRow, new: TableSchema) -> None:
         old = row.schema

@@ -18,6 +18,7 @@ from runners.engine.changelog import ChangeLog
 from runners.engine.decode import load
 from runners.engine.decoding import Decoding
 from runners.engine.faults import fail_table
+from runners.engine.fill import Filler
 from runners.engine.job import Job
 from runners.engine.merge import Merger
 from runners.engine.pulse import Pulse
@@ -118,7 +119,9 @@ class Pipeline:
     def _make_parts(self, last_number: int) -> None:
         job, store, log = self._job, self._store, self._log
         self._backlog = Backlog(store.segments(), last_number)
-        self._merger = Merger(self._spark, self._writer, store, log, job.replicator)
+        reader, params = job.source.row_reader, job.source_params
+        filler = Filler(self._writer, (lambda: reader(params)) if reader else None)
+        self._merger = Merger(self._spark, self._writer, store, log, job.replicator, filler)
         self._decoding = Decoding(
             self._spark, job.source.decoder, store, log, self._backlog, self._watchdog, self._stop
         )

@@ -228,7 +228,9 @@ class TableJobs:
             row = table_row(self._store, row.id)
             files = self._merger.pending(row, reached)
         if files:
-            self._merger.merge(row, files, reached)
+            if not self._merger.merge(row, files, reached):
+                self._merged_at[row.id] = time.monotonic()
+                return
             self._merges[row.id] = self._merges.get(row.id, 0) + 1
         self._mark(row.id)
         self._merged_at[row.id] = time.monotonic()

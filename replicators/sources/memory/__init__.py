@@ -13,6 +13,7 @@ from replicators.sources.memory.catalog import MemoryCatalog
 from replicators.sources.memory.checks import MemoryChecks
 from replicators.sources.memory.log import MemoryControl
 from replicators.sources.memory.params import MemoryParams
+from replicators.sources.memory.rows import MemoryRows
 
 __all__ = ["PLUGIN"]
 
@@ -35,7 +36,7 @@ PLUGIN = SourcePlugin(
     label="Memory",
     summary="Four small tables in memory, for tests.",
     params=MemoryParams,
-    capabilities=SourceCapabilities(has_log=False, has_exact_snapshot=False),
+    capabilities=SourceCapabilities(has_log=False, has_exact_snapshot=False, can_read_rows=True),
     catalog=MemoryCatalog,
     checks=MemoryChecks,
     log_reader=_no_log,
@@ -45,6 +46,7 @@ PLUGIN = SourcePlugin(
     chunk_reader="",
     decoder="",
     translate=_translate,
+    row_reader=MemoryRows,
     setup=_setup,
     is_hidden=True,
 )

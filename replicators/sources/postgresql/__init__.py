@@ -10,6 +10,7 @@ from replicators.connectors.source import (
     Checks,
     LogControl,
     LogReader,
+    RowReader,
     SnapshotSession,
     SourcePlugin,
     ViewWait,
@@ -58,6 +59,12 @@ def _snapshot_again(params: Any, name: str, wait: ViewWait | None = None) -> Sna
     return snapshot_again(params, name, wait)
 
 
+def _row_reader(params: Any) -> RowReader:
+    from replicators.sources.postgresql.rows import RowReader as Reader
+
+    return Reader(params)
+
+
 def _objects(name: str) -> list[tuple[str, str]]:
     from replicators.sources.postgresql.slots import publications
 
@@ -79,6 +86,7 @@ PLUGIN = SourcePlugin(
         minimum_version="14",
         log_label="WAL",
         reader_label="replication slot",
+        can_read_rows=True,
     ),
     catalog=_catalog,
     checks=_checks,
@@ -91,4 +99,5 @@ PLUGIN = SourcePlugin(
     setup=setup,
     translate=_translate,
     objects=_objects,
+    row_reader=_row_reader,
 )

@@ -185,21 +185,29 @@ class ChunkReader:
 
     def __call__(self, chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
         """Batches of about 16 MB with `schema.arrow_schema()`, decoded by the log's own loops."""
-        columns, arrow = as_copied(schema), schema.arrow_schema()
         try:
             with connect(self.params) as connection:
                 connection.execute(BEGIN)
                 connection.execute(f"SET TRANSACTION SNAPSHOT {sql.literal(self.token)}")
-                for body, row_at in Copying(connection).blocks(chunk.query):
-                    arrays = read_copied(body, row_at, columns)
-                    yield pa.RecordBatch.from_arrays(arrays, schema=arrow)
+                yield from copied(connection, chunk.query, schema)
         except psycopg.Error as err:
             raise translate(err, self.params, table=schema.id) from err
-        except ValueFault as fault:
-            reason = fault.reason or REASONS[kernels.BINARY]
-            raise ReplicationError(
-                "source:value-unsupported", table=schema.id, column=fault.column, reason=reason
-            ) from fault
+
+
+def copied(
+    connection: psycopg.Connection[Any], query: str, schema: TableSchema
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a query with `select_list(schema)`; `source:value-unsupported` for a value that can't be had."""
+    columns, arrow = as_copied(schema), schema.arrow_schema()
+    try:
+        for body, row_at in Copying(connection).blocks(query):
+            arrays = read_copied(body, row_at, columns)
+            yield pa.RecordBatch.from_arrays(arrays, schema=arrow)
+    except ValueFault as fault:
+        reason = fault.reason or REASONS[kernels.BINARY]
+        raise ReplicationError(
+            "source:value-unsupported", table=schema.id, column=fault.column, reason=reason
+        ) from fault
 
 
 def warm() -> None:

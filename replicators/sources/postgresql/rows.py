@@ -1,0 +1,90 @@
+"""Rows read by key as they are now, by COPY, in the form in which the log gives them."""
+
+# ruff: noqa: S608 - names and values go in through `sql`
+
+from __future__ import annotations
+
+from datetime import date, datetime, time
+from typing import Any, Self
+
+import psycopg
+import pyarrow as pa
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableSchema
+from replicators.sources.postgresql import sql
+from replicators.sources.postgresql.columns import select_list
+from replicators.sources.postgresql.connections import connect
+from replicators.sources.postgresql.errors import translate
+from replicators.sources.postgresql.params import PostgresqlParams
+from replicators.sources.postgresql.snapshot import copied
+
+KEYS_A_QUERY = 1000
+KIND = "SELECT relkind::text FROM pg_class WHERE oid = %s"
+NOW = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
+
+
+def _text(value: Any) -> str:
+    """A key's value as PostgreSQL reads it."""
+    match value:
+        case bool():
+            return "t" if value else "f"
+        case bytes():
+            return f"\\x{value.hex()}"
+        case datetime():
+            return value.isoformat(" ")
+        case date() | time():
+            return value.isoformat()
+    return str(value)
+
+
+def _is(name: str, value: Any) -> str:
+    """A condition; the literal has no type, so that it takes the column's."""
+    return f"{name} IS NULL" if value is None else f"{name} = {sql.literal(_text(value))}"
+
+
+def condition(table: TableSchema, keys: pa.Table) -> str:
+    """A predicate that holds for the rows of `keys`."""
+    names = [sql.name(n) for n in table.key]
+    columns = [keys.column(n).to_pylist() for n in table.key]
+    if len(names) == 1 and None not in columns[0]:
+        return f"{names[0]} IN ({', '.join(sql.literal(_text(v)) for v in columns[0])})"
+    rows = zip(*columns, strict=True)
+    return " OR ".join(
+        f"({' AND '.join(_is(n, v) for n, v in zip(names, row, strict=True))})" for row in rows
+    )
+
+
+class RowReader:
+    """`RowReader` of PostgreSQL; each call opens a connection of its own."""
+
+    def __init__(self, params: PostgresqlParams) -> None:
+        self.params = params
+
+    def read(self, table: TableSchema, keys: pa.Table) -> tuple[pa.Table, int]:
+        """The rows, then the end of the server's log: a commit that a query sees was written to the log before."""
+        found: list[pa.RecordBatch] = []
+        try:
+            with connect(self.params) as connection:
+                kind = connection.execute(KIND, [table.native_id]).fetchone()
+                if kind is None:
+                    raise ReplicationError("source:table-missing", table=table.id)
+                only = "" if kind[0] == "p" else "ONLY "
+                head = f"SELECT {select_list(table)} FROM {only}{sql.table(table.id)} WHERE "
+                for at in range(0, keys.num_rows, KEYS_A_QUERY):
+                    query = head + condition(table, keys.slice(at, KEYS_A_QUERY))
+                    found += copied(connection, query, table)
+                row = connection.execute(NOW).fetchone()
+                assert row is not None
+        except psycopg.Error as err:
+            raise translate(err, self.params, table=table.id) from err
+        return pa.Table.from_batches(found, schema=table.arrow_schema()), int(row[0])
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,184 @@
+"""Values that neither the log nor the target has are read at the source, never guessed (CORRECTNESS 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import Op, OpCounts
+from replicators.connectors.schema import TableSchema
+from replicators.connectors.target import FoldedBatch, TargetTable
+from runners.engine.fill import Filler
+from runners.engine.folding import fold_to_file
+from runners.engine.store import ChangeFileRow
+from tests.unit.engine.changes import SCHEMA, Change, table_of
+
+TABLE = TargetTable(SCHEMA.id, "r1", 1)
+
+
+class Source:
+    """A source's table, and how far its log is."""
+
+    def __init__(self, *rows: tuple[int, str, str, str]) -> None:
+        self.rows = list(rows)
+        self.end = 100
+        self.asked: list[list[int]] = []
+
+    def read(self, table: TableSchema, keys: pa.Table) -> tuple[pa.Table, int]:
+        wanted = {tuple(k.values()) for k in keys.to_pylist()}
+        self.asked.append(sorted(k for k, _ in wanted))
+        names = [c.name for c in table.columns]
+        found = [dict(zip(names, r, strict=True)) for r in self.rows if r[:2] in wanted]
+        return pa.Table.from_pylist(found, schema=table.arrow_schema()), self.end
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None: ...
+
+
+class Writer:
+    """A target that has no row."""
+
+    def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
+        rows = pa.concat_tables(pq.read_table(p) for p in batch.paths)
+        return rows.filter(rows.column("_unsent").is_valid()).select(list(batch.schema.key))
+
+
+def filler(source: Source | None) -> Filler:
+    writer: Any = Writer()
+    return Filler(writer, (lambda: source) if source is not None else None)
+
+
+def batch_of(folder: Path, changes: list[Change], sequence: int = 7) -> FoldedBatch:
+    part = fold_to_file(table_of(changes), SCHEMA, str(folder / "batch.parquet"))
+    return FoldedBatch(
+        SCHEMA, (part.path,), sequence, part.rows, part.unsent, part.has_origins, part.truncate
+    )
+
+
+def waiting(sequence: int, *, has_key_changes: bool = False) -> list[ChangeFileRow]:
+    return [
+        ChangeFileRow(
+            table=SCHEMA.id,
+            segment=1,
+            path="",
+            version="v1",
+            schema=SCHEMA,
+            counts=OpCounts(),
+            first_sequence=sequence,
+            last_sequence=sequence,
+            first_committed_at=0.0,
+            last_committed_at=0.0,
+            first_position=1,
+            last_position=1,
+            size_bytes=1,
+            crc32=0,
+            unsent=("*",),
+            has_key_changes=has_key_changes,
+        )
+    ]
+
+
+def rows_of(batch: FoldedBatch) -> list[tuple[Any, ...]]:
+    columns = ["id", "a", "b", "_delete", "_unsent", "_origin"]
+    found = pq.read_table(batch.paths[0], columns=columns).to_pylist()
+    return sorted(tuple(r[c] for c in columns) for r in found)
+
+
+def partial(number: int, value: str = "new", old: int | None = None) -> Change:
+    """An update that did not send column b."""
+    was = None if old is None else (old, "x")
+    return Change(Op.UPDATE, (number, "x"), (value, None), frozenset({"b"}), was)
+
+
+def test_a_value_is_taken_from_the_sources_row_and_nothing_else_is(tmp_path: Path) -> None:
+    source = Source((1, "x", "other", "long"), (2, "x", "moved", "longer"))
+    whole = Change(Op.UPDATE, (3, "x"), ("c", "sent"))
+    batch = batch_of(tmp_path, [partial(1), partial(2, old=9), whole])
+    filled = filler(source).fill(TABLE, batch, [], 100)
+    assert filled is not None
+    assert (filled.unsent, filled.has_origins) == ((), False)
+    assert rows_of(filled) == [
+        (1, "new", "long", False, None, None),
+        (2, "new", "longer", False, None, None),
+        (3, "c", "sent", False, None, None),
+        (9, None, None, True, None, None),
+    ]
+
+
+def test_what_was_read_waits_until_the_log_has_come_that_far(tmp_path: Path) -> None:
+    source = Source((1, "x", "other", "long"))
+    fill = filler(source)
+    assert fill.fill(TABLE, batch_of(tmp_path, [partial(1)]), [], 99) is None
+    source.rows = [(1, "x", "later", "changed after the read")]
+    filled = fill.fill(TABLE, batch_of(tmp_path, [partial(1, "newer")], 8), [], 100)
+    assert filled is not None
+    assert rows_of(filled) == [(1, "newer", "long", False, None, None)]
+    assert source.asked == [[1]]
+
+
+def test_a_row_that_is_gone_at_the_source_is_left_out(tmp_path: Path) -> None:
+    filled = filler(Source()).fill(TABLE, batch_of(tmp_path, [partial(1)]), [], 100)
+    assert filled is not None
+    assert [r[:4:3] for r in rows_of(filled)] == [(1, True)]
+
+
+@pytest.mark.parametrize(("sequence", "asked"), [(9, [[1], [1]]), (7, [[1]])])
+def test_after_a_key_change_without_all_values_it_is_read_again_or_the_table_stops(
+    tmp_path: Path, sequence: int, asked: Sequence[Sequence[int]]
+) -> None:
+    """Another row may have come under that key: what was read of it must not be used."""
+    source = Source((1, "x", "other", "long"))
+    fill = filler(source)
+    assert fill.fill(TABLE, batch_of(tmp_path, [partial(1)]), [], 99) is None
+    moved = waiting(9, has_key_changes=True)
+    source.rows = [(1, "x", "other", "of the row that came")]
+    again = batch_of(tmp_path, [partial(1)], sequence)
+    if sequence == 7:
+        with pytest.raises(ReplicationError, match="target:row-missing"):
+            fill.fill(TABLE, again, moved, 100)
+    else:
+        filled = fill.fill(TABLE, again, moved, 100)
+        assert filled is not None
+        assert rows_of(filled)[0][2] == "of the row that came"
+    assert source.asked == asked
+
+
+def test_keys_that_were_not_asked_for_are_asked_for(tmp_path: Path) -> None:
+    source = Source((1, "x", "other", "long"), (2, "x", "other", "longer"))
+    fill = filler(source)
+    fill.fill(TABLE, batch_of(tmp_path, [partial(1)]), [], 99)
+    filled = fill.fill(TABLE, batch_of(tmp_path, [partial(1), partial(2)], 8), [], 100)
+    assert filled is not None
+    assert [r[2] for r in rows_of(filled)] == ["long", "longer"]
+    assert source.asked == [[1], [1, 2]]
+
+
+def test_a_source_that_can_not_be_asked_stops_the_table(tmp_path: Path) -> None:
+    with pytest.raises(ReplicationError) as caught:
+        filler(None).fill(TABLE, batch_of(tmp_path, [partial(1)]), [], 100)
+    assert caught.value.code == "target:row-missing"
+
+
+def test_values_of_other_rows_stay_unsent_for_the_target_to_keep(tmp_path: Path) -> None:
+    class Half(Writer):
+        def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
+            return super().missing_rows(table, batch).slice(0, 1)
+
+    writer: Any = Half()
+    source = Source((1, "x", "other", "long"), (2, "x", "other", "not to be read"))
+    batch = replace(batch_of(tmp_path, [partial(1), partial(2)]), rows=2)
+    filled = Filler(writer, lambda: source).fill(TABLE, batch, [], 100)
+    assert filled is not None
+    assert filled.unsent == ("b",)
+    assert [(r[2], r[4]) for r in rows_of(filled)] == [("long", None), (None, b"\x08")]

@@ -1,0 +1,34 @@
+"""The in-memory source gives rows by key, as a source that can be asked does."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+
+from replicators.connectors import registry
+from replicators.connectors.params import parse
+from replicators.connectors.schema import TableId
+from replicators.sources.memory import rows
+from replicators.sources.memory.catalog import TABLES
+
+
+def test_only_rows_of_the_keys_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = TABLES[TableId("shop", "orders")]
+    at = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    there = [{"id": n, "details": "{}", "made_at": at} for n in (1, 2, 3)]
+    monkeypatch.setitem(rows.ROWS, table.id, there)
+    plugin = registry.sources()["memory"]
+    assert plugin.capabilities.can_read_rows
+    assert plugin.row_reader is not None
+    with plugin.row_reader(parse(plugin.params, {"host": "here"})) as reader:
+        found, position = reader.read(table, pa.table({"id": pa.array([2, 3, 4], pa.int64())}))
+    assert found.schema == table.arrow_schema()
+    assert [r["id"] for r in found.to_pylist()] == [2, 3]
+    assert position == rows.END
+
+
+def test_a_source_that_can_read_rows_says_so() -> None:
+    for plugin in registry.sources().values():
+        assert plugin.capabilities.can_read_rows == (plugin.row_reader is not None), plugin.name
