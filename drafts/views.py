@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.debug import sensitive_post_parameters
@@ -63,7 +64,10 @@ def resume(request: HttpRequest, pk: str) -> HttpResponse:
 @may_edit
 @require_http_methods(["GET", "POST"])
 def new(request: HttpRequest) -> HttpResponse:
-    """The first page; the draft is made when it is left."""
+    """The first page of a draft that is made by what is typed first; from then on the form names it."""
+    known = request.POST.get("draft", "")
+    if known:
+        return name(request, _uuid(known))
     draft = Draft()
     visit = Visit(request, draft, "name")
     if request.method == "POST":
@@ -71,11 +75,32 @@ def new(request: HttpRequest) -> HttpResponse:
         visit.errors = steps.faults(Draft(**fields), "name") if visit.act == "next" else {}
         if not visit.errors:
             visit.draft = services.draft_create(actor=person(request), **fields)
+            if visit.act == AUTOSAVE:
+                return _begun(visit)
             return wizard.moved(visit) or go(request, wizard.step_url(visit.draft, "name"))
         visit.status, visit.typed = 422, fields
     context = {**_name_context(visit), "draft": None, "url": reverse("drafts:new")}
     context["steps"] = steps.steps_of(None, "name")
     return wizard.show(visit, "drafts/partials/_name.html", context)
+
+
+def _uuid(text: str) -> str:
+    try:
+        return str(UUID(text))
+    except ValueError:
+        raise Http404 from None
+
+
+def _begun(visit: Visit) -> HttpResponse:
+    """The answer to the first autosave: the page goes on as the draft's."""
+    response = wizard.saved(visit, told=_name_told(visit))
+    response["HX-Replace-Url"] = visit.url
+    return response
+
+
+def _name_told(visit: Visit) -> list[Field]:
+    errors = steps.faults(visit.draft, "name") if visit.draft.name else {}
+    return [Field("name", "Name", error=name_fault(errors), help=NAME_HELP)]
 
 
 @may_edit
@@ -90,9 +115,7 @@ def name(request: HttpRequest, pk: str) -> HttpResponse:
         if done:
             return done
     if visit.act == AUTOSAVE:
-        errors = steps.faults(visit.draft, "name") if visit.draft.name else {}
-        told = Field("name", "Name", error=name_fault(errors), help=NAME_HELP)
-        return wizard.saved(visit, told=[told])
+        return wizard.saved(visit, told=_name_told(visit))
     return wizard.show(visit, "drafts/partials/_name.html", _name_context(visit))
 
 

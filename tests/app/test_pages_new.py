@@ -13,7 +13,7 @@ from replicators.connectors.params import MASK
 from replicators.models import DesiredState, Replicator
 from replicators.services import params_of
 from tests.app.factories import SECRET
-from tests.app.wizarding import STEPS, address, connector, make_draft, press, ticked
+from tests.app.wizarding import HTMX, STEPS, address, connector, make_draft, press, ticked
 
 pytestmark = pytest.mark.django_db
 
@@ -254,3 +254,19 @@ def test_a_lost_key_is_told_on_the_draft_instead_of_an_error(
     response = browser.get(address(draft, "source"))
     assert response.status_code == 409
     assert 'data-code="config:secrets-unreadable"' in response.content.decode()
+
+
+def test_the_first_page_saves_itself_into_one_draft(browser: Client) -> None:
+    form = {"act": "autosave", "name": "typed", "description": "", "version": "1", "draft": ""}
+    begun = browser.post("/replicators/new/", form, headers=HTMX)
+    draft = Draft.objects.get()
+    assert begun["HX-Replace-Url"] == address(draft, "name")
+    assert f'id="draft-id" value="{draft.pk}"' in begun.content.decode()
+    more = {**form, "draft": str(draft.pk), "name": "typed on"}
+    assert browser.post("/replicators/new/", more, headers=HTMX).status_code == 200
+    stale = browser.post("/replicators/new/", {**more, "name": "late"}, headers=HTMX)
+    assert stale.status_code == 409
+    left = browser.post("/replicators/new/", {**more, "act": "next", "version": "2"}, headers=HTMX)
+    assert left["HX-Redirect"] == address(draft, "source")
+    assert [d.name for d in Draft.objects.all()] == ["typed on"]
+    assert browser.post("/replicators/new/", {**more, "draft": "x"}).status_code == 404

@@ -106,7 +106,11 @@ def test_a_draft_is_left_and_taken_up_again_by_itself(
     page: Page = watched.page
     watched.sign_in()
     page.goto(f"{watched.base}/replicators/new/")
-    begin(page, "left alone")
+    page.get_by_label("Name", exact=True).fill("left alone")
+    saved(page)
+    page.reload()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("left alone")
+    go_on(page, "source")
     fill_source(page, shop)
     page.locator('[name="source.user"]').press("Tab")
     saved(page)
