@@ -76,9 +76,11 @@ def target_params(place: Path, form: str = "iceberg", **values: Any) -> Any:
 
 @contextmanager
 def spark(place: Path, target: Any, *jars: str) -> Iterator[Any]:
-    """A session as the engine makes it; `jars` go beside the target's."""
+    """A session as the engine makes it, except that the JVM compiles as it does by default: a peer that runs in it must not be
+    slowed by what suits our small merges. `jars` go beside the target's."""
+    usual = settings(place, spark_java_options="-XX:TieredStopAtLevel=4")
     session = open_session(
-        settings(place), "benchmarks", TARGET.jars(target) + jars, TARGET.spark_conf(target)
+        usual, "benchmarks", TARGET.jars(target) + jars, TARGET.spark_conf(target)
     )
     session.sparkContext.setLogLevel("ERROR")
     try:

@@ -18,7 +18,7 @@ from runners.engine.snapshot import Snapshotter
 from runners.engine.store import MemoryStore
 
 TABLE = TableId("bench", "events")
-PARTITIONS = 2  # of 2, 3, 4 and 8 the fastest on two cores
+PARTITIONS = 2  # of 2, 3 and 4 the fastest on two cores
 DDL = """
 CREATE SCHEMA bench;
 CREATE TABLE bench.events (
