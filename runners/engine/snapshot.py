@@ -217,6 +217,7 @@ class Snapshotter:
         )
         if schema.key and layout:
             self._store.copy_begun(copy)
+        self._tell(schema, copy.chunks)
         failpoints.hit("snapshot_begun")
         return _Work(table, schema, place, copy)
 
@@ -232,25 +233,27 @@ class Snapshotter:
     def _files(self, work: _Work) -> list[CopyChunk] | None:
         """All files of the snapshot; None where a stop was asked."""
         copy, schema = work.copy, work.schema
-        total = sum(c.rows_estimated for c in copy.chunks) or None
         done = [c for c in copy.chunks if c.is_done]
         todo = [c for c in copy.chunks if not c.is_done]
-        self._tell(schema, done, total)
+        self._tell(schema, copy.chunks, done)
         portions = [Portion(c.number, Chunk(schema.id, c.number, c.query)) for c in todo]
         for chunks in self._jobs(work, portions):
             done += chunks
             if schema.key and copy.layout:
                 self._store.copy_done(schema.id, chunks)
             failpoints.hit("snapshot_chunks_recorded")
-            self._tell(schema, done, total)
+            self._tell(schema, copy.chunks, done)
         if self._should_stop():
             return None
         if copy.layout and copy.layout != self._layout(schema):
             raise resume.StartAgain("the table was rewritten")
         return self._level(work, done) if work.is_resumed else done
 
-    def _tell(self, schema: TableSchema, done: Sequence[CopyChunk], total: int | None) -> None:
-        rows = sum(c.rows for c in done)
+    def _tell(
+        self, schema: TableSchema, chunks: Sequence[CopyChunk], done: Sequence[CopyChunk] = ()
+    ) -> None:
+        """Say how many rows of about how many are copied."""
+        rows, total = sum(c.rows for c in done), sum(c.rows_estimated for c in chunks)
         self._store.record_snapshot_rows(schema.id, rows, max(total, rows) if total else None)
         self._on_progress(schema)
 
