@@ -111,7 +111,7 @@ def test_a_row_that_only_the_source_has_arrives_whole_with_its_next_update(
             world.database.execute("UPDATE shop.docs SET n = n + 1 WHERE id IN (4, 5)")
             world.database.execute("UPDATE shop.docs SET id = 60, n = 7 WHERE id = 6")
             world.assert_equal()
-            assert "Read rows at the source" in world.log_text()
+            world.until(lambda: "Read rows at the source" in world.log_text(), "it is said")
             assert world.stop() == 0
     finally:
         server.execute(f"DROP ROLE IF EXISTS {user}")
