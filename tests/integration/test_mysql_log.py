@@ -413,6 +413,8 @@ def test_a_log_that_does_not_continue_is_said_plainly(private_server: SqlServer)
 
             until(is_purged, "the old files are gone", 60)
             assert "no longer has the binlog file" in reason()
+            begun = reached.detail["stamp"]
+            until(lambda: database.execute("SELECT unix_timestamp()")[0][0] > begun, "a new second")
             database.execute(reset, *["INSERT INTO t VALUES (3, repeat('x', 50))"])
             database.execute(
                 "DELETE FROM t",
