@@ -46,7 +46,6 @@ FAST = {
     "REPLICATOR_DISK_RESERVE_BYTES": "1",
     "REPLICATOR_ROWS_PER_CHUNK": "250",
     "REPLICATOR_MAINTAIN_EVERY_COMMITS": "15",
-    "REPLICATOR_SPARK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",  # short lives: compile fast, not well
     "REDIS_URL": "",
 }
 SEND_LOG = "SELECT (pg_logical_emit_message(true, 'test', 'mark') - '0/0')::bigint"

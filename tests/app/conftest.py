@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.test import Client
 
 from replicators.models import Replicator
 from tests.app.factories import make_replicator, make_user
@@ -25,6 +26,13 @@ def _quiet_settings(settings: Any, tmp_path: Path) -> None:
 def editor(db: None) -> User:
     """May act."""
     return make_user("editor", "editor")
+
+
+@pytest.fixture
+def browser(client: Client, editor: User) -> Client:
+    """Signed in as an editor."""
+    client.force_login(editor)
+    return client
 
 
 @pytest.fixture

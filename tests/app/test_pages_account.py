@@ -21,13 +21,6 @@ def _no_counts() -> None:
     cache.clear()
 
 
-@pytest.fixture
-def browser(client: Client, editor: Any) -> Client:
-    """Signed in as an editor."""
-    client.force_login(editor)
-    return client
-
-
 def test_signing_in_leads_to_the_page_that_was_asked_for(client: Client, editor: Any) -> None:
     page = client.get("/sign-in/?next=/account/")
     assert page.status_code == 200

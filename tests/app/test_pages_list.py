@@ -22,13 +22,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def browser(client: Client, editor: Any) -> Client:
-    """Signed in as an editor."""
-    client.force_login(editor)
-    return client
-
-
-@pytest.fixture
 def three(db: None) -> dict[str, Replicator]:
     """One paused, one running, and one of which a table fails."""
     made = {name: make_replicator(name) for name in ("alpha", "beta", "gamma")}

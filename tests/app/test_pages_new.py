@@ -18,13 +18,6 @@ from tests.app.wizarding import HTMX, STEPS, address, connector, make_draft, pre
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def browser(client: Client, editor: Any) -> Client:
-    """Signed in as an editor."""
-    client.force_login(editor)
-    return client
-
-
 def test_seven_pages_lead_to_a_replicator_that_runs(browser: Client) -> None:
     made = browser.post(
         "/replicators/new/", {"act": "next", "name": " by hand ", "description": ""}

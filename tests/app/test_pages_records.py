@@ -19,13 +19,6 @@ from tests.app.pages import htmx, page, panel
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def browser(client: Client, editor: Any) -> Client:
-    """Signed in as an editor."""
-    client.force_login(editor)
-    return client
-
-
 def write(replicator: Replicator, text: str, level: str = "INFO", table: str = "") -> LogLine:
     return LogLine.objects.create(
         replicator=replicator, at=timezone.now(), level=level, text=text, table=table

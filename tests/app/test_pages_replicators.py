@@ -22,13 +22,6 @@ from tests.app.pages import htmx, make_live, make_metrics, make_tables, page, pa
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def browser(client: Client, editor: Any) -> Client:
-    """Signed in as an editor."""
-    client.force_login(editor)
-    return client
-
-
 def test_the_page_is_whole_without_htmx_and_a_panel_with_the_head_beside_it(
     browser: Client, replicator: Replicator
 ) -> None:

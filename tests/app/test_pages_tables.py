@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from django.test import Client
@@ -17,13 +16,6 @@ from runners.states import TableState
 from tests.app.pages import htmx, make_live, make_tables, page, panel
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def browser(client: Client, editor: Any) -> Client:
-    """Signed in as an editor."""
-    client.force_login(editor)
-    return client
 
 
 @pytest.fixture

@@ -17,13 +17,6 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def browser(client: Client, editor: Any) -> Client:
-    """Signed in as an editor."""
-    client.force_login(editor)
-    return client
-
-
-@pytest.fixture
 def draft(browser: Client, editor: Any) -> Draft:
     """An assessed draft: orders has a partial column, places an unsupported one, page_views no key."""
     tables = [

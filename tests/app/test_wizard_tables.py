@@ -19,13 +19,6 @@ MANY = 2000
 
 
 @pytest.fixture
-def browser(client: Client, editor: Any) -> Client:
-    """Signed in as an editor."""
-    client.force_login(editor)
-    return client
-
-
-@pytest.fixture
 def large_source(monkeypatch: pytest.MonkeyPatch) -> None:
     """A source of two thousand tables in two schemas."""
     column = catalog.TABLES[TableId("shop", "customers")].columns[:1]

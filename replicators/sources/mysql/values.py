@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from replicators.connectors.arena import Arena
 from replicators.connectors.schema import Column
 from replicators.connectors.types import arrow_type
 from replicators.sources.mysql import kernels as k
@@ -98,29 +99,6 @@ class Images:
     before: pa.Array | None
 
 
-class _Arena:
-    """Lays out buffers in one zeroed block, so that rows without values cost no memory."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self.block = np.zeros(0, np.uint8)
-
-    def place(self, size: int) -> int:
-        at = self.size
-        self.size += (size + 63) // 64 * 64
-        return at
-
-    def open(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        raw = np.zeros(self.size + 128, np.uint8)
-        start = -raw.ctypes.data % 64
-        self.block = raw[start : start + self.size + 64]
-        view = self.block.view
-        return self.block, view(np.int16), view(np.int32), view(np.int64)
-
-    def buffer(self, at: int, size: int) -> pa.Buffer | None:
-        return None if at < 0 else pa.py_buffer(self.block[at : at + size])
-
-
 class _Slot:
     """An output column and where its buffers lie (bytes in the arena, -1: none)."""
 
@@ -165,7 +143,7 @@ class _Slot:
             return rows * DECIMAL_CHARS
         return rows * MOMENT_CHARS if self.code >= k.MOMENT_TEXT else chars
 
-    def lay_out(self, arena: _Arena, rows: int, chars: int, nulls: int) -> None:
+    def lay_out(self, arena: Arena, rows: int, chars: int, nulls: int) -> None:
         self.rows = rows
         is_moment = self.code & ~k.MOMENT_FAIL in (k.DATE, k.DATETIME, k.TIMESTAMP)
         if nulls or is_moment:
@@ -188,7 +166,7 @@ class _Slot:
         line[k.S_OFFSETS] = self.offsets // 4
         line[k.S_POS] = line[k.S_CHARS] = max(self.chars, 0)
 
-    def build(self, arena: _Arena, line: np.ndarray) -> pa.Array:
+    def build(self, arena: Arena, line: np.ndarray) -> pa.Array:
         nulls = int(line[k.S_NULLS])
         valid = arena.buffer(self.valid, (self.rows + 7) // 8)
         if self.code >= k.TEXT:
@@ -239,7 +217,7 @@ def read_images(
     width = len(layout.columns)
     slots = [_Slot(c, layout.columns[n], n, labels, charsets) for c, n in columns]
     slots += [_Slot(c, layout.columns[n], width + n, labels, charsets) for c, n in key]
-    arena = _Arena()
+    arena = Arena(tail=64)
     for slot in slots:
         is_before = slot.place >= width
         place = slot.place - width if is_before else slot.place

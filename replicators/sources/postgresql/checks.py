@@ -7,11 +7,10 @@ from typing import Any, Self
 
 import psycopg
 
+from replicators.connectors.column_problems import column_problems
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import RESERVED
 from replicators.connectors.problems import Problem, Severity
-from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection
-from replicators.connectors.types import Unsupported
+from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.sources.postgresql import sql
 from replicators.sources.postgresql.catalog import describe
 from replicators.sources.postgresql.connections import ReplicationConnection, connect
@@ -133,11 +132,7 @@ class PostgresqlChecks:
         yield from self._rights(selection.id, rights)
         if not shape.key:
             yield Problem.of("source:no-key", severity=Severity.WARNING, table=shape.id)
-        for column in shape.columns:
-            yield from _column(shape, column)
-        names = {c.name for c in shape.columns}
-        for missing in sorted(set(selection.columns) - names):
-            yield Problem.of("source:column-missing", table=shape.id, column=missing)
+        yield from column_problems(selection, shape, PARTIAL)
 
     def _rights(self, table: TableId, rights: tuple[bool, ...]) -> Iterator[Problem]:
         usage, select, owns, is_logged = rights
@@ -159,20 +154,3 @@ class PostgresqlChecks:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-def _column(table: TableSchema, column: Column) -> Iterator[Problem]:
-    facts: dict[str, Any] = {"native": column.native}
-    if column.name in RESERVED:
-        yield Problem.of("source:column-reserved", table=table.id, column=column.name)
-    if isinstance(column.type, Unsupported):
-        yield Problem.of("source:column-unsupported", table=table.id, column=column.name, **facts)
-    elif column.wire in PARTIAL:
-        yield Problem.of(
-            "source:column-partial",
-            severity=Severity.WARNING,
-            table=table.id,
-            column=column.name,
-            reason=PARTIAL[column.wire],
-            **facts,
-        )

@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, time
-from typing import Any, Self
+from typing import Self
 
 import psycopg
 import pyarrow as pa
@@ -22,37 +21,6 @@ from replicators.sources.postgresql.snapshot import copied
 KEYS_A_QUERY = 1000
 KIND = "SELECT relkind::text FROM pg_class WHERE oid = %s"
 NOW = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
-
-
-def _text(value: Any) -> str:
-    """A key's value as PostgreSQL reads it."""
-    match value:
-        case bool():
-            return "t" if value else "f"
-        case bytes():
-            return f"\\x{value.hex()}"
-        case datetime():
-            return value.isoformat(" ")
-        case date() | time():
-            return value.isoformat()
-    return str(value)
-
-
-def _is(name: str, value: Any) -> str:
-    """A condition; the literal has no type, so that it takes the column's."""
-    return f"{name} IS NULL" if value is None else f"{name} = {sql.literal(_text(value))}"
-
-
-def condition(table: TableSchema, keys: pa.Table) -> str:
-    """A predicate that holds for the rows of `keys`."""
-    names = [sql.name(n) for n in table.key]
-    columns = [keys.column(n).to_pylist() for n in table.key]
-    if len(names) == 1 and None not in columns[0]:
-        return f"{names[0]} IN ({', '.join(sql.literal(_text(v)) for v in columns[0])})"
-    rows = zip(*columns, strict=True)
-    return " OR ".join(
-        f"({' AND '.join(_is(n, v) for n, v in zip(names, row, strict=True))})" for row in rows
-    )
 
 
 class RowReader:
@@ -72,7 +40,7 @@ class RowReader:
                 only = "" if kind[0] == "p" else "ONLY "
                 head = f"SELECT {select_list(table)} FROM {only}{sql.table(table.id)} WHERE "
                 for at in range(0, keys.num_rows, KEYS_A_QUERY):
-                    query = head + condition(table, keys.slice(at, KEYS_A_QUERY))
+                    query = head + sql.any_key(table.key, keys.slice(at, KEYS_A_QUERY))
                     found += copied(connection, query, table)
                 row = connection.execute(NOW).fetchone()
                 assert row is not None

@@ -34,14 +34,18 @@ def names(texts: Iterable[str]) -> str:
 
 def any_key(names: Sequence[str], keys: pa.Table) -> str:
     """A predicate that holds for rows with one of these keys. Its literals have no type: each takes its column's."""
-    columns = [[literal(_text(v)) for v in keys.column(n).to_pylist()] for n in names]
-    if len(names) == 1:
-        return f"{name(names[0])} IN ({', '.join(columns[0])})"
+    columns = [keys.column(n).to_pylist() for n in names]
     quoted = [name(n) for n in names]
+    if len(names) == 1 and None not in columns[0]:
+        return f"{quoted[0]} IN ({', '.join(literal(_text(v)) for v in columns[0])})"
     rows = zip(*columns, strict=True)
     return " OR ".join(
-        f"({' AND '.join(f'{n} = {v}' for n, v in zip(quoted, row, strict=True))})" for row in rows
+        f"({' AND '.join(_is(n, v) for n, v in zip(quoted, row, strict=True))})" for row in rows
     )
+
+
+def _is(quoted: str, value: Any) -> str:
+    return f"{quoted} IS NULL" if value is None else f"{quoted} = {literal(_text(value))}"
 
 
 def _text(value: Any) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from replicators.connectors.arena import Arena
 from replicators.connectors.schema import Column
 from replicators.connectors.types import Array, Decimal, LogicalType, arrow_type
 from replicators.sources.postgresql import kernels as k
@@ -74,29 +75,6 @@ class Images:
     unchanged: pa.Array
 
 
-class _Arena:
-    """Lays out buffers in one zeroed block, so that rows without values cost no memory."""
-
-    def __init__(self) -> None:
-        self.size = 0
-        self.block = np.zeros(0, np.uint8)
-
-    def place(self, size: int) -> int:
-        at = self.size
-        self.size += (size + 63) // 64 * 64
-        return at
-
-    def open(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        raw = np.zeros(self.size + 64, np.uint8)
-        start = -raw.ctypes.data % 64
-        self.block = raw[start : start + self.size]
-        view = self.block.view
-        return self.block, view(np.int16), view(np.int32), view(np.int64)
-
-    def buffer(self, at: int, size: int) -> pa.Buffer | None:
-        return None if at < 0 else pa.py_buffer(self.block[at : at + size])
-
-
 @dataclass(slots=True)
 class _Slot:
     """An output column and where its buffers lie (bytes in the arena, -1: none)."""
@@ -122,7 +100,7 @@ class _Slot:
         texts = self.sizes[k.Z_TEXTS]
         return ord("b") if not texts else ord("t") if texts == self.sizes[k.Z_VALUES] else 0
 
-    def lay_out(self, arena: _Arena) -> None:
+    def lay_out(self, arena: Arena) -> None:
         values, chars, items, item_values, texts, *_ = self.sizes
         if self.item_code in (k.FLOAT4, k.FLOAT8) and texts:
             self.code += k.FLOAT_TEXT - self.item_code
@@ -138,7 +116,7 @@ class _Slot:
             arena, self.item_code, items, chars
         )
 
-    def _place(self, arena: _Arena, code: int, count: int, chars: int) -> tuple[int, int, int]:
+    def _place(self, arena: Arena, code: int, count: int, chars: int) -> tuple[int, int, int]:
         if code >= k.TEXT:
             return -1, arena.place(4 * (count + 1)), arena.place(chars)
         return arena.place((count + 7) // 8 if code == k.BOOL else WIDTHS[code] * count), -1, -1
@@ -158,7 +136,7 @@ class _Slot:
     def _data_items(code: int, at: int) -> int:
         return at // min(WIDTHS.get(code, 1), 8)
 
-    def build(self, arena: _Arena) -> pa.Array:
+    def build(self, arena: Arena) -> pa.Array:
         kind = self.column.type
         values, _, items, item_values, *_ = self.sizes
         if not isinstance(kind, Array):
@@ -180,7 +158,7 @@ class _Slot:
 
     def _flat(
         self,
-        arena: _Arena,
+        arena: Arena,
         kind: LogicalType,
         code: int,
         counts: tuple[int, int],
@@ -250,7 +228,7 @@ def read_images(
     )  # fmt: skip
     _raise(fault, row, slot, columns)
     count = len(given.rows)
-    arena = _Arena()
+    arena = Arena()
     slots = [
         _Slot(column, int(lines[i, k.S_CODE]), count, sizes[i].tolist())
         for i, column in enumerate(columns)
@@ -303,7 +281,7 @@ def read_copied(body: np.ndarray, row_at: np.ndarray, columns: list[Column]) -> 
     read = Input(body, row_at, row_at, scratch).read
     fault, row, slot = k.measure_copied(body, row_at, lines, sizes, scratch, read)
     _raise(fault, row, slot, columns)
-    arena = _Arena()
+    arena = Arena()
     slots = [
         _Slot(column, int(lines[i, k.S_CODE]), len(row_at) - 1, sizes[i].tolist())
         for i, column in enumerate(columns)
@@ -317,7 +295,7 @@ def read_copied(body: np.ndarray, row_at: np.ndarray, columns: list[Column]) -> 
     return [s.build(arena) for s in slots]
 
 
-def _lay_out(slots: list[_Slot], arena: _Arena) -> None:
+def _lay_out(slots: list[_Slot], arena: Arena) -> None:
     for slot in slots:
         if slot.sizes[k.Z_CHARS] > MAX_CHARS or slot.sizes[k.Z_ITEMS] > MAX_CHARS:
             raise ValueFault(-1, slot.column.name, TOO_LARGE)
