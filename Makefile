@@ -2,7 +2,7 @@
 PYTHON ?= python3.11
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help python setup setup-tests demo demo-reset dev check format test test-fast e2e nemesis screenshots bench openapi docs clean migrate serve worker-runs worker-default beat
+.PHONY: help python setup setup-tests demo demo-reset dev check format test test-long test-fast e2e nemesis screenshots bench openapi docs clean migrate serve worker-runs worker-default beat
 
 help: ## list these commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /  \1\t/' | expand -t 16
@@ -40,6 +40,9 @@ format: ## let ruff write the code's format
 
 test: setup-tests ## the whole suite, with real servers
 	$(PY) -m pytest
+
+test-long: setup-tests ## the whole suite with the full matrices (hours)
+	$(PY) -m pytest --long
 
 test-fast: ## unit and app tests only
 	$(PY) -m pytest tests/unit tests/app

@@ -7,7 +7,6 @@ from typing import Any
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.http import require_http_methods
 
 from assessments.report import Support
 from drafts import choice, services, steps, wizard
@@ -17,20 +16,16 @@ from drafts.wizard import Visit
 from replicators.config import InvalidConfig, plugin_of
 from replicators.connectors.errors import ReplicationError
 from replicators.forms import option_fields, param_fields
-from replicators.pages import go, may_edit
+from replicators.pages import go
 from replicators.people import person
 from replicators.services import NameTaken
 
 PAGE_TABLES = 25
 
 
-@may_edit
-@require_http_methods(["GET", "POST"])
-def assessment(request: HttpRequest, pk: str) -> HttpResponse:
+@wizard.page("assessment")
+def assessment(request: HttpRequest, visit: Visit) -> HttpResponse:
     """What will not work, and how to mend it."""
-    visit = wizard.opened(request, pk, "assessment")
-    if isinstance(visit, HttpResponse):
-        return visit
     if request.method == "POST":
         done = wizard.moved(visit)
         if done:
@@ -109,13 +104,9 @@ def _choose_column(visit: Visit, report: ReportView, key: choice.Key, column: st
     wizard.save(visit, {"tables": tables, "accepted": accepted})
 
 
-@may_edit
-@require_http_methods(["GET", "POST"])
-def summary(request: HttpRequest, pk: str) -> HttpResponse:
+@wizard.page("summary")
+def summary(request: HttpRequest, visit: Visit) -> HttpResponse:
     """Everything once more, readable; *Deploy* makes the replicator and starts it."""
-    visit = wizard.opened(request, pk, "summary")
-    if isinstance(visit, HttpResponse):
-        return visit
     if request.method == "POST":
         done = _deploy(visit) if visit.act == "deploy" else wizard.moved(visit)
         if done:

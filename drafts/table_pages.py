@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_http_methods
 
 from assessments.services import describe_table, problem_of
 from drafts import choice, steps, wizard
@@ -21,19 +20,15 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import EXCLUDABLE, TableId, TableSchema
 from replicators.connectors.target import FitKind
 from replicators.connectors.types import Unsupported
-from replicators.pages import go, is_partial, may_edit, toasted
+from replicators.pages import go, is_partial, toasted
 from replicators.services import params_of
 
 _ASKS = {"list", "refresh"}
 
 
-@may_edit
-@require_http_methods(["GET", "POST"])
-def tables(request: HttpRequest, pk: str) -> HttpResponse:
+@wizard.page("tables")
+def tables(request: HttpRequest, visit: Visit) -> HttpResponse:
     """Which tables are copied: searched and paged here, chosen in the draft."""
-    visit = wizard.opened(request, pk, "tables")
-    if isinstance(visit, HttpResponse):
-        return visit
     if request.method == "GET":
         return _shown(visit, _query(request.GET))
     return _posted(visit, _query(request.POST))
@@ -139,13 +134,9 @@ def _shown(visit: Visit, query: Query, problem: dict[str, Any] | None = None) ->
     return wizard.show(visit, "drafts/partials/_tables.html", context)
 
 
-@may_edit
-@require_http_methods(["GET", "POST"])
-def columns(request: HttpRequest, pk: str) -> HttpResponse:
+@wizard.page("tables")
+def columns(request: HttpRequest, visit: Visit) -> HttpResponse:
     """The columns of one table: all of them, or those that are ticked."""
-    visit = wizard.opened(request, pk, "tables")
-    if isinstance(visit, HttpResponse):
-        return visit
     given = request.GET if request.method == "GET" else request.POST
     key = (given.get("schema", ""), given.get("table", ""))
     if not key[1]:

@@ -103,13 +103,9 @@ def _name_told(visit: Visit) -> list[Field]:
     return [Field("name", "Name", error=name_fault(errors), help=NAME_HELP)]
 
 
-@may_edit
-@require_http_methods(["GET", "POST"])
-def name(request: HttpRequest, pk: str) -> HttpResponse:
+@wizard.page("name")
+def name(request: HttpRequest, visit: Visit) -> HttpResponse:
     """What the replicator is called."""
-    visit = wizard.opened(request, pk, "name")
-    if isinstance(visit, HttpResponse):
-        return visit
     if request.method == "POST" and wizard.save(visit, _name_fields(request.POST)):
         done = wizard.moved(visit)
         if done:
@@ -216,13 +212,9 @@ def _connector_context(visit: Visit, role: str) -> dict[str, Any]:
     }
 
 
-@may_edit
-@require_http_methods(["GET", "POST"])
-def advanced(request: HttpRequest, pk: str) -> HttpResponse:
+@wizard.page("advanced")
+def advanced(request: HttpRequest, visit: Visit) -> HttpResponse:
     """Options that have good defaults."""
-    visit = wizard.opened(request, pk, "advanced")
-    if isinstance(visit, HttpResponse):
-        return visit
     fields = {"options": options_from(request.POST)}
     if request.method == "POST" and wizard.save(visit, fields):
         done = wizard.moved(visit)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 from django.contrib import messages
@@ -10,13 +12,14 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
+from django.views.decorators.http import require_http_methods
 
 from assessments.services import problem_of
 from drafts import services, steps
 from drafts.models import Draft
 from replicators.config import InvalidConfig
 from replicators.connectors.errors import ReplicationError
-from replicators.pages import go, is_partial
+from replicators.pages import View, go, is_partial, may_edit
 from replicators.services import params_of
 
 AUTOSAVE = "autosave"
@@ -62,6 +65,22 @@ def opened(request: HttpRequest, pk: str, step: str) -> Visit | HttpResponse:
         context = {"section": "drafts", "draft": draft, "problem": problem_of(err).to_json()}
         return render(request, "drafts/unreadable.html", context, status=409)
     return Visit(request, draft, step)
+
+
+def page(step: str) -> Callable[[Callable[[HttpRequest, Visit], HttpResponse]], View]:
+    """A view of one page of a draft: for people who may edit, by GET and POST, given the visit once the draft is open."""
+
+    def made(view: Callable[[HttpRequest, Visit], HttpResponse]) -> View:
+        @may_edit
+        @require_http_methods(["GET", "POST"])
+        @wraps(view)
+        def shown(request: HttpRequest, pk: str) -> HttpResponse:
+            visit = opened(request, pk, step)
+            return visit if isinstance(visit, HttpResponse) else view(request, visit)
+
+        return shown
+
+    return made
 
 
 def version_of(post: QueryDict) -> int:

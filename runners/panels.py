@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from functools import wraps
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,11 +15,12 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
 from django.utils import timezone
+from django.views.decorators.http import require_GET
 
 from replicators.config import InvalidConfig, source_plugin
 from replicators.connectors.capabilities import SourceCapabilities
 from replicators.models import Replicator
-from replicators.pages import is_partial
+from replicators.pages import View, is_partial, may_view
 from replicators.permissions import can_edit
 from runners import charts, selectors
 from runners.listing import (
@@ -239,6 +241,19 @@ def gone(request: HttpRequest, pk: Any) -> HttpResponse:
     to = reverse("runners:replicator", args=[pk])
     response["HX-Redirect" if is_partial(request) else "Location"] = to
     return response
+
+
+def page(view: Callable[[HttpRequest, Replicator], HttpResponse]) -> View:
+    """A page of one replicator: for people who may view, by GET, given the replicator if it is there."""
+
+    @may_view
+    @require_GET
+    @wraps(view)
+    def shown(request: HttpRequest, pk: Any) -> HttpResponse:
+        found = Replicator.objects.filter(pk=pk).first()
+        return gone(request, pk) if found is None else view(request, found)
+
+    return shown
 
 
 # --- after an act ------------------------------------------------------------------------------------------------

@@ -28,14 +28,10 @@ def _cursor(request: HttpRequest, name: str) -> int:
     return min(int(raw), 2**62) if raw.isascii() and raw.isdigit() else 0
 
 
-@may_view
-@require_GET
-def log(request: HttpRequest, pk: str) -> HttpResponse:
+@panels.page
+def log(request: HttpRequest, found: Replicator) -> HttpResponse:
     """The log, filtered: the last lines; with `after` those past that cursor, with `before` those ahead of it; `download`
     gives all of it as text."""
-    found = Replicator.objects.filter(pk=pk).first()
-    if found is None:
-        return panels.gone(request, pk)
     query = {k: request.GET.get(k, "").strip() for k in ("level", "table", "search")}
     if "download" in request.GET:
         return _download(found, query)
@@ -103,13 +99,9 @@ def _events_page(
     )
 
 
-@may_view
-@require_GET
-def replicator_activity(request: HttpRequest, pk: str) -> HttpResponse:
+@panels.page
+def replicator_activity(request: HttpRequest, found: Replicator) -> HttpResponse:
     """What happened to one replicator, and its runs."""
-    found = Replicator.objects.filter(pk=pk).first()
-    if found is None:
-        return panels.gone(request, pk)
     context = panels.head_context(request, found, "activity")
     context |= _events(request, found) | {"runs": selectors.runs_shown(found, limit=RUNS)}
     return _events_page(

@@ -75,37 +75,25 @@ def _gone(request: HttpRequest, pk: str) -> HttpResponse:
     return response
 
 
-@may_view
-@require_GET
-def tables(request: HttpRequest, pk: str) -> HttpResponse:
+@panels.page
+def tables(request: HttpRequest, found: Replicator) -> HttpResponse:
     """Its tables."""
-    found = Replicator.objects.filter(pk=pk).first()
-    if found is None:
-        return panels.gone(request, pk)
     context = panels.tables_context(request, found, request.GET)
     return _live(request, "runners/replicator_tables.html", context)
 
 
-@may_view
-@require_GET
-def head(request: HttpRequest, pk: str) -> HttpResponse:
+@panels.page
+def head(request: HttpRequest, found: Replicator) -> HttpResponse:
     """Name, state and acts alone, for the pages whose body does not refresh itself."""
-    found = Replicator.objects.filter(pk=pk).first()
-    if found is None:
-        return panels.gone(request, pk)
     context = panels.head_context(request, found, request.GET.get("tab", ""))
     if _unchanged(request, context):
         return HttpResponse(status=204)
     return render(request, "runners/partials/_head.html", context)
 
 
-@may_view
-@require_GET
-def charts(request: HttpRequest, pk: str) -> HttpResponse:
+@panels.page
+def charts(request: HttpRequest, found: Replicator) -> HttpResponse:
     """The charts panel."""
-    found = Replicator.objects.filter(pk=pk).first()
-    if found is None:
-        return panels.gone(request, pk)
     context = {"replicator": found, **panels.charts_context(found, request.GET)}
     return render(request, "runners/partials/_charts.html", context)
 

@@ -24,6 +24,20 @@ from tests.spark_fixtures import lakehouse_root, spark
 __all__ = ["lakehouse_root", "spark"]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also the cases of `make test-long`")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """`make test` leaves the cases marked `long` to `make test-long`."""
+    if config.getoption("--long"):
+        return
+    late = [item for item in items if item.get_closest_marker("long")]
+    if late:
+        config.hook.pytest_deselected(items=late)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
+
+
 def pytest_report_header() -> str | None:
     """Another PostgreSQL than the wheel's is named in the report."""
     named = os.environ.get("TEST_POSTGRES_BIN")
