@@ -59,6 +59,12 @@ class MysqlWorld(World):
     def schema(self) -> str:
         return self.database.name
 
+    @property
+    def driver(self) -> dict[str, Any]:
+        """How the driver reaches the server."""
+        found = self.database.params
+        return {name: found[name] for name in ("host", "port", "user", "password")}
+
     def mark(self) -> int:
         with LogControl(parse(MysqlParams, self.database.params), "mark") as control:
             return control.heartbeat()

@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tests.model.fingerprint import Difference, Fingerprint, compare, image
 from tests.model.reading import (
@@ -31,8 +31,18 @@ def _even(rows: Iterable[dict[str, Any]], json_columns: frozenset[str]) -> Itera
         }
 
 
+class SourceTable(Protocol):
+    """What is compared with a copy: names of columns, the key, which columns hold JSON, and every row once."""
+
+    key: tuple[str, ...]
+    columns: tuple[str, ...]
+    json: frozenset[str]
+
+    def rows(self) -> Iterator[dict[str, Any]]: ...
+
+
 def table_differences(
-    source: PostgresTable, columns: Sequence[str], rows: Iterable[dict[str, Any]]
+    source: SourceTable, columns: Sequence[str], rows: Iterable[dict[str, Any]]
 ) -> tuple[Fingerprint, Fingerprint, list[Difference]]:
     """Both fingerprints over the source's columns, and what differs. A column that only one side has is compared as NULL
     there."""
