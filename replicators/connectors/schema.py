@@ -29,8 +29,9 @@ class TableId:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: `ordinal` is the source's stable number for it (PostgreSQL: attnum), `native` its type's text there, and
-    `wire` the source plugin's own word for how its values look in the log and in a snapshot query."""
+    """A column: `ordinal` is the source's stable number for it (PostgreSQL: attnum; 0 where it has none), `native` its type's
+    text there, and `wire` the source plugin's own word for how its values look in the log and in a snapshot query. `missing`
+    is what rows have that were there before the column was, as the source's text (None: NULL, or not known)."""
 
     name: str
     type: LogicalType
@@ -39,9 +40,11 @@ class Column:
     ordinal: int = 0
     generated: bool = False
     wire: str = ""
+    missing: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {
+        told = {} if self.missing is None else {"missing": self.missing}
+        return told | {
             "name": self.name,
             "type": type_to_json(self.type),
             "native": self.native,
@@ -63,6 +66,11 @@ class TableSchema:
     `key` names the columns that identify a row in the log (the replica identity; empty: none, append only), and
     `primary_key` those of the primary key. `native_id` is the source's own number of the table (PostgreSQL: OID).
     `columns` holds the copied columns only. `full_before` is true where the log carries whole before images.
+
+    What tells changes that send no rows, each empty where the source can't say: `storage` changes when rows are written
+    again; `partitions` are the numbers of a partitioned table and its parts, negative for a part that was a table of its own
+    before (it came with rows). `layout` has every column that the log may
+    carry, in the log's order, as (ordinal, name, number of its type); a dropped one has no name.
     """
 
     id: TableId
@@ -71,6 +79,9 @@ class TableSchema:
     primary_key: tuple[str, ...] = ()
     native_id: int = 0
     full_before: bool = False
+    storage: str = ""
+    partitions: tuple[int, ...] = ()
+    layout: tuple[tuple[int, str, int], ...] = ()
 
     def column(self, name: str) -> Column:
         """The column called `name`; KeyError where there is none."""
@@ -99,6 +110,9 @@ class TableSchema:
             "primary_key": list(self.primary_key),
             "native_id": self.native_id,
             "full_before": self.full_before,
+            "storage": self.storage,
+            "partitions": list(self.partitions),
+            "layout": [list(one) for one in self.layout],
         }
 
     @classmethod
@@ -110,6 +124,9 @@ class TableSchema:
             primary_key=tuple(data.get("primary_key", ())),
             native_id=data.get("native_id", 0),
             full_before=data.get("full_before", False),
+            storage=data.get("storage", ""),
+            partitions=tuple(data.get("partitions", ())),
+            layout=tuple((n, name, kind) for n, name, kind in data.get("layout", ())),
         )
 
 

@@ -1,0 +1,168 @@
+"""What changed between two descriptions of one table. Pure: says what is different, not what becomes of it (`schema_policy`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from replicators.connectors.schema import Column, TableSchema
+from replicators.connectors.types import (
+    Array,
+    Bytes,
+    Decimal,
+    Enum,
+    Float,
+    Int,
+    Json,
+    LogicalType,
+    String,
+    Time,
+    Timestamp,
+    Uuid,
+)
+
+
+class ChangeKind(StrEnum):
+    """Kinds of change. WIDENED: every value of the old type is one of the new type with the same meaning; RETYPED: any
+    other change of a type; REPLACED: a column dropped and made again under its name; REWRITTEN: the source changed rows
+    that were there without telling the log; TABLE_REPLACED: another table under the old name."""
+
+    ADDED = "added"
+    DROPPED = "dropped"
+    RENAMED = "renamed"
+    WIDENED = "widened"
+    RETYPED = "retyped"
+    REPLACED = "replaced"
+    KEY_CHANGED = "key_changed"
+    REWRITTEN = "rewritten"
+    PARTITIONS_CHANGED = "partitions_changed"
+    TABLE_REPLACED = "table_replaced"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """One change; `old` and `new` are the column before and after where it is about one, `text` says it in words."""
+
+    kind: ChangeKind
+    text: str
+    old: Column | None = None
+    new: Column | None = None
+
+
+def is_wider(  # noqa: C901 - one line for each type
+    old: LogicalType, new: LogicalType
+) -> bool:
+    """Whether every value of `old` is a value of `new` with the same meaning and the same text."""
+    match old, new:
+        case Int(), Int():
+            return _holds_integer(old, new)
+        case Int(bits=bits, signed=signed), Decimal(precision=precision, scale=scale):
+            return precision - scale >= len(str(2 ** (bits - signed)))
+        case Decimal(), Decimal():
+            whole = new.precision - new.scale >= old.precision - old.scale
+            return whole and new.scale >= old.scale
+        case Float(), Float():
+            return new.bits >= old.bits
+        case (String(length=a), String(length=b)) | (Bytes(length=a), Bytes(length=b)):
+            return b is None or (a is not None and b >= a)
+        case Enum(), Enum():
+            return set(old.values) <= set(new.values)
+        case ((Enum() | Uuid() | Json()), String()):
+            return new.length is None
+        case Time(), Time():
+            return new.precision >= old.precision
+        case Timestamp(), Timestamp():
+            return new.zone == old.zone and new.precision >= old.precision
+        case Array(), Array():
+            return is_wider(old.of, new.of)
+    return old == new
+
+
+def _holds_integer(old: Int, new: Int) -> bool:
+    if old.signed == new.signed:
+        return new.bits >= old.bits
+    return new.signed and new.bits > old.bits
+
+
+def compare(old: TableSchema, new: TableSchema) -> tuple[SchemaChange, ...]:
+    """The changes that lead from `old` to `new`; none where a copy made for `old` takes rows of `new` as they are.
+
+    Columns are the same where their `ordinal` is; where either has none (0), where their names are.
+    """
+    if old.native_id and new.native_id and old.native_id != new.native_id:
+        return (SchemaChange(ChangeKind.TABLE_REPLACED, "the table was dropped and made again"),)
+    changes = _columns(old, new)
+    if _told_key(old) != _told_key(new):
+        before, after = (", ".join(s.key) or "none" for s in (old, new))
+        changes.append(
+            SchemaChange(ChangeKind.KEY_CHANGED, f"key changed from ({before}) to ({after})")
+        )
+    is_rewritten = bool(old.storage and new.storage and old.storage != new.storage)
+    moving = (ChangeKind.ADDED, ChangeKind.WIDENED, ChangeKind.RETYPED)
+    if is_rewritten and any(c.kind in moving for c in changes):
+        changes.append(
+            SchemaChange(ChangeKind.REWRITTEN, "rows that were there were written again")
+        )
+    if old.partitions and new.partitions:
+        changes += _partitions(old, new)
+    return tuple(changes)
+
+
+def _told_key(schema: TableSchema) -> tuple[int | str, ...]:
+    """The key by the columns' numbers, so that a key whose column got another name is the same."""
+    return tuple(schema.column(n).ordinal or n for n in schema.key)
+
+
+def _columns(old: TableSchema, new: TableSchema) -> list[SchemaChange]:
+    numbers = {c.ordinal: c for c in old.columns if c.ordinal}
+    names = {c.name: c for c in old.columns}
+    changes: list[SchemaChange] = []
+    kept: set[str] = set()
+    for column in new.columns:
+        known, namesake = numbers.get(column.ordinal), names.get(column.name)
+        if known is None and namesake is not None:
+            kept.add(namesake.name)
+            if column.ordinal and namesake.ordinal:
+                changes.append(_replaced(namesake, column))
+                continue
+            known = namesake
+        if known is None:
+            changes.append(
+                SchemaChange(ChangeKind.ADDED, f"column {column.name} added", None, column)
+            )
+            continue
+        kept.add(known.name)
+        changes += _same_column(known, column)
+    gone = [c for c in old.columns if c.name not in kept]
+    dropped = [SchemaChange(ChangeKind.DROPPED, f"column {c.name} dropped", c) for c in gone]
+    return dropped + changes
+
+
+def _replaced(old: Column, new: Column) -> SchemaChange:
+    text = f"column {new.name} dropped and made again"
+    return SchemaChange(ChangeKind.REPLACED, text, old, new)
+
+
+def _same_column(old: Column, new: Column) -> list[SchemaChange]:
+    changes = []
+    if old.name != new.name:
+        text = f"column {old.name} renamed to {new.name}"
+        changes.append(SchemaChange(ChangeKind.RENAMED, text, old, new))
+    if old.type != new.type:
+        wider = is_wider(old.type, new.type)
+        kind = ChangeKind.WIDENED if wider else ChangeKind.RETYPED
+        word = "widened" if wider else "changed"
+        text = f"type of column {new.name} {word} from {old.native} to {new.native}"
+        changes.append(SchemaChange(kind, text, old, new))
+    return changes
+
+
+def _partitions(old: TableSchema, new: TableSchema) -> list[SchemaChange]:
+    before, after = set(old.partitions), set(new.partitions)
+    told = []
+    attached = [n for n in after - before if n < 0]
+    if attached:
+        told.append(f"partitions attached: {len(attached)}")
+    if before - after:
+        told.append(f"partitions detached or dropped: {len(before - after)}")
+    return [SchemaChange(ChangeKind.PARTITIONS_CHANGED, text) for text in told]

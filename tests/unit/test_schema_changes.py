@@ -1,0 +1,151 @@
+"""What changed between two shapes of a table, and what each policy makes of it (CORRECTNESS 10, 21)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.schema_changes import ChangeKind, compare, is_wider
+from replicators.connectors.schema_policy import SchemaPolicy, Verdict, decide
+from replicators.connectors.types import (
+    Array,
+    Boolean,
+    Date,
+    Decimal,
+    Enum,
+    Float,
+    Int,
+    LogicalType,
+    String,
+    Timestamp,
+    Uuid,
+)
+
+K = ChangeKind
+ID = Column("id", Int(64), "bigint", False, 1)
+NOTE = Column("note", String(20), "varchar(20)", True, 2)
+N = Column("n", Int(32), "integer", True, 3)
+OLD = TableSchema(TableId("shop", "t"), (ID, NOTE, N), ("id",), ("id",), 70, False, "7", (70, 5))
+
+
+def _with(*columns: Column, **values: object) -> TableSchema:
+    return replace(OLD, columns=columns, **values)  # type: ignore[arg-type]
+
+
+CASES: dict[str, tuple[TableSchema, list[ChangeKind]]] = {
+    "nothing": (replace(OLD, storage="8"), []),
+    "added": (_with(ID, NOTE, N, Column("b", Boolean(), "boolean", True, 4)), [K.ADDED]),
+    "added, rows rewritten": (
+        _with(ID, NOTE, N, Column("b", Float(64), "float8", True, 4), storage="8"),
+        [K.ADDED, K.REWRITTEN],
+    ),
+    "dropped": (_with(ID, N), [K.DROPPED]),
+    "renamed": (_with(ID, replace(NOTE, name="text"), N), [K.RENAMED]),
+    "names swapped": (_with(ID, replace(NOTE, name="n"), replace(N, name="note")), [K.RENAMED] * 2),
+    "widened": (_with(ID, replace(NOTE, type=String()), N), [K.WIDENED]),
+    "widened by a rewrite": (
+        _with(ID, NOTE, replace(N, type=Int(64)), storage="8"),
+        [K.WIDENED, K.REWRITTEN],
+    ),
+    "narrowed": (_with(replace(ID, type=Int(32)), NOTE, N), [K.RETYPED]),
+    "other type": (_with(ID, NOTE, replace(N, type=Date())), [K.RETYPED]),
+    "renamed and widened": (
+        _with(ID, replace(NOTE, name="text", type=String()), N),
+        [K.RENAMED, K.WIDENED],
+    ),
+    "made again": (_with(ID, replace(NOTE, ordinal=4), N), [K.REPLACED]),
+    "old name taken by another": (
+        _with(ID, replace(NOTE, name="was"), replace(N, name="note")),
+        [K.RENAMED, K.RENAMED],
+    ),
+    "key": (replace(OLD, key=("n",)), [K.KEY_CHANGED]),
+    "key column renamed": (_with(replace(ID, name="no"), NOTE, N, key=("no",)), [K.RENAMED]),
+    "table": (replace(OLD, native_id=71, columns=(ID,)), [K.TABLE_REPLACED]),
+    "partition attached": (replace(OLD, partitions=(70, 5, -6)), [K.PARTITIONS_CHANGED]),
+    "partition detached": (replace(OLD, partitions=(70,)), [K.PARTITIONS_CHANGED]),
+    "partition made in place": (replace(OLD, partitions=(70, 5, 6)), []),
+}
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_each_change_is_named(case: str) -> None:
+    """Matching columns by name alone, in place of their numbers, makes a rename a drop and an addition, whose values are
+    lost, and hides a column that was made again."""
+    new, expected = CASES[case]
+    assert [c.kind for c in compare(OLD, new)] == expected
+
+
+def test_without_numbers_columns_are_known_by_name() -> None:
+    """A source without stable numbers (0) must not see every column made again."""
+    old = replace(OLD, columns=tuple(replace(c, ordinal=0) for c in OLD.columns))
+    new = replace(old, columns=(*old.columns[:2], Column("z", Date(), "date")))
+    assert [c.kind for c in compare(old, new)] == [K.DROPPED, K.ADDED]
+    assert compare(old, old) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        (Int(32), Int(64), True),
+        (Int(64), Int(32), False),
+        (Int(32, signed=False), Int(64), True),
+        (Int(64, signed=False), Int(64), False),
+        (Int(32), Decimal(10, 0), True),
+        (Int(32), Decimal(10, 2), False),
+        (Decimal(10, 2), Decimal(12, 2), True),
+        (Decimal(10, 2), Decimal(11, 4), False),
+        (Float(32), Float(64), True),
+        (Int(32), Float(64), False),
+        (String(10), String(5), False),
+        (String(), String(5), False),
+        (Enum(("a",)), Enum(("a", "b")), True),
+        (Enum(("a", "b")), Enum(("a",)), False),
+        (Uuid(), String(), True),
+        (String(), Uuid(), False),
+        (Timestamp(3, True), Timestamp(6, True), True),
+        (Timestamp(6, True), Timestamp(6, False), False),
+        (Array(Int(32)), Array(Int(64)), True),
+    ],
+)
+def test_wider_means_that_no_value_changes(
+    old: LogicalType, new: LogicalType, expected: bool
+) -> None:
+    """A type that is called wider though a value of it reads otherwise afterwards would be followed without a re-sync."""
+    assert is_wider(old, new) is expected
+
+
+VERDICTS = {
+    "added": "follow follow keep stop",
+    "added, rows rewritten": "resync stop stop stop",
+    "dropped": "follow keep keep stop",
+    "renamed": "follow stop keep stop",
+    "widened": "follow follow stop stop",
+    "narrowed": "resync stop keep stop",
+    "other type": "resync stop stop stop",
+    "made again": "resync stop stop stop",
+    "key": "resync stop stop stop",
+    "table": "resync stop stop stop",
+    "partition attached": "resync stop stop stop",
+    "nothing": "keep keep keep keep",
+}
+
+
+@pytest.mark.parametrize("case", sorted(VERDICTS))
+def test_each_policy_decides(case: str) -> None:
+    """The gravest change decides: an addition that is followed must not hide a key that changed beside it."""
+    changes = compare(OLD, CASES[case][0])
+    found = [str(decide(p, changes).verdict) for p in SchemaPolicy]
+    assert found == VERDICTS[case].split()
+    graver = (*changes, *compare(OLD, CASES["key"][0]))
+    assert decide(SchemaPolicy.EVOLVE, graver).verdict is Verdict.RESYNC
+
+
+def test_a_shape_survives_its_json_form() -> None:
+    """What is left out of the stored form would be a change at the next start."""
+    whole = replace(
+        OLD, partitions=(5, -6), layout=((1, "id", 20), (4, "", 0)),
+        columns=(ID, replace(NOTE, missing="x")),
+    )  # fmt: skip
+    assert TableSchema.from_json(whole.to_json()) == whole
