@@ -20,7 +20,14 @@ from drafts.selectors import draft_shown, drafts_for_list
 from drafts.wizard import AUTOSAVE, Visit
 from replicators.config import InvalidConfig, plugin_of
 from replicators.connectors.problems import Severity
-from replicators.forms import Field, option_fields, options_from, param_fields, params_from
+from replicators.forms import (
+    Field,
+    option_fields,
+    options_from,
+    param_fields,
+    params_from,
+    picks_fitting,
+)
 from replicators.pages import go, may_edit, may_view
 from replicators.people import person
 from replicators.permissions import can_edit
@@ -224,5 +231,6 @@ def advanced(request: HttpRequest, visit: Visit) -> HttpResponse:
     if visit.act == AUTOSAVE:
         told = option_fields(values, steps.faults(visit.draft, "advanced"))
         return wizard.saved(visit, told=told)
-    context = {"options": option_fields(values, visit.errors)}
+    found = picks_fitting(option_fields(values, visit.errors), visit.draft.target_kind)
+    context = {"options": found}
     return wizard.show(visit, "drafts/partials/_advanced.html", context)

@@ -3,98 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from replicators.connectors import params, registry
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.modes import CHOICES
 from replicators.connectors.params import InvalidParams
 from replicators.connectors.schema import EXCLUDABLE, TableId, TableSelection
 from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import TargetPlugin
+from replicators.invalid import InvalidConfig as InvalidConfig
+from replicators.options import Options as Options
 
 NAME_LENGTH = 64
 ROLES = ("source", "target")
-
-
-class InvalidConfig(ValueError):
-    """`errors` maps a field (`name`, `source.host`, `tables`, `options.seal_seconds`) to a sentence."""
-
-    def __init__(self, errors: dict[str, str]) -> None:
-        super().__init__("; ".join(f"{k}: {v}" for k, v in errors.items()))
-        self.errors = errors
-
-
-def _option(
-    label: str, default: float, minimum: float, maximum: float, *, help: str, applies: str
-) -> Any:
-    metadata = {
-        "label": label,
-        "minimum": minimum,
-        "maximum": maximum,
-        "help": help,
-        "applies": applies,
-    }
-    return field(default=default, metadata=metadata)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """The advanced settings of a replicator; metadata says label, limits, help and when a change applies."""
-
-    seal_seconds: float = _option(
-        "Seal after", 1.0, 0.1, 60.0,
-        help="Seconds after which changes read from the source are made durable as a segment.",
-        applies="at the next start",
-    )  # fmt: skip
-    merge_seconds: float = _option(
-        "Merge every", 1.0, 0.1, 3600.0,
-        help="Seconds between two merges of a table; longer makes fewer and larger commits.",
-        applies="at the next start",
-    )  # fmt: skip
-    retry_minutes: float = _option(
-        "Retry for", 1440.0, 1.0, 43200.0,
-        help="Minutes a failing replicator is tried again before it stops and waits for a person.",
-        applies="at once",
-    )  # fmt: skip
-    keep_hours: float = _option(
-        "Keep changes for", 24.0, 0.0, 720.0,
-        help="Hours that merged changes stay in the change log.",
-        applies="at the next start",
-    )  # fmt: skip
-
-    @classmethod
-    def parse(cls, data: Mapping[str, Any] | None) -> Self:
-        """Check and fill with defaults; InvalidConfig names every fault."""
-        data = data or {}
-        known = {f.name: f for f in fields(cls)}
-        errors = {f"options.{k}": "is not an option" for k in data if k not in known}
-        values: dict[str, float] = {}
-        for name, raw in data.items():
-            if name not in known or raw in (None, ""):
-                continue
-            low, high = known[name].metadata["minimum"], known[name].metadata["maximum"]
-            number = _number(raw)
-            if number is None or not low <= number <= high:
-                errors[f"options.{name}"] = f"must be a number from {low:g} to {high:g}"
-            else:
-                values[name] = number
-        if errors:
-            raise InvalidConfig(errors)
-        return cls(**values)
-
-    def to_json(self) -> dict[str, float]:
-        """Every option with its value."""
-        return asdict(self)
-
-
-def _number(raw: Any) -> float | None:
-    if isinstance(raw, bool):
-        return None
-    try:
-        return float(raw)
-    except (TypeError, ValueError):
-        return None
 
 
 def plugin_of(role: str, kind: str) -> SourcePlugin | TargetPlugin:
@@ -146,11 +69,18 @@ def _table(raw: Any) -> TableSelection:
     if not isinstance(excluded, (list, tuple)) or not set(map(str, excluded)) <= set(EXCLUDABLE):
         raise ValueError(f"excluded may name {' and '.join(EXCLUDABLE)}")
     kept = tuple(kind for kind in EXCLUDABLE if kind in excluded)
-    return TableSelection(TableId(schema, name), tuple(columns), kept)
+    return TableSelection(TableId(schema, name), tuple(columns), kept, _mode(raw.get("mode")))
+
+
+def _mode(raw: Any) -> str:
+    """A table's own mode; empty for the replicator's."""
+    if raw in (None, "", *CHOICES):
+        return str(raw or "")
+    raise ValueError(f"mode must be one of {', '.join(CHOICES)}")
 
 
 def parse_tables(data: Any) -> tuple[TableSelection, ...]:
-    """`[{"schema", "name", "columns", "excluded"}]` as selections; InvalidConfig where something is wrong or doubled."""
+    """`[{"schema", "name", "columns", "excluded", "mode"}]` as selections; InvalidConfig where something is wrong or doubled."""
     if not isinstance(data, (list, tuple)):
         raise InvalidConfig({"tables": "must be a list"})
     try:
@@ -172,6 +102,7 @@ def tables_to_json(tables: Iterable[TableSelection]) -> list[dict[str, Any]]:
             "name": t.id.name,
             "columns": list(t.columns),
             "excluded": list(t.excluded),
+            "mode": str(t.mode),
         }
         for t in tables
     ]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import Field as Option
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from replicators.config import Options, plugin_of
+from replicators.config import plugin_of, target_plugin
 from replicators.connectors.params import Param, describe
+from replicators.options import Choice, Options
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field as `components/field.html` shows it; `id` is also its name in the form. The last five are told of options
-    only: the name without its unit, the unit, the default, what it is about, and when a change applies."""
+    """A field as `components/field.html` shows it; `id` is also its name in the form. The last six are told of options
+    only: the name without its unit, the unit, the default, what it is about, when a change applies, and what can be chosen."""
 
     id: str
     label: str
@@ -32,10 +34,13 @@ class Field:
     default: str = ""
     about: str = ""
     applies: str = ""
+    picks: tuple[Choice, ...] = ()
 
     @property
     def amount(self) -> str:
-        """The value with its unit, for reading: `1 second`."""
+        """The value with its unit, for reading: `1 second`; of a choice its name."""
+        if self.picks:
+            return next((p.label for p in self.picks if p.value == self.value), str(self.value))
         return (
             f"{self.value} {self.unit.removesuffix('s') if str(self.value) == '1' else self.unit}"
         )
@@ -74,25 +79,44 @@ def _param_field(
 
 def option_fields(values: Mapping[str, Any], errors: Mapping[str, str]) -> list[Field]:
     """The fields of the advanced options."""
+    return [_option_field(f, values, errors) for f in fields(Options)]
+
+
+def picks_fitting(found: list[Field], target_kind: str) -> list[Field]:
+    """The fields with only those modes that the target has; all of them while no target is chosen."""
+    if not target_kind:
+        return found
+    modes = target_plugin(target_kind).capabilities.modes
     return [
-        Field(
-            id=f"options.{f.name}",
-            label=f"{f.metadata['label']} ({f.name.rsplit('_', 1)[1]})",
-            value=f"{values[f.name]:g}"
-            if isinstance(values.get(f.name), float)
-            else values.get(f.name, f"{f.default:g}"),
-            help=f"{f.metadata['help']} A change applies {f.metadata['applies']}.",
-            error=_sentence(f.metadata["label"], errors.get(f"options.{f.name}", "")),
-            minimum=f.metadata["minimum"],
-            maximum=f.metadata["maximum"],
-            title=f.metadata["label"],
-            unit=f.name.rsplit("_", 1)[1],
-            default=f"{f.default:g}",
-            about=f.metadata["help"],
-            applies=f.metadata["applies"],
-        )
-        for f in fields(Options)
+        replace(f, picks=tuple(p for p in f.picks if p.value in modes))
+        if f.id == "options.mode"
+        else f
+        for f in found
     ]
+
+
+def _option_field(
+    option: Option[Any], values: Mapping[str, Any], errors: Mapping[str, str]
+) -> Field:
+    told, value = option.metadata, values.get(option.name, option.default)
+    is_choice = bool(told["choices"])
+    unit = "" if is_choice else option.name.rsplit("_", 1)[1]
+    default = option.default if is_choice else f"{option.default:g}"
+    return Field(
+        id=f"options.{option.name}",
+        label=f"{told['label']} ({unit})" if unit else told["label"],
+        value=f"{value:g}" if isinstance(value, float) else value,
+        help=f"{told['help']} A change applies {told['applies']}.",
+        error=_sentence(told["label"], errors.get(f"options.{option.name}", "")),
+        minimum=told.get("minimum"),
+        maximum=told.get("maximum"),
+        title=told["label"],
+        unit=unit,
+        default=str(default),
+        about=told["help"],
+        applies=told["applies"],
+        picks=told["choices"],
+    )
 
 
 def params_from(post: Mapping[str, Any], role: str, kind: str) -> dict[str, Any]:
@@ -108,7 +132,7 @@ def params_from(post: Mapping[str, Any], role: str, kind: str) -> dict[str, Any]
 
 
 def options_from(post: Mapping[str, Any]) -> dict[str, Any]:
-    """What was typed for the options; what can't be a number is left to the config to refuse."""
+    """What was typed for the options; what it can't be is left to the config to refuse."""
     found = {}
     for f in fields(Options):
         raw = str(post.get(f"options.{f.name}", "")).strip()

@@ -10,6 +10,7 @@ import uuid
 from django.db import models
 from django.db.models import Q
 
+from replicators.connectors.modes import Mode
 from replicators.models import Replicator
 from runners.states import RUN_ACTIVE, RunState, TableState
 
@@ -101,6 +102,7 @@ class Table(models.Model):
     name = models.CharField(max_length=255)
     state = models.CharField(max_length=14, default=TableState.WAITING)
     generation = models.PositiveIntegerField(default=1)
+    mode = models.CharField(max_length=12, default=Mode.MIRROR)
     shape = models.JSONField(null=True, blank=True)
     table_uuid = models.CharField(max_length=64, blank=True)
     merged_sequence = models.BigIntegerField(default=0)

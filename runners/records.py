@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -13,6 +12,7 @@ from django.views.decorators.http import require_GET
 
 from replicators.config import InvalidConfig, Options, plugin_of
 from replicators.connectors.params import describe
+from replicators.forms import option_fields
 from replicators.models import Replicator
 from replicators.pages import is_partial, may_view, render_page
 from replicators.services import params_shown, replicator_export
@@ -148,6 +148,6 @@ def _part(found: Replicator, role: str) -> dict[str, Any]:
     return {"role": role.capitalize(), "label": title, "rows": rows}
 
 
-def _options(found: Replicator) -> list[tuple[str, Any, str]]:
+def _options(found: Replicator) -> list[tuple[str, str, str]]:
     values = Options.parse(found.options).to_json()
-    return [(f.metadata["label"], values[f.name], f.metadata["help"]) for f in fields(Options)]
+    return [(f.title, f.amount, f.about) for f in option_fields(values, {})]

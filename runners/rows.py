@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from replicators.config import parse_tables
 from replicators.connectors.events import OpCounts
+from replicators.connectors.modes import Mode
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.models import Replicator
+from replicators.options import Options
 from runners.engine.copies import CopyChunk, CopyRow
 from runners.engine.store import (
     ChangeFileRow,
@@ -40,8 +43,9 @@ def seconds(at: datetime | None) -> float | None:
 
 
 def selections(replicator: Replicator) -> dict[TableId, TableSelection]:
-    """The chosen tables, and what is copied of each."""
-    return {t.id: t for t in parse_tables(replicator.tables)}
+    """The chosen tables, and what is copied of each, and in which mode."""
+    default = str(replicator.options.get("mode") or Options().mode)
+    return {t.id: replace(t, mode=t.mode or default) for t in parse_tables(replicator.tables)}
 
 
 def table_row(row: Table, chosen: Mapping[TableId, TableSelection]) -> TableRow:
@@ -53,6 +57,8 @@ def table_row(row: Table, chosen: Mapping[TableId, TableSelection]) -> TableRow:
         is_chosen=row.is_chosen,
         columns=selection.columns,
         excluded=selection.excluded,
+        mode=Mode(row.mode),
+        mode_asked=Mode(selection.mode or Mode.MIRROR),
         state=TableState(row.state),
         schema=TableSchema.from_json(row.shape) if row.shape else None,
         retry_at=seconds(row.retry_at),
@@ -68,6 +74,8 @@ def table_values(changes: dict[str, Any]) -> dict[str, Any]:
             values["shape"] = value.to_json() if value is not None else None
         elif name == "retry_at":
             values["retry_at"] = moment(value)
+        elif name == "mode":
+            values["mode"] = str(value)
         elif name in _SAME:
             values[name] = value
         else:

@@ -176,7 +176,7 @@ class DjangoStore:
         return [table_row(t, chosen) for t in self._rows]
 
     def _chosen(self) -> dict[TableId, TableSelection]:
-        return selections(Replicator.objects.only("tables").get(pk=self._replicator.pk))
+        return selections(Replicator.objects.only("tables", "options").get(pk=self._replicator.pk))
 
     def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
         values = table_values(changes)

@@ -8,7 +8,12 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from drafts.models import Draft
-from replicators.api.serializers import StrictMixin, TableChoiceSerializer
+from replicators.api.serializers import (
+    ModeField,
+    OptionsField,
+    StrictMixin,
+    TableChoiceSerializer,
+)
 from replicators.connectors.schema import EXCLUDABLE
 from replicators.services import params_shown
 
@@ -19,7 +24,7 @@ class DraftSerializer(serializers.ModelSerializer[Draft]):
     source_params = serializers.SerializerMethodField()
     target_params = serializers.SerializerMethodField()
     tables = TableChoiceSerializer(many=True)
-    options = serializers.DictField()
+    options = OptionsField()
 
     class Meta:
         model = Draft
@@ -48,7 +53,7 @@ class DraftWriteSerializer(StrictMixin, serializers.Serializer[Any]):
     target_kind = serializers.CharField(max_length=40, required=False, allow_blank=True)
     target_params = serializers.DictField(required=False)
     tables = TableChoiceSerializer(many=True, required=False)
-    options = serializers.DictField(required=False)
+    options = OptionsField(required=False)
 
 
 class DraftUpdateSerializer(DraftWriteSerializer):
@@ -68,6 +73,7 @@ class TableAddSerializer(StrictMixin, serializers.Serializer[Any]):
     excluded = serializers.ListField(
         child=serializers.ChoiceField(EXCLUDABLE), required=False, default=list
     )
+    mode = ModeField()
 
 
 class TableRemoveQuerySerializer(serializers.Serializer[Any]):

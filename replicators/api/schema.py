@@ -1,10 +1,12 @@
-"""A connector's parameters as a JSON schema."""
+"""A connector's parameters and a replicator's options as JSON schemas."""
 
 from __future__ import annotations
 
+from dataclasses import Field, fields
 from typing import Any
 
 from replicators.connectors.params import Param, describe
+from replicators.options import Options
 
 _JSON_TYPES = {str: "string", int: "integer", bool: "boolean"}
 
@@ -32,3 +34,29 @@ def _property(p: Param) -> dict[str, Any]:
         "writeOnly": p.secret or None,
     }
     return {k: v for k, v in found.items() if v is not None and v != ""}
+
+
+def options_schema() -> dict[str, Any]:
+    """The JSON schema of a replicator's options."""
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {f.name: _option(f) for f in fields(Options)},
+    }
+
+
+def _option(option: Field[Any]) -> dict[str, Any]:
+    told = option.metadata
+    found: dict[str, Any] = {
+        "title": told["label"],
+        "description": f"{told['help']} A change applies {told['applies']}.",
+        "default": option.default,
+    }
+    if told["choices"]:
+        return {**found, "type": "string", "enum": [c.value for c in told["choices"]]}
+    return {
+        **found,
+        "type": "number",
+        "minimum": told["minimum"],
+        "maximum": told["maximum"],
+    }

@@ -7,7 +7,8 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from replicators.api.schema import params_schema
+from replicators.api.schema import options_schema, params_schema
+from replicators.connectors.modes import CHOICES
 from replicators.connectors.params import Param, describe
 from replicators.connectors.schema import EXCLUDABLE
 from replicators.models import Replicator
@@ -96,6 +97,23 @@ class PluginDetailSerializer(PluginSerializer):
         return params_schema(plugin.params)
 
 
+class ModeField(serializers.ChoiceField):
+    """How a table is copied."""
+
+    def __init__(self, **given: Any) -> None:
+        given.setdefault("required", False)
+        given.setdefault("default", "")
+        text = "How this table is copied; empty: as the replicator's option `mode` says."
+        super().__init__(
+            **{
+                "choices": [m.value for m in CHOICES],
+                "allow_blank": True,
+                "help_text": text,
+                **given,
+            }
+        )
+
+
 class TableChoiceSerializer(StrictMixin, serializers.Serializer[Any]):
     """A chosen table; no columns means all of them, also those added later. Changes of the kinds in `excluded` are not
     applied to the copy."""
@@ -108,6 +126,12 @@ class TableChoiceSerializer(StrictMixin, serializers.Serializer[Any]):
     excluded = serializers.ListField(
         child=serializers.ChoiceField(EXCLUDABLE), required=False, default=list
     )
+    mode = ModeField()
+
+
+@extend_schema_field(options_schema())
+class OptionsField(serializers.DictField):
+    """The advanced settings; those left out have their defaults."""
 
 
 class ConnectorSerializer(serializers.Serializer[Any]):
@@ -123,7 +147,7 @@ class ReplicatorSerializer(serializers.ModelSerializer[Replicator]):
     source = serializers.SerializerMethodField()  # type: ignore[assignment]
     target = serializers.SerializerMethodField()
     tables = TableChoiceSerializer(many=True)
-    options = serializers.DictField()
+    options = OptionsField()
     is_deleting = serializers.SerializerMethodField()
 
     class Meta:

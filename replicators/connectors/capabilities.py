@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from replicators.connectors.modes import Mode
+
 
 @dataclass(frozen=True, slots=True)
 class SourceCapabilities:
@@ -23,7 +25,7 @@ class SourceCapabilities:
 
 @dataclass(frozen=True, slots=True)
 class TargetCapabilities:
-    """Abilities of a target."""
+    """Abilities of a target; `modes`: how tables can be copied into it."""
 
     has_atomic_token: bool = True
     has_staging: bool = True
@@ -31,3 +33,4 @@ class TargetCapabilities:
     can_drop_column: bool = True
     can_rename_column: bool = False
     formats: tuple[str, ...] = ()
+    modes: tuple[Mode, ...] = (Mode.MIRROR,)

@@ -573,6 +573,27 @@ MESSAGES: dict[str, Message] = {
         "",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "target:mode-missing": Message(
+        "Mode not possible in this target",
+        "Table `{table}` is to be copied as `{mode}`, which this target does not have.",
+        "Choose another mode for the table or for the replicator.",
+        "The table cannot be copied.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:mode-needs-key": Message(
+        "Mode needs a key",
+        "Table `{table}` is to be copied as `{mode}`, but has no key by which its rows could be told apart.",
+        "Add a primary key at the source, or choose mirror or append for this table.",
+        "The table cannot be copied.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:mode-column": Message(
+        "Column name taken by the mode",
+        "Table `{table}` has a column `{column}`, a name that the mode `{mode}` gives to a column of its own.",
+        "Leave the column out, rename it at the source, or choose another mode for this table.",
+        "The table cannot be copied.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     # --- run, configuration -------------------------------------------------------------------------------------
     "run:java-missing": Message(
         "Java missing",

@@ -147,8 +147,10 @@ EXCLUDABLE = ("updates", "deletes")
 @dataclass(frozen=True, slots=True)
 class TableSelection:
     """A table that a replicator copies; no `columns` means all of them, also those added later. `excluded` names the kinds
-    of changes that are not applied to the copy (`EXCLUDABLE`); a TRUNCATE counts as deletes."""
+    of changes that are not applied to the copy (`EXCLUDABLE`); a TRUNCATE counts as deletes. `mode` is a `modes.Mode`, or empty
+    for the replicator's."""
 
     id: TableId
     columns: tuple[str, ...] = field(default=())
     excluded: tuple[str, ...] = field(default=())
+    mode: str = ""

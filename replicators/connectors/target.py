@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from replicators.connectors.capabilities import TargetCapabilities
+from replicators.connectors.modes import Mode
 from replicators.connectors.problems import Problem
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.setup import SetupStep, no_setup
@@ -60,6 +61,7 @@ class FoldedBatch:
     Columns: the table's own (`TableSchema.arrow_schema()`), `_delete` bool, and, where `unsent` names columns, `_unsent`
     (binary, bit i of column i) and `_origin` (struct of the key columns: whose target row fills the unsent ones; NULL: the
     row itself). One row per key. `truncate`: everything in the table goes first, in the same commit.
+    `mode` says how the rows are to be applied, and which further columns they have (the modes' folds say).
     `ranges` cover the keys and origins (empty: no pruning possible); where their first columns have few values, `keys` holds
     them all.
     """
@@ -74,26 +76,31 @@ class FoldedBatch:
     ranges: tuple[KeyRange, ...] = ()
     append_only: bool = False
     keys: tuple[Any, ...] = ()
+    mode: Mode = Mode.MIRROR
 
 
 @dataclass(frozen=True, slots=True)
 class TargetTable:
-    """A table at the target as this replicator knows it: `generation` grows with each re-sync."""
+    """A table at the target as this replicator knows it: `generation` grows with each re-sync, and is copied in one `mode`.
+    Schemas are the source's everywhere: the writer adds the mode's columns (`modes.stored`)."""
 
     source: TableId
     replicator: str
     generation: int
     table_uuid: str = ""
+    mode: Mode = Mode.MIRROR
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlace:
     """Where tasks may write a snapshot's Parquet files themselves: an empty folder
-    (path or URL) that exists, the files' Arrow schema, and keyword arguments for `pyarrow.parquet.ParquetWriter`."""
+    (path or URL) that exists, the files' Arrow schema, and keyword arguments for `pyarrow.parquet.ParquetWriter`. `constants`:
+    what the columns that the mode adds hold in every row; the engine sets them."""
 
     folder: str
     arrow: pa.Schema
     options: dict[str, Any] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

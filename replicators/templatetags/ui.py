@@ -16,6 +16,8 @@ from django.utils.dateparse import parse_datetime
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from replicators.connectors.modes import Mode, text_of
+
 register = template.Library()
 
 THEME_COOKIE = "theme"
@@ -121,3 +123,9 @@ def problem(found: dict[str, Any]) -> dict[str, Any]:
         "code": found.get("code", ""),
         "since": found.get("since"),
     }
+
+
+@register.filter
+def mode_label(value: str) -> str:
+    """The name of a mode."""
+    return text_of(Mode(value)).label

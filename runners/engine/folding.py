@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op, OpCounts, change_schema
+from replicators.connectors.modes import Mode
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import FoldedBatch, KeyRange
 from runners.engine.changelog import write_error
@@ -44,6 +45,7 @@ class FoldPlan:
     sequence: int
     prefix: str
     excluded: tuple[int, ...] = ()
+    mode: Mode = Mode.MIRROR
 
     @property
     def rows(self) -> int:
@@ -147,6 +149,7 @@ def fold_batch(spark: SparkSession, plan: FoldPlan) -> tuple[FoldedBatch, OpCoun
         ranges=tuple(KeyRange(low, high) for low, high in ranges),
         append_only=not plan.schema.key,
         keys=tuple(parts[0].keys) if len(parts) == 1 else (),
+        mode=plan.mode,
     )
     return batch, counts
 

@@ -56,7 +56,7 @@ def frontier(segments: Sequence[tuple[int, bool, bool]], last_known: int) -> Fro
 
 def target_table(replicator: str, row: TableRow) -> TargetTable:
     """The table as the target's writer wants it named."""
-    return TargetTable(row.id, replicator, row.generation, row.table_uuid)
+    return TargetTable(row.id, replicator, row.generation, row.table_uuid, row.mode)
 
 
 def same_shape(old: TableSchema, new: TableSchema) -> bool:
@@ -160,6 +160,7 @@ class Merger:
             sequence=sequence,
             prefix=self._log.merge_path(row.id, sequence),
             excluded=excluded_ops(row.selection),
+            mode=row.mode,
         )
         began = time.monotonic()
         batch, counts = fold_batch(self._spark, plan)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import OpCounts
+from replicators.connectors.modes import Mode, mode_for
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from runners.engine.copies import Copies, MemoryCopies
@@ -80,7 +81,8 @@ class TableRow:
     `merged_sequence`: everything up to it is in the target or was not there to be merged; `token_sequence`: what the
     target's own token said after our last commit. `snapshot_position`: changes committed before it came by snapshot.
     `schema` is the shape that the target has now. What people ask for: `is_chosen` (otherwise it is to be removed, with the
-    target's table where `is_drop_asked`), `columns` and `excluded` as in `TableSelection`, `is_resync_asked`.
+    target's table where `is_drop_asked`), `columns` and `excluded` as in `TableSelection`, `is_resync_asked`, `mode_asked` (the table's own
+    or the replicator's). `mode` is the one that the copy was made in.
     """
 
     id: TableId
@@ -101,11 +103,20 @@ class TableRow:
     is_drop_asked: bool = False
     columns: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
+    mode: Mode = Mode.MIRROR
+    mode_asked: Mode = Mode.MIRROR
 
     @property
     def selection(self) -> TableSelection:
         """What is copied of the table, where it is chosen."""
         return TableSelection(self.id, self.columns, self.excluded)
+
+    @property
+    def has_other_mode(self) -> bool:
+        """Whether the copy was made in another mode than the one asked for: only a fresh copy mends that."""
+        if not self.is_snapshot_done or self.schema is None:
+            return False
+        return mode_for(self.mode_asked, self.schema) is not self.mode
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from replicators.connectors.errors import ReplicationError, Retry, Scope
+from replicators.connectors.modes import RESUMABLE, mode_for
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.target import TargetWriter
 from runners.engine import failpoints
@@ -108,7 +109,7 @@ class TableJobs:
         if not is_live(row):
             self._choose(row)
             return
-        if row.is_resync_asked:
+        if row.is_resync_asked or row.has_other_mode:
             self._restart(row)
             return
         if self._backlog.size_bytes(row.id) > self._settings.table_limit_bytes:
@@ -282,8 +283,9 @@ class TableJobs:
         if view is None:
             return None
         is_cut = row.state is TableState.SNAPSHOTTING
-        table = target_table(self._replicator, row)
-        known = view.snapshotter.find(table, view.schema) if is_cut else None
+        table, mode = target_table(self._replicator, row), mode_for(row.mode_asked, view.schema)
+        can_go_on = is_cut and mode is row.mode and mode in RESUMABLE
+        known = view.snapshotter.find(table, view.schema) if can_go_on else None
         if known is None:
             self._store.copy_forget(row.id)
         is_new = known is None and (is_cut or bool(row.table_uuid))
@@ -292,6 +294,7 @@ class TableJobs:
             "table_snapshot_started",
             generation=row.generation + is_new,
             is_snapshot_done=False,
+            mode=mode,
         )
         table = target_table(self._replicator, table_row(self._store, row.id))
         done = view.snapshotter.copy(table, view.schema, view.sequence, known)

@@ -174,7 +174,7 @@ def test_another_kind_changes_form_and_help(browser: Client, editor: Any) -> Non
 
 def test_the_options_say_default_limits_and_when_they_apply(browser: Client, editor: Any) -> None:
     html = browser.get(address(make_draft(editor), "advanced")).content.decode()
-    for text in ("Merge every", "0.1 to 3600 · default 1", "applies at the next start", "Mirrored"):
+    for text in ("Merge every", "0.1 to 3600 · default 1", "applies at the next start", "Mirror"):
         assert text in html
 
 

@@ -9,6 +9,7 @@ from replicators.connectors.target import TargetPlugin
 from replicators.targets.lakehouse.conf import jars, spark_conf
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.setup import setup
+from replicators.targets.lakehouse.statements import MODES
 from replicators.targets.lakehouse.types import fit
 
 __all__ = ["PLUGIN"]
@@ -31,7 +32,7 @@ PLUGIN = TargetPlugin(
     label="Lakehouse",
     summary="Open tables in a folder or an object store: Apache Iceberg or Delta Lake.",
     params=LakehouseParams,
-    capabilities=TargetCapabilities(formats=("iceberg", "delta")),
+    capabilities=TargetCapabilities(formats=("iceberg", "delta"), modes=MODES),
     fit=fit,
     checks=_checks,
     writer=_writer,

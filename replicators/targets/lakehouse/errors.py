@@ -6,7 +6,7 @@ import re
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId
-from replicators.targets.lakehouse.dialect import ROW_MISSING
+from replicators.targets.lakehouse.statements.keys import ROW_MISSING
 
 _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), code)

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from replicators.connectors.schema import TableSchema
+from replicators.connectors.target import SnapshotPlace
 from replicators.connectors.types import Array, LogicalType, Time
 from replicators.targets.lakehouse import storage
 
@@ -46,6 +47,11 @@ def write_options(schema: TableSchema) -> dict[str, Any]:
         "use_dictionary": repeating or False,
         "store_decimal_as_integer": True,
     }
+
+
+def place(folder: str, schema: TableSchema) -> SnapshotPlace:
+    """Where and how tasks write files of this shape."""
+    return SnapshotPlace(folder, arrow_schema(schema), write_options(schema))
 
 
 def _is_plain(kind: LogicalType) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.modes import stored
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.target import (
     FoldedBatch,
@@ -20,12 +21,13 @@ from replicators.connectors.target import (
     TargetTable,
     Token,
 )
-from replicators.targets.lakehouse import dialect, files, naming, storage
+from replicators.targets.lakehouse import dialect, files, naming, statements, storage
 from replicators.targets.lakehouse.errors import translate
 from replicators.targets.lakehouse.iceberg import Iceberg
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.sessions import fresh
 from replicators.targets.lakehouse.state import own_token
+from replicators.targets.lakehouse.statements.keys import missing
 
 BATCH_VIEW = "`replicator_batch`"
 FEW_ROWS = 20_000
@@ -63,23 +65,22 @@ class LakehouseWriter:
     def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
         """An empty staging place for this generation; `target:table-taken` where a foreign table lives."""
         with self._session(table) as session:
-            self.format.begin(session, table, schema)
+            self.format.begin(session, table, stored(schema, table.mode))
 
     def load_snapshot(self, table: TargetTable, schema: TableSchema, frame: Any) -> None:
         """Append the frame's rows to the staging place. Times of day may come as text or as microseconds."""
         with self._session(table) as session:
             types = {f.name: f.dataType.typeName() for f in frame.schema.fields}
             target = self.format.staging_path(session, table)
-            self.format.append_frame(
-                frame.selectExpr(*dialect.image_columns(schema, types)), target
-            )
+            shown = dialect.image_columns(stored(schema, table.mode), types)
+            self.format.append_frame(frame.selectExpr(*shown), target)
 
     def snapshot_place(self, table: TargetTable, schema: TableSchema) -> SnapshotPlace:
         """A new folder for the files of one `load_snapshot_files`, and how to write them."""
         with self._session(table) as session:
             folder = f"{self.format.files_folder(session, table)}/{uuid.uuid4().hex[:12]}"
             storage.make_folder(folder)
-            return SnapshotPlace(folder, files.arrow_schema(schema), files.write_options(schema))
+            return files.place(folder, stored(schema, table.mode))
 
     def snapshot_place_again(
         self, table: TargetTable, schema: TableSchema, folder: str
@@ -89,7 +90,7 @@ class LakehouseWriter:
             root = self.format.files_folder(session, table)
             if not folder.startswith(f"{root}/") or not storage.has_folder(folder):
                 return None
-            return SnapshotPlace(folder, files.arrow_schema(schema), files.write_options(schema))
+            return files.place(folder, stored(schema, table.mode))
 
     def load_snapshot_files(
         self, table: TargetTable, schema: TableSchema, paths: Sequence[str]
@@ -98,7 +99,7 @@ class LakehouseWriter:
         with self._session(table) as session:
             if not paths:
                 return
-            folder = files.clear_strays(tuple(paths))
+            folder, schema = files.clear_strays(tuple(paths)), stored(schema, table.mode)
             if files.are_taken_as_they_are(schema) and self.format.add_files(
                 session, table, folder
             ):
@@ -119,7 +120,8 @@ class LakehouseWriter:
                 and (token.replicator, token.generation) == (table.replicator, table.generation)
             ):
                 return str(live.uuid)
-            return str(self.format.publish(session, table, schema, sequence))
+            shape = stored(schema, table.mode)
+            return str(self.format.publish(session, table, shape, sequence))
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
         """Apply a batch and its sequence in one commit, unless the table's token shows it done."""
@@ -145,7 +147,7 @@ class LakehouseWriter:
         with self._session(table) as session:
             self._show(session, batch)
             target = self.format.path(self.names(table.source))
-            found = session.sql(dialect.missing(target, self._fitting(batch), BATCH_VIEW)).toArrow()
+            found = session.sql(missing(target, self._fitting(batch), BATCH_VIEW)).toArrow()
             arrow = batch.schema.arrow_schema()
             return found.cast(pa.schema([arrow.field(n) for n in batch.schema.key]))
 
@@ -154,19 +156,21 @@ class LakehouseWriter:
         return batch if len(batch.keys) <= self.format.most_keys else replace(batch, keys=())
 
     def _show(self, session: Any, batch: FoldedBatch) -> None:
-        frame = session.read.schema(dialect.batch_ddl(batch)).parquet(*batch.paths)
+        ddl = statements.of(batch.mode).batch_ddl(batch)
+        frame = session.read.schema(ddl).parquet(*batch.paths)
         frame.createOrReplaceTempView(BATCH_VIEW.strip("`"))
 
     def _apply(self, session: Any, target: str, batch: FoldedBatch) -> None:
         if not batch.paths or not (batch.rows or batch.truncate):
-            session.sql(dialect.truncate(target) if batch.truncate else dialect.touch(target))
+            session.sql(statements.of(batch.mode).without_rows(target, batch))
             return
         self._show(session, batch)
-        session.sql(_statement(batch)(target, batch, BATCH_VIEW))
+        session.sql(statements.of(batch.mode).statement(target, batch, BATCH_VIEW))
 
     def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
         """Make the live table fit `new`; the changes made, as text. `target:evolve` for a change it can't take."""
         with self._session(table) as session:
+            old, new = stored(old, table.mode), stored(new, table.mode)
             return list(self.format.evolve(session, table, old, new))
 
     def maintain(self, table: TargetTable) -> dict[str, Any]:
@@ -180,12 +184,6 @@ class LakehouseWriter:
         """Remove the table and its data, if it is this replicator's."""
         with self._session(table) as session:
             self.format.drop(session, table)
-
-
-def _statement(batch: FoldedBatch) -> Callable[[str, FoldedBatch, str], str]:
-    if batch.truncate:
-        return dialect.replace
-    return dialect.append if batch.append_only else dialect.merge
 
 
 def _format(params: LakehouseParams) -> Any:

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from replicators.connectors.capabilities import TargetCapabilities
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.modes import CHOICES
 from replicators.connectors.target import TargetPlugin
 from replicators.targets.memory.checks import MemoryChecks
 from replicators.targets.memory.params import MemoryParams
@@ -23,7 +24,7 @@ PLUGIN = TargetPlugin(
     label="Memory",
     summary="Nowhere, for tests.",
     params=MemoryParams,
-    capabilities=TargetCapabilities(),
+    capabilities=TargetCapabilities(modes=CHOICES),
     fit=fit,
     checks=MemoryChecks,
     writer=_no_writer,

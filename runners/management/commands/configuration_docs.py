@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import Any
 
 from django.conf import settings
@@ -33,12 +33,23 @@ def env_example() -> str:
     return "\n".join(lines) + "\n"
 
 
+def _value(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else f"`{value}`"
+
+
+def _limits(option: Field[Any]) -> str:
+    told = option.metadata
+    if told["choices"]:
+        return ", ".join(f"`{c.value}`" for c in told["choices"])
+    return f"{told['minimum']:g} to {told['maximum']:g}"
+
+
 def markdown() -> str:
     """The text of docs/configuration.md."""
     rows = "\n".join(f"| `{v.name}` | `{v.default}` | {v.help} |" for v in variables())
     options = "\n".join(
-        f"| `{f.name}` | {f.metadata['label']} | {f.default:g} | {f.metadata['minimum']:g} to "
-        f"{f.metadata['maximum']:g} | {f.metadata['applies']} | {f.metadata['help']} |"
+        f"| `{f.name}` | {f.metadata['label']} | {_value(f.default)} | {_limits(f)} | "
+        f"{f.metadata['applies']} | {f.metadata['help']} |"
         for f in fields(Options)
     )
     return f"""# Configuration

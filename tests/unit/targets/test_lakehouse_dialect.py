@@ -26,6 +26,7 @@ from replicators.connectors.types import (
     Uuid,
 )
 from replicators.targets.lakehouse import dialect, naming
+from replicators.targets.lakehouse.statements import keys, mirror
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "lakehouse"
 TARGET = dialect.path(("lakehouse", "a.b", "or`der 🙂"))
@@ -65,17 +66,17 @@ CASES = {
         location="",
         values={"delta.x": "true"},
     ),
-    "merge": dialect.merge(TARGET, _batch(), "`b`"),
-    "merge_unsent": dialect.merge(TARGET, _batch(unsent=("select",)), "`b`"),
-    "merge_origins": dialect.merge(
+    "merge": mirror.merge(TARGET, _batch(), "`b`"),
+    "merge_unsent": mirror.merge(TARGET, _batch(unsent=("select",)), "`b`"),
+    "merge_origins": mirror.merge(
         TARGET, _batch(unsent=("select", "clock"), has_origins=True), "`b`"
     ),
-    "append": dialect.append(TARGET, _batch(append_only=True), "`b`"),
-    "replace": dialect.replace(TARGET, _batch(truncate=True), "`b`"),
+    "append": mirror.append(TARGET, _batch(append_only=True), "`b`"),
+    "replace": mirror.replace(TARGET, _batch(truncate=True), "`b`"),
     "truncate": dialect.truncate(TARGET),
     "touch": dialect.touch(TARGET),
     "replace_table": dialect.replace_table("delta.`/w/t`", "delta.`/w/s`", {"a": "b"}),
-    "batch_ddl": dialect.batch_ddl(_batch(unsent=("select",), has_origins=True)),
+    "batch_ddl": mirror.batch_ddl(_batch(unsent=("select",), has_origins=True)),
     "evolve": "\n".join(
         (
             dialect.add_column(TARGET, SCHEMA.columns[0]),
@@ -119,8 +120,8 @@ def test_a_key_is_written_in_the_targets_type(kind: LogicalType, value: Any, exp
 
 
 def test_a_range_of_nulls_asks_for_nulls_and_a_key_without_literal_is_not_pruned() -> None:
-    assert "IS NULL" in dialect.key_ranges(_batch(ranges=(KeyRange(None, None),)), "t")
-    assert dialect.key_ranges(_batch(ranges=(KeyRange(object(), object()),)), "t") == ""
+    assert "IS NULL" in keys.key_ranges(_batch(ranges=(KeyRange(None, None),)), "t")
+    assert keys.key_ranges(_batch(ranges=(KeyRange(object(), object()),)), "t") == ""
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "_hidden", ".dot", "é 🙂", "a%b", "a:b", "a~b"])
@@ -132,7 +133,7 @@ def test_folders_hold_only_plain_characters_and_never_collide(name: str) -> None
 
 
 def test_few_keys_are_listed_instead_of_their_ranges() -> None:
-    text = dialect.key_ranges(_batch(keys=(1, 5)), "t")
+    text = keys.key_ranges(_batch(keys=(1, 5)), "t")
     assert text == "t.`a``b` IN (CAST(1 AS BIGINT), CAST(5 AS BIGINT))"
 
 
@@ -141,9 +142,7 @@ def test_halved_ranges_hold_for_the_same_values_as_all_of_them_one_by_one() -> N
 
     ranges = tuple(KeyRange(n * 10, n * 10 + n % 4) for n in range(32))
     text = (
-        dialect.key_ranges(_batch(ranges=ranges), "t")
-        .replace("CAST(", "(")
-        .replace(" AS BIGINT", "")
+        keys.key_ranges(_batch(ranges=ranges), "t").replace("CAST(", "(").replace(" AS BIGINT", "")
     )
     made = sqlite3.connect(":memory:")
     made.execute("CREATE TABLE t (`a``b` INTEGER)")

@@ -1,0 +1,33 @@
+"""What the mode in which a table is to be copied asks of target and table. No I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from replicators.config import ReplicatorConfig
+from replicators.connectors.modes import NEEDS_KEY, Mode, extra_columns, text_of
+from replicators.connectors.problems import Problem
+from replicators.connectors.schema import TableId, TableSchema
+
+
+def modes_of(config: ReplicatorConfig) -> dict[TableId, Mode]:
+    """Each chosen table's mode: its own, or the replicator's."""
+    return {t.id: Mode(t.mode or config.options.mode) for t in config.tables}
+
+
+def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> list[Problem]:
+    """Modes that the target does not have, that need a key, or whose columns the table has already."""
+    modes, known = modes_of(config), config.target.capabilities.modes
+    return [p for s in schemas for p in _of_table(s, modes[s.id], known)]
+
+
+def _of_table(schema: TableSchema, mode: Mode, known: tuple[Mode, ...]) -> Iterator[Problem]:
+    label = text_of(mode).label
+    if mode not in known:
+        yield Problem.of("target:mode-missing", table=schema.id, mode=label)
+    if mode in NEEDS_KEY and not schema.key:
+        yield Problem.of("target:mode-needs-key", table=schema.id, mode=label)
+    added = {c.name.casefold() for c in extra_columns(mode)}
+    for column in schema.columns:
+        if column.name.casefold() in added:
+            yield Problem.of("target:mode-column", table=schema.id, column=column.name, mode=label)

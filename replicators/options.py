@@ -1,0 +1,121 @@
+"""A replicator's advanced settings: numbers within limits, and choices; pure, knows no database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import Field, asdict, dataclass, field, fields
+from typing import Any, Self
+
+from replicators.connectors import modes
+from replicators.invalid import InvalidConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One value of an option that is chosen: what is stored, its name, and one sentence on what it does."""
+
+    value: str
+    label: str
+    about: str = ""
+
+
+def _number(
+    label: str, default: float, minimum: float, maximum: float, *, help: str, applies: str
+) -> Any:
+    metadata = {
+        "label": label,
+        "minimum": minimum,
+        "maximum": maximum,
+        "choices": (),
+        "help": help,
+        "applies": applies,
+    }
+    return field(default=default, metadata=metadata)
+
+
+def _choice(label: str, choices: Sequence[Choice], *, help: str, applies: str) -> Any:
+    """An option with these choices; the first is the default."""
+    metadata = {"label": label, "choices": tuple(choices), "help": help, "applies": applies}
+    return field(default=choices[0].value, metadata=metadata)
+
+
+MODES = tuple(
+    Choice(m.value, modes.text_of(m).label, modes.text_of(m).about) for m in modes.CHOICES
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The advanced settings of a replicator; metadata says label, limits or choices, help and when a change applies."""
+
+    seal_seconds: float = _number(
+        "Seal after", 1.0, 0.1, 60.0,
+        help="Seconds after which changes read from the source are made durable as a segment.",
+        applies="at the next start",
+    )  # fmt: skip
+    merge_seconds: float = _number(
+        "Merge every", 1.0, 0.1, 3600.0,
+        help="Seconds between two merges of a table; longer makes fewer and larger commits.",
+        applies="at the next start",
+    )  # fmt: skip
+    retry_minutes: float = _number(
+        "Retry for", 1440.0, 1.0, 43200.0,
+        help="Minutes a failing replicator is tried again before it stops and waits for a person.",
+        applies="at once",
+    )  # fmt: skip
+    keep_hours: float = _number(
+        "Keep changes for", 24.0, 0.0, 720.0,
+        help="Hours that merged changes stay in the change log.",
+        applies="at the next start",
+    )  # fmt: skip
+    mode: str = _choice(
+        "Mode", MODES,
+        help="How tables are copied, and what becomes of deleted rows; a table may differ.",
+        applies="at once, by copying the tables afresh",
+    )  # fmt: skip
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any] | None) -> Self:
+        """Check and fill with defaults; InvalidConfig names every fault."""
+        data = data or {}
+        known = {f.name: f for f in fields(cls)}
+        errors = {f"options.{k}": "is not an option" for k in data if k not in known}
+        values: dict[str, Any] = {}
+        for name, raw in data.items():
+            if name not in known or raw in (None, ""):
+                continue
+            try:
+                values[name] = _parsed(known[name], raw)
+            except ValueError as err:
+                errors[f"options.{name}"] = str(err)
+        if errors:
+            raise InvalidConfig(errors)
+        return cls(**values)
+
+    def to_json(self) -> dict[str, Any]:
+        """Every option with its value."""
+        return asdict(self)
+
+
+def _parsed(option: Field[Any], raw: Any) -> Any:
+    """The option's value; ValueError says what it must be."""
+    choices = option.metadata["choices"]
+    if choices:
+        known = [c.value for c in choices]
+        if raw not in known:
+            raise ValueError(f"must be one of {', '.join(known)}")
+        return raw
+    low, high = option.metadata["minimum"], option.metadata["maximum"]
+    number = _as_number(raw)
+    if number is None or not low <= number <= high:
+        raise ValueError(f"must be a number from {low:g} to {high:g}")
+    return number
+
+
+def _as_number(raw: Any) -> float | None:
+    if isinstance(raw, bool):
+        return None
+    try:
+        return float(raw)
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,22 @@
+"""The statements that apply a folded batch, a module for each mode. Text only.
+
+Each module has `batch_ddl(batch)` (how Spark reads the batch's files), `statement(target, batch, view)` (one commit) and
+`without_rows(target, batch)` (the same for a batch without rows).
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from replicators.connectors.modes import Mode
+from replicators.targets.lakehouse.statements import mirror
+
+_MODULES: dict[Mode, ModuleType] = {
+    Mode.MIRROR: mirror,
+}
+MODES = tuple(_MODULES)
+
+
+def of(mode: Mode) -> ModuleType:
+    """The statements of a mode."""
+    return _MODULES[mode]

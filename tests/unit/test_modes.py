@@ -1,0 +1,69 @@
+"""Modes as they are chosen: for a replicator, for a table, and against what a target and a table allow."""
+
+from __future__ import annotations
+
+import pytest
+
+from assessments.modes import mode_problems
+from replicators.config import InvalidConfig, Options, ReplicatorConfig, parse_tables
+from replicators.connectors.modes import CHOICES, Mode, extra_columns, stored, text_of
+from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.types import Int, String
+from runners.engine.store import TableRow
+
+NAME = TableId("s", "t")
+
+
+def schema_of(*names: str, key: tuple[str, ...] = ("id",)) -> TableSchema:
+    columns = (Column("id", Int(64), "bigint"), *(Column(n, String(), "text") for n in names))
+    return TableSchema(NAME, columns, key)
+
+
+def config_of(mode: str, own: str = "") -> ReplicatorConfig:
+    """A replicator into the memory target, which has every mode."""
+    tables = parse_tables([{"schema": "s", "name": "t", "mode": own}])
+    options = Options.parse({"mode": mode})
+    return ReplicatorConfig("n", "memory", None, "memory", None, tables, options)
+
+
+def test_a_mode_that_nobody_knows_is_refused_for_replicator_and_table() -> None:
+    """Guards the parsing of choices: an unknown one never reaches the engine."""
+    with pytest.raises(InvalidConfig, match=r"options.mode"):
+        Options.parse({"mode": "sideways"})
+    with pytest.raises(InvalidConfig, match="mode must be one of"):
+        parse_tables([{"schema": "s", "name": "t", "mode": "multiset"}])
+    assert Options.parse({}).mode == Mode.MIRROR
+
+
+@pytest.mark.parametrize("mode", CHOICES)
+def test_every_mode_has_words_and_columns_of_its_own(mode: Mode) -> None:
+    assert text_of(mode).about.endswith(".")
+    added = [c.name for c in extra_columns(mode)]
+    assert all(name.startswith("_") for name in added)
+    assert [c.name for c in stored(schema_of("a"), mode).columns] == ["id", "a", *added]
+
+
+def test_a_column_that_the_mode_takes_is_an_error_unless_the_table_has_another_mode() -> None:
+    """Guards the check of names, also of names that differ by case only."""
+    schema = schema_of("_Deleted_At")
+    (problem,) = mode_problems(config_of("soft_delete"), [schema])
+    assert (problem.code, problem.column) == ("target:mode-column", "_Deleted_At")
+    assert mode_problems(config_of("soft_delete", own="history"), [schema]) == []
+
+
+def test_history_of_a_table_without_a_key_is_an_error() -> None:
+    """Guards the check for a key: without one no row's versions can be told apart."""
+    codes = [p.code for p in mode_problems(config_of("history"), [schema_of("a", key=())])]
+    assert codes == ["target:mode-needs-key"]
+    assert mode_problems(config_of("append"), [schema_of("a", key=())]) == []
+
+
+def test_a_copy_in_another_mode_than_asked_is_made_afresh() -> None:
+    """Guards `TableRow.has_other_mode`, by which a change of mode after the start becomes a new copy."""
+    row = TableRow(NAME, schema=schema_of("a"), is_snapshot_done=True, mode=Mode.MIRROR)
+    assert not row.has_other_mode
+    changed = TableRow(
+        NAME, schema=schema_of("a"), is_snapshot_done=True, mode_asked=Mode.SOFT_DELETE
+    )
+    assert changed.has_other_mode
+    assert not TableRow(NAME, mode_asked=Mode.SOFT_DELETE).has_other_mode
