@@ -240,6 +240,27 @@ class SnapshotChunk(models.Model):
         return f"chunk {self.number} of {self.copy_id}"
 
 
+class Watermark(models.Model):
+    """A commit sequence that tables of the target have reached exactly (`engine.watermarks.Watermark`): published by this
+    row. `versions` holds [schema, table, version], `left_out` [schema, table, why]."""
+
+    replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="watermarks")
+    sequence = models.BigIntegerField()
+    position = models.JSONField()
+    committed_at = models.DateTimeField()
+    readable_until = models.DateTimeField()
+    published_at = models.DateTimeField(auto_now_add=True)
+    versions = models.JSONField(default=list)
+    left_out = models.JSONField(default=list)
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (models.Index(fields=["replicator", "-id"]),)
+
+    def __str__(self) -> str:
+        return f"watermark {self.sequence} of {self.replicator_id}"
+
+
 class Event(models.Model):
     """Something that happened: a change of state, or an act of a person. Written in the transaction of the change."""
 

@@ -37,6 +37,7 @@ from runners.models import Table
 from runners.states import LABELS, TableState
 from runners.status import FRESH_SECONDS
 from runners.totals import SINCE
+from runners.watermarks import watermark_last
 
 FAILING_SHOWN = 5
 Query = Mapping[str, str]
@@ -156,9 +157,10 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
     recent = charts.recent([replicator.pk], now)[replicator.pk]
     worst = _worst(view) if view.lag_seconds else None
     hour = charts.series(replicator, charts.RANGES["1h"], now)
+    consistent = watermark_last(replicator)
     version = version_of(
         _head_shown(view), asdict(log), recent.rate, [t.to_json() for t in lines],
-        worst and str(worst.row), hour.lag_p50, hour.lag_p99,
+        worst and str(worst.row), hour.lag_p50, hour.lag_p99, consistent and consistent.pk,
     )  # fmt: skip
     return context | {
         "failing": lines,
@@ -167,6 +169,7 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
         "rate": recent.rate,
         "worst": worst,
         "hour": hour,
+        "consistent": consistent,
         "is_stale": view.is_live and _is_old(view.facts_at, now),
         "body": "runners/partials/_overview.html",
         "version": version,

@@ -24,6 +24,7 @@ from runners.status import (
     table_lag,
 )
 from runners.totals import Totals, lag_facts, totals_of
+from runners.watermarks import consistent_at
 
 LOG_LINES = 200
 
@@ -235,6 +236,7 @@ def replicator_status(replicator: Replicator) -> dict[str, Any]:
         "state": view.shown.state,
         "desired_state": view.replicator.desired_state,
         "lag_seconds": view.lag_seconds,
+        "consistent_at": consistent_at(replicator),
         "tables": [t.to_json() for t in table_views(view, tables_shown(replicator))],
     }
 

@@ -28,6 +28,7 @@ from runners.engine.store import (
     TableRow,
     needs_log,
 )
+from runners.engine.watermarks import Watermark
 from runners.figures import record_metrics
 from runners.models import ChangeFile, Progress, Run, Segment, SnapshotChunk, SnapshotCopy, Table
 from runners.rows import (
@@ -45,6 +46,7 @@ from runners.rows import (
 )
 from runners.services import progress_of, tables_sync
 from runners.transitions import table_transition
+from runners.watermarks import versions_forget, watermark_publish
 
 logger = logging.getLogger("replicator.run")
 
@@ -257,6 +259,15 @@ class DjangoStore:
             self._progress.update(facts=facts, facts_at=timezone.now())
             record_metrics(self._replicator)
         self._figures |= changed
+
+    # --- watermarks ----------------------------------------------------------------------------------------------
+    def record_watermark(self, watermark: Watermark) -> None:
+        with self._write():
+            watermark_publish(self._replicator, watermark)
+
+    def forget_versions(self, table: TableId) -> None:
+        with self._write():
+            versions_forget(self._replicator, table)
 
     # --- pruning -------------------------------------------------------------------------------------------------
     def drop_changes(self, table: TableId) -> list[str]:

@@ -47,6 +47,15 @@ class Token:
 
 
 @dataclass(frozen=True, slots=True)
+class TableVersion:
+    """A version of a target table by which readers can open it (Iceberg's snapshot id, Delta's version), and the token that
+    its commit carries."""
+
+    token: Token
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
 class KeyRange:
     """An inclusive interval of the *first* key column, in the neutral type's Python or Arrow scalar form."""
 
@@ -122,6 +131,15 @@ class TargetWriter(Protocol):
 
     def token(self, table: TargetTable) -> Token | None:
         """What the live table remembers; None where there is no such table or no token."""
+        ...
+
+    @property
+    def history_seconds(self) -> float:
+        """How long a version stays readable after another took its place."""
+        ...
+
+    def version(self, table: TargetTable) -> TableVersion | None:
+        """The live table's last version that carries a token; None where there is no such table or no token."""
         ...
 
     def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:

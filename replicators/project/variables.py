@@ -50,6 +50,7 @@ ENGINE_HELP = {
     "seal_seconds": "Age at which a raw segment is sealed; a replicator's option wins.",
     "seal_bytes": "Size at which a raw segment is sealed.",
     "merge_seconds": "Time between two merges of a table; a replicator's option wins.",
+    "round_seconds": "Least time between two watermarks (moments at which all tables of the target are level).",
     "merge_parallel": "Tables merged at a time.",
     "rows_per_chunk": "Rows of a snapshot's chunk.",
     "log_limit_bytes": "Size of a replicator's change log at which reading waits.",

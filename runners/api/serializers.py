@@ -38,6 +38,47 @@ class TableStatusSerializer(serializers.Serializer[Any]):
     error = TableErrorSerializer(allow_null=True)
 
 
+class ConsistentSerializer(serializers.Serializer[Any]):
+    """The newest moment of the source at which tables of the target are level: see `watermarks`."""
+
+    committed_at = serializers.DateTimeField()
+    position = serializers.IntegerField()
+    sequence = serializers.IntegerField()
+    published_at = serializers.DateTimeField()
+
+
+class WatermarkTableSerializer(serializers.Serializer[Any]):
+    """A table's version in the target (Iceberg: snapshot id, Delta: version) that holds exactly what was committed up to the
+    watermark."""
+
+    schema = serializers.CharField()
+    table = serializers.CharField()
+    version = serializers.CharField()
+
+
+class LeftOutSerializer(serializers.Serializer[Any]):
+    """A table that is not in a watermark: its state then, `behind` for one that was too slow, `dropped` for one whose target
+    is gone."""
+
+    schema = serializers.CharField()
+    table = serializers.CharField()
+    reason = serializers.CharField()
+
+
+class WatermarkSerializer(ConsistentSerializer):
+    """A moment of the source at which tables of the target are level. The versions are readable until then at least."""
+
+    readable_until = serializers.DateTimeField()
+    tables = WatermarkTableSerializer(many=True)
+    left_out = LeftOutSerializer(many=True)
+
+
+class WatermarkQuerySerializer(serializers.Serializer[Any]):
+    """How many of the last watermarks are asked for."""
+
+    limit = serializers.IntegerField(min_value=1, max_value=200, default=20)
+
+
 class StatusSerializer(serializers.Serializer[Any]):
     """A replicator, live. `lag_seconds` is that of its worst table; null while one is being copied."""
 
@@ -46,6 +87,7 @@ class StatusSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(REPLICATOR_STATES)
     desired_state = serializers.ChoiceField(DESIRED)
     lag_seconds = serializers.FloatField(allow_null=True)
+    consistent_at = ConsistentSerializer(allow_null=True)
     tables = TableStatusSerializer(many=True)
 
 

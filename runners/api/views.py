@@ -23,6 +23,7 @@ from replicators.services import replicator_export
 from runners import selectors, services
 from runners.api import errors as _errors  # noqa: F401  registers the answers
 from runners.api import serializers
+from runners.watermarks import watermarks_shown
 
 _TAGS = ["replicators"]
 _MISSING = {404: ErrorSerializer}
@@ -140,6 +141,22 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     @action(detail=True)
     def status(self, request: Request, pk: str) -> Response:
         return Response(selectors.replicator_status(self.get_object()))
+
+    @extend_schema(
+        summary="The last watermarks: each table's version in the target at one position of the source",
+        tags=_TAGS,
+        parameters=[serializers.WatermarkQuerySerializer],
+        responses={
+            200: serializers.WatermarkSerializer(many=True),
+            400: ErrorSerializer,
+            404: ErrorSerializer,
+        },
+        filters=False,
+    )
+    @action(detail=True, pagination_class=None)
+    def watermarks(self, request: Request, pk: str) -> Response:
+        query = _valid(serializers.WatermarkQuerySerializer, request.query_params)
+        return Response(watermarks_shown(self.get_object(), **query))
 
     @extend_schema(
         summary="Log lines, by cursor",

@@ -23,6 +23,8 @@ class Backlog:
         self._oldest: dict[TableId, float] = {}
         self._touched: dict[TableId, int] = {}
         self._bytes: dict[TableId, int] = {}
+        self._committed: dict[int, float] = {}
+        self._committed_at = 0.0
         self._frontier = self._reach()
 
     def sealed(self, row: SegmentRow) -> None:
@@ -55,7 +57,11 @@ class Backlog:
                 self._oldest[file.table] = min(
                     file.first_committed_at, at or file.first_committed_at
                 )
+                at = self._committed.get(file.segment, 0.0)
+                self._committed[file.segment] = max(at, file.last_committed_at)
             self._frontier = self._reach()
+            for number in [n for n in self._committed if n <= self._frontier.segment]:
+                self._committed_at = max(self._committed_at, self._committed.pop(number))
             if len(self._segments) > TRIM_PAST:
                 self._trim()
 
@@ -74,6 +80,11 @@ class Backlog:
     def frontier(self) -> Frontier:
         """Up to where merges may go."""
         return self._frontier
+
+    def end(self) -> tuple[SegmentRow | None, float]:
+        """The frontier's segment, None where it is kept no longer, and the last commit time up to it that was seen."""
+        with self._lock:
+            return self._segments.get(self._frontier.segment), self._committed_at
 
     def last_before(self, position: int) -> int:
         """The last closed segment whose transactions all ended at or before `position`; 0 for none."""

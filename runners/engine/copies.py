@@ -67,6 +67,7 @@ class MemoryCopies:
 
     def __init__(self) -> None:
         self._copies: dict[TableId, CopyRow] = {}
+        super().__init__()
 
     def _write(self) -> None:
         raise NotImplementedError

@@ -21,6 +21,7 @@ NAMES = (
     "change_files_listed",
     "target_merged",
     "merge_recorded",
+    "round_ended",
     "files_unlinked",
     "tables_published",
     "tables_withdrawn",

@@ -22,6 +22,7 @@ from runners.engine.fill import Filler
 from runners.engine.job import Job
 from runners.engine.merge import Merger
 from runners.engine.pulse import Pulse
+from runners.engine.rounds import Rounds
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import Snapshotter
 from runners.engine.spark import open_session
@@ -175,6 +176,14 @@ class Pipeline:
             ),
             first=first,
         )
+        pulse = Pulse(
+            lambda: job.source.log_control(params, job.slot),
+            self._store,
+            self._log,
+            self._backlog,
+            lambda: self._streaming.capture,
+            self._settings,
+        )
         self._tables = TableJobs(
             store=self._store,
             merger=self._merger,
@@ -186,14 +195,7 @@ class Pipeline:
             snapshots=views,
             decoding=self._decoding,
             streaming=self._streaming,
-        )
-        pulse = Pulse(
-            lambda: job.source.log_control(params, job.slot),
-            self._store,
-            self._log,
-            self._backlog,
-            lambda: self._streaming.capture,
-            self._settings,
+            rounds=self._make_rounds(pulse),
         )
         self._decoding.start()
         pulse.start()
@@ -202,6 +204,18 @@ class Pipeline:
         finally:
             self._stop.set()
             self._close(pulse, views)
+
+    def _make_rounds(self, pulse: Pulse) -> Rounds:
+        return Rounds(
+            store=self._store,
+            writer=self._writer,
+            backlog=self._backlog,
+            settings=self._settings,
+            replicator=self._job.replicator,
+            has_pending=lambda row, end: bool(self._merger.pending(row, end)),
+            known_until=lambda: pulse.known_until,
+            source_now=pulse.now,
+        )
 
     def _loop(self, views: Views) -> None:
         asked_at = pruned_at = time.monotonic()

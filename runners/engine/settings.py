@@ -19,6 +19,7 @@ class RunnerSettings:
     seal_seconds: float = 1.0
     seal_bytes: int = 64 << 20
     merge_seconds: float = 1.0
+    round_seconds: float = 5.0
     merge_parallel: int = 4
     rows_per_chunk: int = 250_000
     log_limit_bytes: int = 50 << 30

@@ -17,6 +17,7 @@ from replicators.connectors.modes import Mode, mode_for
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from runners.engine.copies import Copies, MemoryCopies
+from runners.engine.watermarks import MemoryWatermarks, Watermarks
 
 
 class TableState(StrEnum):
@@ -137,7 +138,7 @@ class TableFigures:
     backlog_bytes: int = 0
 
 
-class Store(Copies, Protocol):
+class Store(Copies, Watermarks, Protocol):
     """The engine's memory. All writes carry the lease."""
 
     def memory(self) -> Memory: ...
@@ -266,7 +267,7 @@ def chosen(store: Store) -> tuple[TableSelection, ...]:
     return tuple(r.selection for r in store.tables() if r.is_chosen)
 
 
-class MemoryStore(MemoryCopies):
+class MemoryStore(MemoryCopies, MemoryWatermarks):
     """The twin: the same promises in a dict, for tests of the engine. `lost` makes every write fail with lease-lost."""
 
     def __init__(self, tables: Sequence[TableId] = ()) -> None:

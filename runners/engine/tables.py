@@ -17,6 +17,7 @@ from runners.engine import failpoints
 from runners.engine.backlog import Backlog
 from runners.engine.decoding import Decoding
 from runners.engine.merge import Merger, skip_to, target_table
+from runners.engine.rounds import Rounds
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import Snapshotter
 from runners.engine.store import FRESH, Store, TableRow, TableState, is_live, table_row
@@ -64,6 +65,7 @@ class TableJobs:
         snapshots: SnapshotSource,
         decoding: Decoding,
         streaming: Streaming,
+        rounds: Rounds,
     ) -> None:
         self._store = store
         self._merger = merger
@@ -75,6 +77,7 @@ class TableJobs:
         self._snapshots = snapshots
         self._decoding = decoding
         self._streaming = streaming
+        self._rounds = rounds
         self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")
         self._copies = ThreadPoolExecutor(1, "snapshot")
         self._busy: dict[TableId, Future[None]] = {}
@@ -94,6 +97,7 @@ class TableJobs:
         for row in rows:
             if row.id not in self._busy:
                 self._consider(row)
+        self._rounds.turn(rows, self._busy, self._note_version)
         if time.monotonic() - self._skipped_at > SKIP_SECONDS:
             self._skipped_at = time.monotonic()
             self._skip_idle(rows)
@@ -147,6 +151,7 @@ class TableJobs:
         self._snapshots.forget(row.id)
         if row.is_drop_asked:
             self._writer.drop(target_table(self._replicator, row))
+            self._store.forget_versions(row.id)
         self._decoding.drop(row.id)
         self._store.table_event(
             row.id,
@@ -180,6 +185,10 @@ class TableJobs:
             self._start(row, "maintain", self._maintain, self._pool)
         elif has_work and since >= self._settings.merge_seconds:
             self._start(row, "merge", self._merge, self._pool)
+
+    def _note_version(self, row: TableRow) -> None:
+        """A table without work is where the round ends: only its version is to be read."""
+        self._start(row, "version", self._rounds.arrive, self._pool)
 
     def _start(
         self,
@@ -222,7 +231,7 @@ class TableJobs:
         )
 
     def _merge(self, row: TableRow) -> None:
-        reached = self._backlog.frontier
+        reached, is_cut = self._rounds.limit(row.id)
         files = self._merger.pending(row, reached)
         if files and row.state is TableState.FAILING:
             self._merger.recover(row, reached.segment)
@@ -230,11 +239,13 @@ class TableJobs:
             files = self._merger.pending(row, reached)
         if files:
             if not self._merger.merge(row, files, reached):
+                self._rounds.give_up(row.id)
                 self._merged_at[row.id] = time.monotonic()
                 return
             self._merges[row.id] = self._merges.get(row.id, 0) + 1
         self._mark(row.id)
-        self._merged_at[row.id] = time.monotonic()
+        self._rounds.arrive(table_row(self._store, row.id))
+        self._merged_at[row.id] = 0.0 if is_cut else time.monotonic()
         if row.state is TableState.FAILING:
             self._store.table_event(
                 row.id,
@@ -274,6 +285,7 @@ class TableJobs:
             failures=0,
         )
         failpoints.hit("snapshot_recorded")
+        self._rounds.copied(row.id)
         self._mark(row.id)
 
     def _copied(self, row: TableRow) -> tuple[View, str, int] | None:
@@ -306,6 +318,7 @@ class TableJobs:
         self._backlog.mark(table, self._merger.unmerged(table_row(self._store, table)), touched)
 
     def _maintain(self, row: TableRow) -> None:
+        self._rounds.changed(row.id)
         started = time.monotonic()
         facts: dict[str, Any] = self._writer.maintain(target_table(self._replicator, row))
         self._merges[row.id] = 0

@@ -17,6 +17,7 @@ ONE = "/api/v1/replicators/{pk}/"
 READ = {
     "/api/v1/plugins/", "/api/v1/plugins/source/memory/", "/api/v1/replicators/", ONE,
     f"{ONE}export/", f"{ONE}status/", f"{ONE}logs/", f"{ONE}events/", f"{ONE}metrics/",
+    f"{ONE}watermarks/",
     "/api/v1/drafts/", "/api/schema/",
     "/", "/activity/", "/drafts/", "/replicators/{pk}/", "/replicators/{pk}/logs/",
     "/replicators/{pk}/tables/", "/replicators/{pk}/head/", "/replicators/{pk}/charts/",
@@ -36,7 +37,7 @@ OWN = {"/account/", "/account/password/", "/account/theme/", "/account/tokens/",
 OPEN = {"login", "logout"}
 COVERED = {
     "replicator-list", "replicator-detail", "replicator-export", "replicator-status",
-    "replicator-logs", "replicator-events", "replicator-metrics", "replicator-start",
+    "replicator-logs", "replicator-events", "replicator-metrics", "replicator-watermarks", "replicator-start",
     "replicator-pause", "replicator-resume", "replicator-resync", "replicator-retry",
     "draft-list", "draft-detail", "draft-assess", "draft-deploy", "plugins", "plugin",
     "connection-test", "source-tables", "source-table", "assess", "api-schema",

@@ -35,7 +35,10 @@ def test_status_has_exactly_the_fields_that_are_promised(
         state=TableState.FAILING, error_code="target:table-replaced", error_since=timezone.now()
     )
     body = api.get(_url(replicator, "status/")).json()
-    assert set(body) == {"id", "name", "state", "desired_state", "lag_seconds", "tables"}
+    assert set(body) == {
+        "id", "name", "state", "desired_state", "lag_seconds", "consistent_at", "tables",
+    }  # fmt: skip
+    assert body["consistent_at"] is None
     assert body["state"] == "paused"
     table = next(t for t in body["tables"] if t["table"] == "orders")
     assert set(table) == {

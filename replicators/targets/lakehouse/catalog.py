@@ -57,10 +57,11 @@ def live_table(catalog: Any, names: tuple[str, ...]) -> LiveTable | None:
     except NoSuchTableError:
         return None
     own = metadata.properties.get(UUID, "")
-    token, snapshot = None, metadata.current_snapshot()
+    token, version, snapshot = None, "", metadata.current_snapshot()
     while snapshot is not None and token is None:
+        version = str(snapshot.snapshot_id)
         summary = snapshot.summary
         token = token_from(summary.additional_properties if summary else {}, own)
         parent = snapshot.parent_snapshot_id
         snapshot = metadata.snapshot_by_id(parent) if parent is not None else None
-    return LiveTable(metadata.properties.get(OWNER, ""), own, token)
+    return LiveTable(metadata.properties.get(OWNER, ""), own, token, version=version)

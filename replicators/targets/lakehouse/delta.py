@@ -84,7 +84,7 @@ class Delta:
         token = Token(owner, int(marks.get(GENERATION, 0)), 0, own)
         sequence = table.transaction_version(_application(token)) if owner else None
         found = None if sequence is None else Token(owner, token.generation, sequence, own)
-        return LiveTable(owner, own, found)
+        return LiveTable(owner, own, found, version=str(table.version()))
 
     def live_names(self, table: TargetTable) -> tuple[str, str]:
         """Namespace and name of the live table."""

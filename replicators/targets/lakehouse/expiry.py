@@ -5,10 +5,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime
 
 from replicators.targets.lakehouse.params import LakehouseParams
 
 SHARE_OF_HISTORY = 0.25
+
+
+def current_at(history: str, snapshots: str, moment: datetime) -> str:
+    """The commit time, in microseconds since the epoch, of the snapshot that an Iceberg table showed at `moment` (UTC);
+    `history` and `snapshots` are its metadata tables."""
+    return (
+        f"SELECT unix_micros(s.committed_at) FROM {history} h "  # noqa: S608 - both quoted by the caller
+        f"JOIN {snapshots} s ON s.snapshot_id = h.snapshot_id "
+        f"WHERE h.made_current_at <= TIMESTAMP '{moment.isoformat(' ', 'milliseconds')}' "
+        "ORDER BY h.made_current_at DESC LIMIT 1"
+    )
 
 
 class Expiry:

@@ -11,7 +11,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import TargetTable, Token
 from replicators.targets.lakehouse import catalog, dialect, evolve, naming
-from replicators.targets.lakehouse.expiry import Expiry
+from replicators.targets.lakehouse.expiry import Expiry, current_at
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import (
     GENERATION,
@@ -93,8 +93,9 @@ class Iceberg:
             return None
         own = shown.get(UUID, "")
         current = shown.get("current-snapshot-id", "none")
-        token = None if current == "none" else self._token(session, names, int(current), own)
-        return LiveTable(shown.get(OWNER, ""), own, token)
+        found = None if current == "none" else self._token(session, names, int(current), own)
+        token, version = found or (None, "")
+        return LiveTable(shown.get(OWNER, ""), own, token, version=version)
 
     def _open_reader(self) -> Any:
         """pyiceberg's catalog over a warehouse on this machine's disk; None elsewhere, and before the catalog's first
@@ -110,15 +111,17 @@ class Iceberg:
         rows = session.sql(f"SHOW TBLPROPERTIES {self.path(names)}").collect()
         return {r[0]: r[1] for r in rows}
 
-    def _token(self, session: Any, names: tuple[str, ...], current: int, own: str) -> Token | None:
+    def _token(
+        self, session: Any, names: tuple[str, ...], current: int, own: str
+    ) -> tuple[Token, str] | None:
         rows = session.sql(dialect.snapshots(self.path((*names, "snapshots")))).collect()
         known = {r[0]: (r[1], r[2]) for r in rows}
         at: int | None = current
         while at in known:
-            at, summary = known[at]
+            version, (at, summary) = at, known[at]
             token = token_from(summary or {}, own)
             if token is not None:
-                return token
+                return token, str(version)
         return None
 
     def _create(
@@ -286,7 +289,7 @@ class Iceberg:
         facts = rewritten[0].asDict()
         done = {n: facts[n] for n in ("rewritten_data_files_count", "added_data_files_count")}
         if self._expiry.is_due(names):
-            before = datetime.now(UTC) - timedelta(minutes=self.params.history_minutes)
+            before = self._oldest_shown(session, names)
             expired = self._call(
                 session,
                 "expire_snapshots",
@@ -296,6 +299,14 @@ class Iceberg:
             )
             done["expired_data_files_count"] = expired[0]["deleted_data_files_count"]
         return done
+
+    def _oldest_shown(self, session: Any, names: tuple[str, ...]) -> datetime:
+        """The commit time of the version that readers had when the history began: that one and all since stay, however old
+        it is."""
+        before = datetime.now(UTC) - timedelta(minutes=self.params.history_minutes)
+        history, snapshots = (self.path((*names, part)) for part in ("history", "snapshots"))
+        found = session.sql(current_at(history, snapshots, before)).collect()
+        return min(before, datetime.fromtimestamp(found[0][0] / 1e6, UTC)) if found else before
 
     def _order(self, session: Any, names: tuple[str, ...]) -> dict[str, str]:
         """How compaction sorts: by the key that the table was made with."""

@@ -15,12 +15,13 @@ UUID = "replicator.uuid"
 
 @dataclass(frozen=True, slots=True)
 class LiveTable:
-    """A table that exists at the target: its owner's mark, its UUID, and what it remembers."""
+    """A table that exists at the target: its owner's mark, its UUID, what it remembers, and the version that says so."""
 
     owner: str
     uuid: str
     token: Token | None
     columns: dict[str, str] = field(default_factory=dict)
+    version: str = ""
 
 
 def token_values(token: Token) -> dict[str, str]:

@@ -18,6 +18,7 @@ from replicators.connectors.target import (
     FoldedBatch,
     MergeResult,
     SnapshotPlace,
+    TableVersion,
     TargetTable,
     Token,
 )
@@ -61,6 +62,19 @@ class LakehouseWriter:
         with self._session(table) as session:
             live = self.format.live(session, self.names(table.source))
             return live.token if live else None
+
+    @property
+    def history_seconds(self) -> float:
+        """How long a version stays readable after another took its place."""
+        return 60.0 * self.params.history_minutes
+
+    def version(self, table: TargetTable) -> TableVersion | None:
+        """The live table's last version that carries a token; None where there is no such table or no token."""
+        with self._session(table) as session:
+            live = self.format.live(session, self.names(table.source))
+            if live is None or live.token is None:
+                return None
+            return TableVersion(live.token, live.version)
 
     def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
         """An empty staging place for this generation; `target:table-taken` where a foreign table lives."""

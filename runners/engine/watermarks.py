@@ -1,0 +1,64 @@
+"""What is remembered of the moments at which several tables of the target are level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from replicators.connectors.offsets import Position
+from replicators.connectors.schema import TableId
+
+ENTRIES_KEPT = 100_000
+LEAST_KEPT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """A commit sequence that tables of the target have reached exactly: everything committed at the source up to `position`
+    and nothing after it. `versions` names each one's version in the target (Iceberg's snapshot, Delta's version), `left_out`
+    the copied tables that are not in it, with the reason. `committed_at`: the source's time of it, in seconds since the
+    epoch; until `readable_until` the versions are there (for the target's history), afterwards they may be."""
+
+    sequence: int
+    position: Position
+    committed_at: float
+    readable_until: float
+    versions: dict[TableId, str]
+    left_out: dict[TableId, str] = field(default_factory=dict)
+
+
+def most_kept(tables: int) -> int:
+    """How many watermarks over so many tables are kept at most: their entries are bounded."""
+    return max(LEAST_KEPT, ENTRIES_KEPT // max(1, tables))
+
+
+class Watermarks(Protocol):
+    """The part of the store that remembers watermarks."""
+
+    def record_watermark(self, watermark: Watermark) -> None:
+        """Publish a watermark: one row, in one transaction. Rows that can't be read any more go; the newest always stays."""
+        ...
+
+    def forget_versions(self, table: TableId) -> None:
+        """The target's table was dropped: no watermark names a version of it any more."""
+        ...
+
+
+class MemoryWatermarks:
+    """The twin in memory."""
+
+    def __init__(self) -> None:
+        self.watermarks: list[Watermark] = []
+
+    def _write(self) -> None:
+        raise NotImplementedError
+
+    def record_watermark(self, watermark: Watermark) -> None:
+        self._write()
+        self.watermarks.append(watermark)
+
+    def forget_versions(self, table: TableId) -> None:
+        self._write()
+        for mark in self.watermarks:
+            if mark.versions.pop(table, None) is not None:
+                mark.left_out[table] = "dropped"
