@@ -248,6 +248,14 @@ MESSAGES: dict[str, Message] = {
         "Rows updated or deleted at the source stay as they were in the target.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "source:before-missing": Message(
+        "Old rows no longer sent",
+        "Table `{table}` has no key and is kept exactly by its whole old rows, but the source sent an update or a delete "
+        "without one.",
+        "Run `ALTER TABLE {table} REPLICA IDENTITY FULL;` at the source, then re-sync the table.",
+        "Which row was changed is not known.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "source:key-changed": Message(
         "Key changed",
         "The replica identity of table `{table}` changed at the source.",
@@ -550,6 +558,14 @@ MESSAGES: dict[str, Message] = {
         "An update of table `{table}` lacks values of a row that is not in the target and can't be read at the source.",
         "Re-sync the table.",
         "",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:row-absent": Message(
+        "A deleted row is not in the target",
+        "The source deleted or changed a row of table `{table}`, which has no key, more often than the target has it.",
+        "Re-sync the table.",
+        "The copy was changed by something else, or rows of the source were changed without its log (a column added with a "
+        "default value, for example).",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
     "target:evolve": Message(
