@@ -256,6 +256,22 @@ MESSAGES: dict[str, Message] = {
         "Which row was changed is not known.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "source:filter-invalid": Message(
+        "Row filter does not fit",
+        "The row filter of table `{table}` can't be used. {reason}",
+        "Change the filter, then re-sync the table.",
+        "",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:filter-unsent": Message(
+        "Value of the row filter not sent",
+        "An update of table `{table}` did not send the value of column `{column}`, which the row filter needs: it is large and "
+        "had not changed.",
+        "Run `ALTER TABLE {table} REPLICA IDENTITY FULL;` at the source and re-sync the table, or leave the column out of the "
+        "filter.",
+        "Whether the row belongs to the copy is not known.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "source:key-changed": Message(
         "Key changed",
         "The replica identity of table `{table}` changed at the source.",

@@ -65,7 +65,8 @@ class TableSchema:
 
     `key` names the columns that identify a row in the log (the replica identity; empty: none, append only), and
     `primary_key` those of the primary key. `native_id` is the source's own number of the table (PostgreSQL: OID).
-    `columns` holds the copied columns only. `full_before` is true where the log carries whole before images.
+    `columns` holds the copied columns only. `full_before` is true where the log carries whole before images. `filter` is the
+    text of the table's row filter (`filters`), empty for all rows.
 
     What tells changes that send no rows, each empty where the source can't say: `storage` changes when rows are written
     again; `partitions` are the numbers of a partitioned table and its parts, negative for a part that was a table of its own
@@ -82,6 +83,7 @@ class TableSchema:
     storage: str = ""
     partitions: tuple[int, ...] = ()
     layout: tuple[tuple[int, str, int], ...] = ()
+    filter: str = ""
 
     def column(self, name: str) -> Column:
         """The column called `name`; KeyError where there is none."""
@@ -113,6 +115,7 @@ class TableSchema:
             "storage": self.storage,
             "partitions": list(self.partitions),
             "layout": [list(one) for one in self.layout],
+            "filter": self.filter,
         }
 
     @classmethod
@@ -127,6 +130,7 @@ class TableSchema:
             storage=data.get("storage", ""),
             partitions=tuple(data.get("partitions", ())),
             layout=tuple((n, name, kind) for n, name, kind in data.get("layout", ())),
+            filter=data.get("filter", ""),
         )
 
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op
 from replicators.connectors.schema import TableSchema
+from runners.engine.filtering import kept
 from runners.engine.row_hash import row_hashes
 
 HASH = "_row_hash"
@@ -43,8 +44,11 @@ def fold_counts(changes: pa.Table, schema: TableSchema) -> Counted:
         op = changes.column("_op").to_numpy()
     came, gone = np.flatnonzero(op != _DELETE), np.flatnonzero(op != _INSERT)
     images = _images(changes, schema, came, gone)
-    hashes = row_hashes(images, images.column_names)
     sign = np.concatenate([np.ones(len(came), np.int64), np.full(len(gone), -1, np.int64)])
+    if schema.filter:
+        mask = kept(images, schema)
+        images, sign = images.filter(mask), sign[mask.to_numpy()]
+    hashes = row_hashes(images, images.column_names)
     rows = _net(images.append_column(HASH, hashes), sign)
     return Counted(rows, bool(len(barriers)))
 

@@ -1,0 +1,70 @@
+"""Row filters as PostgreSQL's conditions: values are compared as they are copied, texts byte by byte."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.filter_sql import Words, condition
+from replicators.connectors.filter_types import bind
+from replicators.connectors.filters import FilterError
+from replicators.connectors.schema import Column, TableSchema
+from replicators.connectors.types import Enum, Float, String, Timestamp, Uuid
+from replicators.sources.postgresql import sql
+
+BLANKS = "its blanks at the end count in the copy, but not at the source"
+OWN_FORM = "it is copied as text in a form of its own"
+
+
+def refusal(column: Column) -> str:
+    """Why a column's values can't be compared; '' where they can."""
+    if not isinstance(column.type, String):
+        return ""
+    if column.wire != "text":
+        return OWN_FORM
+    return BLANKS if column.native.startswith(("character(", "bpchar")) else ""
+
+
+def _column(column: Column) -> str:
+    name = sql.name(column.name)
+    match column.type:
+        case String() | Enum() | Uuid():
+            return f'{name}::text COLLATE "C"'
+        case Float():
+            return f"{name}::float8"
+    return name
+
+
+def _value(column: Column, value: Any) -> str:
+    match column.type, value:
+        case _, bool():
+            return "TRUE" if value else "FALSE"
+        case (Float(), float()):
+            return f"'{value!r}'::float8"
+        case (Timestamp(zone=True), dt.datetime()):
+            return f"TIMESTAMPTZ '{value.isoformat(' ')}'"
+        case (Timestamp(), dt.datetime()):
+            return f"TIMESTAMP '{value.isoformat(' ')}'"
+        case _, dt.date():
+            return f"DATE '{value.isoformat()}'"
+        case _, str():
+            return sql.literal(value).strip()
+    return f"{value:f}"
+
+
+def _like(column: Column, pattern: str) -> str:
+    return f"{_column(column)} LIKE {sql.literal(pattern).strip()}"
+
+
+WORDS = Words(sql.name, _column, _value, _like)
+
+
+def where(table: TableSchema) -> str:
+    """The condition of the table's filter; '' where it has none. `source:filter-invalid` where it does not fit any more."""
+    if not table.filter:
+        return ""
+    try:
+        return condition(bind(table.filter, table, refusal), table, WORDS)
+    except FilterError as err:
+        raise ReplicationError("source:filter-invalid", table=table.id, reason=str(err)) from err
