@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from replicators.config import ReplicatorConfig
-from replicators.connectors.modes import NEEDS_KEY, Mode, extra_columns, text_of
+from replicators.connectors.modes import (
+    FILTERED,
+    NEEDS_KEY,
+    Mode,
+    extra_columns,
+    mode_for,
+    text_of,
+)
 from replicators.connectors.problems import Problem
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.schema import TableId, TableSchema, TableSelection
 
 
 def modes_of(config: ReplicatorConfig) -> dict[TableId, Mode]:
@@ -18,7 +25,22 @@ def modes_of(config: ReplicatorConfig) -> dict[TableId, Mode]:
 def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> list[Problem]:
     """Modes that the target does not have, that need a key, or whose columns the table has already."""
     modes, known = modes_of(config), config.target.capabilities.modes
-    return [p for s in schemas for p in _of_table(s, modes[s.id], known)]
+    shapes = list(schemas)
+    found = {s.id: mode_for(modes[s.id], s) for s in shapes}
+    problems = [p for s in shapes for p in _of_table(s, found[s.id], known)]
+    return problems + [
+        p for t in config.tables if t.id in found for p in _chosen(config, t, found[t.id])
+    ]
+
+
+def _chosen(config: ReplicatorConfig, table: TableSelection, mode: Mode) -> Iterator[Problem]:
+    """Kinds of changes and row filters that can't be left out or applied."""
+    if table.filter and not config.source.capabilities.has_row_filters:
+        yield Problem.of("source:filter-unsupported", table=table.id)
+    if table.filter and mode not in FILTERED:
+        yield Problem.of("target:mode-filter", table=table.id, mode=text_of(mode).label)
+    if mode is Mode.MULTISET and "updates" in table.excluded and "deletes" not in table.excluded:
+        yield Problem.of("target:mode-updates", table=table.id)
 
 
 def _of_table(schema: TableSchema, mode: Mode, known: tuple[Mode, ...]) -> Iterator[Problem]:

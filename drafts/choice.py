@@ -26,7 +26,14 @@ def _ordered(chosen: Mapping[Key, dict[str, Any]]) -> Tables:
 
 
 def _new(key: Key) -> dict[str, Any]:
-    return {"schema": key[0], "name": key[1], "columns": [], "excluded": [], "mode": ""}
+    return {
+        "schema": key[0],
+        "name": key[1],
+        "columns": [],
+        "excluded": [],
+        "mode": "",
+        "filter": "",
+    }
 
 
 def added(tables: Tables, keys: Iterable[Key]) -> Tables:

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 from replicators.connectors import params, registry
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.filters import parse as parse_filter
 from replicators.connectors.modes import CHOICES
 from replicators.connectors.params import InvalidParams
 from replicators.connectors.schema import EXCLUDABLE, TableId, TableSelection
@@ -69,7 +70,8 @@ def _table(raw: Any) -> TableSelection:
     if not isinstance(excluded, (list, tuple)) or not set(map(str, excluded)) <= set(EXCLUDABLE):
         raise ValueError(f"excluded may name {' and '.join(EXCLUDABLE)}")
     kept = tuple(kind for kind in EXCLUDABLE if kind in excluded)
-    return TableSelection(TableId(schema, name), tuple(columns), kept, _mode(raw.get("mode")))
+    mode, row_filter = _mode(raw.get("mode")), _filter(raw.get("filter"))
+    return TableSelection(TableId(schema, name), tuple(columns), kept, mode, row_filter)
 
 
 def _mode(raw: Any) -> str:
@@ -79,8 +81,18 @@ def _mode(raw: Any) -> str:
     raise ValueError(f"mode must be one of {', '.join(CHOICES)}")
 
 
+def _filter(raw: Any) -> str:
+    """A table's row filter, as it was written; whether it fits the table is the assessment's to say."""
+    text = (raw or "").strip() if isinstance(raw, (str, type(None))) else None
+    if text is None:
+        raise ValueError("filter must be a text")
+    if text:
+        parse_filter(text)
+    return text
+
+
 def parse_tables(data: Any) -> tuple[TableSelection, ...]:
-    """`[{"schema", "name", "columns", "excluded", "mode"}]` as selections; InvalidConfig where something is wrong or doubled."""
+    """`[{"schema", "name", "columns", "excluded", "mode", "filter"}]` as selections; InvalidConfig where something is wrong or doubled."""
     if not isinstance(data, (list, tuple)):
         raise InvalidConfig({"tables": "must be a list"})
     try:
@@ -103,6 +115,7 @@ def tables_to_json(tables: Iterable[TableSelection]) -> list[dict[str, Any]]:
             "columns": list(t.columns),
             "excluded": list(t.excluded),
             "mode": str(t.mode),
+            "filter": t.filter,
         }
         for t in tables
     ]

@@ -28,8 +28,8 @@ class Replicator(models.Model):
     """A replicator: copies chosen tables of a source into a target.
 
     `*_params` hold what is not secret, `*_secrets` an encrypted JSON object. `tables` is a list of
-    `{"schema", "name", "columns": [names] or [], "excluded": ["updates", "deletes"] or [], "mode": "" or a mode}`, no columns
-    meaning all, no mode the replicator's.
+    `{"schema", "name", "columns": [names] or [], "excluded": ["updates", "deletes"] or [], "mode": "" or a mode,
+    "filter": "" or a row filter}`, no columns meaning all, no mode the replicator's.
     `options` are the advanced settings.
     `generation` differs between two replicators of one name, so that a new one never finds old positions.
     """

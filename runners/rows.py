@@ -57,6 +57,7 @@ def table_row(row: Table, chosen: Mapping[TableId, TableSelection]) -> TableRow:
         is_chosen=row.is_chosen,
         columns=selection.columns,
         excluded=selection.excluded,
+        filter=selection.filter,
         mode=Mode(row.mode),
         mode_asked=Mode(selection.mode or Mode.MIRROR),
         state=TableState(row.state),

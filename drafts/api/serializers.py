@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from drafts.models import Draft
 from replicators.api.serializers import (
+    FilterField,
     ModeField,
     OptionsField,
     StrictMixin,
@@ -74,6 +75,7 @@ class TableAddSerializer(StrictMixin, serializers.Serializer[Any]):
         child=serializers.ChoiceField(EXCLUDABLE), required=False, default=list
     )
     mode = ModeField()
+    filter = FilterField()
 
 
 class TableRemoveQuerySerializer(serializers.Serializer[Any]):

@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from replicators.api.schema import options_schema, params_schema
+from replicators.connectors.filters import MAX_LENGTH
 from replicators.connectors.modes import CHOICES
 from replicators.connectors.params import Param, describe
 from replicators.connectors.schema import EXCLUDABLE
@@ -114,6 +115,20 @@ class ModeField(serializers.ChoiceField):
         )
 
 
+class FilterField(serializers.CharField):
+    """A table's row filter."""
+
+    def __init__(self, **given: Any) -> None:
+        text = (
+            "Which rows are copied, such as `status = 'paid' AND amount >= 10`; empty: all of them. Once it runs, another filter "
+            "copies the table afresh."
+        )
+        super().__init__(
+            **{"max_length": MAX_LENGTH, "required": False, "default": "", "allow_blank": True,
+               "help_text": text, **given}
+        )  # fmt: skip
+
+
 class TableChoiceSerializer(StrictMixin, serializers.Serializer[Any]):
     """A chosen table; no columns means all of them, also those added later. Changes of the kinds in `excluded` are not
     applied to the copy."""
@@ -127,6 +142,7 @@ class TableChoiceSerializer(StrictMixin, serializers.Serializer[Any]):
         child=serializers.ChoiceField(EXCLUDABLE), required=False, default=list
     )
     mode = ModeField()
+    filter = FilterField()
 
 
 @extend_schema_field(options_schema())

@@ -18,6 +18,7 @@ class SourceCapabilities:
     has_exact_snapshot: bool = True
     has_truncate: bool = True
     can_read_rows: bool = False
+    has_row_filters: bool = False
     minimum_version: str = ""
     log_label: str = "log"
     reader_label: str = ""

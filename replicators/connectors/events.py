@@ -53,7 +53,8 @@ def before_fields(schema: TableSchema) -> list[pa.Field]:
 
 
 def change_schema(schema: TableSchema) -> pa.Schema:
-    """The Arrow schema of a change file of a table; a keyless table has no `_before`."""
+    """The Arrow schema of a change file of a table; a table without a key has no `_before`, unless
+    its whole old rows are sent."""
     before = before_fields(schema)
     tail = [pa.field("_before", pa.struct(before), nullable=True)] if before else []
     return pa.schema([*META_FIELDS, *schema.arrow_schema(), *tail])

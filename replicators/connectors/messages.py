@@ -244,8 +244,19 @@ MESSAGES: dict[str, Message] = {
     "source:no-key": Message(
         "No key",
         "Table `{table}` has no primary key and no replica identity, so updates and deletes cannot be followed.",
-        "Add a key (`ALTER TABLE {table} ADD PRIMARY KEY (column_name);`), or accept append-only: only inserts are copied.",
-        "Rows updated or deleted at the source stay as they were in the target.",
+        "Choose one: `ALTER TABLE {quoted} REPLICA IDENTITY FULL;` (for each partition too), then the copy holds each row as "
+        "often as the source does, updates and deletes included, at the price of whole old rows in the server's log; or a key "
+        "(`ALTER TABLE {quoted} ADD PRIMARY KEY (column_name);`), which costs least; or append-only: only inserts are copied.",
+        "As it is, rows updated or deleted at the source stay as they were in the target.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:kept-by-count": Message(
+        "No key, whole rows compared",
+        "Table `{table}` has no key; its rows are told apart by all of their values, and the copy holds each as often as the "
+        "source does.",
+        "Where the table can have a key, `ALTER TABLE {quoted} ADD PRIMARY KEY (column_name);` makes merges cheaper.",
+        "The copy has two more columns, `_row_hash` and `_occurrence`; a merge into a large table looks in more files; a dropped "
+        "column needs a re-sync.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
     "source:before-missing": Message(
@@ -258,8 +269,23 @@ MESSAGES: dict[str, Message] = {
     ),
     "source:filter-invalid": Message(
         "Row filter does not fit",
-        "The row filter of table `{table}` can't be used. {reason}",
+        "The row filter of table `{table}` can't be used: {reason}.",
         "Change the filter, then re-sync the table.",
+        "",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:filter-unsupported": Message(
+        "No row filters from this source",
+        "Table `{table}` has a row filter, which this source can't apply.",
+        "Take the filter out.",
+        "",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:filter-may-be-unsent": Message(
+        "The row filter looks at a column that may not be sent",
+        "The row filter of table `{table}` looks at `{column}`. Where its value is large (about 2 kB) and did not change, an "
+        "update does not send it, and the table stops then.",
+        "Where such values are possible, run `ALTER TABLE {table} REPLICA IDENTITY FULL;` at the source first.",
         "",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
@@ -573,6 +599,20 @@ MESSAGES: dict[str, Message] = {
         "Row missing in the target",
         "An update of table `{table}` lacks values of a row that is not in the target and can't be read at the source.",
         "Re-sync the table.",
+        "",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:mode-filter": Message(
+        "No row filter in this mode",
+        "Table `{table}` has a row filter, but is copied in the mode {mode}.",
+        "Take the filter out, or copy the table as a mirror.",
+        "",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:mode-updates": Message(
+        "Updates can't be left out alone",
+        "Table `{table}` has no key, so a row whose update was left out could not be found when it is deleted.",
+        "Leave out its deletes too, or neither.",
         "",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),

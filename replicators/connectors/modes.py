@@ -9,7 +9,10 @@ from enum import StrEnum
 from typing import Any
 
 from replicators.connectors.schema import Column, TableSchema
-from replicators.connectors.types import Array, Boolean, Int, String, Timestamp
+from replicators.connectors.types import Array, Boolean, Bytes, Int, String, Timestamp
+
+ROW_HASH = "_row_hash"
+OCCURRENCE = "_occurrence"
 
 
 class Mode(StrEnum):
@@ -25,6 +28,8 @@ class Mode(StrEnum):
 CHOICES = (Mode.MIRROR, Mode.SOFT_DELETE, Mode.HISTORY, Mode.APPEND)
 """The modes that people choose from, the default first."""
 NEEDS_KEY = frozenset({Mode.SOFT_DELETE, Mode.HISTORY})
+FILTERED = frozenset({Mode.MIRROR, Mode.MULTISET})
+"""The modes in which a table may have a row filter."""
 RESUMABLE = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
 """The modes whose snapshot may go on in a later view (CORRECTNESS 17)."""
 
@@ -82,6 +87,7 @@ _EXTRA: dict[Mode, tuple[Column, ...]] = {
         _column("_sequence", Int(64)),
         _column("_unsent", Array(String())),
     ),
+    Mode.MULTISET: (_column(ROW_HASH, Bytes(16)), _column(OCCURRENCE, Int(64))),
 }
 
 
@@ -91,12 +97,16 @@ def extra_columns(mode: Mode) -> tuple[Column, ...]:
 
 
 def stored(schema: TableSchema, mode: Mode) -> TableSchema:
-    """The shape of the copy: the table's own columns, then the mode's."""
-    return replace(schema, columns=(*schema.columns, *extra_columns(mode)))
+    """The shape of the copy: the table's own columns, then the mode's. A copy without a key of its own is found by digest."""
+    key = (ROW_HASH,) if mode is Mode.MULTISET else schema.key
+    return replace(schema, columns=(*schema.columns, *extra_columns(mode)), key=key)
 
 
 def mode_for(asked: Mode, schema: TableSchema) -> Mode:
-    """The mode in which a table of this shape is copied where `asked` is asked for."""
+    """The mode in which a table of this shape is copied where `asked` is asked for. Without a key but with whole old rows in
+    the log a mirror keeps each row as often as the source; with neither it takes what is inserted."""
+    if asked is Mode.MIRROR and not schema.key and schema.full_before:
+        return Mode.MULTISET
     return asked
 
 

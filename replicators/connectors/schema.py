@@ -63,7 +63,7 @@ class Column:
 class TableSchema:
     """The shape of a table that is copied.
 
-    `key` names the columns that identify a row in the log (the replica identity; empty: none, append only), and
+    `key` names the columns that identify a row in the log (the replica identity; empty: none), and
     `primary_key` those of the primary key. `native_id` is the source's own number of the table (PostgreSQL: OID).
     `columns` holds the copied columns only. `full_before` is true where the log carries whole before images. `filter` is the
     text of the table's row filter (`filters`), empty for all rows.
@@ -152,9 +152,10 @@ EXCLUDABLE = ("updates", "deletes")
 class TableSelection:
     """A table that a replicator copies; no `columns` means all of them, also those added later. `excluded` names the kinds
     of changes that are not applied to the copy (`EXCLUDABLE`); a TRUNCATE counts as deletes. `mode` is a `modes.Mode`, or empty
-    for the replicator's."""
+    for the replicator's. `filter` is the text of a row filter (`filters`)."""
 
     id: TableId
     columns: tuple[str, ...] = field(default=())
     excluded: tuple[str, ...] = field(default=())
     mode: str = ""
+    filter: str = ""

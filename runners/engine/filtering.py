@@ -24,7 +24,9 @@ def bound(schema: TableSchema) -> Expression:
     try:
         return bind(schema.filter, schema)
     except FilterError as err:
-        raise ReplicationError("source:filter-invalid", table=schema.id, reason=str(err)) from err
+        raise ReplicationError(
+            "source:filter-invalid", table=schema.id, reason=str(err).rstrip(".")
+        ) from err
 
 
 def kept(rows: pa.Table, schema: TableSchema) -> pa.ChunkedArray:
@@ -33,11 +35,14 @@ def kept(rows: pa.Table, schema: TableSchema) -> pa.ChunkedArray:
 
 
 def filtered(folded: Folded, schema: TableSchema) -> Folded:
-    """Rows that the filter does not keep as deletes by key; they do no harm where the target has no such row.
+    """Rows that the filter does not keep as deletes by key, which do no harm where the target has no such row; without a key
+    they are left out.
     `source:filter-unsent` where a value that the filter needs is not known."""
     if not schema.filter or not folded.rows.num_rows:
         return folded
     rows = folded.rows
+    if not schema.key:
+        return replace(folded, rows=rows.filter(kept(rows, schema)))
     gone = rows.column("_delete")
     _check_sent(rows.filter(pc.invert(gone)), schema)
     leaves = pc.and_(pc.invert(gone), pc.invert(kept(rows, schema)))

@@ -18,11 +18,21 @@ import pyarrow.parquet as pq
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op, OpCounts, change_schema
-from replicators.connectors.modes import Mode
+from replicators.connectors.modes import ROW_HASH, Mode
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import FoldedBatch, KeyRange
 from runners.engine.changelog import write_error
-from runners.engine.fold import Folded, few_keys, fold, fold_inserts, join_ranges, key_ranges
+from runners.engine.filtering import filtered
+from runners.engine.fold import (
+    MAX_KEYS,
+    Folded,
+    few_keys,
+    fold,
+    fold_inserts,
+    join_ranges,
+    key_ranges,
+)
+from runners.engine.multiset import fold_counts
 from runners.engine.relay import from_tasks, relayed
 from runners.engine.store import ChangeFileRow
 
@@ -104,18 +114,39 @@ def _counts(changes: pa.Table) -> OpCounts:
     return OpCounts(*(found.get(int(op), 0) for op in Op))
 
 
-def fold_to_file(
-    changes: pa.Table, schema: TableSchema, path: str, *, truncate: bool = False
-) -> FoldPart:
-    """Fold and write one Parquet file."""
-    counts = _counts(changes)
-    folded: Folded = fold(changes, schema) if schema.key else fold_inserts(changes, schema)
+def _write(rows: pa.Table, path: str) -> None:
     try:
-        pq.write_table(
-            folded.rows, path, compression="zstd", compression_level=1, use_dictionary=False
-        )
+        pq.write_table(rows, path, compression="zstd", compression_level=1, use_dictionary=False)
     except OSError as err:
         raise write_error(err) from err
+
+
+def _count_to_file(
+    changes: pa.Table, schema: TableSchema, path: str, *, truncate: bool
+) -> FoldPart:
+    counted = fold_counts(changes, schema)
+    rows = counted.rows
+    _write(rows, path)
+    digests = rows.column(ROW_HASH).to_pylist() if rows.num_rows <= MAX_KEYS else []
+    is_emptied = counted.truncate or truncate
+    return FoldPart(path, rows.num_rows, _counts(changes), is_emptied, (), False, [], digests)
+
+
+def fold_to_file(
+    changes: pa.Table,
+    schema: TableSchema,
+    path: str,
+    *,
+    truncate: bool = False,
+    mode: Mode = Mode.MIRROR,
+) -> FoldPart:
+    """Fold and write one Parquet file."""
+    if mode is Mode.MULTISET:
+        return _count_to_file(changes, schema, path, truncate=truncate)
+    counts = _counts(changes)
+    folded: Folded = fold(changes, schema) if schema.key else fold_inserts(changes, schema)
+    folded = filtered(folded, schema)
+    _write(folded.rows, path)
     return FoldPart(
         path,
         folded.rows.num_rows,
@@ -130,10 +161,7 @@ def fold_to_file(
 
 def fold_batch(spark: SparkSession, plan: FoldPlan) -> tuple[FoldedBatch, OpCounts]:
     """Fold the plan's files; the batch for the target and the rows it stands for, by operation."""
-    if plan.rows <= ROWS_HERE:
-        parts = [fold_to_file(read_changes(plan), plan.schema, f"{plan.prefix}-0.parquet")]
-    else:
-        parts = _fold_in_tasks(spark, plan)
+    parts = [_fold_plan(plan)] if plan.rows <= ROWS_HERE else _fold_in_tasks(spark, plan)
     counts = OpCounts()
     for part in parts:
         counts += part.counts
@@ -147,11 +175,16 @@ def fold_batch(spark: SparkSession, plan: FoldPlan) -> tuple[FoldedBatch, OpCoun
         has_origins=any(p.has_origins for p in parts),
         truncate=any(p.truncate for p in parts),
         ranges=tuple(KeyRange(low, high) for low, high in ranges),
-        append_only=not plan.schema.key,
+        append_only=not plan.schema.key and plan.mode is Mode.MIRROR,
         keys=tuple(parts[0].keys) if len(parts) == 1 else (),
         mode=plan.mode,
     )
     return batch, counts
+
+
+def _fold_plan(plan: FoldPlan) -> FoldPart:
+    path = f"{plan.prefix}-0.parquet"
+    return fold_to_file(read_changes(plan), plan.schema, path, mode=plan.mode)
 
 
 def _one_task(
@@ -159,14 +192,13 @@ def _one_task(
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
-            part = fold_to_file(read_changes(plan), plan.schema, f"{plan.prefix}-0.parquet")
-            yield pa.RecordBatch.from_pydict({"part": [pickle.dumps(part)]})
+            yield pa.RecordBatch.from_pydict({"part": [pickle.dumps(_fold_plan(plan))]})
 
     return run
 
 
 def _bucket_task(
-    schema: TableSchema, prefix: str, truncate: bool
+    plan: FoldPlan, truncate: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         rows = [b for b in batches if b.num_rows]
@@ -174,8 +206,9 @@ def _bucket_task(
             return
         changes = pa.Table.from_batches(rows)
         bucket = changes.column("_bucket")[0].as_py()
-        changes = changes.drop_columns(["_bucket"]).cast(change_schema(schema))
-        part = fold_to_file(changes, schema, f"{prefix}-{bucket}.parquet", truncate=truncate)
+        changes = changes.drop_columns(["_bucket"]).cast(change_schema(plan.schema))
+        path = f"{plan.prefix}-{bucket}.parquet"
+        part = fold_to_file(changes, plan.schema, path, truncate=truncate, mode=plan.mode)
         yield pa.RecordBatch.from_pydict({"part": [pickle.dumps(part)]})
 
     return run
@@ -196,9 +229,10 @@ def _fold_in_tasks(spark: SparkSession, plan: FoldPlan) -> list[FoldPart]:
     truncate = barrier >= 0
     rest = replace(plan, after=max(plan.after, barrier))
     frame = _bucketed(spark, rest)
-    task = relayed(_bucket_task(plan.schema, plan.prefix, truncate))
-    out = frame.mapInArrow(task, "part binary")
-    return _parts(out)
+    parts = _parts(frame.mapInArrow(relayed(_bucket_task(plan, truncate)), "part binary"))
+    if truncate and not parts:
+        return [FoldPart("", 0, OpCounts(truncates=1), True, (), False, [], [])]
+    return parts
 
 
 def _last_truncate(plan: FoldPlan) -> int:

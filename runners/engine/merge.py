@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op, OpCounts, first_sequence, last_sequence
+from replicators.connectors.modes import Mode
 from replicators.connectors.schema import TableSchema, TableSelection
 from replicators.connectors.target import FoldedBatch, TargetTable, TargetWriter
 from runners.engine import failpoints
 from runners.engine.changelog import ChangeLog
 from runners.engine.fill import Filler
 from runners.engine.folding import FoldPlan, fold_batch
+from runners.engine.multiset import check_shape
 from runners.engine.store import ChangeFileRow, Store, TableRow
 
 if TYPE_CHECKING:
@@ -217,6 +219,8 @@ class Merger:
         old = row.schema
         if old is None or old.key != new.key:
             raise ReplicationError("source:key-changed", table=row.id)
+        if row.mode is Mode.MULTISET:
+            check_shape(old, new)
         changes = self._writer.evolve(target_table(self._replicator, row), old, new)
         self._store.table_progress(row.id, schema=new)
         for change in changes:

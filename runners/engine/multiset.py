@@ -16,19 +16,19 @@ import pyarrow.compute as pc
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op
+from replicators.connectors.modes import OCCURRENCE, ROW_HASH
 from replicators.connectors.schema import TableSchema
+from replicators.connectors.types import arrow_type
 from runners.engine.filtering import kept
 from runners.engine.row_hash import row_hashes
 
-HASH = "_row_hash"
-NET = "_net"
 _INSERT, _UPDATE, _DELETE = int(Op.INSERT), int(Op.UPDATE), int(Op.DELETE)
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """`rows`: the table's columns, `_row_hash`, and `_net`: how many more (or, below 0, fewer) of these rows there are; each
-    row once, none with a net of 0."""
+    """`rows`: the table's columns, `_row_hash`, and `_occurrence`: how many more (or, below 0, fewer) of these rows there
+    are; each row once, none with 0."""
 
     rows: pa.Table
     truncate: bool
@@ -49,7 +49,7 @@ def fold_counts(changes: pa.Table, schema: TableSchema) -> Counted:
         mask = kept(images, schema)
         images, sign = images.filter(mask), sign[mask.to_numpy()]
     hashes = row_hashes(images, images.column_names)
-    rows = _net(images.append_column(HASH, hashes), sign)
+    rows = _net(images.append_column(ROW_HASH, hashes), sign)
     return Counted(rows, bool(len(barriers)))
 
 
@@ -64,8 +64,9 @@ def _images(
     after = changes.select(shape.names).take(pa.array(came)).cast(shape)
     if not len(gone):
         return after
-    before = changes.column("_before").combine_chunks().take(pa.array(gone))
-    if before.null_count:
+    is_sent = "_before" in changes.column_names
+    before = changes.column("_before").combine_chunks().take(pa.array(gone)) if is_sent else None
+    if before is None or before.null_count:
         raise ReplicationError("source:before-missing", table=schema.id)
     return pa.concat_tables(
         [after, pa.table([before.field(n) for n in shape.names], names=shape.names).cast(shape)]
@@ -74,7 +75,7 @@ def _images(
 
 def _net(rows: pa.Table, sign: np.ndarray[Any, Any]) -> pa.Table:
     """Each distinct row once, with the sum of its signs where that is not 0."""
-    encoded = pc.dictionary_encode(rows.column(HASH).combine_chunks())
+    encoded = pc.dictionary_encode(rows.column(ROW_HASH).combine_chunks())
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.combine_chunks()
     codes = encoded.indices.to_numpy()
@@ -84,4 +85,34 @@ def _net(rows: pa.Table, sign: np.ndarray[Any, Any]) -> pa.Table:
     first = np.zeros(count, np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
     kept = np.flatnonzero(net)
-    return rows.take(pa.array(first[kept])).append_column(NET, pa.array(net[kept]))
+    return rows.take(pa.array(first[kept])).append_column(OCCURRENCE, pa.array(net[kept]))
+
+
+def with_hashes(rows: pa.Table, columns: list[str], shape: pa.Schema) -> pa.Table:
+    """Rows of a snapshot with the digest of their `columns` where `shape`, in which they are staged, has a place for it."""
+    if ROW_HASH not in shape.names or ROW_HASH in rows.column_names:
+        return rows
+    rows = rows.append_column(ROW_HASH, row_hashes(rows, columns))
+    return rows.append_column(OCCURRENCE, pa.nulls(rows.num_rows, pa.int64()))
+
+
+def check_shape(old: TableSchema, new: TableSchema) -> None:
+    """`target:evolve` where a change of shape changes the digests of rows that the copy holds already: all but columns that
+    are added and numbers that become wider."""
+    for column in old.supported:
+        now = next((c for c in new.supported if c.name == column.name), None)
+        if now is None or not _is_alike(arrow_type(column.type), arrow_type(now.type)):
+            change = f"column {column.name} {'dropped' if now is None else 'of another type'}"
+            raise ReplicationError("target:evolve", table=new.id, change=change)
+
+
+def _is_alike(old: pa.DataType, new: pa.DataType) -> bool:
+    """Whether values of both types have the same digests."""
+    if pa.types.is_integer(old) or pa.types.is_floating(old):
+        return (pa.types.is_integer(old), pa.types.is_floating(old)) == (
+            pa.types.is_integer(new),
+            pa.types.is_floating(new),
+        )
+    if pa.types.is_decimal(old):
+        return pa.types.is_decimal(new) and bool(old.scale == new.scale)
+    return bool(old == new)

@@ -23,6 +23,7 @@ from replicators.connectors.source import Chunk, ChunkReader, ResumableSession, 
 from replicators.connectors.target import SnapshotPlace, TargetTable, TargetWriter
 from runners.engine import failpoints, resume
 from runners.engine.copies import CopyChunk, CopyRow
+from runners.engine.multiset import with_hashes
 from runners.engine.relay import from_tasks, relayed
 from runners.engine.settings import RunnerSettings
 from runners.engine.store import Store
@@ -87,7 +88,8 @@ def _tables(
             yield resume.filtered(rows, keys, schema, keep=False)
         return
     for batch in read(portion.chunk, schema):
-        rows = pa.Table.from_batches([batch]).cast(place.arrow)
+        rows = with_hashes(pa.Table.from_batches([batch]), batch.schema.names, place.arrow)
+        rows = rows.cast(place.arrow)
         yield rows if keys is None else resume.filtered(rows, keys, schema, keep=True)
 
 

@@ -82,7 +82,7 @@ class TableRow:
     `merged_sequence`: everything up to it is in the target or was not there to be merged; `token_sequence`: what the
     target's own token said after our last commit. `snapshot_position`: changes committed before it came by snapshot.
     `schema` is the shape that the target has now. What people ask for: `is_chosen` (otherwise it is to be removed, with the
-    target's table where `is_drop_asked`), `columns` and `excluded` as in `TableSelection`, `is_resync_asked`, `mode_asked` (the table's own
+    target's table where `is_drop_asked`), `columns`, `excluded` and `filter` as in `TableSelection`, `is_resync_asked`, `mode_asked` (the table's own
     or the replicator's). `mode` is the one that the copy was made in.
     """
 
@@ -104,20 +104,22 @@ class TableRow:
     is_drop_asked: bool = False
     columns: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
+    filter: str = ""
     mode: Mode = Mode.MIRROR
     mode_asked: Mode = Mode.MIRROR
 
     @property
     def selection(self) -> TableSelection:
         """What is copied of the table, where it is chosen."""
-        return TableSelection(self.id, self.columns, self.excluded)
+        return TableSelection(self.id, self.columns, self.excluded, filter=self.filter)
 
     @property
-    def has_other_mode(self) -> bool:
-        """Whether the copy was made in another mode than the one asked for: only a fresh copy mends that."""
+    def is_outdated(self) -> bool:
+        """Whether the copy was made in another mode or with another row filter than asked for: only a fresh copy mends that."""
         if not self.is_snapshot_done or self.schema is None:
             return False
-        return mode_for(self.mode_asked, self.schema) is not self.mode
+        mode = mode_for(self.mode_asked, self.schema)
+        return mode is not self.mode or self.schema.filter != self.filter
 
 
 @dataclass(frozen=True, slots=True)

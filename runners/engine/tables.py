@@ -113,7 +113,7 @@ class TableJobs:
         if not is_live(row):
             self._choose(row)
             return
-        if row.is_resync_asked or row.has_other_mode:
+        if row.is_resync_asked or row.is_outdated:
             self._restart(row)
             return
         if self._backlog.size_bytes(row.id) > self._settings.table_limit_bytes:

@@ -149,6 +149,18 @@ class TestTables:
         database.execute("CREATE TABLE views (page text)")
         (problem,) = table_problems(database, "views")
         assert (problem.code, problem.severity) == ("source:no-key", Severity.WARNING)
+        assert '`ALTER TABLE "public"."views" REPLICA IDENTITY FULL;`' in problem.message.suggestion
+
+    def test_a_table_without_key_whose_old_rows_are_sent_is_counted(self, database):
+        """Guards the choice: FULL on all partitions is what keeps such a table; one without it can't be updated."""
+        database.execute("CREATE TABLE views (page text); ALTER TABLE views REPLICA IDENTITY FULL")
+        database.execute("CREATE TABLE parts (n int) PARTITION BY RANGE (n)")
+        database.execute("CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (10)")
+        database.execute("ALTER TABLE parts REPLICA IDENTITY FULL")
+        codes = [p.code for p in table_problems(database, "views", "parts")]
+        assert codes == ["source:kept-by-count", "source:no-key"]
+        database.execute("ALTER TABLE parts_1 REPLICA IDENTITY FULL")
+        assert [p.code for p in table_problems(database, "parts")] == ["source:kept-by-count"]
 
     def test_columns_that_can_not_be_copied_as_they_are_are_named(self, database):
         database.execute("CREATE TYPE pair AS (a int, b int)")

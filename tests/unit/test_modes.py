@@ -59,11 +59,11 @@ def test_history_of_a_table_without_a_key_is_an_error() -> None:
 
 
 def test_a_copy_in_another_mode_than_asked_is_made_afresh() -> None:
-    """Guards `TableRow.has_other_mode`, by which a change of mode after the start becomes a new copy."""
+    """Guards `TableRow.is_outdated`, by which a change of mode after the start becomes a new copy."""
     row = TableRow(NAME, schema=schema_of("a"), is_snapshot_done=True, mode=Mode.MIRROR)
-    assert not row.has_other_mode
+    assert not row.is_outdated
     changed = TableRow(
         NAME, schema=schema_of("a"), is_snapshot_done=True, mode_asked=Mode.SOFT_DELETE
     )
-    assert changed.has_other_mode
-    assert not TableRow(NAME, mode_asked=Mode.SOFT_DELETE).has_other_mode
+    assert changed.is_outdated
+    assert not TableRow(NAME, mode_asked=Mode.SOFT_DELETE).is_outdated

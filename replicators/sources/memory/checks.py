@@ -29,7 +29,10 @@ class MemoryChecks:
             if table is None:
                 continue
             if not table.key:
-                found.append(Problem.of("source:no-key", severity=Severity.WARNING, table=table.id))
+                warning = Problem.of(
+                    "source:no-key", severity=Severity.WARNING, table=table.id, quoted=table.id
+                )
+                found.append(warning)
             found += [
                 Problem.of(
                     "source:column-unsupported",

@@ -87,6 +87,7 @@ PLUGIN = SourcePlugin(
         log_label="WAL",
         reader_label="replication slot",
         can_read_rows=True,
+        has_row_filters=True,
     ),
     catalog=_catalog,
     checks=_checks,

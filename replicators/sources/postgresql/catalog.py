@@ -40,7 +40,9 @@ SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text, c.relkind::tex
        (SELECT i.indimmediate FROM pg_index i
         WHERE i.indrelid = c.oid AND i.indisprimary),
        (SELECT (i.indkey::int2[])[0:i.indnkeyatts - 1] FROM pg_index i
-        WHERE i.indrelid = c.oid AND i.indisreplident)
+        WHERE i.indrelid = c.oid AND i.indisreplident),
+       NOT EXISTS (SELECT FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid
+                   WHERE t.isleaf AND l.relreplident <> 'f')
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN unnest(%s::text[], %s::text[]) AS w(schema_name, table_name)
@@ -161,7 +163,7 @@ def _column(row: tuple[Any, ...], book: TypeBook) -> Column:
 def _table(
     row: tuple[Any, ...], columns: list[tuple[Any, ...]], selection: TableSelection, book: TypeBook
 ) -> TableSchema:
-    oid, schema, table, identity, _, _, primary, is_immediate, index = row
+    oid, schema, table, identity, _, _, primary, is_immediate, index, parts_are_full = row
     by_number = {c[1]: c[2] for c in columns}
     primary_key = tuple(by_number[n] for n in primary or ())
     key = {
@@ -177,5 +179,6 @@ def _table(
         key=key,
         primary_key=primary_key,
         native_id=oid,
-        full_before=identity == "f",
+        full_before=identity == "f" and (bool(key) or parts_are_full),
+        filter=selection.filter,
     )

@@ -9,9 +9,10 @@ import psycopg
 
 from replicators.connectors.column_problems import column_problems
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.filter_problems import filter_problems
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
-from replicators.sources.postgresql import sql
+from replicators.sources.postgresql import filters, sql
 from replicators.sources.postgresql.catalog import describe
 from replicators.sources.postgresql.connections import ReplicationConnection, connect
 from replicators.sources.postgresql.errors import translate
@@ -131,8 +132,11 @@ class PostgresqlChecks:
             return
         yield from self._rights(selection.id, rights)
         if not shape.key:
-            yield Problem.of("source:no-key", severity=Severity.WARNING, table=shape.id)
+            code = "source:kept-by-count" if shape.full_before else "source:no-key"
+            quoted = sql.table(shape.id)
+            yield Problem.of(code, severity=Severity.WARNING, table=shape.id, quoted=quoted)
         yield from column_problems(selection, shape, PARTIAL)
+        yield from filter_problems(selection, shape, filters.refusal, filters.may_be_unsent)
 
     def _rights(self, table: TableId, rights: tuple[bool, ...]) -> Iterator[Problem]:
         usage, select, owns, is_logged = rights

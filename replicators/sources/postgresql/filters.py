@@ -10,10 +10,12 @@ from replicators.connectors.filter_sql import Words, condition
 from replicators.connectors.filter_types import bind
 from replicators.connectors.filters import FilterError
 from replicators.connectors.schema import Column, TableSchema
-from replicators.connectors.types import Enum, Float, String, Timestamp, Uuid
+from replicators.connectors.types import Array, Bytes, Enum, Float, Json, String, Timestamp, Uuid
 from replicators.sources.postgresql import sql
 
 BLANKS = "its blanks at the end count in the copy, but not at the source"
+SHORT = 5
+"""Characters, of at most four bytes, that are never stored apart: a pointer would take as much."""
 OWN_FORM = "it is copied as text in a form of its own"
 
 
@@ -24,6 +26,12 @@ def refusal(column: Column) -> str:
     if column.wire != "text":
         return OWN_FORM
     return BLANKS if column.native.startswith(("character(", "bpchar")) else ""
+
+
+def may_be_unsent(column: Column) -> bool:
+    """Whether a value may be stored apart from its row, and so be left out of an update that does not change it."""
+    short = isinstance(column.type, String) and (column.type.length or SHORT + 1) <= SHORT
+    return isinstance(column.type, String | Json | Bytes | Array) and not short
 
 
 def _column(column: Column) -> str:
@@ -67,4 +75,6 @@ def where(table: TableSchema) -> str:
     try:
         return condition(bind(table.filter, table, refusal), table, WORDS)
     except FilterError as err:
-        raise ReplicationError("source:filter-invalid", table=table.id, reason=str(err)) from err
+        raise ReplicationError(
+            "source:filter-invalid", table=table.id, reason=str(err).rstrip(".")
+        ) from err

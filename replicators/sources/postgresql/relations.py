@@ -148,5 +148,6 @@ def _version(relation: Relation, schema: TableSchema) -> str:
         "columns": [[c.name, type_to_json(c.type), c.wire] for c in schema.columns],
         "key": schema.key,
         "full_before": schema.full_before,
+        **({"filter": schema.filter} if schema.filter else {}),
     }
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]

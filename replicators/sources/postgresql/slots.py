@@ -1,7 +1,7 @@
 """What a replicator owns at the server: one slot and its two publications; made, checked and dropped here.
 
-`<slot>_full` carries tables with a key, `<slot>_ins` (inserts and truncates only) those without: publishing updates of
-such a table would make its owner's UPDATE fail (CORRECTNESS 20).
+`<slot>_full` carries tables with a key or with REPLICA IDENTITY FULL, `<slot>_ins` (inserts and truncates only) those with
+neither: publishing updates of such a table would make its owner's UPDATE fail (CORRECTNESS 20).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def publications(slot: str) -> dict[str, str]:
 
 def kind_of(table: TableSchema) -> str:
     """In which publication a table belongs."""
-    return "full" if table.key else "ins"
+    return "full" if table.key or table.full_before else "ins"
 
 
 def _members(connection: Connection, slot: str) -> dict[str, dict[int, TableId]]:

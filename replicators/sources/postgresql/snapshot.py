@@ -24,6 +24,7 @@ from replicators.sources.postgresql.columns import as_copied, select_list
 from replicators.sources.postgresql.connections import ReplicationConnection, connect
 from replicators.sources.postgresql.copying import Copying
 from replicators.sources.postgresql.errors import translate
+from replicators.sources.postgresql.filters import where
 from replicators.sources.postgresql.params import PostgresqlParams
 from replicators.sources.postgresql.values import REASONS, ValueFault, read_copied
 
@@ -107,12 +108,14 @@ class SnapshotSession:
 
     def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
         """Ranges of pages, a set for each partition; the last range of each has no end."""
-        columns = select_list(table)
+        columns, kept = select_list(table), where(table)
         chunks: list[Chunk] = []
         for schema, name, kind, _, rows, pages in self._leaves(table):
             query = f"SELECT {columns} FROM ONLY {sql.table(TableId(schema, name))}"  # noqa: S608 - all quoted
             for condition, estimate in _ranges(kind, rows, pages, rows_per_chunk):
-                chunks.append(Chunk(table.id, len(chunks), query + condition, estimate))
+                whole = " AND ".join(c for c in (condition, kept) if c)
+                asked = f"{query} WHERE {whole}" if whole else query
+                chunks.append(Chunk(table.id, len(chunks), asked, estimate))
         return chunks
 
     def layout(self, table: TableSchema) -> str:
@@ -132,9 +135,9 @@ class SnapshotSession:
             else ""
         )
         query = f"SELECT {select_list(table)} FROM {only}{sql.table(table.id)}"  # noqa: S608 - all quoted
-        return Chunk(
-            table.id, number, f"{query} WHERE {sql.any_key(table.key, keys)}", keys.num_rows
-        )
+        wanted, kept = sql.any_key(table.key, keys), where(table)
+        condition = f"({wanted}) AND {kept}" if kept else wanted
+        return Chunk(table.id, number, f"{query} WHERE {condition}", keys.num_rows)
 
     def _leaves(self, table: TableSchema) -> list[tuple[Any, ...]]:
         try:
@@ -168,8 +171,7 @@ def _ranges(kind: str, rows: float, pages: int, rows_per_chunk: int) -> list[tup
     last = starts[-1]
     return [
         (
-            f" WHERE ctid >= '({a},0)'::tid"
-            + ("" if a == last else f" AND ctid < '({a + step},0)'::tid"),
+            f"ctid >= '({a},0)'::tid" + ("" if a == last else f" AND ctid < '({a + step},0)'::tid"),
             estimate,
         )
         for a in starts

@@ -7,11 +7,13 @@ import re
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId
 from replicators.targets.lakehouse.statements.keys import ROW_MISSING
+from replicators.targets.lakehouse.statements.multiset import ROW_ABSENT
 
 _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), code)
     for pattern, code in (
         (re.escape(ROW_MISSING), "target:row-missing"),
+        (re.escape(ROW_ABSENT), "target:row-absent"),
         (
             r"no space left on device|disk quota exceeded|database or disk is full|ENOSPC",
             "target:storage-full",

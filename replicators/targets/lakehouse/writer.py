@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.modes import stored
+from replicators.connectors.modes import Mode, stored
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.target import (
     FoldedBatch,
@@ -22,7 +22,7 @@ from replicators.connectors.target import (
     TargetTable,
     Token,
 )
-from replicators.targets.lakehouse import dialect, files, naming, statements, storage
+from replicators.targets.lakehouse import dialect, files, naming, numbering, statements, storage
 from replicators.targets.lakehouse.errors import translate
 from replicators.targets.lakehouse.iceberg import Iceberg
 from replicators.targets.lakehouse.params import LakehouseParams
@@ -114,12 +114,16 @@ class LakehouseWriter:
             if not paths:
                 return
             folder, schema = files.clear_strays(tuple(paths)), stored(schema, table.mode)
-            if files.are_taken_as_they_are(schema) and self.format.add_files(
-                session, table, folder
+            if (
+                table.mode is not Mode.MULTISET
+                and files.are_taken_as_they_are(schema)
+                and self.format.add_files(session, table, folder)
             ):
                 return
             frame = session.read.schema(dialect.image_ddl(schema)).parquet(*paths)
             target = self.format.staging_path(session, table)
+            if table.mode is Mode.MULTISET:
+                frame = numbering.numbered(frame)
             self.format.append_frame(frame.selectExpr(*dialect.image_columns(schema, {})), target)
             storage.remove_folder(folder)
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op
-from runners.engine.multiset import HASH, Counted, fold_counts
+from replicators.connectors.modes import ROW_HASH
+from replicators.connectors.schema import Column, TableSchema
+from replicators.connectors.types import Decimal, Int, LogicalType, String
+from runners.engine.multiset import Counted, check_shape, fold_counts, with_hashes
 from tests.unit.engine.keyless import SCHEMA, Change, Row, replay, table_of, workload
 
 
@@ -18,7 +23,7 @@ def apply(start: Counter[Row], counted: Counted) -> Counter[Row]:
     """What a target that holds `start` holds afterwards."""
     state = Counter() if counted.truncate else Counter(start)
     for row in counted.rows.to_pylist():
-        state[row["page"], row["n"]] += row["_net"]
+        state[row["page"], row["n"]] += row["_occurrence"]
     assert min(state.values(), default=0) >= 0
     return +state
 
@@ -48,8 +53,10 @@ def test_each_row_comes_out_once_and_what_cancels_out_not_at_all() -> None:
         Change(Op.DELETE, old=("b", 1)),
     ]
     counted = fold_counts(table_of(changes), SCHEMA)
-    assert [(r["page"], r["n"], r["_net"]) for r in counted.rows.to_pylist()] == [("a", None, 3)]
-    assert len(set(counted.rows[HASH].to_pylist())) == 1
+    assert [(r["page"], r["n"], r["_occurrence"]) for r in counted.rows.to_pylist()] == [
+        ("a", None, 3)
+    ]
+    assert len(set(counted.rows[ROW_HASH].to_pylist())) == 1
 
 
 def test_rows_before_a_truncate_do_not_count() -> None:
@@ -72,3 +79,42 @@ def test_a_change_without_its_before_image_is_an_error(op: Op) -> None:
     with pytest.raises(ReplicationError) as caught:
         fold_counts(changes, SCHEMA)
     assert caught.value.code == "source:before-missing"
+
+
+def test_rows_of_a_snapshot_get_the_digests_of_the_log() -> None:
+    """Guards CORRECTNESS 12: a row that came by snapshot must be found when the log takes it away."""
+    rows: list[Row] = [("a", 1), (None, None)]
+    by_log = fold_counts(table_of([Change(Op.INSERT, r) for r in rows]), SCHEMA).rows
+    shape = pa.schema(
+        [*SCHEMA.arrow_schema(), (ROW_HASH, pa.binary()), ("_occurrence", pa.int64())]
+    )
+    copied = pa.table([by_log["page"], by_log["n"]], schema=SCHEMA.arrow_schema())
+    staged = with_hashes(copied, ["n", "page"], shape)
+    assert staged[ROW_HASH].to_pylist() == by_log[ROW_HASH].to_pylist()
+    assert staged.schema.names == shape.names
+    assert with_hashes(copied, ["page"], SCHEMA.arrow_schema()) is copied
+
+
+def shaped(**columns: LogicalType) -> TableSchema:
+    return replace(SCHEMA, columns=tuple(Column(n, t, "native") for n, t in columns.items()))
+
+
+@pytest.mark.parametrize(
+    "new",
+    [
+        shaped(a=String()),
+        shaped(a=String(), renamed=Int(32)),
+        shaped(a=String(), n=String()),
+        shaped(a=String(), n=Decimal(10, 2)),
+    ],
+)
+def test_a_change_of_shape_that_changes_digests_stops_the_table(new: TableSchema) -> None:
+    """Guards the rows that are there: their digests hold the dropped column, and no delete would find them."""
+    with pytest.raises(ReplicationError) as caught:
+        check_shape(shaped(a=String(), n=Int(32)), new)
+    assert caught.value.code == "target:evolve"
+
+
+def test_added_columns_and_wider_numbers_go_on() -> None:
+    old = shaped(n=Int(32), d=Decimal(6, 2))
+    check_shape(old, shaped(new=String(), n=Int(64), d=Decimal(12, 2)))

@@ -9,10 +9,11 @@ from __future__ import annotations
 from types import ModuleType
 
 from replicators.connectors.modes import Mode
-from replicators.targets.lakehouse.statements import mirror
+from replicators.targets.lakehouse.statements import mirror, multiset
 
 _MODULES: dict[Mode, ModuleType] = {
     Mode.MIRROR: mirror,
+    Mode.MULTISET: multiset,
 }
 MODES = tuple(_MODULES)
 
