@@ -57,6 +57,7 @@ screenshots: setup-tests ## pictures of the main pages, of a demo that runs some
 	@$(PY) -m tests.e2e.screenshots
 
 bench: setup-tests ## measure, print a table, write benchmarks/results.json
+	@$(PY) -m benchmarks.peers.environments || echo "A peer that is missing is named in the table."
 	@$(PY) -m benchmarks
 
 openapi: ## write docs/openapi.yaml

@@ -1,10 +1,9 @@
-"""Lines `binlog-decode` and `binlog-capture-decode`: MariaDB's log, 1.6 million row events of one table of seven columns,
-beside `mariadb-binlog`, which prints the same rows or copies the log as it is."""
+"""Line `binlog-decode`: MariaDB's log, 1.6 million row events of one table of seven columns, on one core, beside
+`mariadb-binlog`, which prints the same rows, and python-mysql-replication."""
 
 from __future__ import annotations
 
 import subprocess
-import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,25 +14,27 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from benchmarks import place
-from benchmarks.capture import Watched
+from benchmarks.capture import Taken
+from benchmarks.peers.environments import talk
 from benchmarks.report import Peer, Result
+from benchmarks.workload import Stream
 from replicators.connectors import registry
 from replicators.connectors.params import parse
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.source import DecodedTable
-from runners.engine.capture import Capture
-from runners.engine.changelog import ChangeLog, read_segment
-from runners.engine.decode import decode_segments, load, task_for
-from runners.engine.store import MemoryStore, SegmentRow
-from tests.mysql_servers import ADMIN, HOST, PASSWORD, MariadbServer
+from runners.engine.changelog import read_segment
+from runners.engine.decode import load
+from setup.machine import Missing
+from tests.mysql_servers import ADMIN, HOST, PASSWORD, MariadbServer, SqlServer
 
 SOURCE = registry.sources()["mysql"]
 TABLE = TableId("bench", "events")
 STEP = 10_000
 JOBS, WARM = 7, 2
+REPLICATION_ROWS = 200_000
+DEPTH = {"mariadb": "max_recursive_iterations", "mysql": "cte_max_recursion_depth"}
 DDL = (
     "CREATE DATABASE bench",
     "CREATE TABLE bench.events (id bigint PRIMARY KEY, n int, name varchar(20), price decimal(12,2),"
@@ -49,7 +50,7 @@ ROWS = (
 class BinlogLoad:
     """A server with the changes in its log: inserts, updates of two fifths of them, deletes of one fifth."""
 
-    server: MariadbServer
+    server: SqlServer
     inserts: int = field(default_factory=lambda: place.scaled(1_000_000, STEP))
     tables: list[TableSchema] = field(default_factory=list)
     marker: int = 0
@@ -65,6 +66,10 @@ class BinlogLoad:
 
     def make(self) -> BinlogLoad:
         """The table, a position, and then the changes."""
+        return self.prepare().change()
+
+    def prepare(self) -> BinlogLoad:
+        """The table, and the position before the changes."""
         self.server.execute(*DDL)
         with SOURCE.catalog(self.params) as catalog:
             self.tables = list(catalog.describe([TableSelection(TABLE)]).values())
@@ -73,8 +78,12 @@ class BinlogLoad:
             SOURCE.snapshot_first(self.params, "bench", reader) as session,
         ):
             self.start = session.point.position
+        return self
+
+    def change(self) -> BinlogLoad:
+        """The changes, the marker, and one more change."""
         with self.server.connect() as connection, connection.cursor() as cursor:
-            cursor.execute(f"SET max_recursive_iterations = {10 * STEP}")
+            cursor.execute(f"SET {DEPTH[self.server.flavour]} = {10 * STEP}")
             for first in range(1, self.inserts, STEP):
                 cursor.execute(ROWS.format(first, first + STEP - 1))
             cursor.execute("UPDATE bench.events SET n = n + 1, price = price + 1 WHERE id % 5 < 2")
@@ -84,26 +93,9 @@ class BinlogLoad:
         self.server.execute("INSERT INTO bench.events (id) VALUES (-1)")
         return self
 
-    def capture(self, folder: Path, on_seal: Any = lambda row: None) -> list[SegmentRow]:
-        """Everything into raw segments."""
-        store = MemoryStore([TABLE])
-        log = ChangeLog(str(folder / "log"), "bench", "bench")
-        reader = Watched(SOURCE.log_reader(self.params, "bench"), self.marker)
-        reader.start(self.start, self.tables)
-        capture = Capture(
-            reader, log, store, place.settings(folder), describe=lambda: self.tables, next_number=1,
-            on_seal=on_seal,
-        )  # fmt: skip
-        thread = threading.Thread(target=capture.run)
-        thread.start()
-        while not reader.done.wait(0.5) and capture.fault is None:
-            pass
-        capture.stop()
-        thread.join()
-        reader.close()
-        if capture.fault is not None:
-            raise capture.fault
-        return store.segments()
+    def stream(self) -> Stream:
+        """All of it."""
+        return Stream(SOURCE, self.params, "bench", self.start, self.tables, self.marker)
 
     def is_right(self, parts: Sequence[pa.Table]) -> bool:
         """Whether the last image of each key, deletes left out, sums to what the table holds."""
@@ -138,77 +130,54 @@ class BinlogLoad:
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return time.monotonic() - began
 
-    def dumped(self, folder: Path) -> float:
-        """Seconds of `mariadb-binlog --raw`, which copies the log from the server into files."""
-        first = Path(self.files()[0]).name
-        command = [
-            "mariadb-binlog", "--read-from-remote-server", "--raw", "--to-last-log", f"--host={HOST}",
-            f"--port={self.server.port}", f"--user={ADMIN}", f"--password={PASSWORD}",
-            f"--result-file={folder}/raw-", first,
-        ]  # fmt: skip
-        began = time.monotonic()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        return time.monotonic() - began
+    def by_replication(self, folder: Path) -> float | None:
+        """Row events a second of python-mysql-replication over the first of them; None where it could not be installed."""
+        name = Path(self.files()[0]).name
+        server = {"host": HOST, "port": self.server.port, "user": ADMIN, "passwd": PASSWORD}
+        asked = {"server": server, "is_mariadb": True, "file": name, "position": 4}
+        try:
+            with talk("replication", "replication_reader", folder) as peer:
+                peer.say(**asked, rows=min(REPLICATION_ROWS, self.inserts))
+                told = peer.hear()
+        except Missing as err:
+            place.logger.warning("%s", err)
+            return None
+        return float(told["rows"] / told["seconds"])
 
 
 def measure(line: str) -> list[Result]:
-    """One of the two lines."""
+    """Segments in memory to Arrow tables, in this process, on one core."""
     options = {"max-binlog-size": "1G", "innodb-buffer-pool-size": "256M"}
     with place.folder(line) as folder, MariadbServer(options=options) as server:
         made = BinlogLoad(server).make()
-        return [(_decode if line == "binlog-decode" else _capture_decode)(made, folder, line)]
+        taken = Taken(made.stream(), folder).run()
+        segments = [read_segment(s.path, s.crc32, s.number) for s in taken.segments]
+        rates, found = _decoded(segments, made)
+        tables = [p.changes for p in found if isinstance(p, DecodedTable)]
+        checked = len(tables) == len(found) and made.is_right(tables)
+        printed = place.median([made.changes / made.printed() for _ in range(place.ROUNDS)])
+        read = made.by_replication(folder)
+    mine = place.median(rates[WARM:])
+    size = sum(len(body) for _, body in segments) / made.changes
+    others = (Peer("python-mysql-replication", round(read)),) if read else ()
+    missing = "" if read else " python-mysql-replication could not be installed."
+    return [
+        Result(
+            line, "row events/s", round(mine), 2_000_000,
+            (Peer("mariadb-binlog -v", round(printed)), *others), checked=checked,
+            note=f"one core, checksums verified, every bound checked; {size:.0f} bytes an event; "
+            f"{mine / printed:.1f} times mariadb-binlog (wanted 3).{missing}",
+        )
+    ]  # fmt: skip
 
 
-def _decode(made: BinlogLoad, folder: Path, line: str) -> Result:
-    """Segments in memory to Arrow tables, in this process, on one core."""
-    segments = [read_segment(s.path, s.crc32, s.number) for s in made.capture(folder)]
+def _decoded(segments: list[Any], made: BinlogLoad) -> tuple[list[float], list[Any]]:
+    """Row events a second of each turn, and what the last one gave."""
     decoder = load(SOURCE.decoder)
-    rates = []
+    rates: list[float] = []
+    found: list[Any] = []
     for _ in range(JOBS):
         began = time.monotonic()
-        found = [
-            part
-            for number, (head, body) in enumerate(segments, 1)
-            for part in decoder(head, body, number)
-        ]
+        found = [p for n, (head, body) in enumerate(segments, 1) for p in decoder(head, body, n)]
         rates.append(made.changes / (time.monotonic() - began))
-    tables = [p.changes for p in found if isinstance(p, DecodedTable)]
-    checked = len(tables) == len(found) and made.is_right(tables)
-    printed = place.median([made.changes / made.printed() for _ in range(place.ROUNDS)])
-    size = sum(len(body) for _, body in segments) / made.changes
-    return Result(
-        line,
-        "row events/s",
-        round(place.median(rates[WARM:])),
-        2_000_000,
-        (Peer("mariadb-binlog -v", round(printed)),),
-        checked=checked,
-        note=f"one core, checksums verified, every bound checked; {size:.0f} bytes an event.",
-    )
-
-
-def _capture_decode(made: BinlogLoad, folder: Path, line: str) -> Result:
-    """Rounds of the whole way to durable change files, beside a copy of the log's bytes."""
-    ours, theirs, checked = [], [], True
-    with place.spark(folder, place.target_params(folder)) as spark:
-        for number in range(place.ROUNDS + 1):
-            raw = folder / f"raw{number}"
-            raw.mkdir()
-            theirs.append(made.dumped(raw))
-            began = time.monotonic()
-            segments = made.capture(folder / str(number))
-            tasks = [task_for(s, str(raw / f"{s.number}")) for s in segments]
-            done = decode_segments(spark, tasks, SOURCE.decoder)
-            ours.append(time.monotonic() - began)
-            checked = checked and made.is_right([pq.read_table(f.path) for f in done.files])
-    mine, peer = (made.changes / place.median(v[1:]) for v in (ours, theirs))
-    return Result(
-        line,
-        "row events/s",
-        round(mine),
-        0.1,
-        (Peer("mariadb-binlog --raw", round(peer)),),
-        round(mine / peer, 3),
-        checked=checked,
-        note="the whole log captured, then decoded; the peer copies bytes and decodes nothing.",
-    )
+    return rates, found

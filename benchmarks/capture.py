@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from benchmarks import place
 from benchmarks.report import Peer, Result
-from benchmarks.workload import TABLE, Workload, expected, sums
+from benchmarks.workload import Stream, Workload, expected, sums
 from demo.postgres import EmbeddedPostgres
 from runners.engine.capture import Capture
 from runners.engine.changelog import ChangeLog, read_segment
@@ -46,13 +46,12 @@ class Watched:
 class Taken:
     """One capture of everything: its seconds, its segments and, where `spark` is given, its change files."""
 
-    def __init__(self, load: Workload, number: int, folder: Path, spark: Any = None) -> None:
-        self._load = load
+    def __init__(self, stream: Stream, folder: Path, spark: Any = None) -> None:
+        self._stream = stream
         self._spark = spark
-        self._slot = f"ours_{number}"
-        self._store = MemoryStore([TABLE])
+        self._store = MemoryStore([t.id for t in stream.tables])
         self._settings = place.settings(folder)
-        self._log = ChangeLog(str(folder / "log"), self._slot, "bench")
+        self._log = ChangeLog(str(folder / "log"), stream.slot, "bench")
         self._sealed: list[SegmentRow] = []
         self._wake = threading.Condition()
         self._is_over = False
@@ -62,13 +61,14 @@ class Taken:
 
     def run(self) -> Taken:
         """Capture until the marker is passed, all sealed (and decoded)."""
-        reader = Watched(place.SOURCE.log_reader(self._load.params, self._slot), self._load.marker)
+        stream = self._stream
+        reader = Watched(stream.source.log_reader(stream.params, stream.slot), stream.marker)
         decoder = threading.Thread(target=self._decode)
         began = time.monotonic()
-        reader.start(self._load.starts[self._slot], self._load.tables)
+        reader.start(stream.start, stream.tables)
         capture = Capture(
             reader, self._log, self._store, self._settings,
-            describe=lambda: self._load.tables, next_number=1, on_seal=self._take,
+            describe=lambda: stream.tables, next_number=1, on_seal=self._take,
         )  # fmt: skip
         thread = threading.Thread(target=capture.run)
         thread.start()
@@ -105,7 +105,7 @@ class Taken:
             if not rows:
                 return
             tasks = [task_for(r, self._log.change_prefix(r.number)) for r in rows]
-            done = decode_segments(self._spark, tasks, place.SOURCE.decoder)
+            done = decode_segments(self._spark, tasks, self._stream.source.decoder)
             self.files += done.files
             self._store.record_decoded([r.number for r in rows], done.files)
 
@@ -116,7 +116,7 @@ class Taken:
         found: list[str] = []
         for row in self.segments:
             task = task_for(row, self._log.change_prefix(row.number))
-            found += [f["path"] for f in decode_segment(task, place.SOURCE.decoder)["files"]]
+            found += [f["path"] for f in decode_segment(task, self._stream.source.decoder)["files"]]
         return found
 
     @property
@@ -156,7 +156,7 @@ def measure(line: str) -> list[Result]:
                 seconds = load.receive(number, out)
                 size = out.stat().st_size
                 out.unlink()
-                taken = Taken(load, number, folder / str(number), spark).run()
+                taken = Taken(load.stream(f"ours_{number}"), folder / str(number), spark).run()
                 checked = checked and is_right(taken.paths(), load)
                 place.logger.info("theirs %.2f s for %d MiB", seconds, size >> 20)
                 checked = checked and abs(taken.bytes / size - 1) < 0.1

@@ -22,7 +22,7 @@ def measure(line: str) -> list[Result]:
     with place.folder(line) as folder:
         with EmbeddedPostgres(fsync=False, options=SERVER) as server:
             load = Workload(server, 1).make()
-            taken = Taken(load, 0, folder).run()
+            taken = Taken(load.stream("ours_0"), folder).run()
         out = folder / "out"
         out.mkdir()
         rates = []

@@ -25,6 +25,8 @@ PACKAGES = (
     "pyiceberg",
     "deltalake",
 )
+PARTS = frozenset({"-p50", "-p99", "-dlt", "-scattered"})
+"""What a line may find beside its own figure."""
 SHAPE = ("line", "unit", "ours", "peers", "ratio", "target", "checked")
 
 
@@ -160,7 +162,7 @@ def table(lines: Iterable[str]) -> str:
 
 
 def _is_of(line: str, wanted: Sequence[str]) -> bool:
-    return any(line == name or line in {f"{name}-p50", f"{name}-p99"} for name in wanted)
+    return any(line == name or line.removeprefix(name) in PARTS for name in wanted)
 
 
 def _page(rows: Sequence[dict[str, Any]], known: dict[str, Any]) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from benchmarks import place
+from replicators.connectors import registry
 from replicators.connectors.params import parse
 from replicators.connectors.schema import TableId
 from runners.engine.pipeline import Job, run_pipeline
@@ -36,12 +37,14 @@ class EngineRun:
         source: dict[str, Any],
         target: dict[str, Any],
         tables: Sequence[TableId],
+        kind: str = "postgresql",
     ) -> None:
         self.folder = folder
         self.log = folder / "log" / REPLICATOR
         self._states = folder / "states.json"
         self._asked = {
             "folder": str(folder),
+            "kind": kind,
             "source": source,
             "target": target,
             "tables": [[t.schema, t.name] for t in tables],
@@ -74,6 +77,14 @@ class EngineRun:
         except subprocess.TimeoutExpired:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+
+    def hold(self) -> None:
+        """Let the whole run stand still, with its JVM."""
+        os.killpg(self.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it run again."""
+        os.killpg(self.pid, signal.SIGCONT)
 
     def states(self) -> dict[str, dict[str, Any]]:
         """What the run last said of its tables."""
@@ -125,12 +136,13 @@ def main() -> int:
     asked = json.load(sys.stdin)
     folder = Path(asked["folder"])
     tables = [TableId(*t) for t in asked["tables"]]
+    source = registry.sources()[asked["kind"]]
     job = Job(
         replicator=REPLICATOR,
         name="benchmark",
         slot="bench_run",
-        source=place.SOURCE,
-        source_params=parse(place.SOURCE.params, asked["source"]),
+        source=source,
+        source_params=parse(source.params, asked["source"]),
         target=place.TARGET,
         target_params=parse(place.TARGET.params, asked["target"]),
     )

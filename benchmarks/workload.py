@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,18 @@ END $$;
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """What is captured: a source's log from `start` up to `marker`, for these tables."""
+
+    source: Any
+    params: Any
+    slot: str
+    start: Position
+    tables: Sequence[TableSchema]
+    marker: int
+
+
 @dataclass
 class Workload:
     """A server with the changes in its log, and slots that stand before them. `marker` is a log position between the last
@@ -70,11 +83,19 @@ class Workload:
 
     def make(self) -> Workload:
         """Table, slots, then the changes."""
+        return self.prepare().change()
+
+    def prepare(self) -> Workload:
+        """The table, and the slots."""
         self.server.execute(DDL)
         self.tables = place.describe(self.params, TABLE)
         for number in range(self.slots):
             self._slot(f"ours_{number}")
             self._slot(f"peer_{number}")
+        return self
+
+    def change(self) -> Workload:
+        """The changes, the marker, and one more change."""
         began = time.monotonic()
         call = "CALL bench.change({}, {}, {}, {})"
         self.server.execute(call.format(self.inserts, self.updates, self.deletes, STEP))
@@ -84,6 +105,10 @@ class Workload:
         self.server.execute("INSERT INTO bench.events (id) VALUES (-1)")
         self.server.execute("CHECKPOINT")
         return self
+
+    def stream(self, slot: str) -> Stream:
+        """All of it, for one of our slots."""
+        return Stream(place.SOURCE, self.params, slot, self.starts[slot], self.tables, self.marker)
 
     def _slot(self, name: str) -> None:
         with place.SOURCE.log_reader(self.params, name) as reader:

@@ -1,0 +1,116 @@
+"""The table that is copied by the lines `snapshot` and `snapshot-mysql`, on each server, and how each reader reaches it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks import place
+from demo.postgres import EmbeddedPostgres
+from replicators.connectors import registry
+from replicators.connectors.params import parse
+from replicators.connectors.schema import TableId, TableSchema, TableSelection
+from tests.mysql_servers import ADMIN, HOST, PASSWORD, MysqlServer
+
+TABLE = TableId("bench", "events")
+STEP = 10_000
+POSTGRESQL = """
+CREATE SCHEMA bench;
+CREATE TABLE bench.events (
+    id bigint PRIMARY KEY, customer int, status text, amount numeric(12, 2), note text,
+    at timestamptz, ok boolean);
+INSERT INTO bench.events
+SELECT k, k % 5000, 'shipped', (k * 37 % 100000) / 100.0, 'note ' || k || ' for this row',
+       timestamptz '2025-01-01 00:00Z' + k * interval '1 second', k % 3 = 0
+FROM generate_series(1, {rows}) k;
+"""
+POSTGRESQL_SUMS = """
+SELECT count(*), sum(id), sum(customer), sum(ok::int), count(*) FILTER (WHERE status = 'shipped'),
+       sum(regexp_replace(note, '[^0-9]', '', 'g')::bigint), sum(length(note)),
+       (sum(amount) * 100)::bigint, sum(extract(epoch FROM at))::bigint FROM bench.events
+"""
+MYSQL = """
+CREATE TABLE bench.events (
+    id bigint PRIMARY KEY, customer int, status varchar(20), amount decimal(12, 2), note varchar(80),
+    at timestamp, ok tinyint(1))
+"""
+MYSQL_ROWS = """
+INSERT INTO bench.events WITH RECURSIVE g AS (SELECT {0} k UNION ALL SELECT k + 1 FROM g WHERE k < {1})
+SELECT k, k % 5000, 'shipped', (k * 37 % 100000) / 100.0, concat('note ', k, ' for this row'),
+       from_unixtime(1735689600 + k), k % 3 = 0 FROM g
+"""
+MYSQL_SUMS = """
+SELECT count(*), sum(id), sum(customer), sum(ok), sum(status = 'shipped'),
+       sum(regexp_replace(note, '[^0-9]', '') + 0), sum(length(note)),
+       sum(amount) * 100, sum(unix_timestamp(at)) FROM bench.events
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A server with the table in it: our plugin and its params, Spark's JDBC address, dlt's address, and the sums of the
+    table's columns."""
+
+    source: Any
+    params: Any
+    jdbc: str
+    jdbc_properties: dict[str, str]
+    driver_jar: str
+    url: str
+    connectorx: dict[str, Any]
+    sums: Callable[[], tuple[int, ...]]
+
+    def describe(self) -> TableSchema:
+        """The table's shape."""
+        with self.source.catalog(self.params) as catalog:
+            (schema,) = catalog.describe([TableSelection(TABLE)]).values()
+        return schema  # type: ignore[no-any-return]
+
+
+@contextmanager
+def postgresql(rows: int) -> Iterator[Copied]:
+    """The table on PostgreSQL."""
+    with EmbeddedPostgres(fsync=False) as server:
+        server.execute(POSTGRESQL.format(rows=rows))
+        server.execute("VACUUM ANALYZE")
+        params = place.source_params(server)
+        where = f"{params.host}:{params.port}/{params.database}"
+        login = f"{params.user}:{params.password}@" if params.password else f"{params.user}@"
+        yield Copied(
+            place.SOURCE,
+            params,
+            f"jdbc:postgresql://{where}",
+            {"user": params.user, "password": params.password, "driver": "org.postgresql.Driver"},
+            "postgresql",
+            f"postgresql://{login}{where}",
+            {},
+            lambda: tuple(int(v) for v in server.execute(POSTGRESQL_SUMS)[0]),
+        )
+
+
+@contextmanager
+def mysql(rows: int) -> Iterator[Copied]:
+    """The table on MySQL."""
+    options = {"innodb-buffer-pool-size": "1G", "max-binlog-size": "1G"}
+    with MysqlServer(options=options) as server:
+        server.execute("CREATE DATABASE bench", MYSQL)
+        with server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"SET cte_max_recursion_depth = {10 * STEP}")
+            for first in range(1, rows, STEP):
+                cursor.execute(MYSQL_ROWS.format(first, min(rows, first + STEP - 1)))
+        server.execute("ANALYZE TABLE bench.events")
+        source = registry.sources()["mysql"]
+        values = {"host": HOST, "port": server.port, "user": ADMIN, "password": PASSWORD}
+        login = f"{ADMIN}:{PASSWORD.replace('%', '%25')}@{HOST}:{server.port}/bench"
+        yield Copied(
+            source,
+            parse(source.params, values),
+            f"jdbc:mysql://{HOST}:{server.port}/bench?useCursorFetch=true&useServerPrepStmts=true",
+            {"user": ADMIN, "password": PASSWORD, "driver": "com.mysql.cj.jdbc.Driver"},
+            "mysql-connector-j",
+            f"mysql+pymysql://{login}",
+            {"conn": f"mysql://{login}"},
+            lambda: tuple(int(v) for v in server.execute(MYSQL_SUMS)[0]),
+        )

@@ -1,0 +1,46 @@
+"""Line `growth-size`: the same 1,000 clustered changes into tables of 1, 10 and 40 million rows: what a merge costs hangs on the
+changes, not on the table."""
+
+from __future__ import annotations
+
+from benchmarks import place
+from benchmarks.merge import FILES, KEYS, Rounds, fill
+from benchmarks.report import Peer, Result
+
+SIZES = (1_000_000, 10_000_000, 40_000_000)
+ROWS_A_FILE = 10_000_000 // FILES
+
+
+def measure(line: str) -> list[Result]:
+    """Each size in a warehouse and a session of its own."""
+    ours: dict[int, float] = {}
+    plain: dict[int, float] = {}
+    checked = True
+    for size in SIZES:
+        rows = place.scaled(size, FILES)
+        with place.folder(f"{line}-{size}") as folder:
+            target = place.target_params(folder)
+            with place.spark(folder, target) as spark:
+                writer = place.TARGET.writer(target, spark)
+                table = fill(spark, writer, rows, max(2, size // ROWS_A_FILE))
+                rounds = Rounds(writer, target, "iceberg", folder, rows)
+                ours[rows], plain[rows] = rounds.compare(table, scattered=False)
+                checked = checked and rounds.checked
+    small, large = min(ours), max(ours)
+    shown = "; ".join(
+        f"{rows:,} rows: ours {ours[rows]:.2f} s, plain {plain[rows]:.2f} s" for rows in ours
+    )
+    return [
+        Result(
+            line,
+            "s a merge",
+            round(ours[large], 3),
+            1.5,
+            (Peer("plain MERGE, largest", round(plain[large], 3)),),
+            round(ours[large] / ours[small], 2),
+            at_most=True,
+            checked=checked,
+            note=f"{KEYS} keys within {2 * KEYS}; {shown}. The ratio is ours at the largest over ours at the smallest; the plain "
+            f"MERGE's is {plain[large] / plain[small]:.1f}.",
+        )
+    ]

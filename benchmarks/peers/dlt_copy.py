@@ -1,0 +1,47 @@
+"""dlt copies a table into Parquet files. Runs in its own environment.
+
+A line in: `{"url", "schema", "table", "backend", "folder"}`; the answer: its seconds and the rows that lie in the files.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import dlt
+import pyarrow.parquet as pq
+from dlt.sources.sql_database import sql_table
+
+
+def copy(asked: dict[str, Any]) -> dict[str, Any]:
+    """One copy into an empty folder."""
+    folder = Path(asked["folder"])
+    began = time.monotonic()
+    pipeline = dlt.pipeline(
+        f"copy_{asked['backend']}",
+        destination=dlt.destinations.filesystem(str(folder / "files")),
+        dataset_name="bench",
+        pipelines_dir=str(folder / "pipelines"),
+    )
+    more = {"backend_kwargs": asked["backend_kwargs"]} if asked.get("backend_kwargs") else {}
+    table = sql_table(
+        credentials=asked["url"], schema=asked["schema"], table=asked["table"],
+        backend=asked["backend"], chunk_size=100_000, reflection_level="full_with_precision", **more,
+    )  # fmt: skip
+    pipeline.run(table, loader_file_format="parquet", write_disposition="replace")
+    seconds = time.monotonic() - began
+    files = (folder / "files" / "bench" / asked["table"]).glob("*.parquet")
+    return {
+        "seconds": seconds,
+        "rows": sum(pq.ParquetFile(f).metadata.num_rows for f in files),
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+    }
+
+
+for line in sys.stdin:
+    sys.stdout.write(json.dumps(copy(json.loads(line))) + "\n")
+    sys.stdout.flush()
