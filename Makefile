@@ -41,8 +41,8 @@ format: ## let ruff write the code's format
 test: setup-tests ## the whole suite, with real servers
 	$(PY) -m pytest
 
-test-long: setup-tests ## the whole suite with the full matrices (hours)
-	$(PY) -m pytest --long
+test-long: setup-tests ## the whole suite with the full matrices (hours); writes docs/test-report.md
+	$(PY) -m pytest --long --report docs/test-report.md
 
 test-fast: ## unit and app tests only
 	$(PY) -m pytest tests/unit tests/app

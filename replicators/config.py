@@ -11,7 +11,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.filters import parse as parse_filter
 from replicators.connectors.modes import CHOICES
 from replicators.connectors.params import InvalidParams
-from replicators.connectors.schema import EXCLUDABLE, TableId, TableSelection
+from replicators.connectors.schema import EXCLUDABLE, UNFIT, TableId, TableSelection
 from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import TargetPlugin
 from replicators.invalid import InvalidConfig as InvalidConfig
@@ -71,7 +71,8 @@ def _table(raw: Any) -> TableSelection:
         raise ValueError(f"excluded may name {' and '.join(EXCLUDABLE)}")
     kept = tuple(kind for kind in EXCLUDABLE if kind in excluded)
     mode, row_filter = _mode(raw.get("mode")), _filter(raw.get("filter"))
-    return TableSelection(TableId(schema, name), tuple(columns), kept, mode, row_filter)
+    unfit = _unfit(raw.get("unfit"))
+    return TableSelection(TableId(schema, name), tuple(columns), kept, mode, row_filter, unfit)
 
 
 def _mode(raw: Any) -> str:
@@ -91,8 +92,15 @@ def _filter(raw: Any) -> str:
     return text
 
 
+def _unfit(raw: Any) -> str:
+    """What a table does at a value that does not fit; empty for what the replicator does."""
+    if raw in (None, "", *UNFIT):
+        return str(raw or "")
+    raise ValueError(f"unfit must be {' or '.join(UNFIT)}")
+
+
 def parse_tables(data: Any) -> tuple[TableSelection, ...]:
-    """`[{"schema", "name", "columns", "excluded", "mode", "filter"}]` as selections; InvalidConfig where something is wrong or doubled."""
+    """`[{"schema", "name", "columns", "excluded", "mode", "filter", "unfit"}]` as selections; InvalidConfig where something is wrong or doubled."""
     if not isinstance(data, (list, tuple)):
         raise InvalidConfig({"tables": "must be a list"})
     try:
@@ -116,6 +124,7 @@ def tables_to_json(tables: Iterable[TableSelection]) -> list[dict[str, Any]]:
             "excluded": list(t.excluded),
             "mode": str(t.mode),
             "filter": t.filter,
+            "unfit": t.unfit,
         }
         for t in tables
     ]

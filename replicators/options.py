@@ -7,6 +7,7 @@ from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any, Self
 
 from replicators.connectors import modes
+from replicators.connectors.schema import UNFIT
 from replicators.invalid import InvalidConfig
 
 
@@ -39,6 +40,14 @@ def _choice(label: str, choices: Sequence[Choice], *, help: str, applies: str) -
     return field(default=choices[0].value, metadata=metadata)
 
 
+UNFIT_VALUES = (
+    Choice(UNFIT[0], "Stop the table", "Nothing of it is merged until a person has looked at it."),
+    Choice(
+        UNFIT[1],
+        "Park the row",
+        "The row waits beside the target, is counted, and can be replayed; the rest goes on.",
+    ),
+)
 MODES = tuple(
     Choice(m.value, modes.text_of(m).label, modes.text_of(m).about) for m in modes.CHOICES
 )
@@ -72,6 +81,11 @@ class Options:
         "Mode", MODES,
         help="How tables are copied, and what becomes of deleted rows; a table may differ.",
         applies="at once, by copying the tables afresh",
+    )  # fmt: skip
+    unfit_values: str = _choice(
+        "Values the target can't hold", UNFIT_VALUES,
+        help="What happens at a value such as an infinite date; rows are parked only in mirrors and with soft delete.",
+        applies="at once, for what is read from then on",
     )  # fmt: skip
 
     @classmethod

@@ -119,6 +119,7 @@ def _table_remove_asks(request: HttpRequest, found: Replicator) -> HttpResponse:
 
 
 table_retry = _table_act(services.table_retry, "{table} is tried again now.")
+table_replay = _table_act(services.table_replay, "The parked rows of {table} will be replayed.")
 
 
 @may_edit

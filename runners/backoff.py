@@ -39,7 +39,7 @@ def failure_note(*, run: Run, code: str, facts: dict[str, Any], now: datetime) -
         progress.failures, progress.failing_since = 0, None
     retry = MESSAGES[code].retry
     progress.failures += 1
-    progress.failing_since = progress.failing_since or now
+    progress.failing_since = min(progress.failing_since or now, now)
     progress.retry_at = now + timedelta(seconds=delay_seconds(progress.failures, retry))
     progress.error_code, progress.error_facts = code, facts
     patience = timedelta(minutes=Options.parse(run.replicator.options).retry_minutes)

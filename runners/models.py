@@ -112,6 +112,8 @@ class Table(models.Model):
     is_resync_asked = models.BooleanField(default=False)
     is_chosen = models.BooleanField(default=True)
     is_drop_asked = models.BooleanField(default=False)
+    is_replay_asked = models.BooleanField(default=False)
+    rows_parked = models.PositiveIntegerField(default=0)
     error_code = models.CharField(max_length=60, blank=True)
     error_facts = models.JSONField(default=dict, blank=True)
     error_since = models.DateTimeField(null=True, blank=True)
@@ -192,6 +194,7 @@ class ChangeFile(models.Model):
     crc32 = models.BigIntegerField()
     unsent = models.JSONField(default=list)
     has_key_changes = models.BooleanField(default=False)
+    faults = models.BigIntegerField(default=0)
 
     class Meta:
         ordering = ("first_sequence",)
@@ -202,6 +205,32 @@ class ChangeFile(models.Model):
 
     def __str__(self) -> str:
         return self.path
+
+
+class ParkedRow(models.Model):
+    """A change that waits beside the target (`engine.parked.ParkedRow`), known by generation and sequence; `freed_at` is the
+    sequence of the merge that took it."""
+
+    table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="parked")
+    generation = models.PositiveIntegerField()
+    sequence = models.BigIntegerField()
+    key = models.TextField()
+    reason = models.TextField()
+    image = models.BinaryField()
+    is_accepted = models.BooleanField(default=False)
+    freed_at = models.BigIntegerField(null=True, blank=True)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("sequence",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=["table", "generation", "sequence"], name="one_parked_row_per_sequence"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.table_id} {self.key}"
 
 
 class SnapshotCopy(models.Model):

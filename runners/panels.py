@@ -223,7 +223,15 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
     chips = [("", "All", view.totals.tables)]
     chips += [(k, LABELS[k], counts.get(k, 0)) for k in map(str, TABLE_ORDER) if k in counts or k == asked.state]  # fmt: skip
     shown = [
-        [t.view.to_json(), t.row.rows_total, t.row.is_resync_asked, t.row.retry_at, t.rate]
+        [
+            t.view.to_json(),
+            t.row.rows_total,
+            t.row.is_resync_asked,
+            t.row.is_replay_asked,
+            t.row.rows_parked,
+            t.row.retry_at,
+            t.rate,
+        ]
         for t in lines
     ]
     return context | {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -11,12 +11,13 @@ from django.db.models import Q
 from django.utils import timezone
 
 from replicators.models import DesiredState, Replicator
+from runners.backoff import LAST_SECONDS
 from runners.events import event_add
 from runners.models import Run, Sign
 from runners.processes import HOSTNAME, Adopted
 from runners.queue import send
 from runners.services import run_ask_stop
-from runners.supervisor import LEASE_MARGIN, SUPERVISION, run_lose
+from runners.supervisor import LEASE_MARGIN, run_lose, unwatched
 from runners.transitions import IllegalTransition, run_transition
 
 logger = logging.getLogger(__name__)
@@ -46,8 +47,7 @@ def _stop_unwanted() -> None:
 
 def _watch(now: datetime) -> None:
     """Runs nobody watches: a worker takes them; those whose lease is over as well are lost."""
-    unwatched = Q(supervised_at=None) | Q(supervised_at__lt=now - SUPERVISION)
-    for run in Run.objects.active().filter(unwatched).select_related("replicator")[:LIMIT]:
+    for run in Run.objects.active().filter(unwatched(now)).select_related("replicator")[:LIMIT]:
         if not run.lease and run.is_stop_asked:
             _end_unstarted(run)
         elif run.lease and run.lease_until and run.lease_until + LEASE_MARGIN < now:
@@ -72,15 +72,21 @@ def _end_lost(run: Run, now: datetime) -> None:
     run_lose(run=run, code="run:lost", facts={}, event="run_lost", now=now)
 
 
+def _is_due(now: datetime) -> Q:
+    """Not waiting for its next try. A time further away than any wait was set by a clock that has been set back since."""
+    is_impossible = Q(progress__retry_at__gt=now + timedelta(seconds=LAST_SECONDS))
+    no_wait = Q(progress=None) | Q(progress__retry_at=None)
+    return no_wait | Q(progress__retry_at__lte=now) | is_impossible
+
+
 @transaction.atomic
 def _start(now: datetime) -> None:
     """A run for every replicator that should run and has none, as far as slots are free."""
     Sign.objects.select_for_update().get(name=SIGN)
     free = settings.MAX_RUNS - Run.objects.active().count()
-    is_due = Q(progress=None) | Q(progress__retry_at=None) | Q(progress__retry_at__lte=now)
     wanted = (
         Replicator.objects.live()
-        .filter(is_due, desired_state=DesiredState.RUNNING)
+        .filter(_is_due(now), desired_state=DesiredState.RUNNING)
         .exclude(progress__is_given_up=True)
         .exclude(pk__in=Run.objects.active().values("replicator"))
         .order_by("updated_at")
@@ -101,9 +107,8 @@ def _create(replicator: Replicator) -> None:
 
 
 def _drop(now: datetime) -> None:
-    is_due = Q(progress=None) | Q(progress__retry_at=None) | Q(progress__retry_at__lte=now)
     gone = (
-        Replicator.objects.filter(is_due)
+        Replicator.objects.filter(_is_due(now))
         .exclude(deleting_since=None)
         .exclude(pk__in=Run.objects.active().values("replicator"))
     )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_GET
 
@@ -17,6 +17,8 @@ from replicators.models import Replicator
 from replicators.pages import is_partial, may_view, render_page
 from replicators.services import params_shown, replicator_export
 from runners import panels, selectors
+from runners.models import Table
+from runners.parked import PARKED_SHOWN, parked_page
 
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 EVENTS = 100
@@ -60,6 +62,26 @@ def log(request: HttpRequest, found: Replicator) -> HttpResponse:
     context |= {"levels": _LEVELS, "tables": selectors.log_tables(found)}
     return render_page(
         request, "runners/replicator_log.html", "runners/partials/_log.html", context
+    )
+
+
+@panels.page
+def parked(request: HttpRequest, found: Replicator) -> HttpResponse:
+    """The rows of a table that wait beside the target, and why."""
+    schema, name = request.GET.get("schema", ""), request.GET.get("table", "")
+    raw = request.GET.get("after", "")
+    after = (
+        int(raw) if raw.removeprefix("-").isascii() and raw.removeprefix("-").isdigit() else None
+    )
+    try:
+        table, rows = parked_page(found, schema=schema, name=name, after=after, limit=PARKED_SHOWN)
+    except Table.DoesNotExist as err:
+        raise Http404 from err
+    context = panels.head_context(request, found, "tables")
+    more = rows[-1].sequence if len(rows) == PARKED_SHOWN else None
+    context |= {"row": table, "parked": rows, "more": more}
+    return render_page(
+        request, "runners/replicator_parked.html", "runners/partials/_parked.html", context
     )
 
 

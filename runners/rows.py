@@ -11,10 +11,11 @@ from replicators.config import parse_tables
 from replicators.connectors.events import OpCounts
 from replicators.connectors.modes import Mode
 from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.schema import UNFIT, TableId, TableSchema, TableSelection
 from replicators.models import Replicator
 from replicators.options import Options
 from runners.engine.copies import CopyChunk, CopyRow
+from runners.engine.parked import ParkedRow
 from runners.engine.store import (
     ChangeFileRow,
     SegmentRow,
@@ -22,12 +23,13 @@ from runners.engine.store import (
     TableState,
 )
 from runners.models import ChangeFile, Segment, SnapshotChunk, SnapshotCopy, Table
+from runners.models import ParkedRow as Parked
 
 _SAME = frozenset(
     {
         "generation", "table_uuid", "merged_sequence", "token_sequence", "snapshot_position",
         "is_snapshot_done", "error_code", "error_facts", "failures", "is_resync_asked",
-        "is_drop_asked",
+        "is_drop_asked", "is_replay_asked", "rows_parked",
     }
 )  # fmt: skip
 
@@ -43,9 +45,13 @@ def seconds(at: datetime | None) -> float | None:
 
 
 def selections(replicator: Replicator) -> dict[TableId, TableSelection]:
-    """The chosen tables, and what is copied of each, and in which mode."""
-    default = str(replicator.options.get("mode") or Options().mode)
-    return {t.id: replace(t, mode=t.mode or default) for t in parse_tables(replicator.tables)}
+    """The chosen tables, and what is copied of each and how; where a table says nothing, the replicator's options hold."""
+    mode = str(replicator.options.get("mode") or Options().mode)
+    unfit = str(replicator.options.get("unfit_values") or Options().unfit_values)
+    return {
+        t.id: replace(t, mode=t.mode or mode, unfit=t.unfit or unfit)
+        for t in parse_tables(replicator.tables)
+    }
 
 
 def table_row(row: Table, chosen: Mapping[TableId, TableSelection]) -> TableRow:
@@ -60,6 +66,7 @@ def table_row(row: Table, chosen: Mapping[TableId, TableSelection]) -> TableRow:
         filter=selection.filter,
         mode=Mode(row.mode),
         mode_asked=Mode(selection.mode or Mode.MIRROR),
+        unfit=selection.unfit or UNFIT[0],
         state=TableState(row.state),
         schema=TableSchema.from_json(row.shape) if row.shape else None,
         retry_at=seconds(row.retry_at),
@@ -118,7 +125,7 @@ def segment_row(row: Segment) -> SegmentRow:
 _FILE_SAME = (
     "path", "version", "first_sequence", "last_sequence", "first_committed_at",
     "last_committed_at", "first_position", "last_position", "size_bytes", "crc32",
-    "has_key_changes",
+    "has_key_changes", "faults",
 )  # fmt: skip
 
 
@@ -186,3 +193,20 @@ def copy_row(table: TableId, row: SnapshotCopy) -> CopyRow:
             CopyChunk(**{name: getattr(c, name) for name in _CHUNK_SAME}) for c in row.chunks.all()
         ),
     )
+
+
+def parked_model(table: Table, generation: int, row: ParkedRow) -> Parked:
+    """A parked row, not saved."""
+    return Parked(
+        table=table,
+        generation=generation,
+        sequence=row.sequence,
+        key=row.key,
+        reason=row.reason,
+        image=row.image,
+    )
+
+
+def parked_row(row: Parked) -> ParkedRow:
+    """The engine's view of a parked row."""
+    return ParkedRow(row.sequence, row.key, row.reason, bytes(row.image), row.is_accepted)

@@ -15,6 +15,7 @@ from replicators.services import replicator_choose
 from runners.engine.store import FRESH
 from runners.events import event_add
 from runners.models import Progress, Run, Table
+from runners.parked import parked_rows
 from runners.queue import nudge
 from runners.states import TableState
 from runners.transitions import IllegalTransition, run_transition, table_transition
@@ -30,6 +31,7 @@ __all__ = [
     "run_transition",
     "table_add",
     "table_remove",
+    "table_replay",
     "table_resync",
     "table_retry",
     "table_transition",
@@ -241,6 +243,29 @@ def table_retry(*, replicator: Replicator, schema: str, name: str, actor: Actor)
     Table.objects.filter(pk=table.pk).update(retry_at=timezone.now())
     event_add("table_retry_asked", replicator=row, table=TableId(schema, name), actor=_name(actor))
     back_off_clear(row)
+    nudge()
+    table.refresh_from_db()
+    return table
+
+
+@transaction.atomic
+def table_replay(*, replicator: Replicator, schema: str, name: str, actor: Actor) -> Table:
+    """Merge the table's parked rows with NULL in place of what the target can't hold; the run does it with its next merge.
+    Those that are parked later wait again. `Table.DoesNotExist`; IllegalTransition where nothing is parked."""
+    row = _locked(replicator, "table_replay_asked")
+    table = _table(row, schema, name)
+    accepted = parked_rows(table).update(is_accepted=True)
+    if not accepted:
+        text = f"No row of {schema}.{name} is parked."
+        raise IllegalTransition(table.state, "table_replay_asked", message=text)
+    Table.objects.filter(pk=table.pk).update(is_replay_asked=True)
+    event_add(
+        "table_replay_asked",
+        replicator=row,
+        table=TableId(schema, name),
+        actor=_name(actor),
+        facts={"rows": accepted},
+    )
     nudge()
     table.refresh_from_db()
     return table

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.db import close_old_connections, connection, transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from replicators.connectors.errors import ReplicationError
@@ -18,7 +18,9 @@ from replicators.connectors.events import OpCounts
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSelection
 from replicators.models import Replicator
+from runners.database import database_errors_told
 from runners.engine.copies import CopyChunk, CopyRow
+from runners.engine.parked import ParkedRow as ParkedChange
 from runners.engine.store import (
     ChangeFileRow,
     Desire,
@@ -30,7 +32,16 @@ from runners.engine.store import (
 )
 from runners.engine.watermarks import Watermark
 from runners.figures import record_metrics
-from runners.models import ChangeFile, Progress, Run, Segment, SnapshotChunk, SnapshotCopy, Table
+from runners.models import (
+    ChangeFile,
+    ParkedRow,
+    Progress,
+    Run,
+    Segment,
+    SnapshotChunk,
+    SnapshotCopy,
+    Table,
+)
 from runners.rows import (
     chunk_model,
     copy_model,
@@ -38,6 +49,8 @@ from runners.rows import (
     file_model,
     file_row,
     moment,
+    parked_model,
+    parked_row,
     segment_model,
     segment_row,
     selections,
@@ -53,6 +66,7 @@ logger = logging.getLogger("replicator.run")
 TABLES_SECONDS = 0.5
 
 
+@database_errors_told
 class DjangoStore:
     """`runners.engine.store.Store` for one run. Thread safe; `tables()` may be half a second behind what people ask."""
 
@@ -193,6 +207,8 @@ class DjangoStore:
                 facts=values.pop("error_facts", None),
                 **values,
             )
+            if event == "table_snapshot_done":
+                self._count_parked(table)
         return table_row(row, self._chosen())
 
     def table_progress(self, table: TableId, **changes: Any) -> None:
@@ -233,6 +249,39 @@ class DjangoStore:
         with self._write():
             self._copy(table).delete()
 
+    # --- parked rows ---------------------------------------------------------------------------------------------
+    def _parked(self, table: TableId, generation: int) -> Any:
+        return ParkedRow.objects.filter(table__in=self._row(table), generation=generation)
+
+    def parked(self, table: TableId, generation: int, upto: int) -> list[ParkedChange]:
+        waiting = self._parked(table, generation).filter(
+            Q(freed_at=None) | Q(freed_at__gt=upto), sequence__lte=upto
+        )
+        return [parked_row(p) for p in waiting]
+
+    def record_parked(
+        self,
+        table: TableId,
+        generation: int,
+        rows: Sequence[ParkedChange],
+        freed: Sequence[int] = (),
+        at: int = 0,
+    ) -> None:
+        with self._write():
+            owner = self._row(table).get()
+            mine = self._parked(table, generation)
+            mine.filter(freed_at__lte=owner.merged_sequence).delete()
+            models = [parked_model(owner, generation, r) for r in rows]
+            ParkedRow.objects.bulk_create(models, 500, ignore_conflicts=True)
+            for first in range(0, len(freed), 500):
+                mine.filter(sequence__in=freed[first : first + 500]).update(freed_at=at)
+
+    def parked_forget(self, table: TableId, generation: int) -> None:
+        with self._write():
+            ParkedRow.objects.filter(
+                table__in=self._row(table), generation__lte=generation
+            ).delete()
+
     def record_merged(
         self, table: TableId, sequence: int, token: int | None, counts: OpCounts
     ) -> None:
@@ -246,6 +295,14 @@ class DjangoStore:
                 deletes=F("deletes") + counts.deletes,
                 **({} if token is None else {"token_sequence": token}),
             )
+            self._count_parked(table)
+
+    def _count_parked(self, table: TableId) -> None:
+        """So many rows wait, as the pages show it; asked only where some did or do."""
+        row = self._row(table).get()
+        if row.rows_parked or row.parked.exists():
+            row.rows_parked = len(self.parked(table, row.generation, row.merged_sequence))
+            row.save(update_fields=["rows_parked"])
 
     def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
         changed = {t: f for t, f in figures.items() if self._figures.get(t) != f}

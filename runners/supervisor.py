@@ -35,13 +35,22 @@ from runners.transitions import IllegalTransition, run_transition
 logger = logging.getLogger(__name__)
 
 TURN_SECONDS = 1.0
-SIGN_SECONDS = 3.0
+SIGN_EVERY = timedelta(seconds=3)
 SUPERVISION = timedelta(seconds=15)
 START_LEASE = timedelta(seconds=90)
 LEASE_MARGIN = timedelta(seconds=10)
 KILL_SECONDS = 5.0
-EXIT_STOPPED, EXIT_ERROR = 0, 3
+EXIT_STOPPED, EXIT_ERROR, EXIT_DATABASE = 0, 3, 4
 STEP_DONE = "done"
+
+
+def unwatched(now: datetime) -> Q:
+    """Runs that no supervisor signed of late; a sign from the future was given before the clock was set back."""
+    return (
+        Q(supervised_at=None)
+        | Q(supervised_at__lt=now - SUPERVISION)
+        | Q(supervised_at__gt=now + SUPERVISION)
+    )
 
 
 def default_spawn() -> Spawn:
@@ -83,8 +92,7 @@ class Supervisor:
     def begin(self) -> bool:
         """Claim by compare-and-set, then start or adopt; False where there is nothing to watch."""
         now = self._clock()
-        free = Q(supervised_at=None) | Q(supervised_at__lt=now - SUPERVISION)
-        claimed = Run.objects.active().filter(free, pk=self._run_id)
+        claimed = Run.objects.active().filter(unwatched(now), pk=self._run_id)
         if not claimed.update(supervisor=self._token, supervised_at=now):
             return False
         self._signed_at = now
@@ -159,7 +167,7 @@ class Supervisor:
 
     def _sign(self, now: datetime) -> bool:
         """Say that this run is watched; False where another took over or the run has ended."""
-        if self._signed_at is not None and (now - self._signed_at).total_seconds() < SIGN_SECONDS:
+        if self._signed_at is not None and abs(now - self._signed_at) < SIGN_EVERY:
             return True
         self._signed_at = now
         return bool(self._mine().update(supervised_at=now))
@@ -167,13 +175,13 @@ class Supervisor:
     def _press(self, run: Run, now: datetime) -> None:
         """A stop was asked: after the grace SIGTERM, then SIGKILL to everything of the run."""
         grace = timedelta(seconds=settings.STOP_GRACE_SECONDS)
-        if now - (run.stop_asked_at or now) < grace:
+        if abs(now - (run.stop_asked_at or now)) < grace:
             return
         if self._terminated_at is None:
             self._terminated_at = now
             logger.warning("Run %s did not stop in time; SIGTERM.", run.pk)
             self._process.terminate()
-        elif (now - self._terminated_at).total_seconds() >= KILL_SECONDS:
+        elif abs(now - self._terminated_at).total_seconds() >= KILL_SECONDS:
             logger.warning("Run %s did not stop; SIGKILL.", run.pk)
             self._is_killed = True
             self._process.end()
@@ -197,6 +205,8 @@ class Supervisor:
             self._wait(TURN_SECONDS)
         if code == EXIT_STOPPED or (code == UNKNOWN and run.step == STEP_DONE):
             self._transition(run, "run_stopped")
+        elif code == EXIT_DATABASE:
+            self._fail(run, "run:database-lost", {})
         elif run.error_code:
             self._fail(run, run.error_code, run.error_facts)
         elif run.is_stop_asked and (self._is_killed or self._terminated_at is not None):

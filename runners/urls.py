@@ -27,4 +27,6 @@ urlpatterns = [
     path(f"{_ONE}tables/resync/", acts.table_resync, name="table-resync"),
     path(f"{_ONE}tables/remove/", acts.table_remove, name="table-remove"),
     path(f"{_ONE}tables/retry/", acts.table_retry, name="table-retry"),
+    path(f"{_ONE}tables/parked/", records.parked, name="table-parked"),
+    path(f"{_ONE}tables/replay/", acts.table_replay, name="table-replay"),
 ]

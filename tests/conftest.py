@@ -18,6 +18,7 @@ from tests.mysql_servers import (
     SqlServer,
     fresh_sql_database,
 )
+from tests.report import Report
 from tests.servers import Database, fresh_database
 from tests.spark_fixtures import lakehouse_root, spark
 
@@ -26,6 +27,13 @@ __all__ = ["lakehouse_root", "spark"]
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="also the cases of `make test-long`")
+    parser.addoption("--report", help="write a page of what was done to this file")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The page is written by a plugin of its own."""
+    if named := config.getoption("--report"):
+        config.pluginmanager.register(Report(Path(named)), "report")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -167,6 +167,15 @@ class World:
         """Where the source's tables lie."""
         return "shop"
 
+    @property
+    def namespace(self) -> str:
+        """The namespace that all target tables lie in; empty: each in its schema's."""
+        return NAMESPACE
+
+    def chosen(self) -> list[dict[str, Any]]:
+        """The tables as the replicator is asked to copy them."""
+        return [{"schema": self.schema, "name": name} for name in self.tables]
+
     def __post_init__(self) -> None:
         self.flags = self.folder / "flags"
         self.flags.mkdir()
@@ -182,9 +191,9 @@ class World:
                 "catalog_name": CATALOG,
                 "catalog_uri": f"sqlite:///{self.folder}/catalog.db",
                 "warehouse": str(self.warehouse),
-                "namespace": NAMESPACE,
+                "namespace": self.namespace,
             },
-            tables=[{"schema": self.schema, "name": name} for name in self.tables],
+            tables=self.chosen(),
             options={"seal_seconds": 0.3, "merge_seconds": 0.3, **self.options},
         )
         tables_sync(self.replicator)

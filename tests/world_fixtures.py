@@ -31,7 +31,7 @@ def world_maker(
     django_db_blocker: Any,
 ) -> MakeWorld:
     """A context manager that makes a world with the shop's tables; keyword arguments go to `World`.
-    `application`: a migrated database for the program itself, in place of SQLite."""
+    `application`: a migrated database for the program itself, in place of SQLite; `kind`: another class of world."""
 
     @contextmanager
     def make(
@@ -40,6 +40,7 @@ def world_maker(
         prepare: Callable[[Database], None] = make_shop,
         tables: tuple[str, ...] = SHOP_TABLES,
         application: str = "",
+        kind: type[World] = World,
         **values: Any,
     ) -> Iterator[World]:
         folder = tmp_path_factory.mktemp("world")
@@ -49,7 +50,7 @@ def world_maker(
         url = application or f"sqlite:///{folder}/app.sqlite3"
         with fresh_database(used) as database, application_database(url, django_db_blocker):
             prepare(database)
-            world = World(folder, database, tables, url, **values)
+            world = kind(folder, database, tables, url, **values)
             try:
                 yield world
             finally:

@@ -21,7 +21,9 @@ def column_problems(
         if column.name in RESERVED:
             yield Problem.of("source:column-reserved", **facts)
         facts["native"] = column.native
-        if isinstance(column.type, Unsupported):
+        if isinstance(column.type, Unsupported) and column.generated:
+            yield Problem.of("source:column-generated", **facts)
+        elif isinstance(column.type, Unsupported):
             yield Problem.of("source:column-unsupported", **facts)
         elif column.wire in partial:
             reason = partial[column.wire]

@@ -10,6 +10,13 @@
 | `_unchanged` | binary, NULL where all was sent | bit i (byte i >> 3, bit i & 7) set: column i was not sent |
 | the table's columns | `TableSchema.arrow_schema()` | the after image; for a delete the key, the rest NULL |
 | `_before` | struct, NULL where none was sent | the old key, or the whole old row where `full_before` |
+
+A file in which some rows hold values that the neutral types can't carry has two more columns, `FAULT_FIELDS`:
+
+| column | Arrow type | meaning |
+|---|---|---|
+| `_faulty` | binary, NULL where all is well | bit i set: the value of column i could not be carried; it is NULL in the row |
+| `_fault_reason` | string | column and reason, for people |
 """
 
 from __future__ import annotations
@@ -41,7 +48,11 @@ META_FIELDS = (
     pa.field("_position", pa.int64(), nullable=False),
     pa.field("_unchanged", pa.binary(), nullable=True),
 )
-RESERVED = frozenset({f.name for f in META_FIELDS} | {"_before"})
+FAULT_FIELDS = (
+    pa.field("_faulty", pa.binary(), nullable=True),
+    pa.field("_fault_reason", pa.string(), nullable=True),
+)
+RESERVED = frozenset({f.name for f in (*META_FIELDS, *FAULT_FIELDS)} | {"_before"})
 
 
 def before_fields(schema: TableSchema) -> list[pa.Field]:
@@ -58,6 +69,11 @@ def change_schema(schema: TableSchema) -> pa.Schema:
     before = before_fields(schema)
     tail = [pa.field("_before", pa.struct(before), nullable=True)] if before else []
     return pa.schema([*META_FIELDS, *schema.arrow_schema(), *tail])
+
+
+def faulty_schema(schema: TableSchema) -> pa.Schema:
+    """`change_schema` with the two columns that say which values could not be carried."""
+    return pa.schema([*change_schema(schema), *FAULT_FIELDS])
 
 
 def first_sequence(segment: int) -> int:

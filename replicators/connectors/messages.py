@@ -319,6 +319,13 @@ MESSAGES: dict[str, Message] = {
         "The column is left out.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "source:column-generated": Message(
+        "Generated column not in the log",
+        "Column `{column}` of table `{table}` ({native}) is computed by the server, and its log does not carry it.",
+        "Exclude the column. PostgreSQL 18 and later carry generated columns that are stored.",
+        "The column is left out.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "source:column-partial": Message(
         "Column copied in another form",
         "Column `{column}` of table `{table}` has type `{native}`; {reason}.",
@@ -336,7 +343,7 @@ MESSAGES: dict[str, Message] = {
     "source:value-unsupported": Message(
         "Value can't be copied",
         "A value of column `{column}` in table `{table}` can't be copied: {reason}.",
-        "Correct the value at the source and re-sync the table, or exclude the column.",
+        "Correct the value at the source and re-sync the table, exclude the column, or let such rows be parked and re-sync the table.",
         "The table stops; the others go on.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
@@ -505,6 +512,13 @@ MESSAGES: dict[str, Message] = {
         "The unmerged changes of table `{table}` exceed their share of the change log ({limit}).",
         "Re-sync the table.",
         "Its backlog was dropped so that the other tables can go on.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "log:too-many-parked": Message(
+        "Too many parked rows",
+        "More than {limit} rows of table `{table}` hold values that the target can't hold.",
+        "Correct the values at the source, exclude the column, or replay the parked rows; then re-sync the table.",
+        "The table stops; the others go on.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
     # --- target -------------------------------------------------------------------------------------------------
@@ -698,6 +712,13 @@ MESSAGES: dict[str, Message] = {
         "Step `{step}` did not end within {seconds} seconds.",
         "It is tried again; if it repeats look at the run's log.",
         "",
+        Retry.AUTO,
+    ),
+    "run:database-lost": Message(
+        "Own database not reached",
+        "The program's own database did not answer, so the run ended before it could lose anything.",
+        "It is started again by itself; look at the database that `DATABASE_URL` names.",
+        "Nothing is read from the source meanwhile.",
         Retry.AUTO,
     ),
     "run:lost": Message(

@@ -30,6 +30,8 @@ CHOICES = (Mode.MIRROR, Mode.SOFT_DELETE, Mode.HISTORY, Mode.APPEND)
 NEEDS_KEY = frozenset({Mode.SOFT_DELETE, Mode.HISTORY})
 FILTERED = frozenset({Mode.MIRROR, Mode.MULTISET})
 """The modes in which a table may have a row filter."""
+PARKING = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
+"""The modes in which a row that the target can't hold may wait beside it: those that keep only a row's last image."""
 RESUMABLE = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
 """The modes whose snapshot may go on in a later view (CORRECTNESS 17)."""
 

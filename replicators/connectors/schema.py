@@ -146,16 +146,19 @@ class TableSummary:
 
 
 EXCLUDABLE = ("updates", "deletes")
+UNFIT = ("stop", "park")
 
 
 @dataclass(frozen=True, slots=True)
 class TableSelection:
     """A table that a replicator copies; no `columns` means all of them, also those added later. `excluded` names the kinds
-    of changes that are not applied to the copy (`EXCLUDABLE`); a TRUNCATE counts as deletes. `mode` is a `modes.Mode`, or empty
-    for the replicator's. `filter` is the text of a row filter (`filters`)."""
+    of changes that are not applied to the copy (`EXCLUDABLE`); a TRUNCATE counts as deletes. `filter` is the text of a row filter
+    (`filters`). `mode` is a `modes.Mode`, `unfit` (`UNFIT`) says what happens at a value that the target can't hold; empty: as the
+    replicator says."""
 
     id: TableId
     columns: tuple[str, ...] = field(default=())
     excluded: tuple[str, ...] = field(default=())
     mode: str = ""
     filter: str = ""
+    unfit: str = ""

@@ -222,3 +222,35 @@ class DeleteQuerySerializer(serializers.Serializer[Any]):
     keep_target = serializers.BooleanField(
         default=True, help_text="Whether the target's tables stay."
     )
+
+
+class ParkedRowSerializer(serializers.Serializer[Any]):
+    """A change that waits, known by generation and sequence; `key` is JSON."""
+
+    generation = serializers.IntegerField()
+    sequence = serializers.IntegerField()
+    key = serializers.CharField()
+    reason = serializers.CharField()
+    parked_at = serializers.DateTimeField()
+
+
+class ParkedSerializer(serializers.Serializer[Any]):
+    """A table's parked rows by sequence; `after` is the cursor of the next request."""
+
+    schema = serializers.CharField()
+    table = serializers.CharField()
+    rows_parked = serializers.IntegerField()
+    is_replay_asked = serializers.BooleanField()
+    after = serializers.IntegerField(allow_null=True)
+    rows = ParkedRowSerializer(many=True)
+
+
+class ParkedQuerySerializer(serializers.Serializer[Any]):
+    """What is asked of the parked rows."""
+
+    schema = serializers.CharField(max_length=255)
+    table = serializers.CharField(max_length=255)
+    after = serializers.IntegerField(
+        default=None, allow_null=True, help_text="Only rows after this sequence."
+    )
+    limit = serializers.IntegerField(min_value=1, max_value=1000, default=200)

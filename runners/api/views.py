@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.db.models import QuerySet
+from django.http import Http404
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.decorators import action
@@ -23,6 +24,8 @@ from replicators.services import replicator_export
 from runners import selectors, services
 from runners.api import errors as _errors  # noqa: F401  registers the answers
 from runners.api import serializers
+from runners.models import Table
+from runners.parked import parked_json, parked_page
 from runners.watermarks import watermarks_shown
 
 _TAGS = ["replicators"]
@@ -132,6 +135,30 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     @action(detail=True, methods=["post"], url_path="tables/retry")
     def retry(self, request: Request, pk: str) -> Response:
         return self._table_act(services.table_retry)
+
+    @extend_schema(
+        summary="Merge a table's parked rows, with NULL in place of what the target can't hold",
+        **_TABLE_ACT,
+    )
+    @action(detail=True, methods=["post"], url_path="tables/replay")
+    def replay(self, request: Request, pk: str) -> Response:
+        return self._table_act(services.table_replay)
+
+    @extend_schema(
+        summary="The rows of a table that are parked",
+        tags=_TAGS,
+        parameters=[serializers.ParkedQuerySerializer],
+        responses={200: serializers.ParkedSerializer, 400: ErrorSerializer, **_MISSING},
+    )
+    @action(detail=True, url_path="tables/parked", pagination_class=None, filter_backends=[])
+    def parked(self, request: Request, pk: str) -> Response:
+        query = _valid(serializers.ParkedQuerySerializer, request.query_params)
+        name = query.pop("table")
+        try:
+            table, rows = parked_page(self.get_object(), name=name, **query)
+        except Table.DoesNotExist as err:
+            raise Http404 from err
+        return Response(serializers.ParkedSerializer(parked_json(table, rows)).data)
 
     @extend_schema(
         summary="Live state of a replicator and its tables",

@@ -31,6 +31,9 @@ class Backlog:
         """A segment was recorded."""
         with self._lock:
             self._segments[row.number] = row
+            if row.is_decoded:
+                self._decoded.add(row.number)
+                self._frontier = self._reach()
 
     def dropped(self, numbers: Iterable[int]) -> None:
         """Segments were discarded or pruned."""

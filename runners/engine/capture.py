@@ -61,6 +61,7 @@ class Capture:
         self._tables: list[dict[str, Any]] | None = None
         self._version: int | None = None
         self._is_stale = threading.Event()
+        self._is_mark_asked = threading.Event()
         self._idle_recorded_at = 0.0
         self._space_checked_at = 0.0
         self._stop = threading.Event()
@@ -77,6 +78,11 @@ class Capture:
     def refresh_tables(self) -> None:
         """The selection changed: the next block begins a segment with a new head."""
         self._is_stale.set()
+
+    def mark(self) -> None:
+        """At the next quiet moment an empty segment is sealed, so that a merge without changes has a sequence of its own. Where
+        it is not quiet the log goes on by itself."""
+        self._is_mark_asked.set()
 
     def run(self) -> None:
         """Read until stopped. Never raises: the pipeline looks at `fault`."""
@@ -98,6 +104,7 @@ class Capture:
         if block is None:
             if self._open is None:
                 self._record_idle()
+                self._seal_mark()
         else:
             self._take(block)
         self._seal_if_due()
@@ -138,6 +145,26 @@ class Capture:
         file = self._log.begin_segment(self._number, head)
         self._open = _Open(self._number, file, block, time.monotonic())
         self._number += 1
+
+    def _seal_mark(self) -> None:
+        if self.position is None or not self._is_mark_asked.is_set():
+            return
+        self._is_mark_asked.clear()
+        sealed = self._log.begin_segment(self._number, {"segment": self._number}).seal()
+        self._log.added(sealed.size_bytes)
+        row = SegmentRow(
+            number=self._number,
+            path=sealed.path,
+            size_bytes=sealed.size_bytes,
+            crc32=sealed.crc32,
+            position=self.position,
+            is_closed=True,
+            is_decoded=True,
+            sealed_at=time.time(),
+        )
+        self._number += 1
+        self._store.record_segment(row, self.position)
+        self._on_seal(row)
 
     def _seal_if_due(self) -> None:
         current = self._open

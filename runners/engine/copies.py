@@ -66,6 +66,7 @@ class MemoryCopies:
     """The twin in memory."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._copies: dict[TableId, CopyRow] = {}
         super().__init__()
 

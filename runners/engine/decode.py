@@ -7,7 +7,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,10 +41,11 @@ class DecodeTask:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What a decode job made."""
+    """What a decode job made. `faults`: a reason for each table with values that could not be carried."""
 
     files: tuple[ChangeFileRow, ...]
     poisons: tuple[tuple[int, Poison], ...]
+    faults: dict[TableId, str] = field(default_factory=dict)
 
 
 def load(path: str) -> Any:
@@ -117,7 +118,16 @@ def _facts(item: DecodedTable, path: str, data: pa.Buffer) -> dict[str, Any]:
         "crc32": zlib.crc32(data),
         "has_unsent": changes.column("_unchanged").null_count < changes.num_rows,
         "has_key_changes": _has_before_on_update(changes),
+        **_faults(changes),
     }
+
+
+def _faults(changes: pa.Table) -> dict[str, Any]:
+    """How many rows have values that could not be carried, and why the first one has."""
+    if "_faulty" not in changes.column_names:
+        return {"faults": 0, "fault": ""}
+    reasons = changes.column("_fault_reason").drop_null()
+    return {"faults": len(reasons), "fault": reasons[0].as_py()}
 
 
 def _has_before_on_update(changes: pa.Table) -> bool:
@@ -147,11 +157,16 @@ def decode_segments(spark: SparkSession, tasks: Sequence[DecodeTask], decoder: s
         rows = frame.mapInArrow(relayed(_task_function(tasks, decoder)), RESULT).collect()
     files: list[ChangeFileRow] = []
     poisons: list[tuple[int, Poison]] = []
+    faults: dict[TableId, str] = {}
     for row in sorted(rows, key=lambda r: r["segment"]):
         result = json.loads(row["result"])
         if "corrupt" in result:
             raise ReplicationError("log:segment-corrupt", **result["corrupt"])
-        files += [_file_row(row["segment"], f) for f in result["files"]]
+        found = [_file_row(row["segment"], f) for f in result["files"]]
+        files += found
+        for file, facts in zip(found, result["files"], strict=True):
+            if file.faults:
+                faults.setdefault(file.table, facts["fault"])
         poisons += [
             (
                 row["segment"],
@@ -159,7 +174,7 @@ def decode_segments(spark: SparkSession, tasks: Sequence[DecodeTask], decoder: s
             )
             for p in result["poisons"]
         ]
-    return Decoded(tuple(files), tuple(poisons))
+    return Decoded(tuple(files), tuple(poisons), faults)
 
 
 def _file_row(segment: int, facts: dict[str, Any]) -> ChangeFileRow:
@@ -181,6 +196,7 @@ def _file_row(segment: int, facts: dict[str, Any]) -> ChangeFileRow:
         crc32=facts["crc32"],
         unsent=("*",) if facts["has_unsent"] else (),
         has_key_changes=facts["has_key_changes"],
+        faults=facts["faults"],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from replicators.connectors.errors import ReplicationError
@@ -14,8 +14,8 @@ from runners.engine import failpoints
 from runners.engine.backlog import Backlog
 from runners.engine.changelog import ChangeLog
 from runners.engine.decode import decode_segments, task_for
-from runners.engine.faults import fail_all, fail_table
-from runners.engine.store import SegmentRow, Store, is_live
+from runners.engine.faults import fail_all, fail_table, unfit
+from runners.engine.store import SegmentRow, Store, TableRow, is_live
 from runners.engine.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -130,14 +130,26 @@ class Decoding:
             return
         failpoints.hit("change_files_written")
         self._log.added(sum(f.size_bytes for f in done.files))
-        live = {r.id for r in self._store.tables() if is_live(r)}
+        known = {r.id: r for r in self._store.tables() if is_live(r)}
+        live = self._without_unfit(known, done.faults)
         files = [f for f in done.files if f.table in live]
         gone = [f.path for f in done.files if f.table not in live]
         if gone:
             self._log.unlink(gone)
         for _, poison in done.poisons:
-            if poison.table in live:
+            if poison.table in known:
                 fail_table(self._store, poison.table, poison.code, poison.facts)
         self._store.record_decoded(numbers, files)
         failpoints.hit("change_files_listed")
         self._backlog.decoded(numbers, files)
+
+    def _without_unfit(
+        self, rows: Mapping[TableId, TableRow], faults: Mapping[TableId, str]
+    ) -> set[TableId]:
+        """The tables whose files are listed: not those that stop at a value that could not be carried."""
+        stopped = {table: why for table, why in faults.items() if table in rows}
+        stopped = {t: why for t, why in stopped.items() if not rows[t].parks}
+        for table, why in stopped.items():
+            code, facts = unfit(why)
+            fail_table(self._store, table, code, {"table": str(table), **facts})
+        return set(rows) - set(stopped)

@@ -19,6 +19,7 @@ NAMES = (
     "source_acknowledged",
     "change_files_written",
     "change_files_listed",
+    "rows_parked",
     "target_merged",
     "merge_recorded",
     "round_ended",

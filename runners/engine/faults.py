@@ -26,3 +26,9 @@ def fail_all(store: Store, err: ReplicationError) -> None:
         store.copy_forget(row.id)
         if row.is_snapshot_done and row.state is not TableState.REMOVED:
             fail_table(store, row.id, err.code, err.facts)
+
+
+def unfit(why: str) -> tuple[str, dict[str, str]]:
+    """Code and facts for a value that could not be carried; `why` is its column and the reason."""
+    column, _, reason = why.partition(": ")
+    return "source:value-unsupported", {"column": column, "reason": reason.partition(";")[0]}

@@ -104,7 +104,8 @@ def unsent_matrix(
     return partial, np.ascontiguousarray(matrix[:, partial])
 
 
-def _after_truncate(changes: pa.Table, op: np.ndarray[Any, Any]) -> tuple[pa.Table, bool]:
+def after_truncate(changes: pa.Table, op: np.ndarray[Any, Any]) -> tuple[pa.Table, bool]:
+    """The rows after the last truncate, and whether there was one."""
     barriers = np.flatnonzero(op == int(Op.TRUNCATE))
     if not len(barriers):
         return changes, False
@@ -113,7 +114,7 @@ def _after_truncate(changes: pa.Table, op: np.ndarray[Any, Any]) -> tuple[pa.Tab
 
 def fold_inserts(changes: pa.Table, schema: TableSchema) -> Folded:
     """For tables without a key: the inserts after the last truncate, as they are."""
-    changes, truncate = _after_truncate(changes, changes.column("_op").to_numpy())
+    changes, truncate = after_truncate(changes, changes.column("_op").to_numpy())
     inserts = changes.filter(pc.equal(changes.column("_op"), _INSERT))
     rows = inserts.select([c.name for c in schema.columns])
     return Folded(
@@ -126,9 +127,24 @@ def fold_inserts(changes: pa.Table, schema: TableSchema) -> Folded:
 
 def fold(changes: pa.Table, schema: TableSchema) -> Folded:
     """Fold `changes` (a change file's columns, ascending `_sequence`, one schema version) by `schema.key`."""
-    changes, truncate = _after_truncate(changes, changes.column("_op").to_numpy())
+    changes, truncate = after_truncate(changes, changes.column("_op").to_numpy())
     op = changes.column("_op").to_numpy().astype(np.int8)
-    count = len(op)
+    keys, codes, new, old = key_links(changes, schema)
+    partial, unsent = unsent_matrix(changes.column("_unchanged"), schema)
+    total = int(codes.max()) + 1 if len(codes) else 0
+    last, gone, origin, sent_by = replay(op, new, old, unsent, total)
+    first = np.zeros(total, np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]
+    return _assemble(changes, schema, keys, first, (last, gone, origin, sent_by), partial, truncate)
+
+
+def key_links(
+    changes: pa.Table, schema: TableSchema
+) -> tuple[list[pa.ChunkedArray], np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The key's columns (the rows' keys, then the old keys of those that changed it), their codes, and for each row the code
+    of its key and of its old key (-1: unless it changed)."""
+    count = changes.num_rows
+    op = changes.column("_op").to_numpy()
     before = changes.column("_before").combine_chunks()
     moved = (op == _UPDATE) & before.is_valid().to_numpy(zero_copy_only=False)
     moved_rows = np.flatnonzero(moved)
@@ -137,12 +153,7 @@ def fold(changes: pa.Table, schema: TableSchema) -> Folded:
     new, old = codes[:count], np.full(count, -1, np.int64)
     old[moved_rows] = codes[count:]
     old[old == new] = -1
-    partial, unsent = unsent_matrix(changes.column("_unchanged"), schema)
-    total = int(codes.max()) + 1 if len(codes) else 0
-    last, gone, origin, sent_by = replay(op, new, old, unsent, total)
-    first = np.zeros(total, np.int64)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]
-    return _assemble(changes, schema, keys, first, (last, gone, origin, sent_by), partial, truncate)
+    return keys, codes, new, old
 
 
 def _key_columns(

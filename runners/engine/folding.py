@@ -7,7 +7,7 @@ import io
 import math
 import pickle
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import Op, OpCounts, change_schema
+from replicators.connectors.events import Op, OpCounts, change_schema, faulty_schema
 from replicators.connectors.modes import ROW_HASH, Mode
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import FoldedBatch, KeyRange
@@ -76,9 +76,10 @@ class FoldPart:
     keys: list[Any]
 
 
-def read_changes(plan: FoldPlan) -> pa.Table:
-    """The counting rows of the plan's files, by sequence; `log:file-corrupt` names the segment in its facts."""
-    schema = change_schema(plan.schema)
+def read_changes(plan: FoldPlan, *, with_faults: bool = False) -> pa.Table:
+    """The counting rows of the plan's files, by sequence, with `faulty_schema` where asked; `log:file-corrupt` names the
+    segment in its facts."""
+    schema = faulty_schema(plan.schema) if with_faults else change_schema(plan.schema)
     parts = []
     for file in plan.files:
         try:
@@ -162,6 +163,11 @@ def fold_to_file(
 def fold_batch(spark: SparkSession, plan: FoldPlan) -> tuple[FoldedBatch, OpCounts]:
     """Fold the plan's files; the batch for the target and the rows it stands for, by operation."""
     parts = [_fold_plan(plan)] if plan.rows <= ROWS_HERE else _fold_in_tasks(spark, plan)
+    return batch_of(plan, parts)
+
+
+def batch_of(plan: FoldPlan, parts: Sequence[FoldPart]) -> tuple[FoldedBatch, OpCounts]:
+    """One batch of what the foldings of a merge wrote."""
     counts = OpCounts()
     for part in parts:
         counts += part.counts

@@ -20,6 +20,7 @@ from runners.engine.changelog import ChangeLog
 from runners.engine.fill import Filler
 from runners.engine.folding import FoldPlan, fold_batch
 from runners.engine.multiset import check_shape
+from runners.engine.parking import fold_with_parked
 from runners.engine.store import ChangeFileRow, Store, TableRow
 
 if TYPE_CHECKING:
@@ -148,24 +149,15 @@ class Merger:
         return [f for f in files if f.last_position >= row.snapshot_position]
 
     def merge(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> bool:
-        """One merge of the first files; afterwards the table's merged sequence is recorded. False where it must wait for
-        more of the log, since a row that was read at the source belongs to a later moment."""
-        batch_files, sequence = next_batch(files, reached)
-        schema = batch_files[0].schema
-        if row.schema is None or not same_shape(row.schema, schema):
-            self._evolve(row, schema)
-        plan = FoldPlan(
-            schema=schema,
-            files=tuple(batch_files),
-            after=row.merged_sequence,
-            position=row.snapshot_position,
-            sequence=sequence,
-            prefix=self._log.merge_path(row.id, sequence),
-            excluded=excluded_ops(row.selection),
-            mode=row.mode,
-        )
+        """One merge of the first files (or, where there are none, of parked rows); afterwards the table's merged sequence is
+        recorded. False where it must wait for more of the log: a row that was read at the source belongs to a later moment, or
+        no sequence is free for another commit."""
+        plan = self._plan(row, files, reached)
+        sequence = plan.sequence
+        if sequence <= row.token_sequence:
+            return False
         began = time.monotonic()
-        batch, counts = fold_batch(self._spark, plan)
+        batch, counts = fold_with_parked(self._store, row, plan) or fold_batch(self._spark, plan)
         folded = time.monotonic()
         try:
             if not self._write(row, batch):
@@ -185,6 +177,24 @@ class Merger:
         self._store.record_merged(row.id, sequence, sequence, counts)
         failpoints.hit("merge_recorded")
         return True
+
+    def _plan(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> FoldPlan:
+        """What the next merge folds, once the target has its shape."""
+        batch_files, sequence = next_batch(files, reached) if files else ([], reached.sequence)
+        schema = batch_files[0].schema if batch_files else row.schema
+        assert schema is not None
+        if row.schema is None or not same_shape(row.schema, schema):
+            self._evolve(row, schema)
+        return FoldPlan(
+            schema=schema,
+            files=tuple(batch_files),
+            after=row.merged_sequence,
+            position=row.snapshot_position,
+            sequence=sequence,
+            prefix=self._log.merge_path(row.id, sequence),
+            excluded=excluded_ops(row.selection),
+            mode=row.mode,
+        )
 
     def _decoded_upto(self) -> int:
         """The log position up to which every change is decoded and listed. The captured position is asked first: the segments

@@ -49,7 +49,7 @@ class Pulse:
         self._sent_at = 0.0
         self._status = LogStatus()
         self._status_at: float | None = None
-        self._clock_offset = 0.0
+        self._clock_offset = time.time() - time.monotonic()
         self.known_until: float | None = None
 
     def start(self) -> None:
@@ -65,8 +65,8 @@ class Pulse:
             self._control.close()
 
     def now(self) -> float:
-        """The source's clock, in seconds since the epoch."""
-        return time.time() + self._clock_offset
+        """The source's clock, in seconds since the epoch; ours may be set meanwhile."""
+        return time.monotonic() + self._clock_offset
 
     def _run(self) -> None:
         while not self._stop.wait(TURN_SECONDS):
@@ -100,7 +100,7 @@ class Pulse:
             self._control = self._open_control()
         self._status = self._control.status()
         self._status_at = time.time()
-        self._clock_offset = self._status.server_time - time.time()
+        self._clock_offset = self._status.server_time - time.monotonic()
         if self._sent is None:
             at = self.now()
             self._sent = (self._control.heartbeat(), at)

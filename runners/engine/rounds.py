@@ -31,6 +31,7 @@ logger = logging.getLogger("replicator.rounds")
 
 PATIENCE_SECONDS = 30.0
 BEHIND = "behind"
+PARKED = "rows parked"
 
 
 @dataclass
@@ -111,7 +112,9 @@ class Rounds:
             if now is None or row.id not in now.awaited:
                 return
         end = Frontier(now.segment, ())
-        if row.merged_sequence >= now.sequence or not self._has_pending(row, end):
+        if row.rows_parked:
+            self.give_up(row.id)
+        elif row.merged_sequence >= now.sequence or not self._has_pending(row, end):
             self._note(row, now)
 
     def _note(self, row: TableRow, now: Round) -> None:
@@ -239,13 +242,16 @@ class Rounds:
         return made
 
     def _why(self, row: TableRow) -> str:
+        if row.rows_parked and row.state is TableState.REPLICATING:
+            return PARKED
         return BEHIND if is_healthy(row) else str(row.state)
 
 
 def is_healthy(row: TableRow) -> bool:
-    """Whether a round may wait for the table."""
+    """Whether a round may wait for the table: one with parked rows lacks something at every moment."""
     return (
         is_live(row)
+        and not row.rows_parked
         and row.state is TableState.REPLICATING
         and row.is_snapshot_done
         and not row.is_resync_asked

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -24,8 +24,10 @@ from replicators.connectors.target import SnapshotPlace, TargetTable, TargetWrit
 from runners.engine import failpoints, resume
 from runners.engine.copies import CopyChunk, CopyRow
 from runners.engine.multiset import with_hashes
+from runners.engine.parking import check_limit
 from runners.engine.relay import from_tasks, relayed
 from runners.engine.settings import RunnerSettings
+from runners.engine.sieve import Sieve, held_rows
 from runners.engine.store import Store
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 CHUNKS_A_JOB = 4
 JOBS_AT_ONCE = 2
 SAMPLE_ROWS = 1000
-RESULT = "number int, path string, rows long"
+RESULT = "number int, path string, rows long, held binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Portion:
 
 def _write(
     portion: Portion, read: ChunkReader, schema: TableSchema, place: SnapshotPlace
-) -> CopyChunk:
+) -> tuple[str, int]:
     """The portion's rows in a durable Parquet file of the target's. A try's file has a name of its own."""
     path = f"{place.folder}/{portion.number:08d}-{uuid.uuid4().hex[:12]}.parquet"
     rows = 0
@@ -62,7 +64,7 @@ def _write(
             writer.write_table(table)
             rows += table.num_rows
     _sync(path)
-    return CopyChunk(portion.number, "", 0, path, rows, is_done=True)
+    return path, rows
 
 
 def _options(place: SnapshotPlace, first: pa.Table | None) -> dict[str, Any]:
@@ -106,15 +108,22 @@ def _sync(path: str) -> None:
 
 
 def _task(
-    portions: Sequence[Portion], read: ChunkReader, schema: TableSchema, place: SnapshotPlace
+    portions: Sequence[Portion],
+    read: ChunkReader,
+    schema: TableSchema,
+    place: SnapshotPlace,
+    parks: bool,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column(0).to_pylist():
-                done = _write(portions[index], read, schema, place)
-                row = {"number": done.number, "path": done.path, "rows": done.rows}
-                types = [("number", pa.int32()), ("path", pa.string()), ("rows", pa.int64())]
-                yield pa.RecordBatch.from_pylist([row], schema=pa.schema(types))
+                sieve = Sieve(read, parks=parks)
+                path, rows = _write(portions[index], sieve, schema, place)
+                values = [portions[index].number, path, rows, sieve.held]
+                types = [pa.int32(), pa.string(), pa.int64(), pa.binary()]
+                columns = [pa.array([v], t) for v, t in zip(values, types, strict=True)]
+                names = ["number", "path", "rows", "held"]
+                yield pa.RecordBatch.from_arrays(columns, names)
 
     return run
 
@@ -154,6 +163,7 @@ class Snapshotter:
         self._store = store
         self._on_progress = on_progress
         self._should_stop = should_stop
+        self._parks = False
 
     def find(self, table: TargetTable, schema: TableSchema) -> CopyRow | None:
         """The table's snapshot that this view can go on with; one that can't is forgotten."""
@@ -164,6 +174,7 @@ class Snapshotter:
             (known.generation, known.schema) == (table.generation, schema)
             and known.layout == self._layout(schema)
             and resume.is_log_whole(self._store, known)
+            and not self._store.parked(table.source, table.generation, 0)
             and self._writer.snapshot_place_again(table, schema, known.folder)
         ):
             return resume.finished(known)
@@ -175,11 +186,18 @@ class Snapshotter:
         return None
 
     def copy(
-        self, table: TargetTable, schema: TableSchema, sequence: int, known: CopyRow | None = None
+        self,
+        table: TargetTable,
+        schema: TableSchema,
+        sequence: int,
+        known: CopyRow | None = None,
+        *,
+        parks: bool = False,
     ) -> tuple[str, int] | None:
         """Copy the table, or go on with a snapshot that `find` gave, and publish it with `sequence` as its token: its UUID
         and its rows; None where a stop was asked (nothing is published then). `source:snapshot-lost` where the view went
-        away."""
+        away. `parks`: rows that the target can't hold wait beside it; otherwise they are an error."""
+        self._parks = parks
         work = self._go_on(table, schema, known) if known else None
         try:
             files = self._files(work or self._begin(table, schema, sequence))
@@ -205,6 +223,7 @@ class Snapshotter:
         layout = self._layout(schema)
         planned = self._session.plan(schema, rows_per_chunk=self._settings.rows_per_chunk)
         chunks = tuple(CopyChunk(c.number, c.query, c.rows_estimated) for c in planned)
+        self._store.parked_forget(table.source, table.generation)
         self._writer.begin_snapshot(table, schema)
         place = self._writer.snapshot_place(table, schema)
         copy = CopyRow(
@@ -296,7 +315,7 @@ class Snapshotter:
     def _read(self, work: _Work, portions: Sequence[Portion]) -> list[CopyChunk]:
         """One job: its tasks write the target's files themselves; only their paths and rows come back."""
         frame = self._spark.range(0, len(portions), 1, len(portions))
-        task = _task(portions, self._reader, work.schema, work.place)
+        task = _task(portions, self._reader, work.schema, work.place, self._parks)
         try:
             with from_tasks():
                 rows = frame.mapInArrow(relayed(task), RESULT).collect()
@@ -304,6 +323,7 @@ class Snapshotter:
             if not self._session.is_alive():
                 raise ReplicationError("source:snapshot-lost") from err
             raise
+        self._park(work, {r["number"]: bytes(r["held"]) for r in rows if r["held"] is not None})
         known = {c.number: c for c in work.copy.chunks}
         done = [CopyChunk(r["number"], "", 0, r["path"], r["rows"], is_done=True) for r in rows]
         return [
@@ -312,3 +332,13 @@ class Snapshotter:
             else c
             for c in done
         ]
+
+    def _park(self, work: _Work, held: Mapping[int, bytes]) -> None:
+        """Record what waits, before its chunks count as done."""
+        table, position = work.table, self._session.point.position.value
+        for number, rows in held.items():
+            parked = held_rows(rows, work.schema, position, number)
+            self._store.record_parked(table.source, table.generation, parked)
+        if held:
+            waiting = self._store.parked(table.source, table.generation, 0)
+            check_limit(table.source, len(waiting))

@@ -13,10 +13,13 @@ from typing import Any, Protocol
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import OpCounts
-from replicators.connectors.modes import Mode, mode_for
+from replicators.connectors.modes import PARKING, Mode, mode_for
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from runners.engine.copies import Copies, MemoryCopies
+from runners.engine.logrows import ChangeFileRow as ChangeFileRow
+from runners.engine.logrows import SegmentRow as SegmentRow
+from runners.engine.parked import MemoryParking, Parking
 from runners.engine.watermarks import MemoryWatermarks, Watermarks
 
 
@@ -38,52 +41,15 @@ class Desire(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentRow:
-    """A sealed raw segment. `position` is the last complete transaction's end at its seal; `is_closed`: it ends at a
-    transaction's end. `crc32` and `size_bytes` are of the whole file."""
-
-    number: int
-    path: str
-    size_bytes: int
-    crc32: int
-    position: Position
-    is_closed: bool
-    messages: int = 0
-    is_decoded: bool = False
-    sealed_at: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeFileRow:
-    """A change file: one table and one schema version of one segment."""
-
-    table: TableId
-    segment: int
-    path: str
-    version: str
-    schema: TableSchema
-    counts: OpCounts
-    first_sequence: int
-    last_sequence: int
-    first_committed_at: float
-    last_committed_at: float
-    first_position: int
-    last_position: int
-    size_bytes: int
-    crc32: int
-    unsent: tuple[str, ...] = ()
-    has_key_changes: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class TableRow:
     """A table's progress.
 
     `merged_sequence`: everything up to it is in the target or was not there to be merged; `token_sequence`: what the
     target's own token said after our last commit. `snapshot_position`: changes committed before it came by snapshot.
     `schema` is the shape that the target has now. What people ask for: `is_chosen` (otherwise it is to be removed, with the
-    target's table where `is_drop_asked`), `columns`, `excluded` and `filter` as in `TableSelection`, `is_resync_asked`, `mode_asked` (the table's own
-    or the replicator's). `mode` is the one that the copy was made in.
+    target's table where `is_drop_asked`), `columns`, `excluded` and `filter` as in `TableSelection`, `is_resync_asked`,
+    `is_replay_asked` (parked rows are to be tried again), `mode_asked` and `unfit` (the table's own or the replicator's). `mode`
+    is the one that the copy was made in.
     """
 
     id: TableId
@@ -107,6 +73,15 @@ class TableRow:
     filter: str = ""
     mode: Mode = Mode.MIRROR
     mode_asked: Mode = Mode.MIRROR
+    is_replay_asked: bool = False
+    rows_parked: int = 0
+    unfit: str = "stop"
+
+    @property
+    def parks(self) -> bool:
+        """Whether a row with a value that can't be carried is parked; otherwise the table stops. Only where the last image of a
+        row is all that counts: a history would lack what waits."""
+        return self.unfit == "park" and self.mode in PARKING
 
     @property
     def selection(self) -> TableSelection:
@@ -140,7 +115,7 @@ class TableFigures:
     backlog_bytes: int = 0
 
 
-class Store(Copies, Watermarks, Protocol):
+class Store(Copies, Parking, Watermarks, Protocol):
     """The engine's memory. All writes carry the lease."""
 
     def memory(self) -> Memory: ...
@@ -269,7 +244,7 @@ def chosen(store: Store) -> tuple[TableSelection, ...]:
     return tuple(r.selection for r in store.tables() if r.is_chosen)
 
 
-class MemoryStore(MemoryCopies, MemoryWatermarks):
+class MemoryStore(MemoryCopies, MemoryParking, MemoryWatermarks):
     """The twin: the same promises in a dict, for tests of the engine. `lost` makes every write fail with lease-lost."""
 
     def __init__(self, tables: Sequence[TableId] = ()) -> None:

@@ -154,6 +154,10 @@ class Streaming:
             self._drop_cut_transaction()
             self._connect_again()
 
+    def mark(self) -> None:
+        """Have the log go on by a segment, also where nothing happens."""
+        self.capture.mark()
+
     def stop(self) -> None:
         """Seal what is complete, and end reading."""
         self.capture.stop()
@@ -178,6 +182,10 @@ class Streaming:
             fault if isinstance(fault, ReplicationError) else self._job.source.translate(fault)
         )
         is_cut = isinstance(translated, ReplicationError) and translated.retry is Retry.AUTO
+        if isinstance(fault, ReplicationError) and fault.code.startswith("run:"):
+            is_cut = (
+                False  # not the source's; a segment may be recorded that nobody here has heard of
+            )
         if time.monotonic() - self._reconnected_at > QUIET_SECONDS:
             self._reconnects = 0
         if not is_cut or self._reconnects >= len(RECONNECT_SECONDS):

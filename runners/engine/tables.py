@@ -167,8 +167,8 @@ class TableJobs:
         self._store.table_event(row.id, event, error_code="", error_facts={}, **FRESH)
 
     def _retry(self, row: TableRow) -> None:
-        if row.retry_at is None or row.retry_at > time.time():
-            return
+        if row.retry_at is None or 0 < row.retry_at - time.time() <= RETRY_LAST_SECONDS:
+            return  # A time further away was set by a clock that has been set back since.
         if not row.is_snapshot_done:
             self._store.table_event(
                 row.id, "table_waits", retry_at=None, error_code="", error_facts={}
@@ -179,7 +179,7 @@ class TableJobs:
     def _merge_if_due(self, row: TableRow) -> None:
         """Merges come first; maintenance waits for a quiet moment, but not for ever (CORRECTNESS 32)."""
         since = time.monotonic() - self._merged_at.get(row.id, 0.0)
-        has_work = self._backlog.oldest(row.id) is not None
+        has_work = self._backlog.oldest(row.id) is not None or row.is_replay_asked
         merges, turn = self._merges.get(row.id, 0), self._settings.maintain_every_commits
         if merges >= (2 * turn if has_work else turn):
             self._start(row, "maintain", self._maintain, self._pool)
@@ -237,11 +237,15 @@ class TableJobs:
             self._merger.recover(row, reached.segment)
             row = table_row(self._store, row.id)
             files = self._merger.pending(row, reached)
-        if files:
+        if files or row.is_replay_asked:
             if not self._merger.merge(row, files, reached):
+                if row.is_replay_asked and not files:
+                    self._streaming.mark()
                 self._rounds.give_up(row.id)
                 self._merged_at[row.id] = time.monotonic()
                 return
+            if row.is_replay_asked:
+                self._replayed(row)
             self._merges[row.id] = self._merges.get(row.id, 0) + 1
         self._mark(row.id)
         self._rounds.arrive(table_row(self._store, row.id))
@@ -257,6 +261,13 @@ class TableJobs:
             )
         elif row.failures:
             self._store.table_progress(row.id, failures=0)
+
+    def _replayed(self, row: TableRow) -> None:
+        """The parked rows were tried again; not done where more were accepted meanwhile."""
+        fresh = table_row(self._store, row.id)
+        waiting = self._store.parked(row.id, row.generation, fresh.merged_sequence)
+        if not any(p.is_accepted for p in waiting):
+            self._store.table_progress(row.id, is_replay_asked=False)
 
     def _snapshot(self, row: TableRow) -> None:
         try:
@@ -308,8 +319,9 @@ class TableJobs:
             is_snapshot_done=False,
             mode=mode,
         )
-        table = target_table(self._replicator, table_row(self._store, row.id))
-        done = view.snapshotter.copy(table, view.schema, view.sequence, known)
+        row = table_row(self._store, row.id)
+        table = target_table(self._replicator, row)
+        done = view.snapshotter.copy(table, view.schema, view.sequence, known, parks=row.parks)
         return None if done is None else (view, *done)
 
     def _mark(self, table: TableId) -> None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from replicators.connectors.errors import ReplicationError
 from runners.engine.settings import RunnerSettings
 from runners.engine.store import Store
 
@@ -23,7 +24,8 @@ def kill_own_group() -> None:
 
 
 class Watchdog:
-    """A thread that renews the lease a third of its length ahead."""
+    """A thread that renews the lease a third of its length ahead. What the database holds is by `clock`, which people may set;
+    how long the lease is still ours is by `timer`, which only goes on."""
 
     def __init__(
         self,
@@ -31,16 +33,18 @@ class Watchdog:
         settings: RunnerSettings,
         *,
         clock: Callable[[], float] = time.time,
+        timer: Callable[[], float] = time.monotonic,
         kill: Callable[[], None] = kill_own_group,
     ) -> None:
         self._store = store
         self._settings = settings
         self._clock = clock
+        self._timer = timer
         self._kill = kill
         self._deadlines: dict[int, tuple[str, float]] = {}
         self._lock = threading.Lock()
         self._next = 0
-        self._lease_until = clock() + settings.lease_seconds
+        self._renewed_at = timer()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
 
@@ -89,15 +93,20 @@ class Watchdog:
             logger.critical("Step %s is past its deadline; ending this run.", late)
             self._kill()
             return
+        lease, begun = self._settings.lease_seconds, self._timer()
+        if begun > self._renewed_at + lease:
+            logger.critical("This process was held up for longer than its lease; ending this run.")
+            self._kill()
+            return
         try:
-            until = self._clock() + self._settings.lease_seconds
-            self._store.renew(until)
-            self._lease_until = until
-        except Exception:
+            self._store.renew(self._clock() + lease)
+            self._renewed_at = begun
+        except Exception as err:
             logger.exception("The lease could not be renewed.")
-            if self._clock() > self._lease_until - self._settings.lease_seconds / 3:
+            is_another = isinstance(err, ReplicationError) and err.code == "run:lease-lost"
+            if is_another or self._timer() > self._renewed_at + lease * 2 / 3:
                 self._kill()
 
     def _run(self) -> None:
-        while not self._stop.wait(self._settings.lease_seconds / 3):
+        while not self._stop.wait(self._settings.lease_seconds / 6):
             self.turn()

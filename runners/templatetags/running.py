@@ -61,6 +61,7 @@ EVENTS = {
     "table_remove_asked": ("ban", "Removing a table asked for"),
     "table_resync_asked": ("refresh", "Re-sync asked for"),
     "table_retry_asked": ("reload", "Retry asked for"),
+    "table_replay_asked": ("reload", "Replay of parked rows asked for"),
     "run_created": ("clock", "Run planned"),
     "replicator_given_up": ("alert-circle", "Stopped trying"),
     "target_left": ("alert-triangle", "Target not cleaned"),

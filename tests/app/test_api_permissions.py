@@ -16,6 +16,8 @@ pytestmark = pytest.mark.django_db
 ONE = "/api/v1/replicators/{pk}/"
 READ = {
     "/api/v1/plugins/", "/api/v1/plugins/source/memory/", "/api/v1/replicators/", ONE,
+    f"{ONE}tables/parked/?schema=shop&table=orders",
+    "/replicators/{pk}/tables/parked/?schema=shop&table=orders",
     f"{ONE}export/", f"{ONE}status/", f"{ONE}logs/", f"{ONE}events/", f"{ONE}metrics/",
     f"{ONE}watermarks/",
     "/api/v1/drafts/", "/api/schema/",
@@ -25,12 +27,13 @@ READ = {
 }  # fmt: skip
 WRITE = {
     f"{ONE}start/", f"{ONE}pause/", f"{ONE}resume/", f"{ONE}tables/resync/", f"{ONE}tables/retry/",
-    f"{ONE}tables/",
+    f"{ONE}tables/", f"{ONE}tables/replay/",
     "/api/v1/drafts/", "/api/v1/connections/test/", "/api/v1/sources/tables/",
     "/api/v1/sources/tables/describe/", "/api/v1/assess/",
     "/replicators/{pk}/start/", "/replicators/{pk}/pause/", "/replicators/{pk}/resume/",
     "/replicators/{pk}/tables/resync/", "/replicators/{pk}/tables/retry/",
     "/replicators/{pk}/tables/add/", "/replicators/{pk}/tables/remove/",
+    "/replicators/{pk}/tables/replay/",
     "/replicators/{pk}/delete/", "/replicators/{pk}/duplicate/", "/replicators/new/",
 }  # fmt: skip
 OWN = {"/account/", "/account/password/", "/account/theme/", "/account/tokens/", "/api/"}
@@ -44,7 +47,8 @@ COVERED = {
     "replicators", "activity", "drafts", "replicator", "replicator-activity", "replicator-head",
     "replicator-charts", "replicator-tables", "duplicate", "health",
     "replicator-configuration", "replicator-delete", "table-resync", "table-retry", "new",
-    "table-add", "table-remove", "tables",
+    "table-add", "table-remove", "tables", "table-parked", "table-replay",
+    "replicator-parked", "replicator-replay",
     "draft", "draft-delete", "draft-name", "draft-source", "draft-target", "draft-tables",
     "draft-columns", "draft-advanced", "draft-assessment", "draft-summary", "account",
     "account-password", "account-theme", "token-new",

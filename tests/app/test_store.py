@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from django.db import OperationalError, transaction
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import OpCounts, first_sequence, last_sequence
@@ -337,3 +338,19 @@ class TestDjangoOnly:
         store.tables()
         with django_assert_num_queries(0):
             store.tables()
+
+    def test_a_database_that_does_not_answer_is_told_as_such_and_never_taken_for_the_source(
+        self, run: Run, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Guards rules 1 and 27: taken for a cut of the source's connection, a segment that was recorded all the same would be
+        passed over by every merge."""
+
+        def lost(*args: object, **kwargs: object) -> None:
+            raise OperationalError("server closed the connection unexpectedly")
+
+        store = DjangoStore(run.pk, run.lease)
+        monkeypatch.setattr(transaction, "atomic", lost)
+        for act in (lambda: store.record_position(Position(9)), lambda: store.renew(5.0)):
+            with pytest.raises(ReplicationError) as caught:
+                act()
+            assert caught.value.code == "run:database-lost"

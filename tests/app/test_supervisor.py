@@ -99,6 +99,15 @@ def test_an_error_of_the_run_is_counted_and_tried_again_later(stage: Stage) -> N
     assert not progress.is_given_up
 
 
+def test_a_run_that_lost_the_programs_database_says_so_and_is_tried_again(stage: Stage) -> None:
+    stage.supervisor.begin()
+    stage.runs()
+    stage.process.code = 4
+    stage.supervisor.turn()
+    assert stage.now().error_code == "run:database-lost"
+    assert not stage.progress().is_given_up
+
+
 def test_a_killed_run_is_lost(stage: Stage) -> None:
     stage.supervisor.begin()
     stage.runs()
@@ -302,3 +311,51 @@ class TestReconcile:
         reconcile_runs(stage.clock())
         assert stage.now().is_stop_asked
         assert stage.now().state == RunState.STOPPING
+
+
+class TestClockSetBack:
+    """Times that were written before the clock was set back an hour lie further ahead than any wait; taken at their word
+    they would stop everything for that hour."""
+
+    def test_a_failed_replicator_is_tried_again(self, stage: Stage) -> None:
+        stage.supervisor.begin()
+        stage.runs()
+        Run.objects.update(error_code="source:unreachable", error_facts={"host": "h", "port": "1"})
+        stage.process.code = 3
+        stage.supervisor.turn()
+        stage.clock.move(-3600)
+        reconcile_runs(stage.clock())
+        assert Run.objects.active().count() == 1
+
+    def test_a_run_whose_supervisor_died_is_taken_over(self, stage: Stage) -> None:
+        stage.supervisor.begin()
+        stage.runs()
+        assert not stage.another().begin()
+        stage.clock.move(-3600)
+        assert stage.another().begin()
+
+    def test_a_supervisor_goes_on_signing_and_nobody_takes_its_run(self, stage: Stage) -> None:
+        stage.supervisor.begin()
+        stage.runs()
+        stage.clock.move(-3600)
+        assert stage.supervisor.turn()
+        assert not stage.another().begin()
+
+    def test_a_run_that_does_not_stop_is_ended(self, stage: Stage) -> None:
+        stage.supervisor.begin()
+        stage.runs()
+        replicator_pause(replicator=stage.replicator, actor=None)
+        Run.objects.update(stop_asked_at=stage.clock() + timedelta(hours=1))
+        stage.renew()
+        stage.supervisor.turn()
+        assert stage.process.is_terminated
+
+    def test_the_retry_time_is_not_lengthened(self, stage: Stage) -> None:
+        stage.supervisor.begin()
+        stage.runs()
+        later = stage.clock() + timedelta(hours=1)
+        Progress.objects.update(failing_since=later, failures=2)
+        Run.objects.update(error_code="source:unreachable", error_facts={"host": "h", "port": "1"})
+        stage.process.code = 3
+        stage.supervisor.turn()
+        assert stage.progress().failing_since == stage.clock()

@@ -26,7 +26,8 @@ AT_START = (
 AT_RESYNC = ("snapshot_chunks_recorded", "snapshot_loaded", "snapshot_published")
 AT_CHOICE = ("tables_published", "tables_withdrawn")
 AT_ROUND = ("round_ended",)
-LIVE = tuple(n for n in failpoints.NAMES if n not in (*AT_START, *AT_CHOICE, *AT_ROUND))
+AT_PARK = ("rows_parked",)
+LIVE = tuple(n for n in failpoints.NAMES if n not in (*AT_START, *AT_CHOICE, *AT_ROUND, *AT_PARK))
 
 
 @pytest.fixture(scope="module")

@@ -112,14 +112,21 @@ class TestValues:
         ],
     )
     def test_a_value_without_place_is_named(self, database, kind, value, reason):
+        """Its row comes with NULL and a mark; of a table without a key nothing comes."""
         database.execute(f"CREATE TABLE odd (id int PRIMARY KEY, odd {kind})")
-        database.execute(f"INSERT INTO odd VALUES (1, {value})")
-        (table,) = describe(database, "odd")
-        with (
-            snapshot_again(params_of(database), SLOT) as session,
-            pytest.raises(ReplicationError) as caught,
-        ):
-            snapshot(session, database, table)
+        database.execute(f"INSERT INTO odd VALUES (0, NULL), (1, {value}), (2, NULL)")
+        database.execute("CREATE TABLE keyless AS SELECT odd FROM odd")
+        table, keyless = describe(database, "odd", "keyless")
+        with snapshot_again(params_of(database), SLOT) as session:
+            (chunk,) = session.plan(table, rows_per_chunk=1000)
+            (batch,) = ChunkReader(params_of(database), session.point.token)(chunk, table)
+            with pytest.raises(ReplicationError) as caught:
+                snapshot(session, database, keyless)
+        batch.validate(full=True)
+        assert batch.column("id").to_pylist() == [0, 1, 2]
+        assert batch.column("odd").to_pylist() == [None] * 3
+        assert batch.column("_faulty").to_pylist() == [None, bytes([0b10]), None]
+        assert reason in batch.column("_fault_reason")[1].as_py()
         assert caught.value.code == "source:value-unsupported"
         assert caught.value.facts["column"] == "odd"
         assert reason in caught.value.facts["reason"]

@@ -216,7 +216,7 @@ def test_each_value_is_the_same_by_binary_by_text_and_as_expected(edges):
 
 
 @pytest.mark.parametrize("binary", [True, False])
-def test_values_without_a_place_poison_their_table_and_name_the_column(edges, binary):
+def test_values_without_a_place_are_marked_and_their_column_is_named(edges, binary):
     cases = [(native, literal) for native, literals in REFUSED.items() for literal in literals]
     tables = [f"r{i}" for i in range(len(cases))]
     edges.run(
@@ -231,8 +231,10 @@ def test_values_without_a_place_poison_their_table_and_name_the_column(edges, bi
     )
     results = edges.changes(tables, binary=binary)
     for (native, literal), result in zip(cases, results, strict=True):
-        assert isinstance(result, Poison), (native, literal)
-        assert (result.code, result.facts["column"]) == ("source:value-unsupported", "v")
+        assert isinstance(result, DecodedTable), (native, literal)
+        assert result.changes["_faulty"].to_pylist() == [bytes([0b10])]
+        assert result.changes["v"].to_pylist() == [None]
+        assert result.changes["_fault_reason"][0].as_py().startswith("v: ")
 
 
 @pytest.mark.parametrize("binary", [True, False])

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import random
 import signal
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,7 @@ INSERT INTO shop.notes SELECT 'n' || i, nextval('shop.versions'), repeat(md5(i::
   FROM generate_series(1, 200) i;
 INSERT INTO shop.clicks SELECT i, nextval('shop.versions'), 'p' || i FROM generate_series(1, 100) i;
 """
+FAULTS = frozenset({"pause", "kill", "die_at_a_step", "restart_source", "cut", "target_outage"})
 NEXT = "nextval('shop.versions')"
 
 
@@ -62,6 +65,9 @@ class Machine:
     told: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     added: int = 0
+    largest_lag: float = 0.0
+    captured: int = 0
+    doubled: int = 0
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -230,6 +236,42 @@ class Machine:
         self.world.settle()
         self.world.resync(self.random.choice(TABLES))
 
+    def leave_and_come(self) -> None:
+        """A table is followed no longer, and later again, while the others go on."""
+        name = self.random.choice(("ledger", "clicks"))
+        self.world.settle()
+        self.world.remove(name)
+        self.transfer()
+        self.world.until(lambda: self.world.row(name).state == "removed", f"{name} is removed")
+        self.burst()
+        self.world.add(name)
+
+    def drop_column(self) -> None:
+        """A column goes, and with it its values; the row it was used in changes in the same transaction."""
+        if not self.added:
+            return self.add_column()
+        name = f"c{self.random.randint(1, self.added)}"
+        return self._sql(
+            f"ALTER TABLE shop.accounts DROP COLUMN IF EXISTS {name}",
+            f"UPDATE shop.accounts SET memo = 'less', version = {NEXT} WHERE id = {self._id()}",
+        )
+
+    def target_outage(self) -> None:
+        """The lakehouse's catalog lets nobody write for some seconds."""
+        if self.world.format != "iceberg":
+            self.transfer()
+            return
+        catalog = sqlite3.connect(
+            self.world.folder / "catalog.db", isolation_level=None, timeout=60
+        )
+        with closing(catalog):
+            catalog.execute("BEGIN EXCLUSIVE")
+            self.transfer()
+            segments = self.world.last_segment()
+            self.world.until(lambda: self.world.last_segment() > segments, "capture goes on", 60)
+            self.toast()
+            catalog.execute("COMMIT")
+
     def check(self) -> None:
         """Everything is equal now."""
         self.world.settle()
@@ -243,7 +285,8 @@ class Machine:
             self.transfer: 40, self.swap: 12, self.chain: 12, self.toast: 20, self.rename: 8,
             self.come_and_go: 14, self.rollback: 6, self.burst: 4, self.truncate: 3,
             self.add_column: 3, self.pause: 2, self.kill: 3, self.die_at_a_step: 6,
-            self.restart_source: 2, self.cut: 3, self.resync: 2, self.check: 4,
+            self.restart_source: 2, self.cut: 3, self.resync: 2, self.leave_and_come: 1,
+            self.drop_column: 2, self.target_outage: 2, self.check: 4,
         }  # fmt: skip
 
     def walk(self, steps: int) -> None:
@@ -254,7 +297,22 @@ class Machine:
             self.told.append(f"{number} {act.__name__}")
             self.counts[act.__name__] += 1
             act()
+            self._look()
         self.check()
+
+    def _look(self) -> None:
+        lags = [self.world.row(t).lag_seconds or 0.0 for t in TABLES]
+        self.largest_lag = max(self.largest_lag, *lags)
+
+    @property
+    def figures(self) -> str:
+        """What the walk was, for reports: steps, faults, duplicates among what was captured, largest lag."""
+        faults = sum(n for name, n in self.counts.items() if name in FAULTS)
+        doubled = 100.0 * self.doubled / max(1, self.captured)
+        return (
+            f"{len(self.told)} steps, {faults} faults survived, duplicates {doubled:.3f} % of"
+            f" {self.captured} captured changes, largest lag {self.largest_lag:.1f} s"
+        )
 
     def verify(self) -> None:
         """Fingerprints of every table equal; change files a gapless end of what happened."""
@@ -262,6 +320,7 @@ class Machine:
             source = PostgresTable(self.world.database.dsn, "shop", table)
             ours, theirs, told = table_differences(source, *self._target(table))
             assert not told, self._report(table, [f"{ours} / {theirs}", *map(str, told[:10])])
+        self.captured = self.doubled = 0
         for table, key in (("accounts", "id"), ("notes", "id")):
             wrong = self._stream_failures(table, key)
             assert not wrong, self._report(table, wrong)
@@ -277,7 +336,10 @@ class Machine:
         paths = [Path(f.path) for f in listed.order_by("first_sequence")]
         sql = f"SELECT op, old, new, version FROM history.events WHERE tab = '{table}' ORDER BY n"  # noqa: S608
         history = source_events(self.world.database.execute(sql))
-        return failures(history, file_events(paths, key))
+        found = list(file_events(paths, key))
+        self.captured += len(found)
+        self.doubled += len(found) - len({sequence for sequence, _ in found})
+        return failures(history, found)
 
     def _report(self, table: str, told: list[str]) -> str:
         steps = "\n".join(self.told[-40:])

@@ -25,7 +25,8 @@ _TEXT = {
     "cidr",
 }
 _COLUMNS = """
-SELECT a.attname, format_type(a.atttypid, NULL), t.typtype = 'e' OR t.typcategory = 'R'
+SELECT a.attname, format_type(a.atttypid, NULL),
+       t.typtype = 'e' OR t.typcategory = 'R' OR (t.typname = 'numeric' AND a.atttypmod = -1)
 FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
 WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
@@ -51,11 +52,12 @@ def same_json(text: str | None) -> str | None:
 
 
 class PostgresTable:
-    """A table of a PostgreSQL database, read in one consistent statement."""
+    """A table of a PostgreSQL database, read in one consistent statement; `only`: without those that inherit from it."""
 
-    def __init__(self, dsn: str, schema: str, table: str) -> None:
+    def __init__(self, dsn: str, schema: str, table: str, *, only: bool = False) -> None:
         self._dsn = dsn
         self._name = quoted(schema, table)
+        self._only = "ONLY " if only else ""
         with psycopg.connect(dsn) as connection:
             found = connection.execute(_COLUMNS, [self._name]).fetchall()
             self.key = tuple(r[0] for r in connection.execute(_KEY, [self._name]))
@@ -71,7 +73,7 @@ class PostgresTable:
             connection.cursor("checker") as cursor,
         ):
             cursor.itersize = BATCH_ROWS
-            cursor.execute(f"SELECT {self._listed} FROM {self._name}".encode())  # noqa: S608
+            cursor.execute(f"SELECT {self._listed} FROM {self._only}{self._name}".encode())  # noqa: S608
             for values in cursor:
                 yield dict(zip(self.columns, values, strict=True))
 

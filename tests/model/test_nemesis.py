@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
+from collections.abc import Callable
 
 import pytest
 
@@ -19,7 +20,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(600 + 10 * STEPS)]
 
 
 def test_no_random_walk_of_changes_kills_and_cuts_makes_source_and_target_differ(
-    world_maker: MakeWorld,
+    world_maker: MakeWorld, record_property: Callable[[str, object], None]
 ) -> None:
     """Guards the whole of CORRECTNESS as far as the walk goes. It fails where any of these is switched off: whole
     transactions by position (1), the frontier (2), stable row numbers (3), the truncate barrier (6), the delete half of a
@@ -38,5 +39,7 @@ def test_no_random_walk_of_changes_kills_and_cuts_makes_source_and_target_differ
             sys.stderr.write(f"nemesis: SEED={SEED}, step {len(machine.told)} of {STEPS}\n")
             raise
         finally:
-            sys.stderr.write(f"nemesis: {dict(machine.counts)}\n")
+            sys.stderr.write(f"nemesis: {dict(machine.counts)}\nnemesis: {machine.figures}\n")
+            record_property("seed", SEED)
+            record_property("walk", machine.figures)
         assert world.stop() == 0

@@ -8,9 +8,11 @@ from typing import Any, Self
 import psycopg
 
 from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection, TableSummary
+from replicators.connectors.types import Unsupported
 from replicators.sources.postgresql.connections import connect
 from replicators.sources.postgresql.errors import translate
 from replicators.sources.postgresql.params import PostgresqlParams
+from replicators.sources.postgresql.slots import SENDS_GENERATED
 from replicators.sources.postgresql.types import NativeType, column_type
 
 LIST = """
@@ -52,7 +54,7 @@ WHERE c.relkind IN ('r', 'p')
 
 COLUMNS = """
 SELECT a.attrelid::bigint, a.attnum::int, a.attname, a.atttypid::bigint, a.atttypmod,
-       format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, a.attgenerated <> ''
+       format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, a.attgenerated::text
 FROM pg_attribute a
 WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attrelid, a.attnum
@@ -75,10 +77,14 @@ FROM used u
 """
 
 
+STORED = "s"
+
+
 class TypeBook:
     """The types named by OIDs, with their elements, bases and labels, read by one query."""
 
     def __init__(self, connection: psycopg.Connection[Any], oids: Sequence[int]) -> None:
+        self.sends_generated = connection.info.server_version >= SENDS_GENERATED
         rows = connection.execute(TYPES, [sorted(set(oids))]).fetchall()
         self._rows = {row[0]: row for row in rows}
 
@@ -157,7 +163,9 @@ def describe(
 def _column(row: tuple[Any, ...], book: TypeBook) -> Column:
     _, number, name, oid, typmod, native, nullable, generated = row
     kind, wire = column_type(book.native(oid, typmod))
-    return Column(name, kind, native, nullable, number, generated, wire)
+    if generated and not (generated == STORED and book.sends_generated):
+        kind, wire = Unsupported(native), ""
+    return Column(name, kind, native, nullable, number, bool(generated), wire)
 
 
 def _table(

@@ -15,10 +15,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from replicators.connectors.events import OpCounts, change_schema, first_sequence
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.events import (
+    OpCounts,
+    change_schema,
+    faulty_schema,
+    first_sequence,
+)
+from replicators.connectors.schema import Column, TableSchema
 from replicators.connectors.source import DecodedTable, Poison
 from replicators.sources.postgresql import kernels
+from replicators.sources.postgresql.misfits import Misfits, read_images_with_misfits
 from replicators.sources.postgresql.relations import (
     Relation,
     Shape,
@@ -26,7 +32,7 @@ from replicators.sources.postgresql.relations import (
     parse_relation,
     shape_of,
 )
-from replicators.sources.postgresql.values import Input, ValueFault, read_images
+from replicators.sources.postgresql.values import Images, Input, ValueFault, read_images
 
 NOT_SELECTED = -1
 NOT_TOLD = -2
@@ -196,7 +202,7 @@ def _decode_shape(
     keys[[where[name] for name in schema.key]] = True
     given = Input(rows.body, rows.at, mine, rows.scratch)
     try:
-        images = read_images(given, list(schema.columns), before, where, keys)
+        images, misfits = _images(given, schema, before, where, keys)
     except ValueFault as fault:
         offset = int(rows.at[mine[max(fault.row, 0)]])
         if not fault.reason:
@@ -216,8 +222,31 @@ def _decode_shape(
         *images.after,
         *([images.before] if images.before is not None else []),
     ]
-    changes = pa.Table.from_arrays(columns, schema=change_schema(schema))
+    wanted = change_schema(schema)
+    if misfits is not None:
+        columns += [misfits.marks, misfits.reasons]
+        wanted = faulty_schema(schema)
+    changes = pa.Table.from_arrays(columns, schema=wanted)
     return DecodedTable(schema, shape.version, changes, OpCounts(*counts))
+
+
+def _images(
+    given: Input,
+    schema: TableSchema,
+    before: list[Column],
+    where: dict[str, int],
+    keys: np.ndarray,
+) -> tuple[Images, Misfits | None]:
+    """The rows' images; where some values have no neutral form, those as NULL, and which they are. A table without a key
+    has no such rows: nothing could tell later which row was left out."""
+    after = list(schema.columns)
+    try:
+        return read_images(given, after, before, where, keys), None
+    except ValueFault as fault:
+        if not fault.reason or not schema.key:
+            raise
+    images, misfits = read_images_with_misfits(given, after, before, where, keys)
+    return images, misfits if misfits.marks.null_count < len(given.rows) else None
 
 
 def _corrupt(table: TableSchema, offset: int, segment: int) -> Poison:

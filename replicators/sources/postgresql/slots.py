@@ -24,6 +24,9 @@ DROP_SECONDS = 10.0
 Connection = psycopg.Connection[Any]
 PUBLISH = {"full": "insert, update, delete, truncate", "ins": "insert, truncate"}
 
+SENDS_GENERATED = 180000
+"""From this version on publications can carry generated columns that are stored; never those that are not."""
+
 SLOT = """
 SELECT s.database, s.active, s.confirmed_flush_lsn::text, s.wal_status, s.plugin,
        pg_current_wal_flush_lsn()::text, to_jsonb(s) ->> 'invalidation_reason'
@@ -76,10 +79,12 @@ def publish(connection: Connection, slot: str, tables: Sequence[TableSchema]) ->
         members = _members(connection, slot)
         for kind, name in publications(slot).items():
             if kind not in members:
-                connection.execute(
-                    f"CREATE PUBLICATION {sql.name(name)} WITH "
-                    f"(publish = {sql.literal(PUBLISH[kind])}, publish_via_partition_root = true)"
+                options = (
+                    f"publish = {sql.literal(PUBLISH[kind])}, publish_via_partition_root = true"
                 )
+                if connection.info.server_version >= SENDS_GENERATED:
+                    options += ", publish_generated_columns = stored"
+                connection.execute(f"CREATE PUBLICATION {sql.name(name)} WITH ({options})")
             mine = members.get(kind, {})
             wanted = {t.native_id: t.id for t in tables if kind_of(t) == kind}
             other = {t.native_id for t in tables if kind_of(t) != kind}

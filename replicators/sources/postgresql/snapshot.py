@@ -16,6 +16,7 @@ import psycopg
 import pyarrow as pa
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import FAULT_FIELDS
 from replicators.connectors.schema import Column, TableId, TableSchema
 from replicators.connectors.source import Chunk, LogReader, SnapshotPoint, ViewWait
 from replicators.connectors.types import Int
@@ -25,6 +26,7 @@ from replicators.sources.postgresql.connections import ReplicationConnection, co
 from replicators.sources.postgresql.copying import Copying
 from replicators.sources.postgresql.errors import translate
 from replicators.sources.postgresql.filters import where
+from replicators.sources.postgresql.misfits import read_copied_with_misfits
 from replicators.sources.postgresql.params import PostgresqlParams
 from replicators.sources.postgresql.values import REASONS, ValueFault, read_copied
 
@@ -199,17 +201,32 @@ class ChunkReader:
 def copied(
     connection: psycopg.Connection[Any], query: str, schema: TableSchema
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a query with `select_list(schema)`; `source:value-unsupported` for a value that can't be had."""
-    columns, arrow = as_copied(schema), schema.arrow_schema()
+    """The rows of a query with `select_list(schema)`; a batch in which values have no neutral form has `FAULT_FIELDS` too.
+    `source:value-unsupported` for a key's, and for a table's without a key."""
+    columns = as_copied(schema)
     try:
         for body, row_at in Copying(connection).blocks(query):
-            arrays = read_copied(body, row_at, columns)
-            yield pa.RecordBatch.from_arrays(arrays, schema=arrow)
+            yield _batch(body, row_at, columns, schema)
     except ValueFault as fault:
         reason = fault.reason or REASONS[kernels.BINARY]
         raise ReplicationError(
             "source:value-unsupported", table=schema.id, column=fault.column, reason=reason
         ) from fault
+
+
+def _batch(
+    body: np.ndarray, row_at: np.ndarray, columns: list[Column], schema: TableSchema
+) -> pa.RecordBatch:
+    arrow = schema.arrow_schema()
+    try:
+        arrays = read_copied(body, row_at, columns)
+        return pa.RecordBatch.from_arrays(arrays, schema=arrow)
+    except ValueFault as fault:
+        if not fault.reason or not schema.key:
+            raise
+    arrays, misfits = read_copied_with_misfits(body, row_at, columns, schema.key)
+    marked = pa.schema([*arrow, *FAULT_FIELDS])
+    return pa.RecordBatch.from_arrays([*arrays, misfits.marks, misfits.reasons], schema=marked)
 
 
 def warm() -> None:

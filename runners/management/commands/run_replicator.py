@@ -19,7 +19,7 @@ from runners.logs import RowHandler
 from runners.models import Run
 from runners.processes import HOSTNAME, started_at
 from runners.store import DjangoStore
-from runners.supervisor import EXIT_ERROR, EXIT_STOPPED, STEP_DONE
+from runners.supervisor import EXIT_DATABASE, EXIT_ERROR, EXIT_STOPPED, STEP_DONE
 from runners.transitions import IllegalTransition, run_transition
 
 logger = logging.getLogger("replicator.run")
@@ -28,7 +28,8 @@ EXIT_UNEXPECTED = 1
 
 
 class Command(BaseCommand):
-    """Exit codes: 0 stopped as asked, 3 an error that is stored on the run, 1 anything else."""
+    """Exit codes: 0 stopped as asked, 3 an error that is stored on the run, 4 the own database could not be reached, 1 anything
+    else."""
 
     help = "Runs a replicator (internal: started by the supervisor)."
 
@@ -67,6 +68,8 @@ def _run(run_id: str, lease: str, stop: threading.Event) -> int:
     except ReplicationError as err:
         about = {"table": str(err.table or "")}
         logger.exception("%s %s", err.message.text, err.message.suggestion, extra=about)
+        if err.code == "run:database-lost":
+            return EXIT_DATABASE
         facts = {**err.facts, **({"table": str(err.table)} if err.table else {})}
         held.update(error_code=err.code, error_facts=facts)
         return EXIT_ERROR

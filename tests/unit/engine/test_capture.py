@@ -12,6 +12,7 @@ import pytest
 
 from replicators.connectors.offsets import Position
 from replicators.connectors.source import LogBlock
+from runners.engine.backlog import Backlog
 from runners.engine.capture import Capture, discard_open_tail
 from runners.engine.changelog import ChangeLog
 from runners.engine.settings import RunnerSettings
@@ -197,3 +198,22 @@ def test_a_selection_that_changes_while_a_head_is_made_gets_a_head_of_its_own(
     place.source.blocks.append(block(30))
     place.turn()
     assert len(asked) == 2
+
+
+def test_a_mark_on_a_quiet_log_is_an_empty_segment_at_the_same_position(tmp_path: Path) -> None:
+    """A replay of parked rows needs a sequence that no commit has had; on an idle source the log would bring none."""
+    place = Place(tmp_path, block(100))
+    place.turn()
+    place.capture.step()
+    assert place.segments() == [(1, 100, True)]
+    place.capture.mark()
+    place.capture.step()
+    place.capture.step()
+    assert place.segments() == [(1, 100, True), (2, 100, True)]
+    backlog = Backlog([], 0)
+    for row in place.store.segments():
+        backlog.sealed(row)
+    assert backlog.frontier.segment == 0, "the first is not decoded yet"
+    backlog.decoded([1], [])
+    assert backlog.frontier.segment == 2
+    assert place.source.too_early == []

@@ -121,9 +121,27 @@ def test_lag_grows_again_where_heartbeats_stay_away(
     place.until(lambda: place.lag == 0.0)
     place.source.is_dead = True
     place.beats()
-    later = time.time() + 60
-    monkeypatch.setattr(module.time, "time", lambda: later)
+    later = time.monotonic() + 60
+    monkeypatch.setattr(module.time, "monotonic", lambda: later)
     assert (place.lag or 0.0) > 50.0
+
+
+def test_lag_is_the_same_while_our_clock_is_set_back_an_hour(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards rule 33: by our own clock a table that is an hour behind would say 0."""
+    place.capture.position = Position(150)
+    place.until(lambda: place.lag == 0.0)
+    place.source.is_dead = True
+    place.beats()
+    place.backlog.sealed(segment(1))
+    place.backlog.decoded([1], [change_file(1)])
+    before, back = place.pulse.lag(TABLE)[0], time.time() - 3600
+    monkeypatch.setattr(module.time, "time", lambda: back)
+    after = place.pulse.lag(TABLE)[0]
+    assert before is not None
+    assert after is not None
+    assert abs(after - before) < 60
 
 
 def test_heartbeats_come_back_one_by_one_where_decoding_is_always_behind(tmp_path: Path) -> None:

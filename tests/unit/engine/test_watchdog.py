@@ -15,10 +15,28 @@ class Clock:
         return self.now
 
 
-def make(store: MemoryStore, clock: Clock) -> tuple[Watchdog, list[str]]:
+class Unreachable(MemoryStore):
+    """A store whose database answers only while it `is_there`."""
+
+    is_there = True
+    until = 0.0
+
+    def renew(self, until: float) -> None:
+        if not self.is_there:
+            raise OSError("the database does not answer")
+        super().renew(until)
+        self.until = until
+
+
+def make(
+    store: MemoryStore, timer: Clock, clock: Clock | None = None
+) -> tuple[Watchdog, list[str]]:
     killed: list[str] = []
     settings = RunnerSettings(lease_seconds=30)
-    return Watchdog(store, settings, clock=clock, kill=lambda: killed.append("killed")), killed
+    watchdog = Watchdog(
+        store, settings, clock=clock or Clock(), timer=timer, kill=lambda: killed.append("killed")
+    )
+    return watchdog, killed
 
 
 def test_a_step_within_its_deadline_keeps_the_lease() -> None:
@@ -36,11 +54,59 @@ def test_a_step_past_its_deadline_ends_the_process() -> None:
 
 
 def test_a_lease_that_can_not_be_renewed_ends_the_process_before_it_runs_out() -> None:
-    store, clock = MemoryStore(), Clock()
-    watchdog, killed = make(store, clock)
-    store.lost = True
+    store, timer = Unreachable(), Clock()
+    watchdog, killed = make(store, timer)
+    store.is_there = False
     watchdog.turn()
     assert killed == []
-    clock.now += 21
+    timer.now += 19
+    watchdog.turn()
+    assert killed == []
+    timer.now += 2
+    watchdog.turn()
+    assert killed == ["killed"]
+
+
+def test_a_database_that_comes_back_in_time_keeps_the_run() -> None:
+    store, timer = Unreachable(), Clock()
+    watchdog, killed = make(store, timer)
+    for is_there in (False, True, False, True):
+        store.is_there = is_there
+        timer.now += 15
+        watchdog.turn()
+    assert killed == []
+
+
+def test_another_holder_of_the_lease_ends_the_process_at_once() -> None:
+    """Guards fencing: what is done after that would be done beside the other run."""
+    store = MemoryStore()
+    watchdog, killed = make(store, Clock())
+    store.lost = True
+    watchdog.turn()
+    assert killed == ["killed"]
+
+
+def test_a_process_that_was_held_up_for_longer_than_its_lease_ends_without_asking_anybody() -> None:
+    """Guards fencing: a run that was stopped or suspended and goes on must not wait for a database before it ends."""
+    store, timer = Unreachable(), Clock()
+    watchdog, killed = make(store, timer)
+    timer.now += 31
+    watchdog.turn()
+    assert killed == ["killed"]
+    assert store.until == 0.0
+
+
+def test_a_clock_that_is_set_back_an_hour_neither_ends_the_run_nor_lengthens_its_lease() -> None:
+    """Guards that the lease's end is by a timer that nobody sets: by the clock, a run cut off from its database would go on
+    for an hour beside the one that took over."""
+    store, timer, clock = Unreachable(), Clock(), Clock()
+    watchdog, killed = make(store, timer, clock)
+    clock.now -= 3600
+    timer.now += 10
+    watchdog.turn()
+    assert killed == []
+    assert store.until == clock.now + 30
+    store.is_there = False
+    timer.now += 21
     watchdog.turn()
     assert killed == ["killed"]

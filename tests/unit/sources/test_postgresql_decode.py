@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import struct
 from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
-from replicators.connectors.events import Op, OpCounts, change_schema, first_sequence
+from replicators.connectors.events import (
+    Op,
+    OpCounts,
+    change_schema,
+    faulty_schema,
+    first_sequence,
+)
 from replicators.connectors.source import DecodedTable, Poison
 from replicators.sources.postgresql.decode import decode
 from tests.unit.sources.pgoutput_messages import (
+    DATE,
     INT4,
     INT8,
+    NUMERIC,
     TEXT,
+    TIMESTAMPTZ,
     UNSENT,
     FakeTable,
     Sent,
@@ -216,10 +226,80 @@ def test_a_bad_value_poisons_its_table_only():
 def test_text_that_is_not_utf8_names_column_and_row():
     rows = [ITEMS.insert(int4(i), b"ok", int8(i)) for i in range(5)]
     bad = ITEMS.insert(int4(9), b"\xff\xfe", int8(9))
-    (poison,) = decode(head(ITEMS), body(begin(), *rows, bad, *rows), 1)
-    assert poison.code == "source:value-unsupported"
-    assert poison.facts["column"] == "name"
-    assert poison.offset == len(body(begin(), *rows))
+    (table,) = decode(head(ITEMS), body(begin(), *rows, bad, *rows), 1)
+    assert table.changes.schema == faulty_schema(table.schema)
+    assert table.changes["_faulty"].to_pylist() == [None] * 5 + [bytes([0b010])] + [None] * 5
+    assert table.changes["_fault_reason"][5].as_py() == "name: the text is not valid UTF-8"
+    assert images(table)[5] == (9, None, 9)
+
+
+KEYLESS = FakeTable(7, "views", (Sent("at", INT8), Sent("page", TEXT)), identity="n")
+
+
+def test_a_table_without_key_stops_at_a_value_that_does_not_fit():
+    """Nothing could tell later which of its rows was left out."""
+    bad = KEYLESS.insert(int8(1), b"\xff")
+    (poison,) = decode(head(KEYLESS), body(begin(), bad), 1)
+    assert (poison.code, poison.facts["column"]) == ("source:value-unsupported", "page")
+    assert poison.offset == len(body(begin()))
+
+
+def test_a_key_that_does_not_fit_stops_the_table():
+    """Without its key nobody knows which row waits."""
+    days = FakeTable(7, "days", (Sent("day", DATE, is_key=True), Sent("v", TEXT)))
+    (poison,) = decode(head(days), body(begin(), days.insert(int4(2**31 - 1), b"v")), 1)
+    assert (poison.code, poison.facts["column"]) == ("source:value-unsupported", "day")
+
+
+TIMES = FakeTable(
+    7, "times", (Sent("id", INT4, is_key=True), Sent("day", DATE), Sent("at", TIMESTAMPTZ), Sent("n", NUMERIC, (9 << 16) + 4))
+)  # fmt: skip
+INFINITE = 2**63 - 1
+NAN = struct.pack(">HhHH", 0, 0, 0xC000, 0)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 3000])
+def test_of_many_rows_those_that_do_not_fit_are_told_with_every_column_that_does_not(rows):
+    """Guards rule 30: one value that does not fit must cost neither its neighbours nor the row's other values."""
+    days = [2**31 - 1 if i % 3 == 0 else i for i in range(rows)]
+    ats = [INFINITE if i % 5 == 0 else i * SECOND for i in range(rows)]
+    ends = [NAN if i % 1000 == 2 else None for i in range(rows)]
+    sent = [
+        TIMES.insert(int4(i), int4(day), int8(at), end)
+        for i, (day, at, end) in enumerate(zip(days, ats, ends, strict=True))
+    ]
+    (table,) = decode(head(TIMES), body(begin(), *sent, commit()), 1)
+    table.changes.validate(full=True)
+    start = dt.date(2000, 1, 1)
+    moment = dt.datetime(2000, 1, 1, tzinfo=dt.UTC)
+    assert images(table) == [
+        (
+            i,
+            None if i % 3 == 0 else start + dt.timedelta(i),
+            None if i % 5 == 0 else moment + dt.timedelta(seconds=i),
+            None,
+        )
+        for i in range(rows)
+    ]
+    bits = [(i % 3 == 0) << 1 | (i % 5 == 0) << 2 | (i % 1000 == 2) << 3 for i in range(rows)]
+    assert table.changes["_faulty"].to_pylist() == [bytes([b]) if b else None for b in bits]
+    assert table.changes["_fault_reason"][0].as_py() == (
+        "day: infinity has no place in a date or timestamp; "
+        "at: infinity has no place in a date or timestamp"
+    )
+
+
+def test_a_row_that_does_not_fit_keeps_its_unsent_columns_and_its_old_key():
+    segment = body(
+        begin(),
+        TIMES.update(int4(2), UNSENT, int8(INFINITE), None, key=(int4(1), None, None, None)),
+        TIMES.delete(int4(5), None, None, None),
+        commit(),
+    )
+    (table,) = decode(head(TIMES), segment, 1)
+    assert table.changes["_unchanged"].to_pylist() == [bytes([0b010]), None]
+    assert table.changes["_faulty"].to_pylist() == [bytes([0b100]), None]
+    assert table.changes["_before"].to_pylist() == [{"id": 1}, {"id": 5}]
 
 
 @pytest.mark.parametrize(
@@ -247,7 +327,7 @@ def test_the_same_segment_gives_the_same_tables_and_versions():
 
 
 def test_a_table_without_key_has_inserts_and_no_before_image():
-    views = FakeTable(7, "views", (Sent("at", INT8), Sent("page", TEXT)), identity="n")
+    views = KEYLESS
     segment = body(begin(), views.insert(int8(1), b"p"), truncate(views), commit())
     table = only(decode(head(views), segment, 1))
     assert "_before" not in table.changes.column_names

@@ -1,0 +1,149 @@
+"""Reads rows of which some hold values that the neutral types can't carry: those values become NULL, and it is told which
+they are and why. Slower than `values` by far; used only where that found such a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from replicators.connectors.events import FAULT_FIELDS
+from replicators.connectors.schema import Column
+from replicators.connectors.types import Bytes, arrow_type
+from replicators.sources.postgresql.values import (
+    Images,
+    Input,
+    ValueFault,
+    read_copied,
+    read_images,
+)
+
+ROWS_AT_ONCE = 1024
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Misfits:
+    """`marks` and `reasons` are the columns `FAULT_FIELDS`, as long as the rows."""
+
+    marks: pa.Array
+    reasons: pa.Array
+
+
+def read_images_with_misfits(
+    given: Input, after: list[Column], before: list[Column], where: dict[str, int], keys: np.ndarray
+) -> tuple[Images, Misfits]:
+    """As `read_images`. ValueFault only for what no row can be read without: a damaged message, or a value of a key."""
+    key = {name for name, number in where.items() if keys[number]}
+
+    def read(bad: set[str]) -> Images:
+        return read_images(given, _raw(after, bad), _raw(before, bad), where, keys)
+
+    images, bad = _without(read, key)
+    columns, faults = list(images.after), []
+    for i in [i for i, c in enumerate(after) if c.name in bad]:
+
+        def part(first: int, count: int, column: Column = after[i]) -> pa.Array:
+            rows = replace(given, rows=given.rows[first : first + count])
+            return read_images(rows, [column], [], where, keys).after[0]
+
+        columns[i], found = _fitting(part, len(given.rows), after[i])
+        faults += [(row, i, reason) for row, reason in found]
+    old = images.before
+    if old is not None and bad:
+        old = _blank(old, before, bad)
+    misfits = _misfits(faults, len(given.rows), after)
+    return replace(images, after=columns, before=old), misfits
+
+
+def read_copied_with_misfits(
+    body: np.ndarray, row_at: np.ndarray, columns: list[Column], key: Sequence[str]
+) -> tuple[list[pa.Array], Misfits]:
+    """As `read_copied`, in the same way."""
+    arrays, bad = _without(lambda bad: read_copied(body, row_at, _raw(columns, bad)), set(key))
+    rows, faults = len(row_at) - 1, []
+    for i in [i for i, c in enumerate(columns) if c.name in bad]:
+        others = _raw(columns, bad - {columns[i].name})
+
+        def part(first: int, count: int, number: int = i, some: list[Column] = others) -> pa.Array:
+            return read_copied(body, row_at[first : first + count + 1], some)[number]
+
+        arrays[i], found = _fitting(part, rows, columns[i])
+        faults += [(row, i, reason) for row, reason in found]
+    return arrays, _misfits(faults, rows, columns)
+
+
+def _without(read: Callable[[set[str]], T], key: set[str]) -> tuple[T, set[str]]:
+    """What can be read once the columns with values that don't fit are left raw, and the names of these."""
+    bad: set[str] = set()
+    while True:
+        try:
+            return read(bad), bad
+        except ValueFault as fault:
+            if not fault.reason or fault.row < 0 or fault.column in key | bad:
+                raise
+            bad.add(fault.column)
+
+
+def _raw(columns: list[Column], bad: set[str]) -> list[Column]:
+    return [replace(c, type=Bytes(), wire="text") if c.name in bad else c for c in columns]
+
+
+def _fitting(
+    part: Callable[[int, int], pa.Array], rows: int, column: Column
+) -> tuple[pa.Array, list[tuple[int, str]]]:
+    """The column's values, NULL where they don't fit, and these rows with their reasons."""
+    pieces: list[pa.Array] = []
+    faults: list[tuple[int, str]] = []
+    for first in range(0, rows, ROWS_AT_ONCE):
+        for found in _pieces(part, first, min(ROWS_AT_ONCE, rows - first)):
+            if isinstance(found, tuple):
+                faults.append(found)
+                pieces.append(pa.nulls(1, arrow_type(column.type)))
+            else:
+                pieces.append(found)
+    return pa.concat_arrays(pieces), faults
+
+
+def _pieces(
+    part: Callable[[int, int], pa.Array], first: int, count: int
+) -> Iterator[pa.Array | tuple[int, str]]:
+    """Values of the rows, cut at those that don't fit. What comes before a row that was told is read at once, but for values
+    that only their storing finds."""
+    while count:
+        try:
+            yield part(first, count)
+            return
+        except ValueFault as fault:
+            if not fault.reason or fault.row < 0:
+                raise
+            yield from _pieces(part, first, fault.row)
+            yield first + fault.row, fault.reason
+            first, count = first + fault.row + 1, count - fault.row - 1
+
+
+def _blank(old: pa.StructArray, before: list[Column], bad: set[str]) -> pa.StructArray:
+    """The before images without the columns that could not be read; no key is among them."""
+    arrays = [
+        pa.nulls(len(old), arrow_type(c.type)) if c.name in bad else old.field(i)
+        for i, c in enumerate(before)
+    ]
+    return pa.StructArray.from_arrays(arrays, [c.name for c in before], mask=old.is_null())
+
+
+def _misfits(faults: list[tuple[int, int, str]], rows: int, columns: list[Column]) -> Misfits:
+    width = (len(columns) + 7) // 8
+    marks: list[bytearray | None] = [None] * rows
+    reasons: list[str | None] = [None] * rows
+    for row, column, reason in faults:
+        bits = marks[row] = marks[row] or bytearray(width)
+        bits[column >> 3] |= 1 << (column & 7)
+        told = f"{columns[column].name}: {reason}"
+        reasons[row] = told if reasons[row] is None else f"{reasons[row]}; {told}"
+    return Misfits(
+        pa.array([None if m is None else bytes(m) for m in marks], FAULT_FIELDS[0].type),
+        pa.array(reasons, FAULT_FIELDS[1].type),
+    )

@@ -1,0 +1,118 @@
+"""Rows that wait beside a target: kept by the store, counted, listed and replayed by people."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from replicators.connectors.events import OpCounts
+from replicators.connectors.schema import TableId
+from replicators.models import Replicator
+from runners.engine.parked import ParkedRow
+from runners.engine.store import MemoryStore, Store
+from runners.models import Event, Table
+from runners.models import ParkedRow as Row
+from runners.services import IllegalTransition, table_replay
+from runners.store import DjangoStore
+from tests.app.factories import make_run
+from tests.app.pages import make_live, page
+
+pytestmark = pytest.mark.django_db
+
+ORDERS = TableId("shop", "orders")
+REASON = "at: infinity has no place in a date or timestamp"
+
+
+def waiting(sequence: int) -> ParkedRow:
+    return ParkedRow(sequence, f'{{"id": "{sequence}"}}', REASON, b"image")
+
+
+@pytest.fixture(params=["memory", "django"])
+def store(request: pytest.FixtureRequest) -> Store:
+    if request.param == "memory":
+        return MemoryStore([ORDERS])
+    run = make_run(request.getfixturevalue("replicator"))
+    return DjangoStore(run.pk, run.lease)
+
+
+def sequences(store: Store, upto: int) -> list[int]:
+    return [p.sequence for p in store.parked(ORDERS, 1, upto)]
+
+
+def test_a_merge_parks_and_frees_only_once_it_is_done(store: Store) -> None:
+    """Guards "idempotent by (generation, sequence)": a merge that was cut off is folded again from what it found."""
+    store.record_parked(ORDERS, 1, [waiting(-5), waiting(7)], (), 9)
+    store.record_parked(ORDERS, 1, [waiting(7)], (), 9)
+    assert sequences(store, 6) == [-5]
+    assert sequences(store, 9) == [-5, 7]
+    store.record_merged(ORDERS, 9, 9, OpCounts())
+    store.record_parked(ORDERS, 1, (), [-5], 20)
+    assert sequences(store, 9) == [-5, 7]
+    assert sequences(store, 20) == [7]
+    store.record_merged(ORDERS, 20, 20, OpCounts())
+    store.record_parked(ORDERS, 1, [waiting(25)], (), 30)
+    assert sequences(store, 30) == [7, 25]
+    assert store.parked(ORDERS, 1, 30)[0] == waiting(7)
+    store.parked_forget(ORDERS, 1)
+    assert not sequences(store, 30)
+
+
+def park(replicator: Replicator, *numbers: int) -> Table:
+    run = make_live(replicator)
+    store = DjangoStore(run.pk, run.lease)
+    store.record_parked(ORDERS, 1, [waiting(n) for n in numbers], (), 50)
+    store.record_merged(ORDERS, 50, 50, OpCounts())
+    return Table.objects.get(name="orders")
+
+
+def test_parked_rows_are_counted_shown_with_their_reason_and_replayed_on_the_page(
+    browser: Client, replicator: Replicator
+) -> None:
+    table = park(replicator, 11, 12)
+    assert table.rows_parked == 2
+    url = f"{replicator.get_absolute_url()}tables/"
+    assert "2 rows parked" in page(browser, url)
+    shown = page(browser, f"{url}parked/?schema=shop&table=orders")
+    assert shown.count(REASON.split(": ")[1]) == 2
+    assert 'data-act="replay"' in shown
+    answer = browser.post(f"{url}replay/", {"schema": "shop", "table": "orders"})
+    assert answer.status_code == 302
+    table.refresh_from_db()
+    assert table.is_replay_asked
+    assert all(Row.objects.values_list("is_accepted", flat=True))
+    assert Event.objects.get(kind="table_replay_asked").facts == {"rows": 2}
+    assert 'data-act="replay"' not in page(browser, f"{url}parked/?schema=shop&table=orders")
+
+
+def test_parked_rows_by_rest(browser: Client, replicator: Replicator) -> None:
+    park(replicator, 11, 12)
+    url = f"/api/v1/replicators/{replicator.pk}/"
+    first = browser.get(f"{url}tables/parked/?schema=shop&table=orders&limit=1").json()
+    assert (first["rows_parked"], first["after"]) == (2, 11)
+    assert first["rows"][0]["reason"] == REASON
+    rest = browser.get(f"{url}tables/parked/?schema=shop&table=orders&after=11").json()
+    assert [(r["generation"], r["sequence"]) for r in rest["rows"]] == [(1, 12)]
+    assert browser.get(f"{url}tables/parked/?schema=shop&table=nothing").status_code == 404
+    body = {"schema": "shop", "table": "orders"}
+    assert browser.post(f"{url}tables/replay/", body, "application/json").status_code == 202
+    body["table"] = "customers"
+    assert browser.post(f"{url}tables/replay/", body, "application/json").status_code == 409
+
+
+def test_a_replay_needs_something_that_waits(replicator: Replicator) -> None:
+    with pytest.raises(IllegalTransition):
+        table_replay(replicator=replicator, schema="shop", name="orders", actor=None)
+
+
+@pytest.mark.parametrize(("option", "table", "parks"), [
+    ("stop", "", False), ("park", "", True), ("park", "stop", False), ("stop", "park", True),
+])  # fmt: skip
+def test_the_choice_is_the_tables_own_or_the_replicators(
+    replicator: Replicator, option: str, table: str, parks: bool
+) -> None:
+    """Guards that a table may differ from its replicator, and that stopping is the default."""
+    tables = [{**t, "unfit": table} for t in replicator.tables]
+    Replicator.objects.update(options={"unfit_values": option}, tables=tables)
+    run = make_run(replicator)
+    rows = DjangoStore(run.pk, run.lease).tables()
+    assert {r.parks for r in rows} == {parks}

@@ -1,0 +1,116 @@
+"""What happens to a target: storage that may not be written for a while, a column dropped by hand, merges that take long."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.harness import Traffic, World
+from tests.world_fixtures import MakeWorld
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
+
+
+def _can_mount() -> bool:
+    return os.geteuid() == 0 and shutil.which("mount") is not None
+
+
+@contextmanager
+def mounted(folder: Path) -> Iterator[None]:
+    """A file system of its own at `folder`."""
+    folder.mkdir(exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", str(folder)]
+    if subprocess.run(command, check=False).returncode:
+        pytest.skip("this machine lets nobody mount a file system")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def remount(world: World, how: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{how}", str(world.warehouse)], check=True)
+
+
+def drop_column(world: World, table: str, column: str) -> None:
+    with world.lake_table(table).update_schema() as change:
+        change.delete_column(column)
+
+
+@pytest.mark.skipif(not _can_mount(), reason="only root can mount a file system")
+@pytest.mark.long
+def test_a_target_that_may_not_be_written_for_a_while_stops_merging_only(
+    world_maker: MakeWorld,
+) -> None:
+    """Guards CORRECTNESS 28: a failing target must stop neither capture nor the run, and the tables come back by themselves."""
+    with world_maker() as world, mounted(world.warehouse):
+        traffic = Traffic(world.database)
+        child = world.start()
+        world.settle()
+        remount(world, "ro")
+        traffic.write(20)
+        world.until_states("failing target:not-writable", "items")
+        position = world.position()
+        traffic.write(20)
+        world.until(lambda: world.position() > position, "capture goes on")
+        remount(world, "rw")
+        world.assert_equal()
+        assert not child.is_dead()
+        assert world.stop() == 0
+
+
+@pytest.mark.long
+def test_a_column_that_somebody_dropped_fails_its_table_alone_and_a_resync_brings_it_back(
+    world_maker: MakeWorld,
+) -> None:
+    """Guards that a merge never goes into a table of another shape, dropping the column's values unseen."""
+    with world_maker() as world:
+        traffic = Traffic(world.database)
+        child = world.start()
+        world.settle()
+        drop_column(world, "items", "note")
+        traffic.write(20)
+        world.until(lambda: world.row("items").state == "failing", "items fails")
+        world.assert_equal("pairs", "views")
+        world.resync("items")
+        traffic.write(10)
+        world.assert_equal()
+        assert not child.is_dead()
+        assert world.stop() == 0
+
+
+@pytest.mark.long
+def test_while_merges_take_long_capture_goes_on_to_the_logs_limit_and_says_so(
+    world_maker: MakeWorld,
+) -> None:
+    """Guards CORRECTNESS 28: a slow target must not hold the source's log, and the log's limit is shown as a state."""
+    with world_maker() as world:
+        traffic = Traffic(world.database)
+        held = world.folder / "held"
+        world.start(
+            REPLICATOR_FAILPOINTS=f"target_merged=hold:{held}",
+            REPLICATOR_LOG_LIMIT_BYTES="400000",
+        )
+        world.settle()
+        held.touch()
+        traffic.write(5)
+        position = world.position()
+        world.until(lambda: world.position() > position, "capture goes on")
+        with traffic.going_on():
+            world.until(lambda: world.facts().get("is_backpressure"), "backpressure is shown")
+        worst = max(world.row(t).lag_seconds or 0.0 for t in world.tables)
+        world.until(
+            lambda: max(world.row(t).lag_seconds or 0.0 for t in world.tables) > worst,
+            "lag is measured and grows",
+        )
+        held.unlink()
+        assert world.stop() == 0
+        world.start()
+        world.assert_equal()
+        assert world.stop() == 0

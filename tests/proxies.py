@@ -1,0 +1,72 @@
+"""A TCP proxy in front of a test server, which cuts its connections where a test says."""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import threading
+from typing import Any, Self
+
+BLOCK = 4096
+
+
+class CuttingProxy:
+    """Forwards to `port` on this machine. `cut_after` lets so many more bytes pass from the server, whichever connection they
+    are of, then cuts that connection within whatever it was sending; `cuts` counts these."""
+
+    def __init__(self, port: int) -> None:
+        self._to = ("127.0.0.1", port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        self._left: int | None = None
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self.cuts = 0
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._listener.close()
+
+    def cut_after(self, size: int) -> None:
+        """The connection that brings the server's next `size` bytes to an end is cut there."""
+        with self._lock:
+            self._left = size
+
+    def _accept(self) -> None:
+        while not self._stop.is_set():
+            with contextlib.suppress(OSError):
+                client, _ = self._listener.accept()
+                threading.Thread(target=self._forward, args=(client,), daemon=True).start()
+
+    def _forward(self, client: socket.socket) -> None:
+        with contextlib.suppress(OSError), client, socket.create_connection(self._to) as server:
+            chosen: Any = selectors.DefaultSelector()
+            chosen.register(client, selectors.EVENT_READ, server)
+            chosen.register(server, selectors.EVENT_READ, client)
+            while not self._stop.is_set():
+                for key, _ in chosen.select(0.2):
+                    data = key.fileobj.recv(BLOCK)
+                    if not data:
+                        return
+                    allowed = len(data) if key.fileobj is client else self._allowed(len(data))
+                    key.data.sendall(data[:allowed])
+                    if allowed < len(data):
+                        return
+
+    def _allowed(self, size: int) -> int:
+        """How many of so many bytes may pass."""
+        with self._lock:
+            if self._left is None:
+                return size
+            self._left -= size
+            if self._left >= 0:
+                return size
+            allowed, self._left = size + self._left, None
+            self.cuts += 1
+            return allowed

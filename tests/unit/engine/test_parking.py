@@ -1,0 +1,242 @@
+"""Parked rows: what waits, what ends it, and what the target holds meanwhile and afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from replicators.connectors.events import FAULT_FIELDS, Op
+from replicators.connectors.schema import Column, TableSchema
+from replicators.connectors.types import Int, String
+from runners.engine import parking
+from runners.engine.fold import fold
+from runners.engine.parked import MemoryParking
+from tests.unit.engine.changes import SCHEMA, Change, Key, Row, apply, replay, table_of
+
+BAD = "\N{CROSS MARK}"
+"""Stands for a value that the target can't hold, wherever a change sends it."""
+INSERT, UPDATE, DELETE = Op.INSERT, Op.UPDATE, Op.DELETE
+ONE, TWO = (1, "a"), (2, "b")
+NAMES = [c.name for c in SCHEMA.columns]
+
+
+class Memory(MemoryParking):
+    def _write(self) -> None:
+        """Anybody may."""
+
+
+def faulty_table(changes: list[Change], first: int) -> pa.Table:
+    """As a decoder gives them: bad values NULL, and marked."""
+    sent = [replace(c, values=tuple(None if v == BAD else v for v in c.values)) for c in changes]
+    table = table_of(sent)
+    at = table.schema.get_field_index("_sequence")
+    numbers = pa.array(range(first, first + len(changes)), pa.int64())
+    table = table.set_column(at, table.schema.field(at), numbers)
+    marks = []
+    for change in changes:
+        bits = sum(
+            1 << NAMES.index(n)
+            for n, v in zip(("a", "b"), change.values, strict=True)
+            if v == BAD and n not in change.unsent
+        )
+        marks.append(bytes([bits]) if bits else None)
+    table = table.append_column(FAULT_FIELDS[0], pa.array(marks, pa.binary()))
+    reasons = [None if m is None else "a: does not fit" for m in marks]
+    return table.append_column(FAULT_FIELDS[1], pa.array(reasons, pa.string()))
+
+
+class Replica:
+    """A target and the rows parked beside it, merged batch by batch as the engine does."""
+
+    def __init__(self, start: dict[Key, Row]) -> None:
+        self.rows = dict(start)
+        self.store = Memory()
+        self.merged = 0
+
+    def merge(self, changes: list[Change], *, times: int = 1) -> None:
+        waiting = self.store.parked(SCHEMA.id, 1, self.merged)
+        table = faulty_table(changes, self.merged + 1)
+        found = pa.concat_tables([parking.images(waiting, SCHEMA), table])
+        separated = parking.separate(found, SCHEMA)
+        kept = set(separated.held.column("_sequence").to_pylist())
+        freed = [w.sequence for w in waiting if w.sequence not in kept]
+        upto = self.merged + max(1, len(changes))
+        for _ in range(times):
+            rows = parking.parked_rows(separated.held, SCHEMA, self.merged)
+            self.store.record_parked(SCHEMA.id, 1, rows, freed, upto)
+        folded = fold(separated.fit, SCHEMA)
+        self.rows = apply(self.rows, folded.rows, truncate=folded.truncate)
+        self.merged = upto
+
+    @property
+    def waiting(self) -> list[str]:
+        return [p.key for p in self.store.parked(SCHEMA.id, 1, self.merged)]
+
+
+def has_bad(row: Row) -> bool:
+    return BAD in row.values()
+
+
+def test_a_row_that_does_not_fit_waits_and_the_others_go_on() -> None:
+    """Guards rule 30: merging it with NULL would lose the value silently; stopping would hold the others up."""
+    replica = Replica({ONE: {"a": "old", "b": "old"}})
+    replica.merge([Change(UPDATE, ONE, (BAD, "new")), Change(INSERT, TWO, ("x", "y"))])
+    assert replica.rows == {ONE: {"a": "old", "b": "old"}, TWO: {"a": "x", "b": "y"}}
+    assert replica.waiting == ['{"id": "1", "part": "a"}']
+
+
+def test_later_changes_of_a_parked_key_wait_too_until_a_complete_image_or_a_delete() -> None:
+    """Guards rule 30: a later partial image merged alone would be completed from a row that never was."""
+    unsent_a = frozenset({"a"})
+    replica = Replica({ONE: {"a": "old", "b": "old"}})
+    replica.merge([Change(UPDATE, ONE, (BAD, "1"))])
+    replica.merge([Change(UPDATE, ONE, (None, "2"), unsent=unsent_a)])
+    assert replica.rows[ONE] == {"a": "old", "b": "old"}
+    assert len(replica.waiting) == 2
+    replica.merge([Change(UPDATE, ONE, ("good", "3"))])
+    assert replica.rows[ONE] == {"a": "good", "b": "3"}
+    assert not replica.waiting
+
+    replica.merge([Change(UPDATE, ONE, (BAD, "4"))])
+    replica.merge([Change(DELETE, ONE)])
+    assert not replica.rows
+    assert not replica.waiting
+
+
+def test_a_partial_image_that_mends_the_value_ends_it_with_what_was_sent_before() -> None:
+    """Unsent values of the mending change come from the parked ones: from the target they would be old."""
+    replica = Replica({ONE: {"a": "old", "b": "old"}})
+    replica.merge([Change(UPDATE, ONE, (BAD, "sent while parked"))])
+    replica.merge([Change(UPDATE, ONE, ("good", None), unsent=frozenset({"b"}))])
+    assert replica.rows[ONE] == {"a": "good", "b": "sent while parked"}
+    assert not replica.waiting
+
+
+def test_keys_that_a_change_of_key_links_wait_together() -> None:
+    """The unsent value of the moved row belongs to the old key's row in the target: deleting that first would lose it."""
+    replica = Replica({ONE: {"a": "old", "b": "large"}})
+    replica.merge([Change(UPDATE, TWO, (BAD, None), unsent=frozenset({"b"}), old=ONE)])
+    assert replica.rows == {ONE: {"a": "old", "b": "large"}}
+    replica.merge([Change(UPDATE, TWO, ("good", None), unsent=frozenset({"b"}))])
+    assert replica.rows == {TWO: {"a": "good", "b": "large"}}
+    assert not replica.waiting
+
+
+def test_a_truncate_ends_all_that_waits() -> None:
+    replica = Replica({})
+    replica.merge([Change(INSERT, ONE, (BAD, "1")), Change(INSERT, TWO, (BAD, "2"))])
+    replica.merge([Change(Op.TRUNCATE, (0, "")), Change(INSERT, TWO, ("x", "y"))])
+    assert replica.rows == {TWO: {"a": "x", "b": "y"}}
+    assert not replica.waiting
+
+
+def test_complete_images_leave_one_waiting_row_for_a_key() -> None:
+    """Guards the limit on parked rows: a row that changes for ever would otherwise reach it alone."""
+    replica = Replica({})
+    for i in range(5):
+        replica.merge([Change(INSERT if not i else UPDATE, ONE, (BAD, str(i)))])
+    assert len(replica.waiting) == 1
+
+
+def test_a_replay_puts_null_in_place_of_what_does_not_fit() -> None:
+    replica = Replica({ONE: {"a": "old", "b": "old"}})
+    replica.merge([Change(UPDATE, ONE, (BAD, "1")), Change(INSERT, TWO, ("x", BAD))])
+    replica.store.accept_parked(SCHEMA.id)
+    replica.merge([])
+    assert replica.rows == {ONE: {"a": None, "b": "1"}, TWO: {"a": "x", "b": None}}
+    assert not replica.waiting
+
+
+def test_what_a_merge_that_was_cut_off_parked_or_freed_counts_only_once_it_is_done() -> None:
+    """Guards "idempotent by (generation, sequence)": before the merge is recorded the same rows are parked and freed again."""
+    store = Memory()
+    table = faulty_table([Change(INSERT, ONE, (BAD, "1"))], 7)
+    rows = parking.parked_rows(table, SCHEMA, 0)
+    store.record_parked(SCHEMA.id, 1, rows, (), 9)
+    assert not store.parked(SCHEMA.id, 1, 6)
+    store.record_parked(SCHEMA.id, 1, rows, (), 9)
+    assert len(store.parked(SCHEMA.id, 1, 9)) == 1
+    store.record_parked(SCHEMA.id, 1, (), [7], 20)
+    assert len(store.parked(SCHEMA.id, 1, 9)) == 1
+    assert not store.parked(SCHEMA.id, 1, 20)
+    assert not store.parked(SCHEMA.id, 2, 9), "another generation begins without"
+
+
+def test_parked_rows_follow_a_changed_shape() -> None:
+    """A column that came later is not sent, one that went is left out, and the marks keep their columns."""
+    table = faulty_table([Change(UPDATE, ONE, ("x", BAD), unsent=frozenset({"a"}))], 3)
+    rows = parking.parked_rows(table, SCHEMA, 0)
+    columns = (Column("new", Int(32), "int"), *SCHEMA.columns[:2], SCHEMA.columns[3])
+    wider = TableSchema(SCHEMA.id, (*columns, Column("a", String(), "text")), SCHEMA.key)
+    found = parking.images(rows, wider)
+    assert found.column("_faulty").to_pylist() == [bytes([0b01000])]
+    assert found.column("_unchanged").to_pylist() == [bytes([0b10001])]
+    assert found.column("id").to_pylist() == [1]
+
+
+KEYS = st.tuples(st.integers(1, 4), st.just("p"))
+VALUES = st.tuples(st.sampled_from(["v", "w", BAD]), st.sampled_from(["x", "y", BAD]))
+
+
+@st.composite
+def walks(draw: st.DrawFn) -> list[list[Change]]:
+    """Batches of changes that a source could make: inserts of absent keys, updates and deletes of present ones."""
+    present: set[Key] = {(1, "p"), (2, "p")}
+    batches = []
+    for _ in range(draw(st.integers(1, 4))):
+        batch = []
+        for _ in range(draw(st.integers(0, 5))):
+            key = draw(KEYS)
+            if key not in present:
+                batch.append(Change(INSERT, key, draw(VALUES)))
+                present.add(key)
+                continue
+            kind = draw(st.sampled_from(["update", "move", "delete", "truncate"]))
+            unsent = frozenset(draw(st.sets(st.sampled_from("ab"), max_size=1)))
+            free = sorted({(i, "p") for i in range(1, 7)} - present)
+            if kind == "move" and free:
+                to = draw(st.sampled_from(free))
+                batch.append(Change(UPDATE, to, draw(VALUES), unsent=unsent, old=key))
+                present = (present - {key}) | {to}
+            elif kind == "delete":
+                batch.append(Change(DELETE, key))
+                present.discard(key)
+            elif kind == "truncate":
+                batch.append(Change(Op.TRUNCATE, (0, "")))
+                present.clear()
+            else:
+                batch.append(Change(UPDATE, key, draw(VALUES), unsent=unsent))
+        batches.append(batch)
+    return batches
+
+
+@settings(max_examples=300, deadline=None)
+@given(walks())
+def test_once_nothing_bad_is_left_the_target_equals_the_source_and_a_row_that_fits_waits_only_where_linked(
+    batches: list[list[Change]],
+) -> None:
+    """Guards the whole of parking against a naive replay of the source. Rows that do not fit never arrive; keys that no change
+    of key ever touched are either equal to the source or wait; a replay makes all equal, with NULL for what does not fit."""
+    start = {(1, "p"): {"a": "s", "b": "t"}, (2, "p"): {"a": "s", "b": "t"}}
+    replica, truth, moved = Replica(start), start, set()
+    for batch in batches:
+        replica.merge(batch, times=2)
+        truth = replay(truth, batch)
+        moved |= {k for c in batch if c.old for k in (c.key, c.old)}
+        assert not any(map(has_bad, replica.rows.values()))
+        for key in set(truth) | set(replica.rows):
+            if key in moved:
+                continue
+            is_bad = has_bad(truth.get(key, {}))
+            waits = f'{{"id": "{key[0]}", "part": "p"}}' in replica.waiting
+            assert waits == is_bad
+            if not is_bad:
+                assert replica.rows.get(key) == truth.get(key)
+    replica.store.accept_parked(SCHEMA.id)
+    replica.merge([])
+    blank = {k: {n: None if v == BAD else v for n, v in r.items()} for k, r in truth.items()}
+    assert replica.rows == blank
+    assert not replica.waiting

@@ -1,0 +1,51 @@
+"""What ends the stream, and what is only a cut that is made good."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from runners.engine.streaming import Streaming
+
+
+def stream(fault: BaseException) -> Any:
+    """A stream whose capture ended so, at a source that takes every fault for a cut of its connection."""
+    made: Any = Streaming.__new__(Streaming)
+    made._job = SimpleNamespace(
+        source=SimpleNamespace(translate=lambda err: ReplicationError("source:connection-lost"))
+    )
+    made._stop = threading.Event()
+    made._stop.set()
+    made._reconnects, made._reconnected_at = 0, time.monotonic()
+    made.capture = SimpleNamespace(fault=fault)
+    made.again = 0
+    made._reader = SimpleNamespace(close=lambda: None)
+    made._drop_cut_transaction = lambda: None
+
+    def connect() -> None:
+        made.again += 1
+
+    made._connect_again = connect
+    return made
+
+
+def test_a_fault_of_the_programs_own_database_is_never_taken_for_a_cut() -> None:
+    """Guards rules 2 and 27: a segment whose recording was cut off may be recorded; going on without it, merges would pass it
+    over for ever."""
+    with pytest.raises(ReplicationError) as caught:
+        stream(ReplicationError("run:database-lost")).check()
+    assert caught.value.code == "run:database-lost"
+
+
+def test_a_cut_of_the_sources_connection_is_made_again_some_times() -> None:
+    streaming = stream(ConnectionError("reset by peer"))
+    for _ in range(8):
+        streaming.check()
+    assert streaming.again == 8
+    with pytest.raises(ReplicationError):
+        streaming.check()
