@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from replicators.config import ReplicatorConfig
 from replicators.connectors.modes import (
     FILTERED,
+    NEEDS_EXACT,
     NEEDS_KEY,
     Mode,
     extra_columns,
@@ -23,7 +24,7 @@ def modes_of(config: ReplicatorConfig) -> dict[TableId, Mode]:
 
 
 def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> list[Problem]:
-    """Modes that the target does not have, that need a key, or whose columns the table has already."""
+    """Modes that the target does not have, that need a key or a snapshot of one moment, or whose columns the table has."""
     modes, known = modes_of(config), config.target.capabilities.modes
     shapes = list(schemas)
     found = {s.id: mode_for(modes[s.id], s) for s in shapes}
@@ -34,7 +35,9 @@ def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> l
 
 
 def _chosen(config: ReplicatorConfig, table: TableSelection, mode: Mode) -> Iterator[Problem]:
-    """Kinds of changes and row filters that can't be left out or applied."""
+    """Kinds of changes, row filters and snapshots that can't be left out, applied or made."""
+    if mode in NEEDS_EXACT and not config.source.capabilities.has_exact_snapshot:
+        yield Problem.of("source:mode-inexact", table=table.id, mode=text_of(mode).label)
     if table.filter and not config.source.capabilities.has_row_filters:
         yield Problem.of("source:filter-unsupported", table=table.id)
     if table.filter and mode not in FILTERED:

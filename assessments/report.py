@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any
 
+from replicators.connectors.modes import Mode, extra_columns
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection
 from replicators.connectors.target import Fit, FitKind
@@ -39,12 +41,14 @@ class ColumnReport:
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """A table; `partial` and `unsupported` count its columns."""
+    """A table and the `mode` it is copied in; `partial` and `unsupported` count its columns, `added` are the mode's."""
 
     schema: str
     name: str
     columns: tuple[ColumnReport, ...]
     has_key: bool = True
+    mode: str = Mode.MIRROR
+    added: tuple[ColumnReport, ...] = ()
 
     @property
     def columns_total(self) -> int:
@@ -68,6 +72,8 @@ class TableReport:
             "partial": self.partial,
             "unsupported": self.unsupported,
             "columns": [{**asdict(c), "support": str(c.support)} for c in self.columns],
+            "mode": str(self.mode),
+            "added": [{**asdict(c), "support": str(c.support)} for c in self.added],
         }
 
 
@@ -125,7 +131,9 @@ def column_report(
     )
 
 
-def table_report(schema: TableSchema, fit: FitOf, problems: Iterable[Problem]) -> TableReport:
+def table_report(
+    schema: TableSchema, fit: FitOf, problems: Iterable[Problem], mode: Mode = Mode.MIRROR
+) -> TableReport:
     """How a table is copied; `problems` are those of this table."""
     mine = [p for p in problems if p.column]
     columns = tuple(
@@ -134,7 +142,8 @@ def table_report(schema: TableSchema, fit: FitOf, problems: Iterable[Problem]) -
         )
         for c in schema.columns
     )
-    return TableReport(schema.id.schema, schema.id.name, columns, bool(schema.key))
+    added = tuple(column_report(c, fit, {}) for c in extra_columns(mode))
+    return TableReport(schema.id.schema, schema.id.name, columns, bool(schema.key), mode, added)
 
 
 def fit_problems(schema: TableSchema, fit: FitOf) -> list[Problem]:
@@ -182,11 +191,18 @@ def distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return tuple(sorted(seen.values(), key=lambda p: p.severity is not Severity.ERROR))
 
 
-def report_of(schemas: Iterable[TableSchema], fit: FitOf, problems: Iterable[Problem]) -> Report:
+def report_of(
+    schemas: Iterable[TableSchema],
+    fit: FitOf,
+    problems: Iterable[Problem],
+    modes: Mapping[TableId, Mode] = MappingProxyType({}),
+) -> Report:
     """Everything put together, now."""
     known = distinct(problems)
     by_table: dict[TableId | None, list[Problem]] = {}
     for problem in known:
         by_table.setdefault(problem.table, []).append(problem)
-    tables = tuple(table_report(s, fit, by_table.get(s.id, ())) for s in schemas)
+    tables = tuple(
+        table_report(s, fit, by_table.get(s.id, ()), modes.get(s.id, Mode.MIRROR)) for s in schemas
+    )
     return Report(tables, known, datetime.now(UTC))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from assessments.modes import mode_problems
+from assessments.modes import mode_problems, modes_of
 from assessments.report import Report, fit_problems, missing_tables, report_of
 from replicators.config import ReplicatorConfig, parse_params, plugin_of, source_plugin
 from replicators.connectors.errors import ReplicationError
@@ -123,4 +123,4 @@ def assess(config: ReplicatorConfig) -> Report:
     fit = config.target.fit
     problems += [p for schema in chosen for p in fit_problems(schema, fit)]
     problems += mode_problems(config, chosen)
-    return report_of(chosen, fit, problems)
+    return report_of(chosen, fit, problems, modes_of(config))

@@ -74,6 +74,13 @@ def with_columns(tables: Tables, key: Key, columns: Sequence[str]) -> Tables:
     return _ordered(chosen)
 
 
+def with_mode(tables: Tables, key: Key, mode: str) -> Tables:
+    """With a mode of its own for a table (empty: the replicator's); the table is chosen thereby."""
+    chosen = by_key(added(tables, [key]))
+    chosen[key]["mode"] = mode
+    return _ordered(chosen)
+
+
 def without_columns(
     tables: Tables, key: Key, names: Collection[str], known: Sequence[str]
 ) -> Tables:

@@ -29,5 +29,9 @@ def assessed_digest(draft: Draft) -> str:
         params_of(draft, "source"),
         draft.target_kind,
         params_of(draft, "target"),
-        sorted([t["schema"], t["name"], sorted(t.get("columns") or ())] for t in draft.tables),
+        sorted(
+            [t["schema"], t["name"], sorted(t.get("columns") or ()), t.get("mode") or ""]
+            for t in draft.tables
+        ),
+        draft.options.get("mode") or "",
     )

@@ -44,6 +44,7 @@ class Line:
     is_chosen: bool = False
     columns_chosen: int = 0
     excluded: tuple[str, ...] = ()
+    mode: str = ""
 
     @property
     def key(self) -> Key:
@@ -152,6 +153,7 @@ def _line(row: list[Any], choice: dict[str, Any] | None, is_missing: bool = Fals
         choice is not None,
         len(choice.get("columns") or ()) if choice else 0,
         tuple(choice.get("excluded") or ()) if choice else (),
+        str(choice.get("mode") or "") if choice else "",
     )
 
 

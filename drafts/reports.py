@@ -11,6 +11,7 @@ from assessments.report import Report, Support
 from drafts.choice import Key, by_key
 from drafts.digests import assessed_digest
 from drafts.models import Draft, StoredReport
+from replicators.connectors.modes import Mode
 
 ERROR = "ERROR"
 
@@ -41,13 +42,16 @@ class ColumnLine:
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """A table of the report with its columns, the least supported first, and the problems that name it."""
+    """A table of the report with its columns, the least supported first, and the problems that name it; `added`: name and
+    type of the columns that its mode adds."""
 
     schema: str
     name: str
     has_key: bool
     columns: list[ColumnLine]
     problems: list[dict[str, Any]]
+    mode: str = Mode.MIRROR
+    added: tuple[tuple[str, str], ...] = ()
 
     def count(self, support: str) -> int:
         """How many columns that are still copied are supported so."""
@@ -193,7 +197,9 @@ def _table(
     still = [p for p in problems if p["column"] not in gone]
     order = [Support.NO, Support.PARTIAL, Support.YES]
     columns.sort(key=lambda c: order.index(Support(c.support)))
-    return TableLine(raw["schema"], raw["name"], bool(raw["has_key"]), columns, still)
+    added = tuple((c["name"], c["target_type"]) for c in raw.get("added", ()))
+    mode = raw.get("mode") or Mode.MIRROR
+    return TableLine(raw["schema"], raw["name"], bool(raw["has_key"]), columns, still, mode, added)
 
 
 def _worst_first(table: TableLine) -> tuple[Any, ...]:

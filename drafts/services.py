@@ -14,7 +14,7 @@ from assessments.report import Report
 from assessments.services import assess
 from drafts.models import Draft
 from drafts.reports import report_of, report_store
-from replicators.config import InvalidConfig, split_secrets
+from replicators.config import InvalidConfig, ReplicatorConfig, parse_tables, split_secrets
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableSelection
@@ -27,7 +27,7 @@ from replicators.services import (
     replicator_create,
 )
 from runners.models import Table
-from runners.services import replicator_start, table_add
+from runners.services import replicator_start, table_add, table_mode
 
 _PLAIN = ("name", "description", "tables", "options", "accepted")
 _KINDS = {"name": str, "description": str, "tables": list, "options": dict, "accepted": list}
@@ -203,6 +203,28 @@ def replicator_table_add(
         if any(p.severity is Severity.ERROR for p in mine):
             raise TableRefused(mine)
     return table_add(replicator=replicator, selection=selection, actor=actor)
+
+
+def replicator_table_mode(
+    *, replicator: Replicator, schema: str, name: str, mode: str, actor: User | None
+) -> Table:
+    """Let a table be copied in another mode, after the same assessment as an added table's: `TableRefused`,
+    InvalidConfig for an unknown mode, `Table.DoesNotExist`. See `runners.services.table_mode`. Blocks while source and target
+    answer."""
+    (asked,) = parse_tables([{"schema": schema, "name": name, "mode": mode}])
+    config = config_of(replicator)
+    tables = tuple(replace(t, mode=asked.mode) if t.id == asked.id else t for t in config.tables)
+    if tables != config.tables:
+        _require_mode(replace(config, tables=tables), asked)
+    return table_mode(replicator=replicator, schema=schema, name=name, mode=asked.mode, actor=actor)
+
+
+def _require_mode(config: ReplicatorConfig, asked: TableSelection) -> None:
+    """Errors other than of the mode do not count: the table is copied already."""
+    found = assess(config).problems
+    mine = tuple(p for p in found if p.table == asked.id and ":mode-" in p.code)
+    if any(p.severity is Severity.ERROR for p in mine):
+        raise TableRefused(mine)
 
 
 def draft_delete(*, draft: Draft) -> None:

@@ -17,9 +17,11 @@ from drafts.listing import SHOWN, Query, find, listing_of, listing_refresh
 from drafts.wizard import AUTOSAVE, Visit
 from replicators.config import InvalidConfig, target_plugin
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.modes import CHOICES
 from replicators.connectors.schema import EXCLUDABLE, TableId, TableSchema
 from replicators.connectors.target import FitKind
 from replicators.connectors.types import Unsupported
+from replicators.forms import Field, option_fields, picks_fitting
 from replicators.pages import go, is_partial, toasted
 from replicators.services import params_of
 
@@ -156,11 +158,13 @@ def columns(request: HttpRequest, visit: Visit) -> HttpResponse:
     if request.method == "POST":
         kept = _kept(request, shape)
         chosen = choice.with_columns(visit.draft.tables, key, kept)
+        chosen = choice.with_mode(chosen, key, _mode(request))
         if wizard.save(visit, {"tables": chosen}):
             return _columns_saved(visit, key, kept)
         visit.draft.tables = chosen
     table = choice.by_key(visit.draft.tables).get(key, {})
     context |= {"lines": _lines(visit, shape, table), "is_all": not table.get("columns")}
+    context |= {"mode": _mode_field(visit), "own_mode": table.get("mode", "")}
     return _drawer(visit, context)
 
 
@@ -170,6 +174,12 @@ def _kept(request: HttpRequest, shape: TableSchema) -> list[str]:
         return []
     ticked = {*request.POST.getlist("columns"), *shape.key}
     return [c.name for c in shape.columns if c.name in ticked]
+
+
+def _mode(request: HttpRequest) -> str:
+    """The table's own mode; empty for the replicator's."""
+    given = request.POST.get("mode", "")
+    return given if given in CHOICES else ""
 
 
 def _columns_saved(visit: Visit, key: Key, kept: list[str]) -> HttpResponse:
@@ -203,6 +213,13 @@ def _lines(visit: Visit, shape: TableSchema, table: dict[str, Any]) -> list[dict
             }
         )
     return lines
+
+
+def _mode_field(visit: Visit) -> Field:
+    """The replicator's mode, with what the target allows."""
+    draft = visit.draft
+    found = picks_fitting(option_fields(draft.options, {}), draft.target_kind)
+    return next(f for f in found if f.id == "options.mode")
 
 
 def _drawer(visit: Visit, context: dict[str, Any]) -> HttpResponse:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -30,6 +31,7 @@ __all__ = [
     "run_ask_stop",
     "run_transition",
     "table_add",
+    "table_mode",
     "table_remove",
     "table_replay",
     "table_resync",
@@ -230,6 +232,26 @@ def table_remove(
     nudge()
     replicator.refresh_from_db()
     found.refresh_from_db()
+    return found
+
+
+@transaction.atomic
+def table_mode(*, replicator: Replicator, schema: str, name: str, mode: str, actor: Actor) -> Table:
+    """Copy this table in another mode (empty: the replicator's). Where that differs from the mode of the present copy, the run,
+    or the next one, makes a fresh copy, as a re-sync does. Asks nobody whether the table can have it:
+    `drafts.services.replicator_table_mode` does. `Table.DoesNotExist`."""
+    row = _locked(replicator, "table_mode_asked")
+    table, found = TableId(schema, name), _table(row, schema, name)
+    if not found.is_chosen:
+        raise Table.DoesNotExist
+    known = parse_tables(row.tables)
+    chosen = [replace(t, mode=mode) if t.id == table else t for t in known]
+    if chosen != list(known):
+        replicator_choose(replicator=row, tables=chosen)
+        facts = {"mode": mode}
+        event_add("table_mode_asked", replicator=row, table=table, actor=_name(actor), facts=facts)
+        nudge()
+    replicator.refresh_from_db()
     return found
 
 

@@ -160,6 +160,7 @@ class World:
     options: Mapping[str, Any] = field(default_factory=dict)
     source: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
+    modes: Mapping[str, str] = field(default_factory=dict)
     child: Child | None = None
 
     @property
@@ -174,7 +175,9 @@ class World:
 
     def chosen(self) -> list[dict[str, Any]]:
         """The tables as the replicator is asked to copy them."""
-        return [{"schema": self.schema, "name": name} for name in self.tables]
+        return [
+            {"schema": self.schema, "name": n, "mode": self.modes.get(n, "")} for n in self.tables
+        ]
 
     def __post_init__(self) -> None:
         self.flags = self.folder / "flags"

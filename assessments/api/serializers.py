@@ -6,7 +6,13 @@ from typing import Any
 
 from rest_framework import serializers
 
-from replicators.api.serializers import ProblemSerializer, StrictMixin, TableChoiceSerializer
+from replicators.api.serializers import (
+    OptionsField,
+    ProblemSerializer,
+    StrictMixin,
+    TableChoiceSerializer,
+)
+from replicators.connectors.modes import Mode
 
 
 class SourceSerializer(StrictMixin, serializers.Serializer[Any]):
@@ -78,7 +84,7 @@ class ConfigSerializer(StrictMixin, serializers.Serializer[Any]):
     target_kind = serializers.CharField(max_length=40)
     target_params = serializers.DictField()
     tables = TableChoiceSerializer(many=True)
-    options = serializers.DictField(default=dict)
+    options = OptionsField(default=dict)
 
 
 class ReportColumnSerializer(serializers.Serializer[Any]):
@@ -103,6 +109,8 @@ class ReportTableSerializer(serializers.Serializer[Any]):
     partial = serializers.IntegerField()  # type: ignore[assignment]
     unsupported = serializers.IntegerField()
     columns = ReportColumnSerializer(many=True)
+    mode = serializers.ChoiceField([m.value for m in Mode])
+    added = ReportColumnSerializer(many=True, help_text="The columns that the mode adds.")
 
 
 class ReportSerializer(serializers.Serializer[Any]):

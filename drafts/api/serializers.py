@@ -78,6 +78,14 @@ class TableAddSerializer(StrictMixin, serializers.Serializer[Any]):
     filter = FilterField()
 
 
+class TableModeSerializer(StrictMixin, serializers.Serializer[Any]):
+    """A table and the mode that it is to be copied in."""
+
+    schema = serializers.CharField(max_length=255)
+    table = serializers.CharField(max_length=255)
+    mode = ModeField(required=True)
+
+
 class TableRemoveQuerySerializer(serializers.Serializer[Any]):
     """A table to remove."""
 

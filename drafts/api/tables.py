@@ -13,8 +13,12 @@ from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
 from drafts.api import errors as _errors  # noqa: F401  registers the answers
-from drafts.api.serializers import TableAddSerializer, TableRemoveQuerySerializer
-from drafts.services import replicator_table_add
+from drafts.api.serializers import (
+    TableAddSerializer,
+    TableModeSerializer,
+    TableRemoveQuerySerializer,
+)
+from drafts.services import replicator_table_add, replicator_table_mode
 from replicators.api.serializers import ErrorSerializer
 from replicators.config import parse_tables
 from replicators.models import Replicator
@@ -47,6 +51,25 @@ class ReplicatorTables(APIView):
         table = replicator_table_add(
             replicator=get_object_or_404(Replicator, pk=pk),
             selection=parse_tables([{**data, "name": data["table"]}])[0],
+            actor=person(request),
+        )
+        return _accepted(table)
+
+    @extend_schema(
+        summary="Copy a table in another mode",
+        description="Assesses the mode first; 409 with the problems. The table is copied afresh, as by a re-sync.",
+        tags=["replicators"],
+        operation_id="replicators_tables_mode",
+        request=TableModeSerializer,
+        responses=_ACCEPTED,
+    )
+    def patch(self, request: Request, pk: str) -> Response:
+        data = _valid(TableModeSerializer, request.data)
+        table = replicator_table_mode(
+            replicator=get_object_or_404(Replicator, pk=pk),
+            schema=data["schema"],
+            name=data["table"],
+            mode=data["mode"],
             actor=person(request),
         )
         return _accepted(table)

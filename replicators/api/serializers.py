@@ -103,7 +103,8 @@ class ModeField(serializers.ChoiceField):
 
     def __init__(self, **given: Any) -> None:
         given.setdefault("required", False)
-        given.setdefault("default", "")
+        if not given["required"]:
+            given.setdefault("default", "")
         text = "How this table is copied; empty: as the replicator's option `mode` says."
         super().__init__(
             **{

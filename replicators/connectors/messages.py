@@ -659,6 +659,20 @@ MESSAGES: dict[str, Message] = {
         "",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "source:mode-inexact": Message(
+        "Mode needs a snapshot of one moment",
+        "Table `{table}` is to be copied as `{mode}`, but this source's first copy converges: some changes are applied twice.",
+        "Choose mirror or soft delete for this table.",
+        "Versions and changes would be kept twice.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:column-reserved": Message(
+        "Column name reserved by Iceberg",
+        "Table `{table}` has a column `{column}`, a name that Iceberg keeps for itself.",
+        "Leave the column out, rename it at the source, or use Delta.",
+        "Changes cannot be merged into a table with such a column.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "target:mode-missing": Message(
         "Mode not possible in this target",
         "Table `{table}` is to be copied as `{mode}`, which this target does not have.",

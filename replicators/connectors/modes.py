@@ -32,6 +32,8 @@ FILTERED = frozenset({Mode.MIRROR, Mode.MULTISET})
 """The modes in which a table may have a row filter."""
 PARKING = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
 """The modes in which a row that the target can't hold may wait beside it: those that keep only a row's last image."""
+NEEDS_EXACT = frozenset({Mode.HISTORY, Mode.APPEND})
+"""The modes that need a snapshot of one moment: changes that are applied to it a second time show (CORRECTNESS 19)."""
 RESUMABLE = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
 """The modes whose snapshot may go on in a later view (CORRECTNESS 17)."""
 
@@ -50,7 +52,7 @@ _TEXTS = {
     ),
     Mode.SOFT_DELETE: ModeText(
         "Soft delete",
-        "A deleted row stays in the copy with its last values, marked by `_deleted` and `_deleted_at`.",
+        "A deleted row stays in the copy with its last values, marked by `_is_deleted` and `_deleted_at`.",
     ),
     Mode.HISTORY: ModeText(
         "History",
@@ -77,7 +79,7 @@ def _column(name: str, kind: Any) -> Column:
 
 _MOMENT = Timestamp(6, zone=True)
 _EXTRA: dict[Mode, tuple[Column, ...]] = {
-    Mode.SOFT_DELETE: (_column("_deleted", Boolean()), _column("_deleted_at", _MOMENT)),
+    Mode.SOFT_DELETE: (_column("_is_deleted", Boolean()), _column("_deleted_at", _MOMENT)),
     Mode.HISTORY: (
         _column("_valid_from", _MOMENT),
         _column("_valid_to", _MOMENT),
@@ -116,7 +118,7 @@ def snapshot_values(mode: Mode, at: datetime, sequence: int) -> Mapping[str, Any
     """What the mode's columns hold in rows of a snapshot whose view was opened `at` and is followed from `sequence`."""
     match mode:
         case Mode.SOFT_DELETE:
-            return {"_deleted": False, "_deleted_at": None}
+            return {"_is_deleted": False, "_deleted_at": None}
         case Mode.HISTORY:
             return {"_valid_from": at, "_valid_to": None, "_is_current": True}
         case Mode.APPEND:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -70,7 +71,8 @@ class FoldedBatch:
     Columns: the table's own (`TableSchema.arrow_schema()`), `_delete` bool, and, where `unsent` names columns, `_unsent`
     (binary, bit i of column i) and `_origin` (struct of the key columns: whose target row fills the unsent ones; NULL: the
     row itself). One row per key. `truncate`: everything in the table goes first, in the same commit.
-    `mode` says how the rows are to be applied, and which further columns they have (the modes' folds say).
+    `mode` says how the rows are to be applied, and which further columns they have (the modes' folds say);
+    `truncated_at`: when the first TRUNCATE was committed, where the mode keeps what it emptied.
     `ranges` cover the keys and origins (empty: no pruning possible); where their first columns have few values, `keys` holds
     them all.
     """
@@ -86,6 +88,7 @@ class FoldedBatch:
     append_only: bool = False
     keys: tuple[Any, ...] = ()
     mode: Mode = Mode.MIRROR
+    truncated_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

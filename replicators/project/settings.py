@@ -8,6 +8,7 @@ import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from replicators.connectors.modes import CHOICES, Mode
 from replicators.project.env import (
     env_bool,
     env_int,
@@ -190,6 +191,8 @@ SPECTACULAR_SETTINGS = {
         "DesiredStateEnum": [("running", "running"), ("paused", "paused")],
         "TableStateEnum": [(s, s) for s in map(str, TableState)],
         "ReplicatorStateEnum": [(s, s) for s in REPLICATOR_STATES],
+        "ModeEnum": [(m, m) for m in map(str, Mode)],
+        "ModeChoiceEnum": [(m, m) for m in map(str, CHOICES)],
     },
 }
 

@@ -7,6 +7,7 @@ columns need no special case: the state of a key is which row last sent each col
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numba as nb
@@ -26,12 +27,13 @@ _INSERT, _UPDATE, _DELETE = int(Op.INSERT), int(Op.UPDATE), int(Op.DELETE)
 @dataclass(frozen=True, slots=True)
 class Folded:
     """`rows`: the table's columns, `_delete`, `_unsent`, `_origin` as `FoldedBatch` describes; `unsent` names the columns
-    that are still unsent somewhere."""
+    that are still unsent somewhere; `truncated_at`: when the first TRUNCATE was committed, where the mode asks."""
 
     rows: pa.Table
     truncate: bool
     unsent: tuple[str, ...]
     has_origins: bool
+    truncated_at: datetime | None = None
 
 
 @nb.njit(cache=True, nogil=True)
@@ -128,14 +130,33 @@ def fold_inserts(changes: pa.Table, schema: TableSchema) -> Folded:
 def fold(changes: pa.Table, schema: TableSchema) -> Folded:
     """Fold `changes` (a change file's columns, ascending `_sequence`, one schema version) by `schema.key`."""
     changes, truncate = after_truncate(changes, changes.column("_op").to_numpy())
-    op = changes.column("_op").to_numpy().astype(np.int8)
-    keys, codes, new, old = key_links(changes, schema)
+    coded = coded_keys(changes, schema)
     partial, unsent = unsent_matrix(changes.column("_unchanged"), schema)
+    state = replay(coded.op, coded.new, coded.old, unsent, coded.total)
+    return _assemble(changes, schema, coded.columns, coded.first, state, partial, truncate)
+
+
+@dataclass(frozen=True, slots=True)
+class CodedKeys:
+    """The keys of n change rows as dense codes: each row's key `new`, the one it had before where it changed it (`old`,
+    otherwise -1); `columns` hold the keys' values, `first` the place of each of the `total` codes in them."""
+
+    op: np.ndarray[Any, Any]
+    new: np.ndarray[Any, Any]
+    old: np.ndarray[Any, Any]
+    columns: list[pa.ChunkedArray]
+    first: np.ndarray[Any, Any]
+    total: int
+
+
+def coded_keys(changes: pa.Table, schema: TableSchema) -> CodedKeys:
+    """The codes of the keys of all rows, and of the old keys of those that changed them."""
+    keys, codes, new, old = key_links(changes, schema)
     total = int(codes.max()) + 1 if len(codes) else 0
-    last, gone, origin, sent_by = replay(op, new, old, unsent, total)
     first = np.zeros(total, np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]
-    return _assemble(changes, schema, keys, first, (last, gone, origin, sent_by), partial, truncate)
+    op = changes.column("_op").to_numpy().astype(np.int8)
+    return CodedKeys(op, new, old, keys, first, total)
 
 
 def key_links(
@@ -148,7 +169,7 @@ def key_links(
     before = changes.column("_before").combine_chunks()
     moved = (op == _UPDATE) & before.is_valid().to_numpy(zero_copy_only=False)
     moved_rows = np.flatnonzero(moved)
-    keys = _key_columns(changes, before, moved_rows, schema)
+    keys = key_columns(changes, before, moved_rows, schema)
     codes = key_codes(keys)
     new, old = codes[:count], np.full(count, -1, np.int64)
     old[moved_rows] = codes[count:]
@@ -156,7 +177,7 @@ def key_links(
     return keys, codes, new, old
 
 
-def _key_columns(
+def key_columns(
     changes: pa.Table,
     before: pa.StructArray,
     moved: np.ndarray[Any, Any],
@@ -204,15 +225,15 @@ def _assemble(
     names = tuple(schema.columns[p].name for i, p in enumerate(partial) if missing[:, i].any())
     origins = np.where(missing.any(axis=1) & (origin[places] != places), origin[places], -1)
     table = pa.table(arrays)
-    rows_out = _finish(table, schema, is_delete, _bitmap(missing, partial, schema), None)
+    rows_out = _finish(table, schema, is_delete, bitmap(missing, partial, schema), None)
     has_origins = bool((origins >= 0).any())
-    struct = _origin_column(keys, first, origins, schema)
+    struct = origin_column(keys, first, origins, schema)
     at = rows_out.schema.get_field_index("_origin")
     rows_out = rows_out.set_column(at, "_origin", struct)
     return Folded(rows_out, truncate, names, has_origins)
 
 
-def _bitmap(missing: np.ndarray[Any, Any], partial: list[int], schema: TableSchema) -> pa.Array:
+def bitmap(missing: np.ndarray[Any, Any], partial: list[int], schema: TableSchema) -> pa.Array:
     """Per row the `_unsent` bytes, NULL where everything is there."""
     some = missing.any(axis=1)
     full = np.zeros((int(some.sum()), len(schema.columns)), np.uint8)
@@ -225,12 +246,13 @@ def _bitmap(missing: np.ndarray[Any, Any], partial: list[int], schema: TableSche
     return values.take(pa.array(index, mask=~some))
 
 
-def _origin_column(
+def origin_column(
     keys: list[pa.ChunkedArray],
     first: np.ndarray[Any, Any],
     origins: np.ndarray[Any, Any],
     schema: TableSchema,
 ) -> pa.StructArray:
+    """Per row the key whose target row fills it, NULL for its own; `origins` are key codes, -1 for none."""
     absent = origins < 0
     rows = pa.array(first[np.where(absent, 0, origins)] if len(first) else origins, mask=absent)
     arrays = [k.take(rows).combine_chunks() for k in keys]

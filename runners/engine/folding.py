@@ -9,6 +9,7 @@ import pickle
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,15 +24,8 @@ from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import FoldedBatch, KeyRange
 from runners.engine.changelog import write_error
 from runners.engine.filtering import filtered
-from runners.engine.fold import (
-    MAX_KEYS,
-    Folded,
-    few_keys,
-    fold,
-    fold_inserts,
-    join_ranges,
-    key_ranges,
-)
+from runners.engine.fold import MAX_KEYS, few_keys, join_ranges, key_ranges
+from runners.engine.folds import NEEDS_BARRIERS, folded
 from runners.engine.multiset import fold_counts
 from runners.engine.relay import from_tasks, relayed
 from runners.engine.store import ChangeFileRow
@@ -74,6 +68,7 @@ class FoldPart:
     has_origins: bool
     ranges: list[tuple[Any, Any]]
     keys: list[Any]
+    truncated_at: datetime | None = None
 
 
 def read_changes(plan: FoldPlan, *, with_faults: bool = False) -> pa.Table:
@@ -145,18 +140,21 @@ def fold_to_file(
     if mode is Mode.MULTISET:
         return _count_to_file(changes, schema, path, truncate=truncate)
     counts = _counts(changes)
-    folded: Folded = fold(changes, schema) if schema.key else fold_inserts(changes, schema)
-    folded = filtered(folded, schema)
-    _write(folded.rows, path)
+    found = folded(changes, schema, mode)
+    if mode is Mode.MIRROR:
+        found = filtered(found, schema)
+    _write(found.rows, path)
+    is_keyed = mode is not Mode.APPEND
     return FoldPart(
         path,
-        folded.rows.num_rows,
+        found.rows.num_rows,
         counts,
-        folded.truncate or truncate,
-        folded.unsent,
-        folded.has_origins,
-        key_ranges(folded, schema),
-        few_keys(folded, schema),
+        found.truncate or truncate,
+        found.unsent,
+        found.has_origins,
+        key_ranges(found, schema) if is_keyed else [],
+        few_keys(found, schema) if is_keyed else [],
+        found.truncated_at,
     )
 
 
@@ -184,6 +182,7 @@ def batch_of(plan: FoldPlan, parts: Sequence[FoldPart]) -> tuple[FoldedBatch, Op
         append_only=not plan.schema.key and plan.mode is Mode.MIRROR,
         keys=tuple(parts[0].keys) if len(parts) == 1 else (),
         mode=plan.mode,
+        truncated_at=min((p.truncated_at for p in parts if p.truncated_at), default=None),
     )
     return batch, counts
 
@@ -228,10 +227,11 @@ def _parts(frame: DataFrame) -> list[FoldPart]:
 
 def _fold_in_tasks(spark: SparkSession, plan: FoldPlan) -> list[FoldPart]:
     is_linked = any(f.has_key_changes and f.unsent for f in plan.files)
-    if plan.rows <= ROWS_A_TASK or (is_linked and not plan.schema.full_before):
+    is_whole = plan.mode in NEEDS_BARRIERS and any(f.counts.truncates for f in plan.files)
+    if plan.rows <= ROWS_A_TASK or is_whole or (is_linked and not plan.schema.full_before):
         frame = spark.range(0, 1, 1, 1).mapInArrow(relayed(_one_task(plan)), "part binary")
         return _parts(frame)
-    barrier = _last_truncate(plan)
+    barrier = -1 if plan.mode is Mode.APPEND else _last_truncate(plan)
     truncate = barrier >= 0
     rest = replace(plan, after=max(plan.after, barrier))
     frame = _bucketed(spark, rest)
@@ -269,7 +269,7 @@ def _bucketed(spark: SparkSession, plan: FoldPlan) -> DataFrame:
     )
     key = [F.col(_quoted(k)) for k in plan.schema.key]
     buckets = max(2, math.ceil(plan.rows / ROWS_A_TASK))
-    if plan.schema.key:
+    if plan.schema.key and plan.mode is not Mode.APPEND:
         rows = _with_old_keys(rows, plan)
         bucket = F.pmod(F.xxhash64(*key), F.lit(buckets)).cast("int")
     else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op, OpCounts, first_sequence, last_sequence
-from replicators.connectors.modes import Mode
+from replicators.connectors.modes import RESUMABLE, Mode
 from replicators.connectors.schema import TableSchema, TableSelection
 from replicators.connectors.target import FoldedBatch, TargetTable, TargetWriter
 from runners.engine import failpoints
@@ -212,7 +212,8 @@ class Merger:
         try:
             self._writer.merge(table, batch)
         except ReplicationError as err:
-            if err.code != "target:row-missing":
+            # A row read at the source later is no version of then.
+            if err.code != "target:row-missing" or row.mode not in RESUMABLE:
                 raise
             position = self._decoded_upto()
             filled = self._filler.fill(table, batch, self.unmerged(row), position)

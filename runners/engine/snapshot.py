@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ import pyarrow.parquet as pq
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import segment_of
+from replicators.connectors.modes import RESUMABLE, snapshot_values
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.source import Chunk, ChunkReader, ResumableSession, SnapshotSession
 from replicators.connectors.target import SnapshotPlace, TargetTable, TargetWriter
@@ -91,8 +93,16 @@ def _tables(
         return
     for batch in read(portion.chunk, schema):
         rows = with_hashes(pa.Table.from_batches([batch]), batch.schema.names, place.arrow)
-        rows = rows.cast(place.arrow)
+        rows = with_constants(rows, place)
         yield rows if keys is None else resume.filtered(rows, keys, schema, keep=True)
+
+
+def with_constants(rows: pa.Table, place: SnapshotPlace) -> pa.Table:
+    """The rows as the target wants them, with the columns that the mode adds."""
+    for name, value in place.constants.items():
+        kind = place.arrow.field(name).type
+        rows = rows.append_column(name, pa.repeat(pa.scalar(value, kind), rows.num_rows))
+    return rows.cast(place.arrow)
 
 
 def _sync(path: str) -> None:
@@ -138,6 +148,16 @@ class _Work:
     place: SnapshotPlace
     copy: CopyRow
     is_resumed: bool = False
+
+
+def _constants(table: TargetTable, sequence: int) -> Mapping[str, Any]:
+    return snapshot_values(table.mode, datetime.now(UTC), sequence)
+
+
+def is_kept(table: TargetTable, copy: CopyRow) -> bool:
+    """Whether a snapshot that is cut off may go on in a later view (CORRECTNESS 17): not where rows say when, or as what, they
+    were copied, and not without key or a place for each row."""
+    return bool(copy.schema.key and copy.layout and table.mode in RESUMABLE)
 
 
 class Snapshotter:
@@ -226,6 +246,7 @@ class Snapshotter:
         self._store.parked_forget(table.source, table.generation)
         self._writer.begin_snapshot(table, schema)
         place = self._writer.snapshot_place(table, schema)
+        place = replace(place, constants=_constants(table, sequence))
         copy = CopyRow(
             table.source,
             table.generation,
@@ -236,7 +257,7 @@ class Snapshotter:
             place.folder,
             chunks,
         )
-        if schema.key and layout:
+        if is_kept(table, copy):
             self._store.copy_begun(copy)
         self._tell(schema, copy.chunks)
         failpoints.hit("snapshot_begun")
@@ -246,6 +267,7 @@ class Snapshotter:
         place = self._writer.snapshot_place_again(table, schema, known.folder)
         if place is None:
             return None
+        place = replace(place, constants=_constants(table, 0))
         done = sum(c.is_done for c in known.chunks)
         text = f"The snapshot goes on: {done} of {len(known.chunks)} chunks were copied before."
         self._store.log("INFO", text, table.source)
@@ -260,7 +282,7 @@ class Snapshotter:
         portions = [Portion(c.number, Chunk(schema.id, c.number, c.query)) for c in todo]
         for chunks in self._jobs(work, portions):
             done += chunks
-            if schema.key and copy.layout:
+            if is_kept(work.table, copy):
                 self._store.copy_done(schema.id, chunks)
             failpoints.hit("snapshot_chunks_recorded")
             self._tell(schema, copy.chunks, done)

@@ -10,12 +10,17 @@ import numpy as np
 
 from replicators.connectors import registry
 from runners.engine.fold import replay
+from runners.engine.fold_history import replay_history
+from runners.engine.fold_soft import replay_soft
 
 
 def warm() -> None:
     """Compile, or load from the cache, the loops of the fold and of every source's decoder and chunk reader."""
-    empty = np.zeros(0, np.int64)
-    replay(np.zeros(0, np.int8), empty, empty, np.zeros((0, 0), np.uint8), 0)
+    empty, none = np.zeros(0, np.int64), np.zeros((0, 0), np.uint8)
+    op = np.zeros(0, np.int8)
+    replay(op, empty, empty, none, 0)
+    replay_soft(op, empty, empty, np.zeros(0, np.uint8), none, 0)
+    replay_history(op, empty, empty, none, empty, empty, 0)
     for source in registry.sources().values():
         for path in filter(None, (source.decoder, source.chunk_reader)):
             module = importlib.import_module(path.partition(":")[0])

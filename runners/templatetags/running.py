@@ -58,6 +58,7 @@ EVENTS = {
     "table_removed": ("ban", "Table removed"),
     "table_added": ("plus", "Table added"),
     "table_add_asked": ("plus", "Adding a table asked for"),
+    "table_mode_asked": ("refresh", "Another mode asked for"),
     "table_remove_asked": ("ban", "Removing a table asked for"),
     "table_resync_asked": ("refresh", "Re-sync asked for"),
     "table_retry_asked": ("reload", "Retry asked for"),

@@ -178,6 +178,19 @@ def test_the_options_say_default_limits_and_when_they_apply(browser: Client, edi
         assert text in html
 
 
+def test_the_mode_is_chosen_on_the_advanced_page(browser: Client, editor: Any) -> None:
+    """Guards the choice of a mode in the wizard: each with its sentence, kept, and shown in the summary."""
+    draft = make_draft(editor)
+    html = browser.get(address(draft, "advanced")).content.decode()
+    assert "stays in the copy with its last values" in html
+    press(browser, draft, "advanced", "save", **{"options.mode": "history"})
+    draft.refresh_from_db()
+    assert draft.options["mode"] == "history"
+    assert "<dd>History</dd>" in browser.get(address(draft, "summary")).content.decode()
+    answer = press(browser, draft, "advanced", "next", version=2, **{"options.mode": "sideways"})
+    assert answer.status_code == 422 and "must be one of" in answer.content.decode()
+
+
 def test_the_summary_shows_everything_but_secrets(browser: Client, editor: Any) -> None:
     tables = [{"schema": "shop", "name": "orders", "columns": ["id"], "excluded": ["deletes"]}]
     draft = make_draft(editor, tables=tables)

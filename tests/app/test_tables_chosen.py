@@ -13,6 +13,7 @@ from replicators.connectors.schema import TableId, TableSelection
 from replicators.models import Replicator
 from runners.engine.store import chosen, is_live
 from runners.models import Event, Table
+from runners.rows import selections, table_row
 from runners.selectors import replicator_status
 from runners.services import IllegalTransition, table_add, table_remove, table_resync
 from runners.states import TableState
@@ -170,3 +171,29 @@ def test_a_deleted_replicators_removed_tables_stay_where_that_was_asked(
     monkeypatch.setattr("runners.engine.spark.open_session", lambda *_: Session())
     call_command("drop_target", str(replicator.pk))
     assert dropped == ["customers", "stopped"]
+
+
+def test_rest_asks_for_another_mode_which_the_run_takes_up_as_a_fresh_copy(
+    api: Client, replicator: Replicator
+) -> None:
+    """Guards the change of a mode after the start: assessed first, then seen by the run as a copy of another mode."""
+    body = {"schema": "shop", "table": "orders", "mode": "soft_delete"}
+    assert api.patch(_url(replicator), body, "application/json").status_code == 202
+    replicator.refresh_from_db()
+    assert [(t.id.name, t.mode) for t in parse_tables(replicator.tables)] == [
+        ("orders", "soft_delete"),
+        ("customers", ""),
+    ]
+    assert Event.objects.get(kind="table_mode_asked").facts == {"mode": "soft_delete"}
+    refused = api.patch(_url(replicator), {**body, "mode": "history"}, "application/json")
+    assert (refused.status_code, refused.json()["code"]) == (409, "table-refused")
+    assert [p["code"] for p in refused.json()["problems"]] == ["source:mode-inexact"]
+    assert api.patch(_url(replicator), {**body, "mode": "x"}, "application/json").status_code == 400
+    row = _row("orders")
+    row.shape = {"schema": "shop", "name": "orders", "columns": [], "key": []}
+    row.is_snapshot_done = True
+    row.save()
+    chosen = selections(replicator)
+    assert table_row(row, chosen).is_outdated
+    row.mode = "soft_delete"
+    assert not table_row(row, chosen).is_outdated

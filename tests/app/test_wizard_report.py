@@ -129,3 +129,24 @@ def test_a_table_that_is_gone_is_left_out_from_the_report(browser: Client, edito
     press(browser, draft, "assessment", f"drop:{about('gone')}")
     html = press(browser, draft, "assessment", "run").content.decode()
     assert "Ready to deploy" in html
+
+
+def test_the_report_shows_the_columns_that_a_mode_adds_and_a_change_of_mode_makes_it_stale(
+    browser: Client, editor: Any
+) -> None:
+    """Guards the report's view of modes: the added columns with their types, and errors where a table can't have the mode."""
+    tables = [{"schema": "shop", "name": n} for n in ("customers", "page_views")]
+    made = make_draft(editor, tables=tables)
+    made.options = {"mode": "soft_delete"}
+    made.save()
+    press(browser, made, "assessment", "run")
+    html = browser.get(address(made, "assessment")).content.decode()
+    assert "added by the mode Soft delete" in html and "_deleted_at" in html
+    report = view(made)
+    assert [p["code"] for p in report.table(("shop", "page_views")).problems][:1] == [
+        "target:mode-needs-key"
+    ]
+    assert not report.is_stale
+    made.tables = [{**tables[0], "mode": "mirror"}, tables[1]]
+    made.save()
+    assert view(made).is_stale

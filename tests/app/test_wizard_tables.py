@@ -190,3 +190,18 @@ def test_a_choice_of_columns_is_a_list_that_knows_all() -> None:
     kept = choice.with_column_again(less, key, "b", ["a", "b", "c"], is_explicit=True)
     assert kept[0]["columns"] == ["a", "b", "c"]
     assert choice.without_columns(tables, key, {"a", "b"}, ["a", "b"]) == tables
+
+
+def test_a_table_gets_a_mode_of_its_own_in_the_drawer(browser: Client, draft: Draft) -> None:
+    """Guards the drawer's choice of mode: kept with the table, shown in the list, and taken back."""
+    url = address(draft, "tables") + "columns/"
+    page = browser.get(url, {"schema": "shop", "table": "orders"}).content.decode()
+    assert "As the replicator: Mirror" in page and "Soft delete" in page
+    form = {"schema": "shop", "table": "orders", "version": 1, "which": "all", "mode": "history"}
+    browser.post(url, form, headers=HTMX)
+    draft.refresh_from_db()
+    assert [(t["name"], t["mode"]) for t in draft.tables] == [("orders", "history")]
+    assert "· History" in browser.get(address(draft, "tables")).content.decode()
+    browser.post(url, {**form, "version": 2, "mode": "sideways"}, headers=HTMX)
+    draft.refresh_from_db()
+    assert draft.tables[0]["mode"] == ""

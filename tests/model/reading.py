@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +100,25 @@ def delta_rows(folder: Path) -> tuple[tuple[str, ...], Iterator[dict[str, Any]]]
     done = QueryBuilder().register("t", DeltaTable(str(folder))).execute("SELECT * FROM t")
     found = pa.table(done.read_all())
     return tuple(found.column_names), _batches(found)
+
+
+_ADDED = {
+    "_is_deleted": {"_is_deleted", "_deleted_at"},
+    "_is_current": {"_valid_from", "_valid_to", "_is_current"},
+}
+
+
+def present(
+    columns: Sequence[str], rows: Iterable[dict[str, Any]]
+) -> tuple[tuple[str, ...], Iterator[dict[str, Any]]]:
+    """Columns and rows of a copy as the source should have them: without the flagged rows of a soft-deleted copy, the current
+    rows of a history, and without the columns that say so. Other copies stay as they are."""
+    mark = next((m for m, added in _ADDED.items() if added <= set(columns)), "")
+    if not mark:
+        return tuple(columns), iter(rows)
+    kept = tuple(c for c in columns if c not in _ADDED[mark])
+    wanted = mark == "_is_current"
+    return kept, ({c: r[c] for c in kept} for r in rows if bool(r[mark]) is wanted)
 
 
 def as_text_of_time(value: Any) -> Any:

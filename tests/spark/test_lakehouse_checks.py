@@ -48,6 +48,16 @@ def test_columns_that_differ_in_case_only_do_not_fit_delta(tmp_path: Path) -> No
     ] == ["target:column-case"]
 
 
+def test_a_column_with_one_of_icebergs_names_is_refused_before_it_breaks_every_merge(
+    tmp_path: Path,
+) -> None:
+    """Guards the list of names that Iceberg keeps for itself; Delta takes them."""
+    table = shape("odd", {"id": Int(64), "_Deleted": Int(64)})
+    iceberg = LakehouseChecks(lakehouse_params(tmp_path, "iceberg")).tables([table], "r")
+    assert [(p.code, p.column) for p in iceberg] == [("target:column-reserved", "_Deleted")]
+    assert LakehouseChecks(lakehouse_params(tmp_path, "delta")).tables([table], "r") == []
+
+
 @pytest.mark.parametrize(
     ("values", "field"),
     [

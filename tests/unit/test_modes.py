@@ -8,7 +8,10 @@ from assessments.modes import mode_problems
 from replicators.config import InvalidConfig, Options, ReplicatorConfig, parse_tables
 from replicators.connectors.modes import CHOICES, Mode, extra_columns, stored, text_of
 from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.target import TargetTable
 from replicators.connectors.types import Int, String
+from runners.engine.copies import CopyRow
+from runners.engine.snapshot import is_kept
 from runners.engine.store import TableRow
 
 NAME = TableId("s", "t")
@@ -19,11 +22,11 @@ def schema_of(*names: str, key: tuple[str, ...] = ("id",)) -> TableSchema:
     return TableSchema(NAME, columns, key)
 
 
-def config_of(mode: str, own: str = "") -> ReplicatorConfig:
-    """A replicator into the memory target, which has every mode."""
+def config_of(mode: str, own: str = "", source: str = "postgresql") -> ReplicatorConfig:
+    """A replicator from PostgreSQL into the memory target, which has every mode."""
     tables = parse_tables([{"schema": "s", "name": "t", "mode": own}])
     options = Options.parse({"mode": mode})
-    return ReplicatorConfig("n", "memory", None, "memory", None, tables, options)
+    return ReplicatorConfig("n", source, None, "memory", None, tables, options)
 
 
 def test_a_mode_that_nobody_knows_is_refused_for_replicator_and_table() -> None:
@@ -56,6 +59,20 @@ def test_history_of_a_table_without_a_key_is_an_error() -> None:
     codes = [p.code for p in mode_problems(config_of("history"), [schema_of("a", key=())])]
     assert codes == ["target:mode-needs-key"]
     assert mode_problems(config_of("append"), [schema_of("a", key=())]) == []
+
+
+def test_a_snapshot_of_a_history_or_a_log_is_not_gone_on_with() -> None:
+    """Guards rule 17: their rows say when they were copied, so chunks of two views do not fit together."""
+    copy = CopyRow(NAME, 1, schema_of("a"), "layout", 5, 1, "/folder", ())
+    kept = [m for m in CHOICES if is_kept(TargetTable(NAME, "r", 1, mode=m), copy)]
+    assert kept == [Mode.MIRROR, Mode.SOFT_DELETE]
+
+
+def test_a_source_whose_first_copy_converges_takes_no_history_and_no_log() -> None:
+    """Guards rule 19: changes that are applied to a converging copy twice would be kept twice."""
+    for mode, codes in {"append": ["source:mode-inexact"], "soft_delete": []}.items():
+        config = config_of(mode, source="mysql")
+        assert [p.code for p in mode_problems(config, [schema_of("a")])] == codes
 
 
 def test_a_copy_in_another_mode_than_asked_is_made_afresh() -> None:

@@ -17,6 +17,15 @@ from replicators.targets.lakehouse.types import fit
 _KNOWN = frozenset({"target:storage-full", "target:not-writable", "target:unreachable"})
 
 
+ICEBERG_NAMES = frozenset(
+    {
+        "_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id",
+        "_last_updated_sequence_number",
+    }
+)  # fmt: skip
+"""Names of Iceberg's metadata columns: a table that has one can't be merged into."""
+
+
 class LakehouseChecks:
     """Looks at the target as a reader would: through the catalog's database and the warehouse's storage."""
 
@@ -42,8 +51,8 @@ class LakehouseChecks:
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
         """Names that two tables would share, names that are taken, and types that do not fit."""
         found = self._shared(tables) + [p for t in tables for p in _columns(t)]
-        if self.params.format == "delta":
-            found += [p for t in tables for p in _cases(t)]
+        per_format = _cases if self.params.format == "delta" else _reserved
+        found += [p for t in tables for p in per_format(t)]
         try:
             owners = self._owners([t.id for t in tables])
         except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
@@ -121,6 +130,14 @@ def _columns(table: TableSchema) -> list[Problem]:
                 )
             )
     return found
+
+
+def _reserved(table: TableSchema) -> list[Problem]:
+    return [
+        Problem.of("target:column-reserved", table=table.id, column=c.name)
+        for c in table.supported
+        if c.name.casefold() in ICEBERG_NAMES
+    ]
 
 
 def _cases(table: TableSchema) -> list[Problem]:

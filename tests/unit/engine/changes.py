@@ -28,13 +28,16 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Change:
-    """One change: `values` of a and b, `unsent` the names not sent, `old` the old key of a key change."""
+    """One change: `values` of a and b, `unsent` the names not sent, `old` the old key of a key change, `at` the commit's
+    second."""
 
     op: Op
     key: Key
     values: tuple[str | None, str | None] = (None, None)
     unsent: frozenset[str] = frozenset()
     old: Key | None = None
+    transaction: int = 1
+    at: int = 0
 
 
 def table_of(changes: list[Change]) -> pa.Table:
@@ -49,8 +52,8 @@ def table_of(changes: list[Change]) -> pa.Table:
             {
                 "_sequence": place,
                 "_op": int(change.op),
-                "_committed_at": now,
-                "_transaction": 1,
+                "_committed_at": now + dt.timedelta(seconds=change.at),
+                "_transaction": change.transaction,
                 "_position": 1,
                 "_unchanged": bytes([bits]) if bits else None,
                 "id": change.key[0],

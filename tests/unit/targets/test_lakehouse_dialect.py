@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from replicators.connectors.modes import Mode
 from replicators.connectors.schema import Column, TableId, TableSchema
 from replicators.connectors.target import FoldedBatch, KeyRange
 from replicators.connectors.types import (
@@ -26,7 +27,7 @@ from replicators.connectors.types import (
     Uuid,
 )
 from replicators.targets.lakehouse import dialect, naming
-from replicators.targets.lakehouse.statements import keys, mirror
+from replicators.targets.lakehouse.statements import append, history, keys, mirror, soft_delete
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "lakehouse"
 TARGET = dialect.path(("lakehouse", "a.b", "or`der 🙂"))
@@ -45,6 +46,7 @@ SCHEMA = TableSchema(
     ("a`b",),
 )
 RANGES = (KeyRange(1, 5), KeyRange(9, 9))
+AT = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 def _batch(**flags: Any) -> FoldedBatch:
@@ -77,6 +79,17 @@ CASES = {
     "touch": dialect.touch(TARGET),
     "replace_table": dialect.replace_table("delta.`/w/t`", "delta.`/w/s`", {"a": "b"}),
     "batch_ddl": mirror.batch_ddl(_batch(unsent=("select",), has_origins=True)),
+    "soft_delete": soft_delete.statement(TARGET, _batch(unsent=("select",)), "`b`"),
+    "soft_delete_truncate": soft_delete.statement(
+        TARGET, _batch(unsent=("select",), has_origins=True, truncate=True, truncated_at=AT), "`b`"
+    ),
+    "soft_delete_no_rows": soft_delete.without_rows(TARGET, _batch(truncate=True, truncated_at=AT)),
+    "history": history.statement(TARGET, _batch(), "`b`"),
+    "history_truncate": history.statement(
+        TARGET, _batch(unsent=("clock",), has_origins=True, truncate=True, truncated_at=AT), "`b`"
+    ),
+    "history_no_rows": history.without_rows(TARGET, _batch(truncate=True, truncated_at=AT)),
+    "append_log": append.statement(TARGET, _batch(mode=Mode.APPEND), "`b`"),
     "evolve": "\n".join(
         (
             dialect.add_column(TARGET, SCHEMA.columns[0]),

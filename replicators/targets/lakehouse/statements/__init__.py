@@ -9,10 +9,13 @@ from __future__ import annotations
 from types import ModuleType
 
 from replicators.connectors.modes import Mode
-from replicators.targets.lakehouse.statements import mirror, multiset
+from replicators.targets.lakehouse.statements import append, history, mirror, multiset, soft_delete
 
 _MODULES: dict[Mode, ModuleType] = {
     Mode.MIRROR: mirror,
+    Mode.SOFT_DELETE: soft_delete,
+    Mode.HISTORY: history,
+    Mode.APPEND: append,
     Mode.MULTISET: multiset,
 }
 MODES = tuple(_MODULES)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from replicators.connectors.modes import Mode
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import FoldedBatch, KeyRange
 from replicators.connectors.types import Array, LogicalType
@@ -89,8 +90,8 @@ def missing(target: str, batch: FoldedBatch, view: str) -> str:
     """The keys of a batch's rows with unsent columns whose row, under its old key where that changed, is not there."""
     schema = batch.schema
     shown = ", ".join(f"b.{quote(n)}" for n in schema.key)
-    rows = f"SELECT {shown} FROM {view} AS b WHERE b.`_unsent` IS NOT NULL"
-    if batch.truncate:
+    rows = f"SELECT {shown} FROM {view} AS b WHERE b.`_unsent` IS NOT NULL AND NOT b.`_delete`"
+    if batch.truncate and batch.mode is Mode.MIRROR:
         return rows
     pairs = []
     for name in schema.key:

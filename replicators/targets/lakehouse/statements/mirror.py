@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from replicators.connectors.schema import Column
 from replicators.connectors.target import FoldedBatch
 from replicators.targets.lakehouse import dialect
@@ -25,20 +27,27 @@ def batch_ddl(batch: FoldedBatch) -> str:
     return image if batch.append_only else ", ".join([image, *unsent_ddl(batch)])
 
 
-def _source_column(batch: FoldedBatch, column: Column) -> str:
+def _source_column(batch: FoldedBatch, column: Column, lost: str) -> str:
     name, plain = quote(column.name), stored(column.type, f"b.{quote(column.name)}")
     if column.name in batch.unsent and batch.has_origins:
         taken = f"b.`_origin` IS NOT NULL AND {unsent_bit(batch, column.name)}"
-        found = failing("o.`_found` IS NULL", f"o.{name}", fit(column.type).native)
+        found = failing(lost, f"o.{name}", fit(column.type).native)
         return f"CASE WHEN {taken} THEN {found} ELSE {plain} END AS {name}"
     return f"{plain} AS {name}"
 
 
-def merge_source(target: str, batch: FoldedBatch, view: str) -> str:
-    """The rows of a batch in the target's types, with a flag for each unsent column; unsent values that belong to a row
-    under another key are read from the target."""
-    shown = [_source_column(batch, c) for c in batch.schema.supported]
-    shown.append("b.`_delete` AS `_delete`")
+def merge_source(
+    target: str,
+    batch: FoldedBatch,
+    view: str,
+    *,
+    more: Sequence[str] = (),
+    lost: str = "o.`_found` IS NULL",
+) -> str:
+    """The rows of a batch in the target's types, with a flag for each unsent column and `more` of the batch's columns; unsent
+    values that belong to a row under another key are read from the target, and the statement fails where `lost`."""
+    shown = [_source_column(batch, c, lost) for c in batch.schema.supported]
+    shown += [f"b.{quote(n)} AS {quote(n)}" for n in ("_delete", *more)]
     own = " AND b.`_origin` IS NULL" if batch.has_origins else ""
     shown += [
         f"({unsent_bit(batch, n)}{own}) AS {quote(unsent_flag(batch, n))}" for n in batch.unsent

@@ -1,0 +1,28 @@
+"""Append: every change is a row of its own. Text only."""
+
+# ruff: noqa: S608 - SQL is made here: names go through `quote`, values through `literal`
+
+from __future__ import annotations
+
+from replicators.connectors.modes import Mode, stored
+from replicators.connectors.target import FoldedBatch
+from replicators.targets.lakehouse import dialect
+from replicators.targets.lakehouse.dialect import image_columns, image_ddl, quote
+
+
+def batch_ddl(batch: FoldedBatch) -> str:
+    """The schema with which Spark reads the batch's files: as the copy is."""
+    return image_ddl(stored(batch.schema, Mode.APPEND))
+
+
+def statement(target: str, batch: FoldedBatch, view: str) -> str:
+    """INSERT of every row of a batch."""
+    shape = stored(batch.schema, Mode.APPEND)
+    names = ", ".join(quote(c.name) for c in shape.supported)
+    values = ", ".join(image_columns(shape, {}))
+    return f"INSERT INTO {target} ({names})\nSELECT {values} FROM {view}"
+
+
+def without_rows(target: str, batch: FoldedBatch) -> str:
+    """Only the token moves."""
+    return dialect.touch(target)

@@ -1,0 +1,29 @@
+"""Which fold belongs to which mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from replicators.connectors.modes import Mode
+from replicators.connectors.schema import TableSchema
+from runners.engine.fold import Folded, fold, fold_inserts
+from runners.engine.fold_append import fold_append
+from runners.engine.fold_history import fold_history
+from runners.engine.fold_soft import fold_soft
+
+FOLDS: dict[Mode, Callable[[pa.Table, TableSchema], Folded]] = {
+    Mode.SOFT_DELETE: fold_soft,
+    Mode.HISTORY: fold_history,
+    Mode.APPEND: fold_append,
+}
+NEEDS_BARRIERS = frozenset({Mode.SOFT_DELETE, Mode.HISTORY})
+"""The modes whose fold sees what came before a TRUNCATE, so that all rows go through one folding where there is one."""
+
+
+def folded(changes: pa.Table, schema: TableSchema, mode: Mode) -> Folded:
+    """The changes folded as the mode asks."""
+    if mode in FOLDS:
+        return FOLDS[mode](changes, schema)
+    return fold(changes, schema) if schema.key else fold_inserts(changes, schema)
