@@ -16,6 +16,7 @@ from replicators.people import person
 from runners import panels, services
 from runners.models import Table
 from runners.removal import what_goes
+from runners.rewinding import parse_moment, rewind_window
 from runners.services import IllegalTransition
 
 
@@ -115,6 +116,35 @@ def _table_remove_asks(request: HttpRequest, found: Replicator) -> HttpResponse:
     context = {"section": "replicators", "replicator": found, "row": row}
     return render_page(
         request, "runners/table_remove.html", "runners/partials/_table_remove.html", context
+    )
+
+
+@may_edit
+@require_http_methods(["GET", "POST"])
+def table_rewind(request: HttpRequest, pk: str) -> HttpResponse:
+    """Asks for the time, and says which can be reached; then rewinds the table to it. Times are UTC."""
+    found = get_object_or_404(Replicator, pk=pk)
+    asked = request.GET if request.method == "GET" else request.POST
+    schema, name = asked.get("schema", ""), asked.get("table", "")
+    if request.method == "GET":
+        row = get_object_or_404(
+            Table.objects.shown(), replicator=found, schema_name=schema, name=name
+        )
+        context = {"section": "replicators", "replicator": found, "row": row}
+        context["window"] = rewind_window(found)
+        return render_page(
+            request, "runners/table_rewind.html", "runners/partials/_table_rewind.html", context
+        )
+    at = parse_moment(asked.get("at", ""))
+    if at is None:
+        return _refused(request, found, "Enter the time as year, month, day, hour and minute.")
+    return answer(
+        request,
+        found,
+        lambda: services.table_rewind(
+            replicator=found, schema=schema, name=name, at=at, actor=person(request)
+        ),
+        f"{schema}.{name} will be rewound.",
     )
 
 

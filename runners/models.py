@@ -110,6 +110,7 @@ class Table(models.Model):
     snapshot_position = models.BigIntegerField(default=0)
     is_snapshot_done = models.BooleanField(default=False)
     is_resync_asked = models.BooleanField(default=False)
+    rewind_to = models.DateTimeField(null=True, blank=True)
     is_chosen = models.BooleanField(default=True)
     is_drop_asked = models.BooleanField(default=False)
     is_replay_asked = models.BooleanField(default=False)

@@ -70,6 +70,7 @@ def table_row(row: Table, chosen: Mapping[TableId, TableSelection]) -> TableRow:
         state=TableState(row.state),
         schema=TableSchema.from_json(row.shape) if row.shape else None,
         retry_at=seconds(row.retry_at),
+        rewind_to=seconds(row.rewind_to),
         **{name: getattr(row, name) for name in _SAME},
     )
 
@@ -80,8 +81,8 @@ def table_values(changes: dict[str, Any]) -> dict[str, Any]:
     for name, value in changes.items():
         if name == "schema":
             values["shape"] = value.to_json() if value is not None else None
-        elif name == "retry_at":
-            values["retry_at"] = moment(value)
+        elif name in {"retry_at", "rewind_to"}:
+            values[name] = moment(value)
         elif name == "mode":
             values["mode"] = str(value)
         elif name in _SAME:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
@@ -18,6 +19,7 @@ from runners.events import event_add
 from runners.models import Progress, Run, Table
 from runners.parked import parked_rows
 from runners.queue import nudge
+from runners.rewinding import rewind_window
 from runners.states import TableState
 from runners.transitions import IllegalTransition, run_transition, table_transition
 
@@ -36,6 +38,7 @@ __all__ = [
     "table_replay",
     "table_resync",
     "table_retry",
+    "table_rewind",
     "table_transition",
     "tables_sync",
 ]
@@ -178,6 +181,35 @@ def table_resync(*, replicator: Replicator, schema: str, name: str, actor: Actor
             "table_resync_asked", replicator=row, table=TableId(schema, name), actor=_name(actor)
         )
     back_off_clear(row)
+    nudge()
+    table.refresh_from_db()
+    return table
+
+
+@transaction.atomic
+def table_rewind(
+    *, replicator: Replicator, schema: str, name: str, at: datetime, actor: Actor
+) -> Table:
+    """Ask that a table is taken back to that time and the changes since are applied again; works while the run runs.
+    `Table.DoesNotExist`; IllegalTransition where it does not replicate, or for a time that can't be reached."""
+    row = _locked(replicator, "table_rewind_asked")
+    table = _table(row, schema, name)
+    text, window = "", rewind_window(row)
+    if not table.is_chosen or table.state != TableState.REPLICATING or table.is_resync_asked:
+        text = f"{schema}.{name} can be rewound only while it replicates."
+    elif not window.earliest <= at <= window.latest:
+        text = str(window)
+    if text:
+        raise IllegalTransition(table.state, "table_rewind_asked", message=text)
+    Table.objects.filter(pk=table.pk).update(rewind_to=at)
+    facts = {"at": at.astimezone(UTC).isoformat(" ", "seconds")}
+    event_add(
+        "table_rewind_asked",
+        replicator=row,
+        table=TableId(schema, name),
+        actor=_name(actor),
+        facts=facts,
+    )
     nudge()
     table.refresh_from_db()
     return table

@@ -59,11 +59,17 @@ TABLE_TRANSITIONS: dict[tuple[TableState, str], TableState] = {
     (TableState.SNAPSHOTTING, "table_snapshot_started"): TableState.SNAPSHOTTING,
     (TableState.SNAPSHOTTING, "table_snapshot_done"): TableState.REPLICATING,
     (TableState.FAILING, "table_recovered"): TableState.REPLICATING,
+    **{
+        (TableState.REPLICATING, e): TableState.REPLICATING
+        for e in ("table_rewind_started", "table_rewind_refused", "table_rewound")
+    },
     (TableState.REMOVED, "table_added"): TableState.WAITING,
     **{(s, "table_waits"): TableState.WAITING for s in _LIVE},
     **{(s, "table_failed"): TableState.FAILING for s in _LIVE},
     **{(s, "table_removed"): TableState.REMOVED for s in _LIVE},
 }
+TOLD_ALWAYS = frozenset({"table_rewind_started", "table_rewind_refused", "table_rewound"})
+"""Events that are told also where neither state nor error changes."""
 assert {e for _, e in TABLE_TRANSITIONS} == set(EVENTS_STATE)
 
 LABELS: dict[str, str] = {

@@ -10,7 +10,14 @@ from django.utils import timezone
 from replicators.connectors.schema import TableId
 from runners.events import event_add
 from runners.models import Run, Table
-from runners.states import RUN_ACTIVE, RUN_TRANSITIONS, TABLE_TRANSITIONS, RunState, TableState
+from runners.states import (
+    RUN_ACTIVE,
+    RUN_TRANSITIONS,
+    TABLE_TRANSITIONS,
+    TOLD_ALWAYS,
+    RunState,
+    TableState,
+)
 
 _TRIES = 5
 
@@ -79,7 +86,7 @@ def table_transition(
         state = _next(TABLE_TRANSITIONS, TableState(now.state), event)
         values = {"state": state, **_error(now, state, code, facts), **changes}
         if Table.objects.filter(pk=table.pk, state=now.state).update(**values):
-            if state != now.state or code != now.error_code:
+            if state != now.state or code != now.error_code or event in TOLD_ALWAYS:
                 event_add(
                     event,
                     replicator=now.replicator,

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from replicators.connectors.schema import TableId
+from replicators.targets.lakehouse.naming import PROGRESS
 from runners.models import Watermark
 from tests.harness import CATALOG, NAMESPACE, World
 from tests.servers import Database
@@ -34,13 +35,13 @@ def make_bank(database: Database) -> None:
 
 @contextmanager
 def transfers(database: Database, seed: int = 1) -> Iterator[None]:
-    """Transfers between random accounts of the two tables while the block runs, about 50 transactions a second."""
+    """Transfers between random accounts of the two tables while the block runs, about 20 transactions a second."""
     stop = threading.Event()
 
     def go() -> None:
         chance = random.Random(seed)
         with database.connect() as connection:
-            while not stop.wait(0.02):
+            while not stop.wait(0.05):
                 cents = Decimal(chance.randint(-9999, 9999)) / 100
                 with connection.transaction():
                     for table, change in zip(BANK_TABLES, (-cents, cents), strict=True):
@@ -57,10 +58,14 @@ def transfers(database: Database, seed: int = 1) -> Iterator[None]:
         assert not thread.is_alive()
 
 
+def all_published(world: World) -> list[Watermark]:
+    """The world's watermarks, oldest first; the first ones may lack a table that was not copied yet."""
+    return list(Watermark.objects.filter(replicator=world.replicator).order_by("pk"))
+
+
 def published(world: World) -> list[Watermark]:
-    """The world's watermarks that name both tables, oldest first."""
-    found = Watermark.objects.filter(replicator=world.replicator).order_by("pk")
-    return [w for w in found if len(w.versions) == len(BANK_TABLES)]
+    """Those that name both tables."""
+    return [w for w in all_published(world) if len(w.versions) == len(BANK_TABLES)]
 
 
 def version_sum(world: World, table: TableId, version: str) -> Decimal:
@@ -85,6 +90,19 @@ def _delta_sum(world: World, name: str, version: int) -> Decimal:
     rows = pa.table(found.read_all())
     assert rows.num_rows == ACCOUNTS
     return Decimal(sum(rows.column("balance").to_pylist()))
+
+
+def told_at_target(world: World) -> dict[int, set[tuple[str, str]]]:
+    """The progress table in the target: (table, version) by sequence, read without Spark."""
+    if world.format == "delta":
+        from deltalake import DeltaTable
+
+        rows = (
+            DeltaTable(str(world.warehouse / NAMESPACE / PROGRESS)).to_pyarrow_table().to_pylist()
+        )
+    else:
+        rows = world.lake_table(PROGRESS).scan().to_arrow().to_pylist()
+    return {r["sequence"]: {(t["name"], t["version"]) for t in r["tables"]} for r in rows}
 
 
 def sums(world: World, mark: Watermark) -> list[Decimal]:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,7 +31,14 @@ from replicators.services import replicator_create
 from runners.engine import failpoints
 from runners.models import ChangeFile, LogLine, Progress, Run, Segment, Table
 from runners.processes import end_session, started_at
-from runners.services import run_ask_stop, table_add, table_remove, table_resync, tables_sync
+from runners.services import (
+    run_ask_stop,
+    table_add,
+    table_remove,
+    table_resync,
+    table_rewind,
+    tables_sync,
+)
 from runners.supervisor import run_lose
 from runners.transitions import run_transition
 from tests.servers import Database
@@ -315,6 +322,10 @@ class World:
     def resync(self, name: str) -> None:
         """Ask for a fresh copy of a table."""
         table_resync(replicator=self.replicator, schema=self.schema, name=name, actor=None)
+
+    def rewind(self, name: str, at: datetime) -> None:
+        """Ask that a table is taken back to that time."""
+        table_rewind(replicator=self.replicator, schema=self.schema, name=name, at=at, actor=None)
 
     def add(self, name: str) -> None:
         """Ask for one more table."""

@@ -595,6 +595,42 @@ MESSAGES: dict[str, Message] = {
         "Nothing is written to it.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "target:rewind-too-early": Message(
+        "The target does not reach back so far",
+        "The target has no version of `{table}` from before {asked} that can still be opened.",
+        "Rewind to {earliest} or later, or re-sync the table. A longer history in the target's settings lets it reach further "
+        "back from now on.",
+        "The table goes on as it was.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "log:rewind-too-early": Message(
+        "The change log does not reach back so far",
+        "The changes of `{table}` since {asked} are not all kept any more.",
+        "Rewind to {earliest} or later, or re-sync the table. A longer keep time lets it reach further back from now on.",
+        "The table goes on as it was.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:rewind-shape": Message(
+        "The table's columns changed since",
+        "The columns of `{table}` are not those that it had at that time.",
+        "Rewind to a time after its columns changed, or re-sync the table.",
+        "The table goes on as it was.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:name-reserved": Message(
+        "Name kept for progress",
+        "`{table}` would be copied to `{target}`, where replicators tell readers how far they are.",
+        "Choose another namespace for the target, or leave the table out.",
+        "The table can't be copied.",
+        **_TABLE_FIX,  # type: ignore[arg-type]
+    ),
+    "target:progress-taken": Message(
+        "Progress table taken",
+        "`{target}`, where readers of the target are told of watermarks, is a table of somebody else's.",
+        "Rename that table, or choose another namespace for the target.",
+        "The tables are copied all the same; watermarks are told by REST only.",
+        Retry.AUTO,
+    ),
     "target:name-shared": Message(
         "Two tables, one name",
         "Tables `{table}` and `{other}` would both become the same table of the target.",

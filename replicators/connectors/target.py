@@ -17,6 +17,7 @@ from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.setup import SetupStep, no_setup
 from replicators.connectors.source import Closing
 from replicators.connectors.types import LogicalType
+from replicators.connectors.watermarks import Watermark
 
 
 class FitKind(StrEnum):
@@ -54,6 +55,16 @@ class TableVersion:
 
     token: Token
     version: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptVersion:
+    """An older version of a target table that can still be opened: the sequence that it reached, and when it was committed
+    (seconds since the epoch, by the target's clock)."""
+
+    version: str
+    sequence: int
+    committed_at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +201,33 @@ class TargetWriter(Protocol):
         """Compact and expire, keeping the token readable; figures of what was done."""
         ...
 
+    def version_at(self, table: TargetTable, sequence: int) -> KeptVersion | None:
+        """The newest version of this generation at or before `sequence` that can still be opened; where all are later, the
+        oldest of them; None where there is none."""
+        ...
+
+    def begin_rewind(self, table: TargetTable, version: str) -> None:
+        """The staging place of this generation, with the live table's rows at an older version of it; what an earlier try left
+        there is thrown away. `target:rewind-shape` where its columns were others."""
+        ...
+
+    def merge_staged(self, table: TargetTable, batch: FoldedBatch) -> None:
+        """Apply a batch to the staging place, once after the other."""
+        ...
+
+    def abandon_rewind(self, table: TargetTable) -> None:
+        """Throw the staging place of this generation away; idempotent."""
+        ...
+
+    def publish_watermark(self, replicator: str, mark: Watermark) -> None:
+        """A row of the progress table that readers of the target look at; keeps that table small. `target:progress-taken`
+        where its name is another's."""
+        ...
+
+    def forget_watermarks(self, replicator: str) -> None:
+        """Remove the replicator's rows from the progress table; idempotent."""
+        ...
+
     def drop(self, table: TargetTable) -> None:
         """Remove the table and its data, if it is this replicator's; idempotent."""
         ...
@@ -221,6 +259,7 @@ class TargetPlugin:
     writer: Callable[[Any, Any], TargetWriter]
     spark_conf: Callable[[Any], dict[str, str]]
     jars: Callable[[Any], tuple[str, ...]]
+    history_seconds: Callable[[Any], float] = lambda _: 0.0
     setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup
     icon: str = "database"
     is_hidden: bool = False

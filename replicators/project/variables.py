@@ -51,6 +51,7 @@ ENGINE_HELP = {
     "seal_bytes": "Size at which a raw segment is sealed.",
     "merge_seconds": "Time between two merges of a table; a replicator's option wins.",
     "round_seconds": "Least time between two watermarks (moments at which all tables of the target are level).",
+    "watermark_seconds": "Least time between two rows of the target's table `replicator_progress`; 0: none are written.",
     "merge_parallel": "Tables merged at a time.",
     "rows_per_chunk": "Rows of a snapshot's chunk.",
     "log_limit_bytes": "Size of a replicator's change log at which reading waits.",

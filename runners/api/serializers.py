@@ -126,6 +126,12 @@ class TableNameSerializer(StrictMixin, serializers.Serializer[Any]):
     table = serializers.CharField(max_length=255)
 
 
+class TableRewindSerializer(TableNameSerializer):
+    """Names a table and the time that it is to be taken back to."""
+
+    at = serializers.DateTimeField(help_text="Within the keep time and the target's history.")
+
+
 class TableAcceptedSerializer(TableNameSerializer):
     """A table, and the state it is in now."""
 

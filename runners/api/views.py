@@ -161,6 +161,16 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
         return Response(serializers.ParkedSerializer(parked_json(table, rows)).data)
 
     @extend_schema(
+        summary="Take a table back to a time, then apply the changes since again",
+        description="Its rows are those of now at the end, and are seen all the while. 409 says which times can be reached.",
+        **{**_TABLE_ACT, "request": serializers.TableRewindSerializer},
+    )
+    @action(detail=True, methods=["post"], url_path="tables/rewind")
+    def rewind(self, request: Request, pk: str) -> Response:
+        data = _valid(serializers.TableRewindSerializer, request.data)
+        return self._on_table(services.table_rewind, data["schema"], data["table"], at=data["at"])
+
+    @extend_schema(
         summary="Live state of a replicator and its tables",
         tags=_TAGS,
         responses={200: serializers.StatusSerializer, **_MISSING},
@@ -234,9 +244,17 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
 
     def _table_act(self, service: Callable[..., Any]) -> Response:
         data = _valid(serializers.TableNameSerializer, self.request.data)
-        schema, name = data["schema"], data["table"]
+        return self._on_table(service, data["schema"], data["table"])
+
+    def _on_table(
+        self, service: Callable[..., Any], schema: str, name: str, **values: Any
+    ) -> Response:
         table = service(
-            replicator=self.get_object(), schema=schema, name=name, actor=person(self.request)
+            replicator=self.get_object(),
+            schema=schema,
+            name=name,
+            actor=person(self.request),
+            **values,
         )
         body = {"schema": schema, "table": name, "state": table.state}
         return Response(body, status=status.HTTP_202_ACCEPTED)

@@ -98,6 +98,27 @@ def excluded_ops(selection: TableSelection) -> tuple[int, ...]:
     return tuple(int(op) for kind in selection.excluded for op in _EXCLUDED[kind])
 
 
+def fold_plan(
+    row: TableRow,
+    schema: TableSchema,
+    files: tuple[ChangeFileRow, ...],
+    after: int,
+    sequence: int,
+    log: ChangeLog,
+) -> FoldPlan:
+    """What is folded of files of one shape for a merge that ends at `sequence`, of a table that is merged up to `after`."""
+    return FoldPlan(
+        schema=schema,
+        files=files,
+        after=after,
+        position=row.snapshot_position,
+        sequence=sequence,
+        prefix=log.merge_path(row.id, sequence),
+        excluded=excluded_ops(row.selection),
+        mode=row.mode,
+    )
+
+
 class Merger:
     """Merges tables, one call a table at a time; several tables side by side from threads."""
 
@@ -185,16 +206,8 @@ class Merger:
         assert schema is not None
         if row.schema is None or not same_shape(row.schema, schema):
             self._evolve(row, schema)
-        return FoldPlan(
-            schema=schema,
-            files=tuple(batch_files),
-            after=row.merged_sequence,
-            position=row.snapshot_position,
-            sequence=sequence,
-            prefix=self._log.merge_path(row.id, sequence),
-            excluded=excluded_ops(row.selection),
-            mode=row.mode,
-        )
+        files = tuple(batch_files)
+        return fold_plan(row, schema, files, row.merged_sequence, sequence, self._log)
 
     def _decoded_upto(self) -> int:
         """The log position up to which every change is decoded and listed. The captured position is asked first: the segments

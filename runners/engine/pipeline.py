@@ -21,7 +21,9 @@ from runners.engine.faults import fail_table
 from runners.engine.fill import Filler
 from runners.engine.job import Job
 from runners.engine.merge import Merger
+from runners.engine.publishing import Publisher
 from runners.engine.pulse import Pulse
+from runners.engine.rewind import Rewinder, adopt_all
 from runners.engine.rounds import Rounds
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import Snapshotter
@@ -88,6 +90,7 @@ class Pipeline:
         self._stop = stop
         self._log = ChangeLog(settings.log_url, job.replicator, uuid.uuid4().hex[:8])
         self._writer: TargetWriter = job.target.writer(job.target_params, spark)
+        self._publisher = Publisher(self._writer, job.replicator, settings.watermark_seconds)
 
     # --- start ---------------------------------------------------------------------------------------------------
     def run(self) -> None:
@@ -123,6 +126,7 @@ class Pipeline:
         reader, params = job.source.row_reader, job.source_params
         filler = Filler(self._writer, (lambda: reader(params)) if reader else None)
         self._merger = Merger(self._spark, self._writer, store, log, job.replicator, filler)
+        self._rewinder = Rewinder(self._spark, self._writer, store, log, job.replicator)
         self._decoding = Decoding(
             self._spark, job.source.decoder, store, log, self._backlog, self._watchdog, self._stop
         )
@@ -139,6 +143,7 @@ class Pipeline:
         )
 
     def _recover_tables(self, last_number: int) -> None:
+        adopt_all(self._rewinder, self._store)
         for row in self._store.tables():
             touched = self._backlog.touched(row.id)
             if row.state is not TableState.REPLICATING:
@@ -196,6 +201,7 @@ class Pipeline:
             decoding=self._decoding,
             streaming=self._streaming,
             rounds=self._make_rounds(pulse),
+            rewinder=self._rewinder,
         )
         self._decoding.start()
         pulse.start()
@@ -214,6 +220,7 @@ class Pipeline:
             replicator=self._job.replicator,
             has_pending=lambda row, end: bool(self._merger.pending(row, end)),
             known_until=lambda: pulse.known_until,
+            publish=self._publisher.offer,
             source_now=pulse.now,
         )
 
@@ -252,6 +259,7 @@ class Pipeline:
             self._streaming.stop()
             self._decoding.join()
             self._tables.drain()
+            self._publisher.close()
             views.release()
             pulse.close()
             self._streaming.close()

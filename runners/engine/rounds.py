@@ -30,6 +30,8 @@ from runners.engine.watermarks import Watermark
 logger = logging.getLogger("replicator.rounds")
 
 PATIENCE_SECONDS = 30.0
+VERSIONS_A_TURN = 32
+"""Tables without work whose version is asked for at a time, so that thousands of them don't queue ahead of merges."""
 BEHIND = "behind"
 PARKED = "rows parked"
 
@@ -73,6 +75,7 @@ class Rounds:
         replicator: str,
         has_pending: Callable[[TableRow, Frontier], bool],
         known_until: Callable[[], float | None],
+        publish: Callable[[Watermark], None] = lambda _: None,
         source_now: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -83,6 +86,7 @@ class Rounds:
         self._replicator = replicator
         self._has_pending = has_pending
         self._known_until = known_until
+        self._publish_at_target = publish
         self._source_now = source_now
         self._clock = clock
         self._lock = threading.RLock()
@@ -214,6 +218,7 @@ class Rounds:
         start: Callable[[TableRow], None],
     ) -> None:
         by_id = {r.id: r for r in rows if r.id in now.awaited}
+        starts = VERSIONS_A_TURN
         for table in list(now.awaited):
             row = by_id.get(table)
             if row is None or not is_healthy(row):
@@ -222,7 +227,8 @@ class Rounds:
                 continue
             elif self._known.get(table, ())[:2] == (row.generation, row.token_sequence):
                 self._enter(now, table, self._known[table][2])
-            else:
+            elif starts:
+                starts -= 1
                 start(row)
 
     def _publish(self, ended: Round, rows: Sequence[TableRow]) -> Watermark | None:
@@ -239,6 +245,7 @@ class Rounds:
         )
         failpoints.hit("round_ended")
         self._store.record_watermark(made)
+        self._publish_at_target(made)
         return made
 
     def _why(self, row: TableRow) -> str:

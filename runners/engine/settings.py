@@ -20,6 +20,7 @@ class RunnerSettings:
     seal_bytes: int = 64 << 20
     merge_seconds: float = 1.0
     round_seconds: float = 5.0
+    watermark_seconds: float = 10.0
     merge_parallel: int = 4
     rows_per_chunk: int = 250_000
     log_limit_bytes: int = 50 << 30

@@ -20,17 +20,9 @@ from runners.engine.copies import Copies, MemoryCopies
 from runners.engine.logrows import ChangeFileRow as ChangeFileRow
 from runners.engine.logrows import SegmentRow as SegmentRow
 from runners.engine.parked import MemoryParking, Parking
+from runners.engine.table_states import EVENTS_STATE as EVENTS_STATE
+from runners.engine.table_states import TableState as TableState
 from runners.engine.watermarks import MemoryWatermarks, Watermarks
-
-
-class TableState(StrEnum):
-    """Where a table is. FAILING ones do not stop the others."""
-
-    WAITING = "waiting"
-    SNAPSHOTTING = "snapshotting"
-    REPLICATING = "replicating"
-    FAILING = "failing"
-    REMOVED = "removed"
 
 
 class Desire(StrEnum):
@@ -48,7 +40,7 @@ class TableRow:
     target's own token said after our last commit. `snapshot_position`: changes committed before it came by snapshot.
     `schema` is the shape that the target has now. What people ask for: `is_chosen` (otherwise it is to be removed, with the
     target's table where `is_drop_asked`), `columns`, `excluded` and `filter` as in `TableSelection`, `is_resync_asked`,
-    `is_replay_asked` (parked rows are to be tried again), `mode_asked` and `unfit` (the table's own or the replicator's). `mode`
+    `rewind_to` (a time in seconds since the epoch), `is_replay_asked` (parked rows are to be tried again), `mode_asked` and `unfit` (the table's own or the replicator's). `mode`
     is the one that the copy was made in.
     """
 
@@ -66,6 +58,7 @@ class TableRow:
     retry_at: float | None = None
     failures: int = 0
     is_resync_asked: bool = False
+    rewind_to: float | None = None
     is_chosen: bool = True
     is_drop_asked: bool = False
     columns: tuple[str, ...] = ()
@@ -201,20 +194,10 @@ class Store(Copies, Parking, Watermarks, Protocol):
     def log(self, level: str, text: str, table: TableId | None = None) -> None: ...
 
 
-EVENTS_STATE = {
-    "table_snapshot_started": TableState.SNAPSHOTTING,
-    "table_snapshot_done": TableState.REPLICATING,
-    "table_failed": TableState.FAILING,
-    "table_recovered": TableState.REPLICATING,
-    "table_waits": TableState.WAITING,
-    "table_removed": TableState.REMOVED,
-    "table_added": TableState.WAITING,
-}
-
-
 # What a table forgets when it is to be copied afresh, beside its state.
 FRESH: dict[str, Any] = {
     "is_resync_asked": False,
+    "rewind_to": None,
     "is_snapshot_done": False,
     "retry_at": None,
     "failures": 0,

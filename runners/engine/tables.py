@@ -17,6 +17,7 @@ from runners.engine import failpoints
 from runners.engine.backlog import Backlog
 from runners.engine.decoding import Decoding
 from runners.engine.merge import Merger, skip_to, target_table
+from runners.engine.rewind import Rewinder
 from runners.engine.rounds import Rounds
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import Snapshotter
@@ -66,6 +67,7 @@ class TableJobs:
         decoding: Decoding,
         streaming: Streaming,
         rounds: Rounds,
+        rewinder: Rewinder,
     ) -> None:
         self._store = store
         self._merger = merger
@@ -78,6 +80,7 @@ class TableJobs:
         self._decoding = decoding
         self._streaming = streaming
         self._rounds = rounds
+        self._rewinder = rewinder
         self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")
         self._copies = ThreadPoolExecutor(1, "snapshot")
         self._busy: dict[TableId, Future[None]] = {}
@@ -126,6 +129,8 @@ class TableJobs:
                 self._start(row, "snapshot", self._snapshot, self._copies)
             case TableState.FAILING:
                 self._retry(row)
+            case TableState.REPLICATING if row.rewind_to is not None:
+                self._start(row, "rewind", self._rewind, self._pool)
             case TableState.REPLICATING:
                 self._merge_if_due(row)
             case _:
@@ -323,6 +328,11 @@ class TableJobs:
         table = target_table(self._replicator, row)
         done = view.snapshotter.copy(table, view.schema, view.sequence, known, parks=row.parks)
         return None if done is None else (view, *done)
+
+    def _rewind(self, row: TableRow) -> None:
+        self._rounds.changed(row.id)
+        self._rewinder.rewind(row)
+        self._mark(row.id)
 
     def _mark(self, table: TableId) -> None:
         """Bring the table's oldest unmerged change up to date, also those beyond the frontier."""

@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Protocol
 
-from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId
+from replicators.connectors.watermarks import Watermark
+
+__all__ = ["MemoryWatermarks", "Watermark", "Watermarks", "most_kept"]
 
 ENTRIES_KEPT = 100_000
 LEAST_KEPT = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Watermark:
-    """A commit sequence that tables of the target have reached exactly: everything committed at the source up to `position`
-    and nothing after it. `versions` names each one's version in the target (Iceberg's snapshot, Delta's version), `left_out`
-    the copied tables that are not in it, with the reason. `committed_at`: the source's time of it, in seconds since the
-    epoch; until `readable_until` the versions are there (for the target's history), afterwards they may be."""
-
-    sequence: int
-    position: Position
-    committed_at: float
-    readable_until: float
-    versions: dict[TableId, str]
-    left_out: dict[TableId, str] = field(default_factory=dict)
 
 
 def most_kept(tables: int) -> int:

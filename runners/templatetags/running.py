@@ -61,6 +61,10 @@ EVENTS = {
     "table_mode_asked": ("refresh", "Another mode asked for"),
     "table_remove_asked": ("ban", "Removing a table asked for"),
     "table_resync_asked": ("refresh", "Re-sync asked for"),
+    "table_rewind_asked": ("rotate", "Rewind asked for"),
+    "table_rewind_started": ("rotate", "Rewind started"),
+    "table_rewind_refused": ("alert-triangle", "Rewind refused"),
+    "table_rewound": ("circle-check", "Table rewound"),
     "table_retry_asked": ("reload", "Retry asked for"),
     "table_replay_asked": ("reload", "Replay of parked rows asked for"),
     "run_created": ("clock", "Run planned"),
@@ -129,6 +133,8 @@ def event_text(event: Event) -> str:
                 if facts.get("keep_target")
                 else "The target's tables go too."
             )
+        case "table_rewind_asked":
+            return f"Back to {str(facts.get('at', ''))[:19]} UTC."
         case "run_stop_asked":
             return _ORIGINS.get(str(facts.get("origin", "")), "")
         case "run_stopped" if facts.get("killed"):

@@ -28,6 +28,7 @@ READ = {
 WRITE = {
     f"{ONE}start/", f"{ONE}pause/", f"{ONE}resume/", f"{ONE}tables/resync/", f"{ONE}tables/retry/",
     f"{ONE}tables/", f"{ONE}tables/replay/",
+    f"{ONE}tables/rewind/", "/replicators/{pk}/tables/rewind/",
     "/api/v1/drafts/", "/api/v1/connections/test/", "/api/v1/sources/tables/",
     "/api/v1/sources/tables/describe/", "/api/v1/assess/",
     "/replicators/{pk}/start/", "/replicators/{pk}/pause/", "/replicators/{pk}/resume/",
@@ -41,7 +42,7 @@ OPEN = {"login", "logout"}
 COVERED = {
     "replicator-list", "replicator-detail", "replicator-export", "replicator-status",
     "replicator-logs", "replicator-events", "replicator-metrics", "replicator-watermarks", "replicator-start",
-    "replicator-pause", "replicator-resume", "replicator-resync", "replicator-retry",
+    "replicator-pause", "replicator-resume", "replicator-resync", "replicator-retry", "replicator-rewind", "table-rewind",
     "draft-list", "draft-detail", "draft-assess", "draft-deploy", "plugins", "plugin",
     "connection-test", "source-tables", "source-table", "assess", "api-schema",
     "replicators", "activity", "drafts", "replicator", "replicator-activity", "replicator-head",

@@ -25,7 +25,7 @@ AT_START = (
 )
 AT_RESYNC = ("snapshot_chunks_recorded", "snapshot_loaded", "snapshot_published")
 AT_CHOICE = ("tables_published", "tables_withdrawn")
-AT_ROUND = ("round_ended",)
+AT_ROUND = ("round_ended", "rewind_begun", "rewind_replayed", "rewind_published")
 AT_PARK = ("rows_parked",)
 LIVE = tuple(n for n in failpoints.NAMES if n not in (*AT_START, *AT_CHOICE, *AT_ROUND, *AT_PARK))
 

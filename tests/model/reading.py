@@ -121,6 +121,14 @@ def present(
     return kept, ({c: r[c] for c in kept} for r in rows if bool(r[mark]) is wanted)
 
 
+def delta_at(folder: Path, version: int) -> pa.Table:
+    """A Delta table's rows at a version."""
+    from deltalake import DeltaTable, QueryBuilder
+
+    table = DeltaTable(str(folder), version=version)
+    return pa.table(QueryBuilder().register("t", table).execute("SELECT * FROM t").read_all())
+
+
 def as_text_of_time(value: Any) -> Any:
     """Times of day are kept as text with six decimals; PostgreSQL drops trailing zeros."""
     if isinstance(value, str) and len(value) >= 8 and value[2:3] == value[5:6] == ":":

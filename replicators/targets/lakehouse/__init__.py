@@ -38,6 +38,7 @@ PLUGIN = TargetPlugin(
     writer=_writer,
     spark_conf=spark_conf,
     jars=jars,
+    history_seconds=lambda params: 60.0 * params.history_minutes,
     setup=setup,
     icon="building-warehouse",
 )

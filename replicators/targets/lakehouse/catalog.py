@@ -48,6 +48,18 @@ def open_catalog(params: LakehouseParams) -> Any:
     )
 
 
+def history(catalog: Any, names: tuple[str, ...]) -> list[tuple[str, dict[str, str], float]]:
+    """The snapshots that led to a table's present one, newest first: id, summary, commit time in seconds."""
+    metadata: TableMetadata = catalog.load_table(names).metadata
+    snapshot, found = metadata.current_snapshot(), []
+    while snapshot is not None:
+        summary = snapshot.summary.additional_properties if snapshot.summary else {}
+        found.append((str(snapshot.snapshot_id), dict(summary), snapshot.timestamp_ms / 1000))
+        parent = snapshot.parent_snapshot_id
+        snapshot = metadata.snapshot_by_id(parent) if parent is not None else None
+    return found
+
+
 def live_table(catalog: Any, names: tuple[str, ...]) -> LiveTable | None:
     """What a table says of itself, from its metadata file alone; None where there is none."""
     from pyiceberg.exceptions import NoSuchTableError

@@ -50,7 +50,7 @@ class LakehouseChecks:
 
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
         """Names that two tables would share, names that are taken, and types that do not fit."""
-        found = self._shared(tables) + [p for t in tables for p in _columns(t)]
+        found = self._shared(tables) + self._kept(tables) + [p for t in tables for p in _columns(t)]
         per_format = _cases if self.params.format == "delta" else _reserved
         found += [p for t in tables for p in per_format(t)]
         try:
@@ -72,6 +72,15 @@ class LakehouseChecks:
                 found.append(Problem.of("target:name-shared", table=table.id, other=seen[place]))
             seen.setdefault(place, table.id)
         return found
+
+    def _kept(self, tables: Sequence[TableSchema]) -> list[Problem]:
+        kept = naming.progress_names(self.params)
+        return [
+            Problem.of("target:name-reserved", table=t.id, target=".".join(kept))
+            for t in tables
+            if tuple(n.casefold() for n in naming.names(self.params, t.id))
+            == tuple(n.casefold() for n in kept)
+        ]
 
     def _owners(self, tables: Sequence[TableId]) -> dict[TableId, str]:
         if self.params.format == "delta":

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from typing import Any, ClassVar
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableSchema
-from replicators.connectors.target import TargetTable, Token
+from replicators.connectors.target import KeptVersion, TargetTable, Token
 from replicators.targets.lakehouse import dialect, evolve, naming, storage
 from replicators.targets.lakehouse.expiry import Expiry
 from replicators.targets.lakehouse.params import LakehouseParams
@@ -74,6 +75,12 @@ class Delta:
         url = self.folder(names).replace("s3a://", "s3://")
         return DeltaTable(url, without_files=True) if DeltaTable.is_deltatable(url) else None
 
+    def _opened(self, names: tuple[str, ...], version: int) -> Any:
+        from deltalake import DeltaTable
+
+        url = self.folder(names).replace("s3a://", "s3://")
+        return DeltaTable(url, version=version, without_files=True)
+
     def live(self, session: Any, names: tuple[str, ...]) -> LiveTable | None:
         """What the table says of itself; None where there is none."""
         table = self._open(names)
@@ -85,6 +92,9 @@ class Delta:
         sequence = table.transaction_version(_application(token)) if owner else None
         found = None if sequence is None else Token(owner, token.generation, sequence, own)
         return LiveTable(owner, own, found, version=str(table.version()))
+
+    def make_namespace(self, session: Any, names: tuple[str, ...]) -> None:
+        """Folders need none."""
 
     def live_names(self, table: TargetTable) -> tuple[str, str]:
         """Namespace and name of the live table."""
@@ -111,6 +121,58 @@ class Delta:
     def staging_path(self, session: Any, table: TargetTable) -> str:
         """The identifier to append staged rows to."""
         return self.path(self._staged(table))
+
+    def version_at(
+        self, session: Any, table: TargetTable, own: str, sequence: int
+    ) -> KeptVersion | None:
+        """See `TargetWriter.version_at`. Sequences grow with versions, so few of them are opened."""
+        names = self.live_names(table)
+        newest = self._open(names)
+        if newest is None:
+            return None
+        times = {e["version"]: e["timestamp"] / 1000 for e in newest.history()}
+        first = self._first_kept(times)
+        application = _application(Token(table.replicator, table.generation, 0, own))
+
+        def token(version: int) -> int | None:
+            try:
+                opened = self._opened(names, version)
+            except Exception:  # noqa: BLE001 - whatever the reader raises: this version can't be opened
+                return None
+            found = opened.transaction_version(application)
+            return None if found is None else int(found)
+
+        low, high = first, newest.version()
+        while low < high:
+            middle = (low + high + 1) // 2
+            found = token(middle)
+            is_past = found is not None and found > sequence
+            low, high = (low, middle - 1) if is_past else (middle, high)
+        while low <= newest.version() and token(low) is None:
+            low += 1
+        reached = token(low)
+        return None if reached is None else KeptVersion(str(low), reached, times.get(low, 0.0))
+
+    def _first_kept(self, times: dict[int, float]) -> int:
+        """The oldest version that was the current one within the history: files of older ones may be gone."""
+        since = time.time() - 60 * self.params.history_minutes
+        before = [v for v, at in times.items() if at <= since]
+        return max(before, default=min(times))
+
+    def begin_rewind(self, session: Any, table: TargetTable, version: str) -> None:
+        """A staging table with the rows of an older version."""
+        live = self.path(self.live_names(table))
+        older = f"{live} VERSION AS OF {int(version)}"
+        then = session.sql(f"SELECT * FROM {older}").schema  # noqa: S608 - a quoted name
+        if then != session.table(live).schema:
+            raise ReplicationError("target:rewind-shape", table=table.source)
+        staged = self._staged(table)
+        storage.remove_folder(self.folder(staged))
+        session.sql(dialect.replace_table(self.path(staged), older, PROPERTIES))
+
+    def abandon_rewind(self, session: Any, table: TargetTable) -> None:
+        """Remove the staging table."""
+        storage.remove_folder(self.folder(self._staged(table)))
 
     def files_folder(self, session: Any, table: TargetTable) -> str:
         """Where files for the staging table may be written before they are copied into it."""

@@ -23,6 +23,11 @@ def current_at(history: str, snapshots: str, moment: datetime) -> str:
     )
 
 
+def ancestry(snapshots: str) -> str:
+    """Every snapshot of an Iceberg table with its parent, summary and commit time in microseconds since the epoch."""
+    return f"SELECT snapshot_id, parent_id, summary, unix_micros(committed_at) FROM {snapshots}"  # noqa: S608
+
+
 class Expiry:
     """Due at once for a table that this process has not yet asked for, then after a quarter of the history has passed, so
     that versions live at most that much longer than promised. Thread safe."""

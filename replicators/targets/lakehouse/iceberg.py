@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableSchema
-from replicators.connectors.target import TargetTable, Token
+from replicators.connectors.target import KeptVersion, TargetTable, Token
 from replicators.targets.lakehouse import catalog, dialect, evolve, naming
-from replicators.targets.lakehouse.expiry import Expiry, current_at
+from replicators.targets.lakehouse.expiry import Expiry, ancestry, current_at
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import (
     GENERATION,
@@ -149,6 +150,10 @@ class Iceberg:
         folders = (naming.folder(n) for n in self.live_names(table))
         return "/".join((self.params.warehouse_url, *folders, own[:8]))
 
+    def make_namespace(self, session: Any, names: tuple[str, ...]) -> None:
+        """The namespace of these names is there."""
+        session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.path(names[:1])}")
+
     def live_names(self, table: TargetTable) -> tuple[str, str]:
         return naming.names(self.params, table.source)
 
@@ -194,6 +199,57 @@ class Iceberg:
         if kind == "table":
             return self.path(names)
         return self.path((*names, f"branch_{naming.branch(table.generation)}"))
+
+    def version_at(
+        self, session: Any, table: TargetTable, own: str, sequence: int
+    ) -> KeptVersion | None:
+        """See `TargetWriter.version_at`."""
+        kept: KeptVersion | None = None
+        for version, summary, committed_at in self._history(session, self.live_names(table)):
+            token = token_from(summary, own)
+            if token is None:
+                continue
+            if (token.replicator, token.generation) != (table.replicator, table.generation):
+                break
+            kept = KeptVersion(version, token.sequence, committed_at)
+            if token.sequence <= sequence:
+                break
+        return kept
+
+    def _history(
+        self, session: Any, names: tuple[str, ...]
+    ) -> Iterator[tuple[str, dict[str, str], float]]:
+        reader = self._open_reader()
+        if reader is not None:
+            yield from catalog.history(reader, names)
+            return
+        parents = self.path((*names, "snapshots"))
+        rows = session.sql(ancestry(parents)).collect()
+        known = {r[0]: r for r in rows}
+        shown = self._properties(session, names) or {}
+        current = shown.get("current-snapshot-id", "none")
+        at: int | None = None if current == "none" else int(current)
+        while at in known:
+            _, parent, summary, micros = known[at]
+            yield str(at), dict(summary or {}), micros / 1e6
+            at = parent
+
+    def begin_rewind(self, session: Any, table: TargetTable, version: str) -> None:
+        """A branch that begins at an older snapshot: no rows are copied."""
+        target = self.path(self.live_names(table))
+        older = session.sql(f"SELECT * FROM {target} VERSION AS OF {int(version)}")  # noqa: S608
+        if older.schema != session.table(target).schema:
+            raise ReplicationError("target:rewind-shape", table=table.source)
+        branch = dialect.quote(naming.branch(table.generation))
+        session.sql(
+            f"ALTER TABLE {target} CREATE OR REPLACE BRANCH {branch} AS OF VERSION {int(version)}"
+        )
+
+    def abandon_rewind(self, session: Any, table: TargetTable) -> None:
+        """Remove the branch."""
+        target = self.path(self.live_names(table))
+        branch = dialect.quote(naming.branch(table.generation))
+        session.sql(f"ALTER TABLE {target} DROP BRANCH IF EXISTS {branch}")
 
     def files_folder(self, session: Any, table: TargetTable) -> str:
         """Where files for the staging place may be written: inside the staging table, or beside a table that lives."""

@@ -6,12 +6,18 @@ from replicators.connectors.schema import TableId
 from replicators.targets.lakehouse.params import LakehouseParams
 
 STAGING_NAMESPACE = "replicator_staging"
+PROGRESS = "replicator_progress"
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
 def names(params: LakehouseParams, table: TableId) -> tuple[str, str]:
     """The namespace and the name of a source table's target."""
     return params.namespace or table.schema, table.name
+
+
+def progress_names(params: LakehouseParams) -> tuple[str, str]:
+    """The namespace and the name of the table that tells readers of watermarks."""
+    return params.namespace or "replicator", PROGRESS
 
 
 def folder(name: str) -> str:

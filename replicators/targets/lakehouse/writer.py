@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,13 +16,23 @@ from replicators.connectors.modes import Mode, stored
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.target import (
     FoldedBatch,
+    KeptVersion,
     MergeResult,
     SnapshotPlace,
     TableVersion,
     TargetTable,
     Token,
 )
-from replicators.targets.lakehouse import dialect, files, naming, numbering, statements, storage
+from replicators.connectors.watermarks import Watermark
+from replicators.targets.lakehouse import (
+    dialect,
+    files,
+    naming,
+    numbering,
+    progress,
+    statements,
+    storage,
+)
 from replicators.targets.lakehouse.errors import translate
 from replicators.targets.lakehouse.iceberg import Iceberg
 from replicators.targets.lakehouse.params import LakehouseParams
@@ -42,16 +52,20 @@ class LakehouseWriter:
         self.spark = spark
         self.format: Any = _format(params)
         self._written: dict[tuple[str, int], int] = {}
+        self._told = -1
         self._lock = threading.Lock()
 
+    def _plain_session(self) -> AbstractContextManager[Any]:
+        return self._session(None)
+
     @contextmanager
-    def _session(self, table: TargetTable) -> Iterator[Any]:
+    def _session(self, table: TargetTable | None) -> Iterator[Any]:
         try:
             yield fresh(self.spark, self.format.session_conf)
         except ReplicationError:
             raise
         except Exception as err:
-            raise translate(err, table.source) from err
+            raise translate(err, table.source if table else None) from err
 
     def names(self, table: TableId) -> tuple[str, ...]:
         """Namespace and name."""
@@ -197,6 +211,62 @@ class LakehouseWriter:
             names = self.names(table.source)
             token = own_token(self.format.live(session, names), table, None)
             return dict(self.format.maintain(session, names, token))
+
+    def version_at(self, table: TargetTable, sequence: int) -> KeptVersion | None:
+        """The newest version of this generation at or before `sequence` that can still be opened; where all are later, the
+        oldest of them; None where there is none."""
+        with self._session(table) as session:
+            live = self.format.live(session, self.names(table.source))
+            if live is None or live.token is None:
+                return None
+            found = self.format.version_at(session, table, live.uuid, sequence)
+            return found if isinstance(found, KeptVersion) else None
+
+    def begin_rewind(self, table: TargetTable, version: str) -> None:
+        """The staging place of this generation, with the rows of an older version. `target:rewind-shape`."""
+        with self._session(table) as session:
+            self.format.begin_rewind(session, table, version)
+
+    def merge_staged(self, table: TargetTable, batch: FoldedBatch) -> None:
+        """Apply a batch to the staging place."""
+        with self._session(table) as session:
+            token = Token(table.replicator, table.generation, batch.sequence, table.table_uuid)
+            self.format.stamp(session, token)
+            if batch.rows <= FEW_ROWS:
+                session.conf.set("spark.sql.shuffle.partitions", "1")
+            self._apply(session, self.format.staging_path(session, table), self._fitting(batch))
+
+    def abandon_rewind(self, table: TargetTable) -> None:
+        """Throw the staging place away; idempotent."""
+        with self._session(table) as session:
+            self.format.abandon_rewind(session, table)
+
+    def publish_watermark(self, replicator: str, mark: Watermark) -> None:
+        """A row of the progress table, which is made first where it is not there; now and then rows that are past their time
+        go. `target:progress-taken`."""
+        names = naming.progress_names(self.params)
+        with self._plain_session() as session:
+            live = self.format.live(session, names)
+            if live is not None and live.owner != progress.MARK:
+                raise ReplicationError("target:progress-taken", target=".".join(names))
+            target = self.format.path(names)
+            own = live.uuid if live else str(uuid.uuid4())
+            if live is None:
+                self.format.make_namespace(session, names)
+                session.sql(progress.create(target, self.params.format, own))
+            session.sql(progress.insert(target, self.params, replicator, mark))
+            self._told += 1
+            if self._told % progress.COMMITS_A_TURN == 0:
+                session.sql(progress.prune(target, replicator, mark.sequence))
+                self.format.maintain(session, names, Token(progress.MARK, 0, 0, own))
+
+    def forget_watermarks(self, replicator: str) -> None:
+        """Remove the replicator's rows from the progress table; idempotent."""
+        names = naming.progress_names(self.params)
+        with self._plain_session() as session:
+            live = self.format.live(session, names)
+            if live is not None and live.owner == progress.MARK:
+                session.sql(progress.forget(self.format.path(names), replicator))
 
     def drop(self, table: TargetTable) -> None:
         """Remove the table and its data, if it is this replicator's."""

@@ -44,5 +44,6 @@ class Command(BaseCommand):
             for row in Table.objects.filter(wanted, replicator=replicator):
                 name = TableId(row.schema_name, row.name)
                 target.drop(TargetTable(name, str(replicator.pk), row.generation, row.table_uuid))
+            target.forget_watermarks(str(replicator.pk))
         finally:
             spark.stop()

@@ -1,0 +1,182 @@
+"""Rewinds one table to a time inside the keep window: an older version of the target as a staging copy, the changes since then
+applied to it again from the change log, published in one commit (CORRECTNESS 15).
+
+The table's own job does it, so its live rows stand still meanwhile and the copy is level with them at the end; readers see
+them until then. What is not possible is refused with the reason, and the table goes on as it was.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import last_sequence, segment_of
+from replicators.connectors.target import KeptVersion, TargetTable, TargetWriter
+from runners.engine import failpoints
+from runners.engine.changelog import ChangeLog
+from runners.engine.folding import fold_batch
+from runners.engine.merge import Frontier, fold_plan, next_batch, same_shape, target_table
+from runners.engine.store import ChangeFileRow, Store, TableRow, table_row
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger("replicator.rewind")
+
+NEVER = last_sequence(2**31 - 1)
+
+
+def told(seconds: float) -> str:
+    """A moment as messages show it."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def sequence_at(files: list[ChangeFileRow], moment: float, merged: int) -> int:
+    """The last sequence before any change that was committed after `moment`, in whole change files; `merged` where there is
+    none."""
+    later = [f.first_sequence for f in files if f.last_committed_at > moment]
+    return min([*(s - 1 for s in later), merged])
+
+
+class Rewinder:
+    """One call for a table at a time, by its job."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        writer: TargetWriter,
+        store: Store,
+        log: ChangeLog,
+        replicator: str,
+    ) -> None:
+        self._spark = spark
+        self._writer = writer
+        self._store = store
+        self._log = log
+        self._replicator = replicator
+
+    def rewind(self, row: TableRow) -> None:
+        """Do what is asked of the table (`rewind_to`), or refuse it. Raises only what stops the run, and a damaged change file,
+        which is decoded again first."""
+        row = self.adopt(row)
+        if row.rewind_to is None:
+            return
+        table = replace(target_table(self._replicator, row), generation=row.generation + 1)
+        try:
+            self._rewind(row, table, row.rewind_to)
+        except ReplicationError as err:
+            if err.code == "log:file-corrupt" or err.table is None:
+                raise
+            self._writer.abandon_rewind(table)
+            logger.warning("Not rewound: %s", err.message.text, extra={"table": str(row.id)})
+            self._store.table_event(
+                row.id, "table_rewind_refused", error_code=err.code, error_facts=err.facts,
+                rewind_to=None,
+            )  # fmt: skip
+
+    def adopt(self, row: TableRow) -> TableRow:
+        """After a kill between publishing and recording: the target's token is of the next generation then, and only a rewind
+        that was asked for can have written it. The row as it is then."""
+        if row.rewind_to is None:
+            return row
+        token = self._writer.token(target_table(self._replicator, row))
+        is_done = token is not None and (
+            (token.replicator, token.generation) == (self._replicator, row.generation + 1)
+            and token.table_uuid == row.table_uuid
+        )
+        if token is None or not is_done:
+            return row
+        return self._record(row, token.sequence)
+
+    def _record(self, row: TableRow, sequence: int) -> TableRow:
+        return self._store.table_event(
+            row.id,
+            "table_rewound",
+            generation=row.generation + 1,
+            token_sequence=sequence,
+            merged_sequence=max(sequence, row.merged_sequence),
+            rewind_to=None,
+        )
+
+    def _rewind(self, row: TableRow, table: TargetTable, moment: float) -> None:
+        assert row.schema is not None
+        files = [
+            f
+            for f in self._store.change_files(row.id, after=0, upto=row.merged_sequence)
+            if f.last_position >= row.snapshot_position
+        ]
+        found = self._found(row, sequence_at(files, moment, row.merged_sequence), moment)
+        since = [f for f in files if f.last_sequence > found.sequence]
+        if any(not same_shape(row.schema, f.schema) for f in since):
+            raise ReplicationError("target:rewind-shape", table=row.id)
+        self._store.table_event(row.id, "table_rewind_started")
+        self._writer.begin_rewind(table, found.version)
+        failpoints.hit("rewind_begun")
+        self._replay(row, table, since, found.sequence)
+        failpoints.hit("rewind_replayed")
+        self._writer.publish_snapshot(table, row.schema, row.merged_sequence)
+        failpoints.hit("rewind_published")
+        self._record(row, row.merged_sequence)
+        rows = sum(f.counts.rows for f in since)
+        text = f"Rewound to {told(moment)}: {rows:,} changes were applied again."
+        self._store.log("INFO", text, row.id)
+
+    def _found(self, row: TableRow, wanted: int, moment: float) -> KeptVersion:
+        """The version to begin with; refused where the target or the change log does not reach back so far."""
+        found = self._writer.version_at(target_table(self._replicator, row), wanted)
+        if found is None or found.sequence > wanted:
+            earliest = told(found.committed_at) if found else "now"
+            raise ReplicationError(
+                "target:rewind-too-early", table=row.id, asked=told(moment), earliest=earliest
+            )
+        segments = self._store.segments()
+        lowest = min((s.number for s in segments), default=self._store.memory().last_segment + 1)
+        if lowest > segment_of(found.sequence) + 1:
+            earliest = told(segments[0].sealed_at) if segments else "now"
+            raise ReplicationError(
+                "log:rewind-too-early", table=row.id, asked=told(moment), earliest=earliest
+            )
+        return found
+
+    def _replay(
+        self, row: TableRow, table: TargetTable, files: list[ChangeFileRow], after: int
+    ) -> None:
+        """Apply the files to the staging copy, in merges like those of a table that follows. They end where the live rows do:
+        at a transaction's end."""
+        end = segment_of(row.merged_sequence)
+        closed = tuple(s.number for s in self._store.segments() if s.is_closed and s.number <= end)
+        while files:
+            batch_files, sequence = next_batch(files, Frontier(end, closed))
+            sequence = min(sequence, row.merged_sequence)
+            self._apply(row, table, batch_files, after, sequence)
+            after = sequence
+            files = [f for f in files if f.last_sequence > after]
+
+    def _apply(
+        self,
+        row: TableRow,
+        table: TargetTable,
+        files: list[ChangeFileRow],
+        after: int,
+        sequence: int,
+    ) -> None:
+        plan = fold_plan(row, files[0].schema, tuple(files), after, sequence, self._log)
+        batch, _ = fold_batch(self._spark, plan)
+        try:
+            self._writer.merge_staged(table, batch)
+        finally:
+            for path in batch.paths:
+                with suppress(OSError):
+                    Path(path).unlink(missing_ok=True)
+
+
+def adopt_all(rewinder: Rewinder, store: Store) -> None:
+    """At a start: what was published is recorded before tokens are compared."""
+    for row in store.tables():
+        if row.rewind_to is not None:
+            rewinder.adopt(table_row(store, row.id))

@@ -1,0 +1,62 @@
+"""How far back a table can be rewound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+
+from replicators.config import Options, target_plugin
+from replicators.models import Replicator
+from replicators.services import target_of
+from runners.models import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The times that a rewind may go back to: both ends count. `reason` says what bounds it."""
+
+    earliest: datetime
+    latest: datetime
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"A rewind can go back to between {self.earliest:%Y-%m-%d %H:%M:%S} and "
+            f"{self.latest:%Y-%m-%d %H:%M:%S} UTC: {self.reason}."
+        )
+
+
+def rewind_window(replicator: Replicator, now: datetime | None = None) -> Window:
+    """As far as can be told without opening the target: the change log's keep time and its first segment, and the target's
+    history. The run looks again, and refuses what the target does not have."""
+    now = now or timezone.now()
+    keep = Options.parse(replicator.options).keep_hours
+    history = _history_seconds(replicator)
+    bounds = [
+        (now - timedelta(hours=keep), f"changes are kept for {keep} hours"),
+        (now - timedelta(seconds=history),
+         f"the target keeps old versions for {round(history / 60)} minutes"),
+    ]  # fmt: skip
+    first = Segment.objects.filter(replicator=replicator).order_by("number").first()
+    if first is not None:
+        bounds.append((first.sealed_at, "the change log begins there"))
+    earliest, reason = max(bounds)
+    whole = earliest.replace(microsecond=0) + timedelta(seconds=1)
+    return Window(min(whole, now), now, reason)
+
+
+def _history_seconds(replicator: Replicator) -> float:
+    """How long the target keeps a version after another took its place."""
+    return target_plugin(replicator.target_kind).history_seconds(target_of(replicator))
+
+
+def parse_moment(text: str) -> datetime | None:
+    """A time as a form sends it, UTC; None where it is none."""
+    try:
+        found = parse_datetime(text)
+    except ValueError:
+        return None
+    return None if found is None else found if found.tzinfo else found.replace(tzinfo=UTC)

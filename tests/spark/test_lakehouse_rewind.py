@@ -1,0 +1,76 @@
+"""Older versions of lakehouse tables: found, staged, brought level and published."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import Column
+from replicators.connectors.types import String
+from replicators.targets.lakehouse.writer import LakehouseWriter
+from tests.spark.lakehouses import PLAIN, Lakehouse, shape
+from tests.spark_fixtures import lakehouse_params
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(params=["iceberg", "delta"])
+def house(
+    request: pytest.FixtureRequest, spark: Any, lakehouse_root: Path, tmp_path: Path
+) -> Lakehouse:
+    """A lakehouse of each format."""
+    params = lakehouse_params(lakehouse_root, request.param)
+    return Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
+
+
+def test_an_older_version_is_brought_level_beside_the_live_rows_and_published_in_one_step(
+    house: Lakehouse,
+) -> None:
+    """Guards CORRECTNESS 15 at the target: the right version is found by its token, the live rows stay as they are while the
+    copy is written, and columns that were others then are refused."""
+    schema = shape("rewound", PLAIN)
+    table = house.copied(schema, [(1, "a", "x"), (2, "b", "y")], sequence=10)
+    later = [(20, (1, "c", "x")), (30, (3, "d", "z")), (40, (2, "e", "y"))]
+    batches = [house.batch(schema, sequence, [row]) for sequence, row in later]
+    for batch in batches:
+        house.writer.merge(table, batch)
+    house.writer.maintain(table)
+    live = house.read(schema)
+
+    kept = {at: house.writer.version_at(table, at) for at in (5, 10, 29, 30, 99)}
+    assert {at: v.sequence for at, v in kept.items() if v} == {
+        5: 10,
+        10: 10,
+        29: 20,
+        30: 30,
+        99: 40,
+    }
+    old = kept[29]
+    assert old is not None and old.committed_at > 0
+
+    copy = replace(table, generation=2)
+    house.writer.begin_rewind(copy, old.version)
+    for batch in batches[1:]:
+        house.writer.merge_staged(copy, batch)
+        assert house.read(schema) == live
+    house.writer.publish_snapshot(copy, schema, 40)
+    assert house.read(schema) == live
+    token = house.writer.token(copy)
+    assert token is not None and (token.generation, token.sequence) == (2, 40)
+    assert house.writer.merge(copy, house.batch(schema, 50, [(4, "f", "w")])).was_applied
+    again = house.writer.version_at(copy, 5)
+    assert again is not None and again.sequence > 5, "a version of another generation was found"
+
+    wider = replace(schema, columns=(*schema.columns, Column("more", String(), "text", ordinal=9)))
+    old_again = house.writer.version_at(copy, 50)
+    house.writer.evolve(copy, schema, wider)
+    rows = [(4, "f", "w", "new")]
+    house.writer.merge(copy, house.batch(wider, 60, rows))
+    assert old_again is not None
+    with pytest.raises(ReplicationError, match="target:rewind-shape"):
+        house.writer.begin_rewind(replace(copy, generation=3), old_again.version)
+    house.writer.abandon_rewind(replace(copy, generation=3))

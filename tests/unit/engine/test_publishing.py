@@ -1,0 +1,67 @@
+"""The target's progress table is written now and then, and never in the way."""
+
+from __future__ import annotations
+
+import threading
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.offsets import Position
+from replicators.connectors.watermarks import Watermark
+from runners.engine.publishing import Publisher
+from tests.harness import until
+
+
+class Writer:
+    """Remembers what it was told; waits while held."""
+
+    def __init__(self) -> None:
+        self.told: list[int] = []
+        self.go_on = threading.Event()
+        self.go_on.set()
+        self.fault: ReplicationError | None = None
+
+    def publish_watermark(self, replicator: str, mark: Watermark) -> None:
+        self.go_on.wait(10)
+        self.told.append(mark.sequence)
+        if self.fault:
+            raise self.fault
+
+
+def mark(sequence: int) -> Watermark:
+    return Watermark(sequence, Position(1), 0.0, 0.0, {})
+
+
+def test_rows_are_written_at_most_every_so_often_and_one_at_a_time() -> None:
+    """Guards both bounds: without the time a commit is made for each watermark, without the look at the job a slow target
+    piles them up."""
+    now, writer = [0.0], Writer()
+    publisher = Publisher(writer, "r", 10.0, lambda: now[0])  # type: ignore[arg-type]
+    writer.go_on.clear()
+    publisher.offer(mark(1))
+    now[0] = 20.0
+    publisher.offer(mark(2))
+    writer.go_on.set()
+    until(lambda: publisher._job is not None and publisher._job.done(), "written", 10)
+    publisher.offer(mark(3))
+    now[0] = 25.0
+    publisher.offer(mark(4))
+    until(lambda: writer.told == [1, 3], "the next one is told", 10)
+    publisher.close()
+    assert writer.told == [1, 3]
+
+
+def test_a_fault_of_the_target_stops_nothing_and_zero_seconds_mean_never() -> None:
+    """Guards that a progress table which can't be written does not end the run."""
+    now, writer = [0.0], Writer()
+    writer.fault = ReplicationError("target:unreachable")
+    publisher = Publisher(writer, "r", 1.0, lambda: now[0])  # type: ignore[arg-type]
+    publisher.offer(mark(1))
+    until(lambda: publisher._job is not None and publisher._job.done(), "written", 10)
+    now[0] = 2.0
+    publisher.offer(mark(2))
+    until(lambda: writer.told == [1, 2], "it is tried again", 10)
+    publisher.close()
+    never = Publisher(writer, "r", 0.0)  # type: ignore[arg-type]
+    never.offer(mark(3))
+    never.close()
+    assert writer.told == [1, 2]

@@ -1,0 +1,180 @@
+"""What of a rewind is decided before anything is written, and what a kill leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import last_sequence
+from replicators.connectors.offsets import Position
+from replicators.connectors.schema import Column
+from replicators.connectors.target import KeptVersion, TargetTable, Token
+from replicators.connectors.types import String
+from runners.engine.changelog import ChangeLog
+from runners.engine.rewind import Rewinder, adopt_all, sequence_at, told
+from runners.engine.store import ChangeFileRow, MemoryStore, SegmentRow, TableState, table_row
+from tests.unit.engine.changes import SCHEMA
+from tests.unit.engine.test_frontier import change_file
+
+TABLE = SCHEMA.id
+
+
+class Target:
+    """Versions of the live table, as (sequence); what was done to the staging copy."""
+
+    def __init__(self, *kept: int) -> None:
+        self.kept = list(kept)
+        self.token_now = Token("r1", 1, kept[-1] if kept else 0, "u")
+        self.done: list[tuple[Any, ...]] = []
+        self.fault: ReplicationError | None = None
+
+    def version_at(self, table: TargetTable, sequence: int) -> KeptVersion | None:
+        fitting = [s for s in self.kept if s <= sequence]
+        found = max(fitting, default=min(self.kept, default=None))
+        return None if found is None else KeptVersion(f"v{found}", found, 99.0)
+
+    def token(self, table: TargetTable) -> Token:
+        return self.token_now
+
+    def begin_rewind(self, table: TargetTable, version: str) -> None:
+        self.done.append(("begin", table.generation, version))
+
+    def merge_staged(self, table: TargetTable, batch: Any) -> None:
+        if self.fault:
+            raise self.fault
+        self.done.append(("merge", table.generation, batch))
+
+    def publish_snapshot(self, table: TargetTable, schema: Any, sequence: int) -> str:
+        self.done.append(("publish", table.generation, sequence))
+        self.token_now = Token("r1", table.generation, sequence, "u")
+        return "u"
+
+    def abandon_rewind(self, table: TargetTable) -> None:
+        self.done.append(("abandon", table.generation))
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """Segments 1 to 6, a change file in each, all merged."""
+    made = MemoryStore([TABLE])
+    for number in range(1, 7):
+        made.record_segment(SegmentRow(number, "", 1, 0, Position(number), True, sealed_at=50.0),
+                            Position(number))  # fmt: skip
+        made.record_decoded([number], [change_file(number)])
+    end = last_sequence(6)
+    made.table_event(
+        TABLE, "table_snapshot_done", schema=SCHEMA, table_uuid="u", merged_sequence=end,
+        token_sequence=end, is_snapshot_done=True, rewind_to=3.5,
+    )  # fmt: skip
+    return made
+
+
+def rewound(store: MemoryStore, target: Target, tmp_path: Path, monkeypatch: Any) -> Any:
+    """Rewind; a batch is (the segments of its files, after, sequence)."""
+
+    class Batch(tuple[Any, ...]):
+        paths: tuple[str, ...] = ()
+
+    def fold(_: Any, plan: Any) -> tuple[Batch, None]:
+        return Batch(([f.segment for f in plan.files], plan.after, plan.sequence)), None
+
+    monkeypatch.setattr("runners.engine.rewind.fold_batch", fold)
+    log = ChangeLog(str(tmp_path), "r1", "a")
+    rewinder = Rewinder(None, target, store, log, "r1")  # type: ignore[arg-type]
+    rewinder.rewind(table_row(store, TABLE))
+    return table_row(store, TABLE)
+
+
+def test_the_changes_since_the_version_are_applied_once_and_published_level(
+    store: MemoryStore, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Guards the choice of the version (at or before the time, never after it), the sequence that the replay begins after,
+    and that the copy is published with the live table's sequence under a new generation."""
+    target = Target(*(last_sequence(n) for n in (1, 2, 4, 6)))
+    row = rewound(store, target, tmp_path, monkeypatch)
+    version, end = last_sequence(2), last_sequence(6)
+    assert target.done == [
+        ("begin", 2, f"v{version}"),
+        ("merge", 2, ([3, 4, 5, 6], version, end)),
+        ("publish", 2, end),
+    ]
+    assert (row.generation, row.token_sequence, row.rewind_to) == (2, end, None)
+    assert row.state is TableState.REPLICATING
+
+
+@pytest.mark.parametrize(
+    ("kept", "pruned", "changed", "code"),
+    [
+        ((5, 6), (), False, "target:rewind-too-early"),
+        ((), (), False, "target:rewind-too-early"),
+        ((1, 2, 6), (1, 2, 3, 4), False, "log:rewind-too-early"),
+        ((1, 2, 6), (), True, "target:rewind-shape"),
+    ],
+)
+def test_what_can_not_be_reached_is_refused_and_the_table_goes_on(
+    store: MemoryStore,
+    tmp_path: Path,
+    monkeypatch: Any,
+    kept: tuple[int, ...],
+    pruned: tuple[int, ...],
+    changed: bool,
+    code: str,
+) -> None:
+    """Guards each look before the first write: without it changes would be missing in the rewound rows, or be applied to
+    columns that are not there."""
+    store.forget(pruned)
+    if changed:
+        wider = replace(SCHEMA, columns=(*SCHEMA.columns, Column("new", String(), "text")))
+        other: ChangeFileRow = replace(change_file(4), schema=wider)
+        store.record_decoded([4], [other])
+    target = Target(*(last_sequence(n) for n in kept))
+    row = rewound(store, target, tmp_path, monkeypatch)
+    assert target.done == [("abandon", 2)]
+    assert (row.error_code, row.generation, row.rewind_to) == (code, 1, None)
+    assert row.state is TableState.REPLICATING
+    if code == "target:rewind-too-early" and kept:
+        assert row.error_facts["earliest"] == told(99.0)
+
+
+def test_a_fault_of_the_copy_leaves_the_live_table_as_it_is(
+    store: MemoryStore, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Guards that only the staging copy is thrown away, and that the table does not fail for it."""
+    target = Target(*(last_sequence(n) for n in (1, 2, 6)))
+    target.fault = ReplicationError("target:conflict", table=TABLE)
+    row = rewound(store, target, tmp_path, monkeypatch)
+    assert target.done[-1] == ("abandon", 2)
+    assert (row.error_code, row.generation, row.rewind_to) == ("target:conflict", 1, None)
+
+
+def test_what_was_published_and_not_recorded_is_adopted_only_where_it_was_asked(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    """Guards `adopt`: a token of the next generation that nobody asked for is another's, and stops the table."""
+    target = Target(last_sequence(6))
+    log = ChangeLog(str(tmp_path), "r1", "a")
+    rewinder = Rewinder(None, target, store, log, "r1")  # type: ignore[arg-type]
+    adopt_all(rewinder, store)
+    assert table_row(store, TABLE).generation == 1
+    target.token_now = Token("r1", 2, last_sequence(6), "another's")
+    adopt_all(rewinder, store)
+    assert table_row(store, TABLE).generation == 1
+    target.token_now = Token("r1", 2, last_sequence(6), "u")
+    adopt_all(rewinder, store)
+    row = table_row(store, TABLE)
+    assert (row.generation, row.rewind_to) == (2, None)
+    target.token_now = Token("r1", 3, last_sequence(6), "u")
+    adopt_all(rewinder, store)
+    assert table_row(store, TABLE).generation == 2
+
+
+def test_a_file_with_a_later_change_counts_as_later() -> None:
+    """Guards that a version holding a change from after the time is never taken."""
+    files = [change_file(n) for n in (1, 2, 3)]
+    assert sequence_at(files, 2.0, last_sequence(9)) == files[2].first_sequence - 1
+    assert sequence_at(files, 1.9, last_sequence(9)) == files[1].first_sequence - 1
+    assert sequence_at(files, 5.0, last_sequence(9)) == last_sequence(9)
