@@ -31,7 +31,7 @@ from replicators.forms import (
 from replicators.pages import go, may_edit, may_view
 from replicators.people import person
 from replicators.permissions import can_edit
-from replicators.selectors import plugins
+from replicators.selectors import plugin_params, plugins
 from replicators.services import params_of
 
 NAME_HELP = "How people find it: for example what it copies and where to."
@@ -181,7 +181,13 @@ def _connector_fields(visit: Visit, role: str) -> dict[str, Any]:
     kind = post.get(f"{role}_kind", "")
     if kind not in {p.name for p in plugins(role)}:
         kind = _kind(visit.draft, role)
-    return {f"{role}_kind": kind, f"{role}_params": params_from(post, role, kind)}
+    params = params_from(post, role, kind)
+    if visit.act == "kind":
+        # What nobody typed, such as the other kind's port, is not carried over.
+        others = [q for p in plugins(role) if p.name != kind for q in plugin_params(p)]
+        untyped = {(q.name, str(q.default)) for q in others}
+        params = {n: v for n, v in params.items() if (n, str(v)) not in untyped}
+    return {f"{role}_kind": kind, f"{role}_params": params}
 
 
 def _kind(draft: Draft, role: str) -> str:

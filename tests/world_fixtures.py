@@ -12,7 +12,8 @@ import pytest
 
 from demo.postgres import EmbeddedPostgres
 from tests.harness import SHOP_TABLES, World, application_database, make_shop, template_database
-from tests.servers import Database, fresh_database
+from tests.mysql_servers import SqlServer, fresh_sql_database
+from tests.servers import fresh_database
 
 MakeWorld = Callable[..., AbstractContextManager[World]]
 
@@ -36,8 +37,8 @@ def world_maker(
     @contextmanager
     def make(
         *,
-        server: EmbeddedPostgres | None = None,
-        prepare: Callable[[Database], None] = make_shop,
+        server: EmbeddedPostgres | SqlServer | None = None,
+        prepare: Callable[[Any], None] = make_shop,
         tables: tuple[str, ...] = SHOP_TABLES,
         application: str = "",
         kind: type[World] = World,
@@ -48,7 +49,8 @@ def world_maker(
         if not application:
             shutil.copy(app_template, folder / "app.sqlite3")
         url = application or f"sqlite:///{folder}/app.sqlite3"
-        with fresh_database(used) as database, application_database(url, django_db_blocker):
+        fresh: Any = fresh_sql_database if isinstance(used, SqlServer) else fresh_database
+        with fresh(used) as database, application_database(url, django_db_blocker):
             prepare(database)
             world = kind(folder, database, tables, url, **values)
             try:

@@ -422,6 +422,14 @@ MESSAGES: dict[str, Message] = {
         "The table is not copied.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "source:lock-refused": Message(
+        "Lock of the table not granted",
+        "Table `{table}` can only be copied exactly, and could not be locked for the moment in which its copy is begun.",
+        "Grant `LOCK TABLES` on its database, or end long transactions that hold it; the copy is tried again by itself.",
+        "The table is not in the target yet; the others go on.",
+        Retry.AUTO,
+        Scope.TABLE,
+    ),
     "source:row-image": Message(
         "Rows logged in part",
         "Changes of table `{table}` were logged with a part of their columns only.",
@@ -456,6 +464,14 @@ MESSAGES: dict[str, Message] = {
         "Re-sync the table.",
         "Rows in the target may differ until then.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:table-altered": Message(
+        "Table altered while it was copied",
+        "Table `{table}` lost a column, or had one renamed, after its copy was begun.",
+        "Nothing to do: the copy begins again with the table as it is now.",
+        "The table's rows come later.",
+        Retry.AUTO,
+        Scope.TABLE,
     ),
     "source:log-incident": Message(
         "Gap in the source's log",

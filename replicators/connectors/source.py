@@ -236,6 +236,16 @@ class ResumableSession(SnapshotSession, Protocol):
         ...
 
 
+@runtime_checkable
+class OwnViewSession(SnapshotSession, Protocol):
+    """A session whose chunks are read while rows change, but that can read single tables in a view of their own."""
+
+    def point_of(self, table: TableSchema, *, is_exact: bool) -> SnapshotPoint:
+        """The point that the chunks of the table's next plan belong to. `is_exact`: every row as it was right there; so it is
+        for a table without a key too."""
+        ...
+
+
 class ChunkReader(Protocol):
     """Reads one chunk, inside a Spark task. Picklable by reference: made from params and the point's token."""
 

@@ -307,7 +307,7 @@ class TableJobs:
     def _copied(self, row: TableRow) -> tuple[View, str, int] | None:
         """Copy the table in a consistent view, or go on with a copy that was cut off: the view, the target's UUID and the
         rows; None where a stop was asked."""
-        view = self._snapshots.view(row.id)
+        view = self._snapshots.view(row.id, is_exact=row.mode_asked not in RESUMABLE)
         if view is None:
             return None
         is_cut = row.state is TableState.SNAPSHOTTING
@@ -375,7 +375,7 @@ class View:
 class SnapshotSource:
     """Gives the view for a table; None where a stop is near. Implemented by `views.Views`."""
 
-    def view(self, table: TableId) -> View | None:
+    def view(self, table: TableId, *, is_exact: bool = False) -> View | None:
         """The view to copy the table in; `source:table-missing` and others of the source."""
         raise NotImplementedError
 

@@ -9,7 +9,12 @@ from collections.abc import Callable, Sequence
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import last_sequence
 from replicators.connectors.schema import TableId, TableSchema
-from replicators.connectors.source import OpenTransaction, SnapshotSession, ViewWait
+from replicators.connectors.source import (
+    OpenTransaction,
+    OwnViewSession,
+    SnapshotSession,
+    ViewWait,
+)
 from runners.engine.backlog import Backlog
 from runners.engine.snapshot import Snapshotter
 from runners.engine.tables import SnapshotSource, View
@@ -74,9 +79,9 @@ class Views(SnapshotSource):
         self._session = first[0] if first else None
         self._shapes = {s.id: s for s in first[1]} if first else {}
 
-    def view(self, table: TableId) -> View | None:
+    def view(self, table: TableId, *, is_exact: bool = False) -> View | None:
         """The present view, or a new one where it went away or the table was not part of the stream before it, or was
-        copied in it already."""
+        copied in it already. `is_exact`: the copy may not hold what was committed after its point."""
         with self._lock:
             session = self._session
             if session is None or table not in self._shapes or not session.is_alive():
@@ -87,7 +92,10 @@ class Views(SnapshotSource):
             schema = self._shapes.pop(table, None)
             if schema is None:
                 raise ReplicationError("source:table-missing", table=table)
-            position = session.point.position.value
+            point = session.point
+            if isinstance(session, OwnViewSession):
+                point = session.point_of(schema, is_exact=is_exact)
+            position = point.position.value
             sequence = last_sequence(self._backlog.last_before(position))
             return View(self._make(session, table), schema, position, sequence)
 

@@ -172,6 +172,24 @@ def test_another_kind_changes_form_and_help(browser: Client, editor: Any) -> Non
     assert press(browser, draft, "source", "kind", source_kind="papyrus").status_code == 200
 
 
+def test_what_nobody_typed_is_not_carried_over_to_another_kind(
+    browser: Client, editor: Any
+) -> None:
+    """Guards against the other kind's port, which stood in the form, in the new one's."""
+    draft = make_draft(editor)
+    form = {"source.host": "db.example", "source.port": "3306", "source.user": "me"}
+    press(browser, draft, "source", "kind", source_kind="mysql", **form)
+    html = press(
+        browser, draft, "source", "kind", source_kind="postgresql", **form
+    ).content.decode()
+    assert 'value="5432"' in html and 'value="3306"' not in html
+    assert 'value="db.example"' in html
+    kept = press(
+        browser, draft, "source", "save", source_kind="postgresql", **form
+    ).content.decode()
+    assert 'value="3306"' in kept
+
+
 def test_the_options_say_default_limits_and_when_they_apply(browser: Client, editor: Any) -> None:
     html = browser.get(address(make_draft(editor), "advanced")).content.decode()
     for text in ("Merge every", "0.1 to 3600 · default 1", "applies at the next start", "Mirror"):

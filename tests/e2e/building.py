@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from playwright.sync_api import Page, expect
-
-from tests.servers import Database
 
 PAGES = ("name", "source", "target", "tables", "advanced", "assessment", "summary")
 
@@ -31,9 +29,31 @@ def begin(page: Page, name: str) -> None:
     go_on(page, "source")
 
 
-def fill_source(page: Page, database: Database, **changes: Any) -> None:
+class Source(Protocol):
+    """A database that tables are copied from."""
+
+    name: str
+
+    @property
+    def params(self) -> dict[str, Any]: ...
+
+
+def choose_kind(page: Page, kind: str) -> None:
+    """Another kind of source than the one that is chosen, with or without scripts."""
+    box = page.locator(f'input[name="source_kind"][value="{kind}"]')
+    if box.is_checked():
+        return
+    box.check()
+    change = page.locator("noscript button, button:visible").filter(has_text="Change kind")
+    if change.count():
+        change.first.click()
+    expect(page.locator(f'[data-kind="{kind}"]')).to_be_visible()
+
+
+def fill_source(page: Page, source: Source, kind: str = "postgresql", /, **changes: Any) -> None:
     """Everything that the source asks for."""
-    for name, value in {**database.params, **changes}.items():
+    choose_kind(page, kind)
+    for name, value in {**source.params, **changes}.items():
         page.locator(f'[name="source.{name}"]').fill(str(value))
 
 
@@ -64,10 +84,12 @@ def choose(page: Page, *tables: str) -> None:
     saved(page)
 
 
-def build(page: Page, database: Database, folder: Path, name: str, *tables: str) -> None:
-    """All pages up to the summary, without looking around."""
+def build(
+    page: Page, database: Source, folder: Path, name: str, *tables: str, **source: Any
+) -> None:
+    """All pages up to the summary, without looking around; `source`: other values of its form."""
     begin(page, name)
-    fill_source(page, database)
+    fill_source(page, database, **source)
     go_on(page, "target")
     fill_target(page, folder)
     go_on(page, "tables")

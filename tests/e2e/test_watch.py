@@ -15,8 +15,15 @@ import psycopg
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.demos import closed_demo
+from replicators.sources.mysql.setup import setup
+from tests import mysql_shop
+from tests.demos import closed_demo, until
+from tests.e2e import building
 from tests.e2e.conftest import Watched
+from tests.model.reading import iceberg_rows
+from tests.model.reading_mysql import MysqlTable
+from tests.model.verify import table_differences
+from tests.mysql_servers import SqlDatabase, SqlServer, fresh_sql_database
 
 pytestmark = [pytest.mark.e2e, pytest.mark.integration, pytest.mark.timeout(400)]
 SLOW_MS = 120_000
@@ -275,3 +282,77 @@ def test_a_delete_names_what_goes_and_takes_it_away(watch: Any, live: Live) -> N
     expect(page.get_by_role("heading", name="No replicator yet")).to_be_visible(timeout=SLOW_MS)
     expect(page.get_by_test_id("toast")).to_contain_text("is deleted")
     assert live.source(slots) == live.source(publications) == []
+
+
+def _same(live: Live, database: SqlDatabase, namespace: str) -> bool:
+    target = live.told["target"]
+    for table in mysql_shop.TABLES:
+        driver = {k: v for k, v in database.params.items() if k != "database"}
+        source = MysqlTable(driver, database.name, table)
+        place = (target["catalog_uri"], target["warehouse"], target["catalog_name"])
+        _, rows = iceberg_rows(*place, (namespace, table))
+        # A copy without a key has two columns more.
+        _, _, told = table_differences(source, source.columns, rows)
+        if told:
+            return False
+    return True
+
+
+def _build(page: Page, live: Live, database: SqlDatabase) -> None:
+    """The seven pages, with the user that the page's own SQL makes."""
+    flavour = database.server.flavour
+    reader = {
+        "user": f"reader_{database.name}",
+        "password": "choose one",
+        "database": database.name,
+    }
+    for step in setup({"user": reader["user"], "database": database.name}):
+        database.execute(*(s.rstrip(";") for s in step.statements))
+    database.execute(f"GRANT LOCK TABLES ON {database.name}.* TO '{reader['user']}'@'%'")
+    page.goto(f"{live.url}/replicators/new/")
+    building.begin(page, f"from {flavour}")
+    building.fill_source(page, database, "mysql", **reader)
+    expect(page.locator("#setup-1")).to_contain_text("binlog_row_metadata")
+    building.test_connection(page)
+    expect(page.get_by_test_id("test-ok")).to_be_visible()
+    building.go_on(page, "target")
+    for name in ("catalog_name", "catalog_uri", "warehouse"):
+        page.locator(f'[name="target.{name}"]').fill(live.told["target"][name])
+    page.locator('[name="target.namespace"]').fill(f"from_{flavour}")
+    building.go_on(page, "tables")
+    building.choose(page, *(f"{database.name}.{t}" for t in mysql_shop.TABLES))
+    building.go_on(page, "advanced")
+    building.go_on(page, "assessment")
+    expect(page.get_by_test_id("verdict")).to_contain_text("Ready to deploy")
+    building.go_on(page, "summary")
+    page.get_by_role("button", name="Deploy").click()
+    expect(page).to_have_url(re.compile(r"/replicators/[0-9a-f-]+/$"))
+
+
+def test_replicators_from_mysql_and_mariadb_are_built_and_replicate_the_shop(
+    watch: Any, live: Live, mariadb: SqlServer, mysql: SqlServer
+) -> None:
+    """Guards the whole way of a person with these sources: form, SQL beside it, test, report, copy, changes, equal rows."""
+    page: Page = watch().page
+    live.held.touch()
+    with fresh_sql_database(mariadb) as one, fresh_sql_database(mysql) as two:
+        made: list[tuple[SqlDatabase, str]] = []
+        for database in (one, two):
+            mysql_shop.make_shop(database)
+            _build(page, live, database)
+            made.append((database, page.url))
+        for _, address in made:
+            page.goto(f"{address}tables/")
+            busy = page.locator('[data-state="snapshotting"]').first
+            expect(busy).to_be_visible(timeout=SLOW_MS)
+        live.held.unlink()
+        for database, address in made:
+            page.goto(f"{address}tables/")
+            for table in mysql_shop.TABLES:
+                badge = page.locator(f'[data-table="{database.name}.{table}"] [data-state]')
+                expect(badge).to_have_attribute("data-state", "replicating", timeout=SLOW_MS)
+            for number in range(1, 6):
+                mysql_shop.change(database, number)
+        for database, _ in made:
+            namespace = f"from_{database.server.flavour}"
+            until(lambda d=database, n=namespace: _same(live, d, n), f"{namespace} is equal", 240)

@@ -194,6 +194,9 @@ def test_the_wizard_works_by_keyboard_alone(open_page: Any, shop: Database, tmp_
     page.keyboard.type("by keyboard")
     page.keyboard.press("Enter")
     arrived(page, "source")
+    _tab_to(page, '[name="source_kind"]:checked')
+    page.keyboard.press("ArrowDown")
+    expect(page.locator('[data-kind="postgresql"]')).to_be_visible()
     fields = ("host", "database", "user", "port", "password")
     for name in fields:
         _tab_to(page, f'[name="source.{name}"]')

@@ -92,7 +92,7 @@ def read_until(reader: LogReader, mark: int, max_bytes: int = 4 * MEGABYTE) -> l
         idle = reader.idle_position()
         if idle is not None and idle.value >= mark:
             return blocks
-        assert time.monotonic() < deadline, f"only {len(blocks)} blocks came"
+        assert time.monotonic() < deadline, f"{len(blocks)} blocks came, up to {idle}, not {mark}"
         block = reader.read(wait_seconds=0.05, max_bytes=max_bytes)
         if block is not None:
             blocks.append(block)

@@ -124,20 +124,54 @@ def test_tables_that_can_not_be_followed_exactly(any_database: SqlDatabase) -> N
         "CREATE TABLE children (id int PRIMARY KEY, p int, CONSTRAINT fk FOREIGN KEY (p) REFERENCES parents (id)"
         " ON DELETE CASCADE)",
         "CREATE TABLE keyless (a int)",
+        "CREATE TABLE keyless_myisam (a int) ENGINE = MyISAM",
         "CREATE TABLE by_unique (a int NOT NULL UNIQUE, b int UNIQUE)",
         "CREATE TABLE in_memory (id int PRIMARY KEY) ENGINE = MEMORY",
     )
     cascades = any_database.server.flavour == "mariadb"
     assert of_tables(
-        any_database, "parents", "children", "keyless", "by_unique", "in_memory", "missing"
+        any_database,
+        "parents",
+        "children",
+        "keyless",
+        "keyless_myisam",
+        "by_unique",
+        "in_memory",
+        "missing",
     ) == {
         "parents": [],
         "children": ["source:cascade"] if cascades else [],
-        "keyless": ["source:key-needed"],
+        "keyless": ["source:kept-by-count"],
+        "keyless_myisam": ["source:key-needed"],
         "by_unique": [],
         "in_memory": ["source:engine-unlogged"],
         "missing": ["source:table-missing"],
     }
+
+
+def test_a_table_without_a_key_needs_the_right_to_lock_it_where_a_view_does_not_say_its_place(
+    any_database: SqlDatabase,
+) -> None:
+    """Guards the one right that only such tables need, and only in MySQL; a table that is busy is no missing right."""
+    any_database.execute(
+        "CREATE TABLE t (a int)",
+        "CREATE USER locker@'%' IDENTIFIED BY 'locker'",
+        "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO locker@'%'",
+        f"GRANT SELECT ON {any_database.name}.* TO locker@'%'",
+    )
+    given = {"user": "locker", "password": "locker"}
+    needs_lock = any_database.server.flavour == "mysql"
+    try:
+        with MysqlChecks(params_of(any_database, **given)) as checks:
+            (problem,) = checks.tables([TableSelection(TableId(any_database.name, "t"))])
+        assert problem.code == ("source:right-missing" if needs_lock else "source:kept-by-count")
+        if needs_lock:
+            any_database.execute(mending(problem))
+        with any_database.connect(autocommit=False) as busy, busy.cursor() as cursor:
+            cursor.execute("INSERT INTO t VALUES (1)")
+            assert of_tables(any_database, "t", **given) == {"t": ["source:kept-by-count"]}
+    finally:
+        any_database.execute("DROP USER locker@'%'")
 
 
 def test_cascades_are_logged_or_refused(any_database: SqlDatabase) -> None:

@@ -13,46 +13,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
 from runners.models import ChangeFile
 from tests.harness import World, until
-from tests.model.history import INSTALL, WATCH, failures, file_events, source_events
-from tests.model.reading import PostgresTable, delta_rows, iceberg_rows
+from tests.model.history import failures, file_events
+from tests.model.reading import delta_rows, iceberg_rows
+from tests.model.sources import ACCOUNTS, TABLES, Source
 from tests.model.verify import table_differences
-from tests.servers import Database
 
-TABLES = ("accounts", "ledger", "notes", "clicks")
-KEYED = ("accounts", "ledger", "notes")
-ACCOUNTS = 400
 STEPS_OF_A_CHANGE = (
     "segment_renamed", "segment_recorded", "source_acknowledged", "change_files_written",
     "change_files_listed", "target_merged", "merge_recorded",
 )  # fmt: skip
-SCHEMA = """
-CREATE SCHEMA shop;
-CREATE SEQUENCE shop.versions;
-CREATE TABLE shop.accounts (id bigint PRIMARY KEY, balance numeric(14,2), version bigint, memo text, extra jsonb);
-CREATE TABLE shop.ledger (account text, day int, amount numeric(14,2), version bigint, PRIMARY KEY (account, day));
-CREATE TABLE shop.notes (id text PRIMARY KEY, version bigint, big text, other text);
-ALTER TABLE shop.notes ALTER big SET STORAGE EXTERNAL;
-CREATE TABLE shop.clicks (n bigint, version bigint, page text);
-INSERT INTO shop.accounts SELECT i, 100, nextval('shop.versions'), 'm' || i, jsonb_build_object('i', i)
-  FROM generate_series(1, 400) i;
-INSERT INTO shop.notes SELECT 'n' || i, nextval('shop.versions'), repeat(md5(i::text), 100), 'o'
-  FROM generate_series(1, 200) i;
-INSERT INTO shop.clicks SELECT i, nextval('shop.versions'), 'p' || i FROM generate_series(1, 100) i;
-"""
 FAULTS = frozenset({"pause", "kill", "die_at_a_step", "restart_source", "cut", "target_outage"})
-NEXT = "nextval('shop.versions')"
-
-
-def make_source(database: Database) -> None:
-    """The tables, with triggers that keep their history from the first change on."""
-    database.execute(SCHEMA)
-    database.execute(INSTALL)
-    for table, key in (("accounts", "id"), ("notes", "id"), ("clicks", "n"), ("ledger", "day")):
-        database.execute(WATCH.format(table=f"shop.{table}", key=key))
 
 
 @dataclass
@@ -61,10 +33,11 @@ class Machine:
 
     world: World
     seed: int
-    server: Any
+    source: Source
     told: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     added: int = 0
+    columns: list[str] = field(default_factory=list)
     largest_lag: float = 0.0
     captured: int = 0
     doubled: int = 0
@@ -75,9 +48,7 @@ class Machine:
 
     # --- at the source -------------------------------------------------------------------------------------------
     def _sql(self, *statements: str) -> None:
-        with self.world.database.connect() as connection, connection.transaction():
-            for statement in statements:
-                connection.execute(statement.encode())
+        self.source.run(statements)
 
     def _id(self) -> int:
         return self.random.randint(1, ACCOUNTS)
@@ -86,47 +57,49 @@ class Machine:
         """Money moves between accounts, with a line in the ledger: the sum stays."""
         one, two, cents = self._id(), self._id(), self.random.randint(1, 900)
         self.next += 1
-        move = "UPDATE shop.accounts SET balance = balance {} {}, version = {} WHERE id = {}"
+        move = "UPDATE accounts SET balance = balance {} {}, version = {} WHERE id = {}"
         self._sql(
-            move.format("-", cents / 100, NEXT, one),
-            move.format("+", cents / 100, NEXT, two),
-            f"INSERT INTO shop.ledger VALUES ('a{one}', {self.next}, {cents / 100}, {NEXT})",
+            move.format("-", cents / 100, self.source.next, one),
+            move.format("+", cents / 100, self.source.next, two),
+            f"INSERT INTO ledger VALUES ('a{one}', {self.next}, {cents / 100}, {self.source.next})",
         )
 
     def swap(self) -> None:
         """Two keys change places within one transaction."""
         one, two = self._id(), self._id()
-        take = "UPDATE shop.accounts SET id = {}, version = {} WHERE id = {}"
+        take = "UPDATE accounts SET id = {}, version = {} WHERE id = {}"
         self._sql(
-            take.format(-1, NEXT, one), take.format(one, NEXT, two), take.format(two, NEXT, -1)
+            take.format(-1, self.source.next, one),
+            take.format(one, self.source.next, two),
+            take.format(two, self.source.next, -1),
         ) if one != two else self.transfer()
 
     def chain(self) -> None:
         """A key changes twice, and its old row comes back new."""
         one = self._id()
-        take = "UPDATE shop.accounts SET id = {}, version = {} WHERE id = {}"
+        take = "UPDATE accounts SET id = {}, version = {} WHERE id = {}"
         self._sql(
-            take.format(-1, NEXT, one),
-            take.format(-2, NEXT, -1),
-            f"INSERT INTO shop.accounts VALUES ({one}, 7, {NEXT}, 'again', NULL)",
-            "DELETE FROM shop.accounts WHERE id = -2",
+            take.format(-1, self.source.next, one),
+            take.format(-2, self.source.next, -1),
+            f"INSERT INTO accounts (id, balance, version, memo, extra) VALUES ({one}, 7, {self.source.next}, 'again', NULL)",
+            "DELETE FROM accounts WHERE id = -2",
         )
 
     def toast(self) -> None:
         """Updates that do not send the large value, before and after one that does."""
         key = f"n{self.random.randint(1, 200)}"
         self._sql(
-            f"UPDATE shop.notes SET other = 'u{self.next}', version = {NEXT} WHERE id = '{key}'",
-            f"UPDATE shop.notes SET big = big || 'x', version = {NEXT} WHERE id = '{key}' AND length(big) < 6000",
-            f"UPDATE shop.notes SET other = 'v', version = {NEXT} WHERE id = '{key}'",
+            f"UPDATE notes SET other = 'u{self.next}', version = {self.source.next} WHERE id = '{key}'",
+            f"UPDATE notes SET big = concat(big, 'x'), version = {self.source.next} WHERE id = '{key}' AND length(big) < 6000",
+            f"UPDATE notes SET other = 'v', version = {self.source.next} WHERE id = '{key}'",
         )
 
     def rename(self) -> None:
         """A key of a row with a large value that is not sent changes."""
         key = self.random.randint(1, 200)
         self._sql(
-            f"UPDATE shop.notes SET id = 'r{key}', version = {NEXT} WHERE id = 'n{key}'",
-            f"UPDATE shop.notes SET id = 'n{key}', version = {NEXT} WHERE id = 'r{key}'",
+            f"UPDATE notes SET id = 'r{key}', version = {self.source.next} WHERE id = 'n{key}'",
+            f"UPDATE notes SET id = 'n{key}', version = {self.source.next} WHERE id = 'r{key}'",
         )
 
     def come_and_go(self) -> None:
@@ -134,43 +107,38 @@ class Machine:
         self.next += 2
         new, old = self.next, self._id()
         self._sql(
-            f"INSERT INTO shop.accounts VALUES ({new}, 1, {NEXT}, NULL, '{{}}')",
-            f"UPDATE shop.accounts SET memo = 'é ''q''', version = {NEXT} WHERE id = {new}",
-            f"DELETE FROM shop.accounts WHERE id = {new}",
-            f"DELETE FROM shop.accounts WHERE id = {old}",
-            f"INSERT INTO shop.accounts VALUES ({old}, 5, {NEXT}, 'back', '[1, null]')",
+            f"INSERT INTO accounts (id, balance, version, memo, extra) VALUES ({new}, 1, {self.source.next}, NULL, '{{}}')",
+            f"UPDATE accounts SET memo = 'é ''q''', version = {self.source.next} WHERE id = {new}",
+            f"DELETE FROM accounts WHERE id = {new}",
+            f"DELETE FROM accounts WHERE id = {old}",
+            f"INSERT INTO accounts (id, balance, version, memo, extra) VALUES ({old}, 5, {self.source.next}, 'back', '[1, null]')",
         )
 
     def rollback(self) -> None:
         """A savepoint and a whole transaction that never happened."""
-        with self.world.database.connect() as c:
-            with c.transaction():
-                c.execute(f"INSERT INTO shop.clicks VALUES (1, {NEXT}, 'kept')".encode())
-                try:
-                    with c.transaction():
-                        c.execute(f"INSERT INTO shop.clicks VALUES (2, {NEXT}, 'lost')".encode())
-                        raise psycopg.Rollback
-                except psycopg.Rollback:
-                    pass
-            with c.transaction() as whole:
-                c.execute("DELETE FROM shop.accounts")
-                raise psycopg.Rollback(whole)
+        self._sql(
+            f"INSERT INTO clicks (n, version, page) VALUES (1, {self.source.next}, 'kept')",
+            "SAVEPOINT before_it",
+            f"INSERT INTO clicks (n, version, page) VALUES (2, {self.source.next}, 'lost')",
+            "ROLLBACK TO SAVEPOINT before_it",
+        )
+        self.source.run(["DELETE FROM accounts"], commits=False)
 
     def burst(self) -> None:
         """One transaction with thousands of rows."""
         first, self.next = self.next + 1, self.next + 3000
         self._sql(
-            f"INSERT INTO shop.clicks SELECT i, {NEXT}, 'b' FROM generate_series({first}, {self.next}) i",
-            f"UPDATE shop.accounts SET balance = balance, version = {NEXT} WHERE id % 2 = 0",
+            f"INSERT INTO clicks (n, version, page) SELECT i, {self.source.next}, 'b' FROM {self.source.series(first, self.next)}",
+            f"UPDATE accounts SET balance = balance, version = {self.source.next} WHERE id % 2 = 0",
         )
 
     def truncate(self) -> None:
         """A table is emptied between two inserts of the same transaction."""
         self.next += 2
         self._sql(
-            f"INSERT INTO shop.ledger VALUES ('gone', {self.next - 1}, 1, {NEXT})",
-            "TRUNCATE shop.ledger",
-            f"INSERT INTO shop.ledger VALUES ('kept', {self.next}, 1, {NEXT})",
+            f"INSERT INTO ledger VALUES ('gone', {self.next - 1}, 1, {self.source.next})",
+            "TRUNCATE ledger",
+            f"INSERT INTO ledger VALUES ('kept', {self.next}, 1, {self.source.next})",
         )
 
     def add_column(self) -> None:
@@ -178,9 +146,10 @@ class Machine:
         if self.added >= 6:
             return self.burst()
         self.added += 1
+        self.columns.append(f"c{self.added}")
         return self._sql(
-            f"ALTER TABLE shop.accounts ADD COLUMN c{self.added} text",
-            f"UPDATE shop.accounts SET c{self.added} = 'new', version = {NEXT} WHERE id = {self._id()}",
+            f"ALTER TABLE accounts ADD COLUMN c{self.added} text",
+            f"UPDATE accounts SET c{self.added} = 'new', version = {self.source.next} WHERE id = {self._id()}",
         )
 
     # --- to the run ----------------------------------------------------------------------------------------------
@@ -223,13 +192,11 @@ class Machine:
 
     def restart_source(self) -> None:
         """The source server restarts, at once or in order."""
-        self.server.restart(self.random.choice(("fast", "immediate")))
+        self.source.restart(self.random.choice((False, True)))
 
     def cut(self) -> None:
         """Every connection of the replicator is cut by an administrator."""
-        self._sql(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()"
-        )
+        self.source.cut()
 
     def resync(self) -> None:
         """One table is copied again while the others go on."""
@@ -248,12 +215,12 @@ class Machine:
 
     def drop_column(self) -> None:
         """A column goes, and with it its values; the row it was used in changes in the same transaction."""
-        if not self.added:
+        if not self.columns:
             return self.add_column()
-        name = f"c{self.random.randint(1, self.added)}"
+        name = self.columns.pop(self.random.randrange(len(self.columns)))
         return self._sql(
-            f"ALTER TABLE shop.accounts DROP COLUMN IF EXISTS {name}",
-            f"UPDATE shop.accounts SET memo = 'less', version = {NEXT} WHERE id = {self._id()}",
+            f"ALTER TABLE accounts DROP COLUMN {name}",
+            f"UPDATE accounts SET memo = 'less', version = {self.source.next} WHERE id = {self._id()}",
         )
 
     def target_outage(self) -> None:
@@ -317,11 +284,11 @@ class Machine:
     def verify(self) -> None:
         """Fingerprints of every table equal; change files a gapless end of what happened."""
         for table in TABLES:
-            source = PostgresTable(self.world.database.dsn, "shop", table)
-            ours, theirs, told = table_differences(source, *self._target(table))
+            found = table_differences(self.source.table(table), *self._target(table))
+            ours, theirs, told = found
             assert not told, self._report(table, [f"{ours} / {theirs}", *map(str, told[:10])])
         self.captured = self.doubled = 0
-        for table, key in (("accounts", "id"), ("notes", "id")):
+        for table, key in (("accounts", "id"), ("notes", "id")) if self.source.has_history else ():
             wrong = self._stream_failures(table, key)
             assert not wrong, self._report(table, wrong)
 
@@ -334,12 +301,10 @@ class Machine:
     def _stream_failures(self, table: str, key: str) -> list[str]:
         listed = ChangeFile.objects.filter(replicator=self.world.replicator, table_name=table)
         paths = [Path(f.path) for f in listed.order_by("first_sequence")]
-        sql = f"SELECT op, old, new, version FROM history.events WHERE tab = '{table}' ORDER BY n"  # noqa: S608
-        history = source_events(self.world.database.execute(sql))
         found = list(file_events(paths, key))
         self.captured += len(found)
         self.doubled += len(found) - len({sequence for sequence, _ in found})
-        return failures(history, found)
+        return failures(self.source.history(table), found)
 
     def _report(self, table: str, told: list[str]) -> str:
         steps = "\n".join(self.told[-40:])

@@ -84,5 +84,4 @@ PLUGIN = SourcePlugin(
     decoder="replicators.sources.mysql.decode:decode",
     translate=_translate,
     setup=setup,
-    is_hidden=True,
 )

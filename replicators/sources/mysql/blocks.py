@@ -14,7 +14,7 @@ from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId
 from replicators.connectors.source import LogBlock
 from replicators.sources.mysql import kernels as k
-from replicators.sources.mysql.expand import Damaged, expand
+from replicators.sources.mysql.expand import Damaged
 from replicators.sources.mysql.offsets import (
     MARIADB,
     Coordinates,
@@ -22,7 +22,23 @@ from replicators.sources.mysql.offsets import (
     file_number,
     gtids_of,
 )
-from replicators.sources.mysql.queries import Kind, Statement, query_of, statement
+from replicators.sources.mysql.prepared import (
+    LOST,
+    PARKED_BYTES,
+    Prepared,
+    PreparedTransactions,
+    is_one_phase,
+    is_prepared_here,
+    open_group,
+    same_xid,
+    xid_of,
+)
+from replicators.sources.mysql.queries import (
+    Kind,
+    Statement,
+    statement_in,
+    with_dropped,
+)
 from replicators.sources.mysql.tablemaps import HEADER, MapColumn, parse_map
 
 BLOCK_BYTES = 256 << 10
@@ -36,8 +52,15 @@ class BlockCutter:
     """Holds the buffer that the compiled loop fills, and makes finished blocks of it, which wait in `ready`."""
 
     def __init__(
-        self, start: Coordinates, charsets: Mapping[int, str], wanted: Iterable[TableId]
+        self,
+        start: Coordinates,
+        charsets: Mapping[int, str],
+        wanted: Iterable[TableId],
+        sought: str = "",
     ) -> None:
+        """`sought`: the XID of a prepared group that is wanted again; the first one is kept in `found`."""
+        self.found: Prepared | None = None
+        self._sought = sought
         self.buffer = np.zeros(BUFFER_BYTES, np.uint8)
         self.state = np.zeros(k.P_FIELDS, np.int64)
         self.runs = np.zeros((k.MAX_RUNS, 4), np.int64)
@@ -50,6 +73,9 @@ class BlockCutter:
         self._wanted = frozenset(wanted)
         self._columns: dict[TableId, tuple[MapColumn, ...]] = {}
         self._begin = b""
+        self.prepared = PreparedTransactions(start.prepared)
+        self._xid = ""
+        self._dropped = start.dropped
         state = self.state
         state[k.P_BLOCK_LIMIT], state[k.P_OPEN_LIMIT] = BLOCK_BYTES, OPEN_BYTES
         state[[k.P_OFFSET, k.P_CLOSED_OFFSET]] = start.offset
@@ -86,9 +112,15 @@ class BlockCutter:
         larger[:used] = self.buffer[:used]
         self.buffer = larger
 
+    @property
+    def followed(self) -> frozenset[TableId]:
+        """The tables that are carried."""
+        return self._wanted
+
     def follow(self, wanted: frozenset[TableId]) -> None:
         """Carry these tables from now on."""
         self._wanted = wanted
+        self.prepared.forget_copies()
         for place, table in self._tables.items():
             self.wanted[place] = table in wanted
 
@@ -133,32 +165,98 @@ class BlockCutter:
             self._maps[str(found.number)] = base64.b64encode(event).decode()
             self._know(found.number, found.table, event[HEADER:], found.table in self._wanted)
 
-    def query(self, e: np.ndarray, at: int, size: int) -> None:
-        """A QUERY event that is more than BEGIN or COMMIT."""
-        said = self._statement(e[at : at + size].tobytes())
+    def limit_open(self, size: int) -> None:
+        """How large an unfinished transaction may grow here."""
+        self.state[k.P_OPEN_LIMIT] = size
+
+    def open_is_full(self) -> None:
+        """The unfinished transaction is as large as it may grow; one that will be prepared is kept whole if it can be."""
         state = self.state
+        at = int(state[k.P_OPEN_AT]) + 4
+        begin = self.buffer[at : at + int(state[k.P_BEGIN_SIZE]) - 4].tobytes()
+        is_prepared = self._xid or is_prepared_here(begin, bool(state[k.P_IS_MARIADB]))
+        if is_prepared and not state[k.P_WAS_SENT] and state[k.P_OPEN_LIMIT] < PARKED_BYTES:
+            self.emit_closed()
+            self.limit_open(PARKED_BYTES)
+        else:
+            self.emit_open()
+
+    def missing(self, statement: Statement) -> Prepared | None:
+        """The prepared group that this XA COMMIT brings back, where its messages are not at hand."""
+        found = self.prepared.get(same_xid(statement.xid))
+        is_missing = found is not None and found.data is None and found.offset != LOST
+        return found if is_missing and statement.kind is Kind.XA_COMMIT else None
+
+    def query(self, e: np.ndarray, at: int, size: int, said: Statement) -> None:
+        """A QUERY event that is more than BEGIN or COMMIT."""
+        state = self.state
+        is_ending_xa = False
+        if said.kind is Kind.XA_START:
+            self._xid = same_xid(said.xid)
+        elif said.kind in (Kind.XA_COMMIT, Kind.XA_ROLLBACK):
+            is_ending_xa = self._end_prepared(said, size)
         if state[k.P_BODY_OPEN]:
             opens = said.kind not in (Kind.COMMIT, Kind.ROLLBACK)
         else:
             opens = said.opens or said.kind in (Kind.BEGIN, Kind.XA_START)
         is_touching = any(t in self._wanted or t.name == "*" for t in said.tables)
-        is_content = is_touching or said.kind in (Kind.XA_COMMIT, Kind.XA_ROLLBACK)
+        is_content = is_touching or is_ending_xa
         if k.take_query(e, at, size, state, self.buffer, self.runs, opens, is_content):
             raise ReplicationError("source:log-damaged", position=self._place())
         if said.kind is Kind.CHANGE and is_touching:
             self.emit_closed()
+            self._dropped = with_dropped(self._dropped, said)
             self.context_version += 1
 
-    def _statement(self, event: bytes) -> Statement:
-        plain = event[:-4] if self.state[k.P_HAS_CRC] else event
+    def _end_prepared(self, said: Statement, size: int) -> bool:
+        """Put the rows of a group that is committed behind the GTID of its commit. Whether decoding must see this end."""
+        xid = same_xid(said.xid)
+        if self._xid == xid:
+            # Begun in this very group: a commit in one phase.
+            self._xid = ""
+            return bool(self.state[k.P_HAS_CONTENT]) and said.kind is Kind.XA_COMMIT
+        found = self.prepared.get(xid)
+        self.prepared.remove(xid)
+        if said.kind is Kind.XA_ROLLBACK or (found is not None and found.offset == LOST):
+            return False
+        state = self.state
+        if found is None or found.data is None or found.has_checksums != bool(state[k.P_HAS_CRC]):
+            # Rows that nobody saw are committed: the statement alone says so to the decoder.
+            return True
+        if len(self.buffer) < int(state[k.P_USED]) + len(found.data) + size + 8:
+            self.grow(len(found.data) + size)
+        used = int(state[k.P_USED])
+        self.buffer[used : used + len(found.data)] = np.frombuffer(found.data, np.uint8)
+        state[k.P_USED] = used + len(found.data)
+        state[k.P_MESSAGES] += found.messages
+        return found.messages > 0
+
+    def prepare(self, e: np.ndarray, at: int, size: int) -> None:
+        """An XA_PREPARE event: its transaction leaves the stream until its end is known."""
+        state = self.state
+        event = e[at : at + size].tobytes()
+        plain = event[:-4] if state[k.P_HAS_CRC] else event
+        is_commit = is_one_phase(plain)
         try:
-            if plain[4] == k.EXECUTE_LOAD_EVENT:
-                return Statement(Kind.ROWS, tuple(self._wanted))
-            if plain[4] != k.QUERY_EVENT:
-                framed = len(event).to_bytes(4, "little") + event
-                body = expand(np.frombuffer(framed, np.uint8), bool(self.state[k.P_HAS_CRC])).body
-                plain = body[4:].tobytes()
-            return statement(*query_of(plain))
+            xid = xid_of(plain)
+        except ValueError as err:
+            raise ReplicationError("source:log-damaged", position=self._place()) from err
+        self._xid = ""
+        is_kept = is_commit or bool(state[k.P_WAS_SENT])
+        if not is_commit:
+            group = open_group(xid, self.at.file, state, self.buffer)
+            self.prepared.add(group)
+            if xid == self._sought and self.found is None:
+                self.found = group
+        if len(self.buffer) < int(state[k.P_USED]) + size + 8:
+            self.grow(size)
+        if k.take_prepare(e, at, size, state, self.buffer, self.runs, is_kept):
+            raise ReplicationError("source:log-damaged", position=self._place())
+
+    def statement(self, event: bytes) -> Statement:
+        """What a QUERY event (with checksum, perhaps compressed) says."""
+        try:
+            return statement_in(event, bool(self.state[k.P_HAS_CRC]), self._wanted)
         except (ValueError, Damaged) as err:
             raise ReplicationError("source:log-damaged", position=self._place()) from err
 
@@ -222,8 +320,9 @@ class BlockCutter:
         at = self.at
         offset = int(self.state[k.P_CLOSED_OFFSET])
         return Coordinates(
-            at.flavour, at.server, at.file, offset, str(self._gtids), self.stamp
-        ).position()
+            at.flavour, at.server, at.file, offset, str(self._gtids), self.stamp,
+            self.prepared.places(), self._dropped,
+        ).position()  # fmt: skip
 
     def emit_closed(self) -> None:
         """Put what is complete into a block; an unfinished transaction behind it is carried over."""
@@ -294,6 +393,7 @@ class BlockCutter:
             "transaction": base64.b64encode(self._begin).decode() if is_inside else None,
             "maps": self._maps if is_inside else {},
             "charsets": self._charsets,
+            "dropped": [list(d) for d in self._dropped],
         }
 
     def _place(self) -> str:

@@ -160,6 +160,8 @@ def _table(
         columns=tuple(_column(r, r[0] in json_columns, zero_dates) for r in kept),
         key=key,
         primary_key=primary,
+        # The log has whole rows of every table; they are decoded where nothing else tells rows apart.
+        full_before=not key,
     )
 
 

@@ -10,7 +10,7 @@ import pymysql
 
 from replicators.connectors.column_problems import column_problems
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.problems import Problem
+from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.catalog import describe
@@ -19,13 +19,14 @@ from replicators.sources.mysql.control import retention_hours
 from replicators.sources.mysql.dump import server_id
 from replicators.sources.mysql.errors import translate
 from replicators.sources.mysql.params import MysqlParams
-from replicators.sources.mysql.rights import missing_rights, unreadable
+from replicators.sources.mysql.rights import may_lock, missing_rights, unreadable
 from replicators.sources.mysql.types import PARTIAL
 
 SHORT_HOURS = 24.0
 OLDEST = {"mariadb": (10, 5, 0), "mysql": (8, 0, 14)}
 NAMES = {"mariadb": "MariaDB", "mysql": "MySQL"}
 ENGINES = frozenset({"innodb", "myisam", "aria", "rocksdb", "tokudb", "archive", "partition"})
+HAVE_VIEWS = frozenset({"innodb", "rocksdb"})
 CASCADES_LOGGED = (9, 6, 0)
 
 ENGINE = """
@@ -134,6 +135,12 @@ class MysqlChecks:
                 }
                 cascades = _cascades(connection, server, pairs)
                 closed = unreadable(connection, tables)
+                unlockable = {
+                    t
+                    for t, shape in shapes.items()
+                    if not (shape.key or server.is_mariadb or t in closed)
+                    and not may_lock(connection, t)
+                }
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params) from err
         found: list[Problem] = []
@@ -145,7 +152,10 @@ class MysqlChecks:
             if shape is None or selection.id not in engines:
                 found.append(Problem.of("source:table-missing", table=selection.id))
                 continue
-            found += self._table(selection, shape, engines[selection.id])
+            is_unlockable = selection.id in unlockable
+            found += self._table(
+                selection, shape, engines[selection.id], is_unlockable=is_unlockable
+            )
             found += cascades.get(selection.id, [])
         return found
 
@@ -154,7 +164,12 @@ class MysqlChecks:
         return Problem.of("source:select-right", table=table, user=user, quoted=sql.table(table))
 
     def _table(
-        self, selection: TableSelection, shape: TableSchema, engine: tuple[str, str]
+        self,
+        selection: TableSelection,
+        shape: TableSchema,
+        engine: tuple[str, str],
+        *,
+        is_unlockable: bool,
     ) -> Iterator[Problem]:
         name, kind = engine
         if name.lower() not in ENGINES:
@@ -169,8 +184,28 @@ class MysqlChecks:
                 quoted=sql.table(shape.id),
             )
         if not shape.key:
-            yield Problem.of("source:key-needed", table=shape.id)
+            yield self._keyless(
+                shape.id, has_views=name.lower() in HAVE_VIEWS, is_unlockable=is_unlockable
+            )
         yield from column_problems(selection, shape, PARTIAL)
+
+    def _keyless(self, table: TableId, *, has_views: bool, is_unlockable: bool) -> Problem:
+        """A table without a key is copied in a view of its own, which not every engine and user can have (CORRECTNESS 19)."""
+        if not has_views:
+            return Problem.of("source:key-needed", table=table)
+        if is_unlockable:
+            user = f"{sql.literal(self.params.user)}@'%'"
+            statement = f"GRANT LOCK TABLES ON {sql.name(table.schema)}.* TO {user};"
+            return Problem.of(
+                "source:right-missing",
+                table=table,
+                user=user,
+                right="LOCK TABLES",
+                statement=statement,
+            )
+        return Problem.of(
+            "source:kept-by-count", severity=Severity.WARNING, table=table, quoted=sql.table(table)
+        )
 
     def close(self) -> None:
         """Nothing is held."""

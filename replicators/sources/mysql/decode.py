@@ -86,6 +86,7 @@ def _warm_stream() -> None:
         k.CRC_TABLES,
     )
     k.take_query(data, 0, 0, state, data, np.zeros((1, 4), np.int64), False, False)
+    k.take_prepare(data, 0, 0, state, data, np.zeros((1, 4), np.int64), False)
     k.split_rows(data, 0, 1, np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int64))
     k.gather(data, line, line, 0, data, np.zeros(1, np.int32), data)
 
@@ -206,7 +207,7 @@ def _decode_parts(
 ) -> Iterator[DecodedTable]:
     cuts = [n for n, t in enumerate(rows.index.truncations) if t.table == table.id]
     if cuts and not parts:
-        schema = replace(table, columns=table.supported, full_before=False)
+        schema = replace(table, columns=table.supported)
         yield _with_counts(schema, "truncate", _truncations(schema, cuts, rows))
         return
     decoded = [_decode_part(part, rows, charsets) for part in parts]
@@ -251,7 +252,8 @@ def _decode_part(part: Part, rows: _Rows, charsets: dict[int, str]) -> pa.Table:
     try:
         images = read_images(
             index.body, index.events, part.mine, part.layout, part.totals, count,
-            columns, [places[name] for name in schema.key], charsets,
+            columns, columns if schema.full_before else [places[name] for name in schema.key], charsets,
+            has_whole_before=schema.full_before,
         )  # fmt: skip
     except ValueFault as fault:
         raise _stopped(fault, index, part.mine) from fault

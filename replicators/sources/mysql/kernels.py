@@ -944,7 +944,7 @@ def fill(d, events, mine, widths, sizes, keys, slots, ops, row_event, struct_val
     """Store every value of a measured table: (fault, row, slot); `struct_valid[1]` counts the rows with `_before`.
 
     `slots` say where in the arena (seen as 1, 2, 4 and 8 byte integers) each buffer begins, `struct_valid[0]` where the
-    validity of `_before` does (-1: there is none). `ops` and `row_event` get a row's operation and the place of its
+    validity of `_before` does (-1: there is none), `struct_valid[2]` whether every update has one. `ops` and `row_event` get a row's operation and the place of its
     event in `mine`. `labels` and `starts` hold the texts of all ENUMs and SETs. `block`: rows at a time, a multiple of 8.
     """
     n = len(widths)
@@ -967,7 +967,7 @@ def fill(d, events, mine, widths, sizes, keys, slots, ops, row_event, struct_val
                 has_before = True
                 if kind == UPDATE:
                     p = read_image(d, p, widths, sizes, 0, r, sent, at, size)
-                    has_before = is_moved(d, r, keys, sent, at, size)
+                    has_before = struct_valid[2] != 0 or is_moved(d, r, keys, sent, at, size)
                 for c in range(n):
                     if kind == DELETE:
                         sent[c, r] = keys[c] and sent[n + c, r]
@@ -1018,7 +1018,7 @@ def fill(d, events, mine, widths, sizes, keys, slots, ops, row_event, struct_val
 
 # What the loop stopped for.
 (IDLE, BLOCK, OPEN, GROW, ROTATE, FORMAT, MAP, QUERY, HEARTBEAT, REFUSED, ENDED, BIG, FLUSH, BAD_CHECKSUM,
- BAD_EVENT) = range(15)  # fmt: skip
+ BAD_EVENT, PREPARE) = range(16)  # fmt: skip
 # Fields of the state.
 (P_USED, P_MESSAGES, P_CUT, P_CUT_MESSAGES, P_IS_OPEN, P_BODY_OPEN, P_OPEN_AT, P_OPEN_MESSAGES, P_HAS_CONTENT, P_WAS_SENT,
  P_OFFSET, P_CLOSED_OFFSET, P_OPEN_LIMIT, P_BLOCK_LIMIT, P_HAS_CRC, P_FIRST_AT, P_BEGUN_AT, P_IS_MARIADB, P_RUNS,
@@ -1180,9 +1180,10 @@ def take(e, at, size, state, out, runs, ids, wanted, known_at, known_size, known
         begin_transaction(e, at, end, t, state)
         state[P_BEGIN_SIZE] = size + 4
         is_kept = True
-    elif t == XID_EVENT or t == XA_PREPARE_EVENT:
+    elif t == XID_EVENT:
         closes = True
-        is_kept = t == XA_PREPARE_EVENT
+    elif t == XA_PREPARE_EVENT:
+        return PREPARE
     elif t == PAYLOAD_EVENT or t == INCIDENT_EVENT:
         closes = not state[P_BODY_OPEN]
         is_kept = True
@@ -1228,6 +1229,22 @@ def take_query(e, at, size, state, out, runs, opens, is_content):
         state[P_BODY_OPEN] = 1
     else:
         close_transaction(state, runs)
+    return IDLE
+
+
+@njit(cache=True, nogil=True)
+def take_prepare(e, at, size, state, out, runs, is_kept):
+    """Take an XA_PREPARE event that was looked at; not kept: the whole transaction leaves the buffer."""
+    if not state[P_IS_OPEN]:
+        return BAD_EVENT
+    log_position = le4(e, at + 13)
+    if log_position and not moved_on(state, log_position, size):
+        return BAD_EVENT
+    if is_kept:
+        keep(e, at, size, state, out)
+    else:
+        state[P_HAS_CONTENT] = 0
+    close_transaction(state, runs)
     return IDLE
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ import pymysql
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.source import LogBlock
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.blocks import OPEN_BYTES, BlockCutter
@@ -23,6 +24,7 @@ from replicators.sources.mysql.errors import translate
 from replicators.sources.mysql.lineage import verify
 from replicators.sources.mysql.offsets import Coordinates
 from replicators.sources.mysql.params import MysqlParams
+from replicators.sources.mysql.prepared import Prepared
 
 __all__ = ["LogControl", "LogReader"]
 
@@ -56,14 +58,16 @@ class LogReader:
 
     def start(self, position: Position, tables: Sequence[TableSchema]) -> None:
         """Open the stream after `position`."""
+        self._open(Coordinates.of(position), (t.id for t in tables))
+
+    def _open(self, start: Coordinates, tables: Iterable[TableId], sought: str = "") -> None:
         self.close()
-        start = Coordinates.of(position)
         try:
             with connect(self.params) as connection:
                 charsets = collations(connection)
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params) from err
-        self._cutter = BlockCutter(start, charsets, (t.id for t in tables))
+        self._cutter = BlockCutter(start, charsets, tables, sought)
         self._dump = Dump(self.params, self.name, start.file, start.offset)
         self._cutter.state[k.P_HAS_CRC] = self._dump.has_checksums
         self._heard_at = time.monotonic()
@@ -77,7 +81,7 @@ class LogReader:
         cutter = self._cutter
         assert cutter is not None, "start comes first"
         deadline = time.monotonic() + wait_seconds
-        cutter.state[k.P_OPEN_LIMIT] = min(OPEN_BYTES, max_bytes)
+        cutter.limit_open(min(OPEN_BYTES, max_bytes))
         while True:
             if cutter.ready:
                 return cutter.ready.popleft()
@@ -145,7 +149,7 @@ class LogReader:
             if todo == k.BLOCK:
                 cutter.emit_closed()
             elif todo == k.OPEN:
-                cutter.emit_open()
+                cutter.open_is_full()
             elif todo == k.FLUSH:
                 cutter.flush_gtids()
             elif todo == k.BIG:
@@ -191,9 +195,10 @@ class LogReader:
             cutter.grow(size)
             return False
         if todo == k.QUERY:
-            if len(cutter.buffer) < int(cutter.state[k.P_USED]) + size + 8:
-                cutter.grow(size)
-            cutter.query(e, at, size)
+            self._query(cutter, e, at, size)
+            return True
+        if todo == k.PREPARE:
+            cutter.prepare(e, at, size)
             return True
         event = e[at : at + size].tobytes()
         plain = event[:-4] if has_crc else event
@@ -214,6 +219,35 @@ class LogReader:
             place = f"{cutter.at.file}:{int(cutter.state[k.P_OFFSET])}"
             raise ReplicationError("source:log-damaged", position=place)
         return True
+
+    def _query(self, cutter: BlockCutter, e: np.ndarray, at: int, size: int) -> None:
+        if len(cutter.buffer) < int(cutter.state[k.P_USED]) + size + 8:
+            cutter.grow(size)
+        said = cutter.statement(e[at : at + size].tobytes())
+        missing = cutter.missing(said)
+        if missing is not None:
+            self._read_again(cutter, missing)
+        cutter.query(e, at, size, said)
+
+    def _read_again(self, cutter: BlockCutter, missing: Prepared) -> None:
+        """The messages of a prepared group, from where the server's log still has them."""
+        start = replace(cutter.at, file=missing.file, offset=missing.offset, gtids="", prepared=())
+        # A number that was chosen is in use by the stream itself.
+        params = replace(self.params, server_id=0)
+        end = time.monotonic() + SILENT_SECONDS
+        try:
+            with LogReader(params, f"{self.name} prepared") as reader:
+                reader._open(start, cutter.followed, missing.xid)
+                while time.monotonic() < end:
+                    reader.read(wait_seconds=0.5, max_bytes=OPEN_BYTES)
+                    if reader._cutter is not None and reader._cutter.found is not None:
+                        cutter.prepared.add(reader._cutter.found)
+                        return
+        except ReplicationError as err:
+            if err.code != "source:position-lost":
+                raise
+            return
+        raise ReplicationError("source:connection-lost")
 
     def _refused(self, packet: bytes) -> None:
         """The server ended the stream with an error packet."""

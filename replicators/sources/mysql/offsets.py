@@ -37,7 +37,9 @@ def offset_of(value: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:
-    """Where in which file; `stamp` is the file's time of making (0: not known), by which a reset log is seen."""
+    """Where in which file; `stamp` is the file's time of making (0: not known), by which a reset log is seen. `prepared`:
+    XID, file and offset of each transaction that was prepared before and waits for its end; `dropped`: schema, table and
+    name of columns that were dropped and not made again."""
 
     flavour: str
     server: str
@@ -45,6 +47,8 @@ class Coordinates:
     offset: int
     gtids: str = ""
     stamp: int = 0
+    prepared: tuple[tuple[str, str, int], ...] = ()
+    dropped: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def value(self) -> int:
@@ -52,7 +56,7 @@ class Coordinates:
 
     def position(self) -> Position:
         """As the engine keeps it."""
-        detail = {
+        detail: dict[str, Any] = {
             "flavour": self.flavour,
             "server": self.server,
             "file": self.file,
@@ -60,6 +64,10 @@ class Coordinates:
             "gtids": self.gtids,
             "stamp": self.stamp,
         }
+        if self.prepared:
+            detail["prepared"] = [list(p) for p in self.prepared]
+        if self.dropped:
+            detail["dropped"] = [list(d) for d in self.dropped]
         return Position(self.value, detail)
 
     @classmethod
@@ -73,6 +81,8 @@ class Coordinates:
             int(known["offset"]),
             str(known.get("gtids", "")),
             int(known.get("stamp", 0)),
+            tuple((str(x), str(f), int(o)) for x, f, o in known.get("prepared", ())),
+            tuple((str(s), str(t), str(c)) for s, t, c in known.get("dropped", ())),
         )
 
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from replicators.connectors.schema import TableId
-from replicators.sources.mysql.tablemaps import HEADER, Reader
+import numpy as np
 
-TOKEN = re.compile(
-    r"""(?P<comment>/\*(?!!|M!).*?\*/|--(?=\s|$)[^\n]*|\#[^\n]*)
-      | (?P<open>/\*M?!\d*) | (?P<close>\*/)
-      | (?P<quoted>`(?:[^`]|``)*`)
-      | (?P<string>'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*")
-      | (?P<word>[\w$\u0080-\U0010ffff]+)
-      | (?P<mark>\S)""",
-    re.VERBOSE | re.DOTALL,
-)
+from replicators.connectors.schema import TableId
+from replicators.sources.mysql.alters import alteration
+from replicators.sources.mysql.expand import QUERY, expand
+from replicators.sources.mysql.tablemaps import HEADER, Reader
+from replicators.sources.mysql.words import Token, Words, tokens
+
+EXECUTE_LOAD = 18
 SWAPS = (("_gho", "_del", "gh-ost"), ("_new", "_old", "pt-online-schema-change"))
 
 
@@ -42,26 +38,16 @@ class Kind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Statement:
     """`tables`: those it touches. `unlogged`: why their rows changed without being logged, in our words; "" where they
-    did not. `opens`: rows follow in the same transaction, as after CREATE TABLE ... SELECT."""
+    did not. `opens`: rows follow in the same transaction, as after CREATE TABLE ... SELECT. `added` and `dropped`: columns of
+    an ALTER TABLE."""
 
     kind: Kind
     tables: tuple[TableId, ...] = ()
     unlogged: str = ""
     xid: str = ""
     opens: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """`text` as it stands; `name` without quotes; `is_word`: could be a keyword."""
-
-    text: str
-    name: str
-    is_word: bool
-
-    @property
-    def upper(self) -> str:
-        return self.text.upper() if self.is_word else self.text
+    added: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
 
 
 def query_of(event: bytes) -> tuple[str, str]:
@@ -76,16 +62,16 @@ def query_of(event: bytes) -> tuple[str, str]:
     return database, reader.take(reader.left).decode(errors="replace")
 
 
-def tokens(text: str) -> list[Token]:
-    """The words of a statement, without comments; what stands in executable comments counts."""
-    found = []
-    for match in TOKEN.finditer(text):
-        kind, part = match.lastgroup, match.group()
-        if kind in ("comment", "open", "close"):
-            continue
-        name = part[1:-1].replace("``", "`") if kind == "quoted" else part
-        found.append(Token(part, name, kind == "word"))
-    return found
+def statement_in(event: bytes, has_checksums: bool, wanted: Iterable[TableId]) -> Statement:
+    """What an event of a statement says, also a compressed one; a LOAD DATA could touch any table. ValueError or `Damaged`
+    where it can't be read."""
+    plain = event[:-4] if has_checksums else event
+    if plain[4] == EXECUTE_LOAD:
+        return Statement(Kind.ROWS, tuple(wanted))
+    if plain[4] != QUERY:
+        framed = len(event).to_bytes(4, "little") + event
+        plain = expand(np.frombuffer(framed, np.uint8), has_checksums).body[4:].tobytes()
+    return statement(*query_of(plain))
 
 
 def statement(database: str, text: str) -> Statement:
@@ -130,37 +116,6 @@ def _xa(second: str, text: str) -> Statement:
     return Statement(kinds.get(second, Kind.OTHER), xid=parts[2].strip() if len(parts) > 2 else "")
 
 
-class _Words:
-    """Takes tokens one by one."""
-
-    def __init__(self, words: list[Token], at: int = 0) -> None:
-        self.words = words
-        self.at = at
-
-    @property
-    def next(self) -> str:
-        return self.words[self.at].upper if self.at < len(self.words) else ""
-
-    def skip(self, *texts: str) -> bool:
-        """Take these words in this order, or nothing."""
-        found = [w.upper for w in self.words[self.at : self.at + len(texts)]]
-        if found == list(texts):
-            self.at += len(texts)
-            return True
-        return False
-
-    def table(self, database: str) -> TableId | None:
-        """`name` or `database.name`."""
-        if self.at >= len(self.words):
-            return None
-        first = self.words[self.at].name
-        self.at += 1
-        if self.next == "." and self.at + 1 < len(self.words):
-            self.at += 2
-            return TableId(first, self.words[self.at - 1].name)
-        return TableId(database, first)
-
-
 def _named(words: list[Token], database: str) -> Iterator[TableId]:
     """Every name that could be a table's."""
     for i, word in enumerate(words):
@@ -173,14 +128,14 @@ def _named(words: list[Token], database: str) -> Iterator[TableId]:
 
 
 def _truncate(words: list[Token], database: str) -> Statement:
-    rest = _Words(words, 1)
+    rest = Words(words, 1)
     rest.skip("TABLE")
     table = rest.table(database)
     return Statement(Kind.TRUNCATE, (table,) if table else ())
 
 
 def _rename(words: list[Token], database: str) -> Statement:
-    rest = _Words(words, 1)
+    rest = Words(words, 1)
     if not (rest.skip("TABLE") or rest.skip("TABLES")):
         return Statement(Kind.OTHER)
     rest.skip("IF", "EXISTS")
@@ -212,7 +167,7 @@ def _swap(pairs: list[tuple[TableId, TableId]]) -> str:
 
 
 def _drop(words: list[Token], database: str) -> Statement:
-    rest = _Words(words, 1)
+    rest = Words(words, 1)
     if rest.skip("DATABASE") or rest.skip("SCHEMA"):
         rest.skip("IF", "EXISTS")
         name = rest.table("")
@@ -231,7 +186,7 @@ def _drop(words: list[Token], database: str) -> Statement:
 
 
 def _create(words: list[Token], database: str) -> Statement:
-    rest = _Words(words, 1)
+    rest = Words(words, 1)
     is_replacing = rest.skip("OR", "REPLACE")
     if not rest.skip("TABLE"):
         return Statement(Kind.OTHER)
@@ -243,7 +198,7 @@ def _create(words: list[Token], database: str) -> Statement:
 
 
 def _alter(words: list[Token], database: str) -> Statement:
-    rest = _Words(words, 1)
+    rest = Words(words, 1)
     rest.skip("ONLINE")
     rest.skip("IGNORE")
     if not rest.skip("TABLE"):
@@ -254,73 +209,18 @@ def _alter(words: list[Token], database: str) -> Statement:
         return Statement(Kind.OTHER)
     while rest.next in ("WAIT", "NOWAIT") or rest.next.isdigit():
         rest.at += 1
-    why = next(filter(None, (_unlogged(a) for a in _actions(rest.words[rest.at :]))), "")
-    return Statement(Kind.CHANGE, (table,), why)
+    said = alteration(rest.words[rest.at :])
+    return Statement(Kind.CHANGE, (table,), said.unlogged, added=said.added, dropped=said.dropped)
 
 
-def _actions(words: Iterable[Token]) -> Iterator[list[Token]]:
-    """The parts of an ALTER TABLE between its outer commas."""
-    part: list[Token] = []
-    depth = 0
-    for word in words:
-        depth += {"(": 1, ")": -1}.get(word.text, 0)
-        if word.text == "," and depth == 0:
-            yield part
-            part = []
-        else:
-            part.append(word)
-    if part:
-        yield part
+KEPT_DROPPED = 500
 
 
-PLAIN_ADDS = frozenset(
-    {"INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "VECTOR"}
-)
-PLAIN_FIRSTS = frozenset({
-    "ENGINE", "AUTO_INCREMENT", "COMMENT", "ROW_FORMAT", "KEY_BLOCK_SIZE", "ALGORITHM", "LOCK", "ENABLE",
-    "DISABLE", "FORCE", "ORDER", "MAX_ROWS", "MIN_ROWS", "AVG_ROW_LENGTH", "STATS_PERSISTENT",
-    "STATS_AUTO_RECALC", "STATS_SAMPLE_PAGES", "DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ALTER",
-    "ENCRYPTION", "ENCRYPTED", "COMPRESSION", "CHECKSUM", "DELAY_KEY_WRITE", "ANALYZE", "OPTIMIZE", "CHECK",
-    "REBUILD", "REPAIR", "COALESCE", "REORGANIZE", "PARTITION", "WITH", "WITHOUT", "VALIDATION", "TRANSACTIONAL",
-    "CONVERT",
-})  # fmt: skip
-
-
-def _unlogged(action: list[Token]) -> str:
-    """Why an ALTER's part changes rows without logging them, or "" where it does not."""
-    words = [w.upper for w in action]
-    first, second = words[0], words[1] if len(words) > 1 else ""
-    if first == "ADD":
-        return _added(words[1:])
-    if first == "DROP":
-        if second == "PARTITION":
-            return "a drop of partitions"
-        return "a change of its primary key" if second == "PRIMARY" else ""
-    if first == "RENAME":
-        return (
-            ""
-            if second in ("INDEX", "KEY")
-            else f"a rename of {'a column' if second == 'COLUMN' else 'the table'}"
-        )
-    if first in ("TRUNCATE", "EXCHANGE", "DISCARD", "IMPORT"):
-        return "a change of its partitions or its tablespace"
-    if first in ("CHANGE", "MODIFY"):
-        return "a change of a column's type or name"
-    return "" if first in PLAIN_FIRSTS else "an ALTER TABLE of an unknown kind"
-
-
-def _added(words: list[str]) -> str:
-    if words[:1] == ["PRIMARY"]:
-        return "a change of its primary key"
-    if words and (words[0] in PLAIN_ADDS or words[0] == "PARTITION"):
-        return "a change of its primary key" if "PRIMARY" in words[:3] else ""
-    if words[:1] in (["SYSTEM"], ["PERIOD"]):
-        return "versioning by the system"
-    outer = " ".join(words)
-    if "PRIMARY KEY" in outer or "AUTO_INCREMENT" in words:
-        return "a new column with values in old rows"
-    if re.search(r"\b(AS|GENERATED)\b", outer):
-        return "a new column with values in old rows"
-    has_default = "DEFAULT" in words and not re.search(r"\bDEFAULT NULL\b", outer)
-    is_required = "NOT NULL" in outer
-    return "a new column with values in old rows" if has_default or is_required else ""
+def with_dropped(
+    known: tuple[tuple[str, str, str], ...], said: Statement
+) -> tuple[tuple[str, str, str], ...]:
+    """The columns that were dropped, the last ones, after a statement: with those that it drops, without those it makes."""
+    made = {name.lower() for name in said.added}
+    kept = [d for d in known if not (d[2] in made and TableId(d[0], d[1]) in said.tables)]
+    kept += [(t.schema, t.name, c.lower()) for t in said.tables for c in said.dropped]
+    return tuple(dict.fromkeys(kept))[-KEPT_DROPPED:]

@@ -14,6 +14,7 @@ from replicators.sources.mysql.params import MysqlParams
 
 DENIED = frozenset({1044, 1045, 1142, 1143, 1227})
 MISSING = frozenset({1049, 1146})
+LOCKED = 1205
 
 
 def missing_rights(
@@ -73,3 +74,18 @@ def unreadable(connection: Connection, tables: Sequence[TableSelection]) -> set[
             elif err.args[0] not in MISSING:
                 raise
     return closed
+
+
+def may_lock(connection: Connection, table: TableId) -> bool:
+    """Whether the user may lock the table against writing, as the copy of one without a key needs it in MySQL. A lock that is
+    granted is given back at once; one that others hold is waited for a second at most."""
+    query(connection, "SET SESSION lock_wait_timeout = 1")
+    try:
+        query(connection, f"LOCK TABLES {sql.table(table)} READ")
+    except pymysql.Error as err:
+        if err.args[0] in DENIED:
+            return False
+        if err.args[0] != LOCKED:
+            raise
+    query(connection, "UNLOCK TABLES")
+    return True

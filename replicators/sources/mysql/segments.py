@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.sources.mysql import kernels as k
+from replicators.sources.mysql.alters import MADE_AGAIN
 from replicators.sources.mysql.expand import Damaged, Expanded
+from replicators.sources.mysql.prepared import is_one_phase
 from replicators.sources.mysql.queries import Kind, Statement, query_of, statement
 from replicators.sources.mysql.shapes import Shape, find_table, shape_of
 from replicators.sources.mysql.tablemaps import TableMap, parse_map
@@ -92,7 +94,8 @@ def index_segment(
     of_map = np.array([_shape_number(m, tables, charsets, shapes) for m in parsed] or [0], np.int64)
     events = events[:n_rows]
     index = Index(data, events, begins[:n_begins], shapes, of_map[events[:, k.E_MAP]])
-    _look_at_others(index, others[:n_others], has_crc, tables)
+    dropped = {(TableId(s, t), c) for s, t, c in context.get("dropped", ())}
+    _look_at_others(index, others[:n_others], has_crc, tables, dropped)
     return index
 
 
@@ -139,7 +142,11 @@ def _open_transaction(message: str | None) -> tuple[int, int] | None:
 
 
 def _look_at_others(
-    index: Index, others: np.ndarray, has_crc: bool, tables: Sequence[TableSchema]
+    index: Index,
+    others: np.ndarray,
+    has_crc: bool,
+    tables: Sequence[TableSchema],
+    dropped: Set[tuple[TableId, str]],
 ) -> None:
     """Truncations become events of their own; what makes rows unsure stops their tables."""
     ids = {t.id for t in tables}
@@ -151,14 +158,21 @@ def _look_at_others(
                 said = statement(*query_of(event))
             except ValueError as err:
                 raise Damaged(at) from err
+            said = _judged(said, dropped)
             truncations += _look_at_query(index, said, at, transaction, ids)
         elif event[4] in (INCIDENT, PARTIAL_UPDATE):
             code = "source:log-incident" if event[4] == INCIDENT else "source:row-image"
             for table in ids:
                 index.faults.setdefault(table, (at, code, {}))
-        elif event[4] == XA_PREPARE:
+        elif event[4] == XA_PREPARE and not is_one_phase(event):
             _stop_tables_of(index, transaction, at, "source:transaction-unsure")
     index.truncations = truncations
+
+
+def _judged(said: Statement, dropped: Set[tuple[TableId, str]]) -> Statement:
+    """A column that comes again under its old name has none of the values that the copy may still have there."""
+    is_again = any((t, c.lower()) in dropped for t in said.tables for c in said.added)
+    return replace(said, unlogged=MADE_AGAIN) if is_again and not said.unlogged else said
 
 
 def _look_at_query(
@@ -177,6 +191,12 @@ def _look_at_query(
     elif said.kind is Kind.ROWS:
         for table in touched:
             index.faults.setdefault(table, (at, "source:statement-logged", {}))
+    elif (
+        said.kind is Kind.XA_COMMIT and not (index.events[:, k.E_TRANSACTION] == transaction).any()
+    ):
+        # It was prepared before anything was read, or too long ago: nobody knows which rows it brings.
+        for table in ids:
+            index.faults.setdefault(table, (at, "source:transaction-unsure", {}))
     elif said.kind in (Kind.ROLLBACK, Kind.ROLLBACK_TO):
         _stop_tables_of(index, transaction, at, "source:transaction-unsure")
     return []

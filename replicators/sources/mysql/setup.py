@@ -32,7 +32,8 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
         ),
         SetupStep(
             "Make a user that may read the log and the tables",
-            "Repeat the last one for each database.",
+            "Repeat the last one for each database. From MySQL, tables without a key and the modes history and append also need "
+            f"`GRANT LOCK TABLES ON {database}.* TO {user};`: the table is locked for the moment in which its copy begins.",
             (
                 f"CREATE USER {user} IDENTIFIED BY 'choose one';",
                 f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user};",

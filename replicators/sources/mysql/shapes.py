@@ -81,7 +81,7 @@ def shape_of(found: TableMap, table: TableSchema, charsets: Mapping[int, str]) -
             sent = as_sent(column, found.columns[numbers[column.name]], charsets)
             if not isinstance(sent.type, Unsupported):
                 columns.append(sent)
-    schema = replace(table, columns=tuple(columns), full_before=False)
+    schema = replace(table, columns=tuple(columns))
     code, reason = "", ""
     if not found.has_names:
         code, reason = "source:row-metadata", ""

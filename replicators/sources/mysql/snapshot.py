@@ -1,26 +1,27 @@
 """Snapshots that converge: the log's position first, then chunks by key range, each as it is when it is read
 (CORRECTNESS 19). The replay of the log from the position on makes every row the same as at the source.
 
-No lock is taken and no transaction held open. Tables without a key can't converge, so they are refused.
+No lock is taken and no transaction held open. Tables without a key can't converge: see `exact`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Self
 
 import pyarrow as pa
 import pymysql
 
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.source import Chunk, SnapshotPoint
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.columns import select_list, to_batch
 from replicators.sources.mysql.connections import Connection, connect, log_end, server_of
 from replicators.sources.mysql.errors import translate
+from replicators.sources.mysql.exact import SCHEME, ExactView, read_file
 from replicators.sources.mysql.lineage import file_stamp
-from replicators.sources.mysql.offsets import Coordinates
 from replicators.sources.mysql.params import MysqlParams
 from replicators.sources.mysql.ranges import key_ranges, table_size
 from replicators.sources.mysql.results import TextRows
@@ -29,7 +30,7 @@ CHUNK_BYTES = 128 << 20
 
 
 class SnapshotSession:
-    """Knows the position that chunks are read after. Nothing is held at the server, so it never goes away."""
+    """Knows the position that chunks are read after. For most tables nothing is held at the server, so it never goes away."""
 
     def __init__(self, params: MysqlParams, name: str) -> None:
         self.params = params
@@ -46,16 +47,36 @@ class SnapshotSession:
                 wanted="ON",
                 statement="log_bin = ON",
             )
+        self._name = name
+        self._exact: dict[TableId, ExactView] = {}
         stamp = file_stamp(params, name, end.file)
-        start = Coordinates(end.flavour, end.server, end.file, end.offset, end.gtids, stamp)
-        self.point = SnapshotPoint("", start.position())
+        self.point = SnapshotPoint("", replace(end, stamp=stamp).position())
+
+    def point_of(self, table: TableSchema, *, is_exact: bool) -> SnapshotPoint:
+        """The place that the table's chunks belong to: for one without a key, or where it is asked for, of a view of its own
+        that is opened now; otherwise the session's."""
+        if table.key and not is_exact:
+            return self.point
+        self._forget(table.id)
+        view = ExactView(self.params, table)
+        self._exact[table.id] = view
+        stamp = file_stamp(self.params, self._name, view.start.file)
+        return SnapshotPoint("", replace(view.start, stamp=stamp).position())
+
+    def _forget(self, table: TableId) -> None:
+        view = self._exact.pop(table, None)
+        if view is not None:
+            view.close()
 
     def is_alive(self) -> bool:
         """Always: chunks can be read as long as the server answers."""
         return True
 
     def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
-        """Ranges of the key, cut so that each holds about `rows_per_chunk` rows, fewer where rows are large."""
+        """Ranges of the key, cut so that each holds about `rows_per_chunk` rows, fewer where rows are large; of a table with a
+        view of its own, files that hold it."""
+        if table.id in self._exact:
+            return self._exact[table.id].chunks()
         if not table.key:
             raise ReplicationError("source:key-needed", table=table.id)
         try:
@@ -65,7 +86,9 @@ class SnapshotSession:
             raise translate(err, self.params, table=table.id) from err
 
     def close(self) -> None:
-        """Nothing is held."""
+        """End views of single tables, with their files; nothing else is held."""
+        for table in list(self._exact):
+            self._forget(table)
 
     def __enter__(self) -> Self:
         return self
@@ -96,6 +119,9 @@ class ChunkReader:
 
     def __call__(self, chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
         """Batches of about 16 MB with `schema.arrow_schema()`."""
+        if chunk.query.startswith(SCHEME):
+            yield from read_file(chunk.query)
+            return
         try:
             with connect(self.params) as connection:
                 for arrays in TextRows(connection, chunk.query):

@@ -210,9 +210,11 @@ def read_images(
     columns: Sequence[tuple[Column, int]],
     key: Sequence[tuple[Column, int]],
     charsets: dict[int, str],
+    *,
+    has_whole_before: bool,
 ) -> Images:
-    """Decode measured events; `columns` and `key` are the columns decoded with their numbers in the rows. ValueFault for
-    the first value that can't be decoded."""
+    """Decode measured events; `columns` and `key` are the columns decoded with their numbers in the rows, `key` those of the
+    before image, which every update has where `has_whole_before`. ValueFault for the first value that can't be decoded."""
     labels = Labels()
     width = len(layout.columns)
     slots = [_Slot(c, layout.columns[n], n, labels, charsets) for c, n in columns]
@@ -224,7 +226,8 @@ def read_images(
         chars = int(totals[k.T_CHARS_BEFORE if is_before else k.T_CHARS, place])
         nulls = rows if is_before else int(totals[k.T_NULLS, place])
         slot.lay_out(arena, rows, chars, nulls)
-    struct_valid = np.array([arena.place((rows + 7) // 8) if key else -1, 0], np.int64)
+    place = arena.place((rows + 7) // 8) if key else -1
+    struct_valid = np.array([place, 0, has_whole_before], np.int64)
     views = arena.open()
     lines = np.zeros((len(slots), k.S_FIELDS), np.int64)
     for slot, line in zip(slots, lines, strict=True):

@@ -130,3 +130,29 @@ def test_a_wait_tells_who_is_waited_for_now_and_then_and_gives_up_at_its_limit(
 def test_a_stop_is_heard_while_waiting() -> None:
     with pytest.raises(StopAsked):
         PatientWait(60, lambda: True)(1.0, [])
+
+
+class OwnViews(Session):
+    """A session that is copied while rows change, but reads single tables at a point of their own."""
+
+    def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Any]:
+        return []
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def point_of(self, table: TableSchema, *, is_exact: bool) -> SnapshotPoint:
+        return SnapshotPoint("", Position(777)) if is_exact else self.point
+
+
+def test_a_copy_that_must_be_exact_belongs_to_its_own_views_point() -> None:
+    """Guards CORRECTNESS 19 for modes that keep every change: the session's point may be older than what is read."""
+    source = Source(SCHEMA, OTHER)
+    source.sessions = [OwnViews(5)]
+    views, _ = make(source, [SCHEMA, OTHER])
+    exact, other = views.view(SCHEMA.id, is_exact=True), views.view(OTHER.id)
+    assert exact is not None and other is not None
+    assert (exact.position, other.position) == (777, 5)
