@@ -1204,6 +1204,9 @@ def take(e, at, size, state, out, runs, ids, wanted, known_at, known_size, known
         keep(e, at, size, state, out)
     if closes:
         close_transaction(state, runs)
+    elif not state[P_IS_OPEN]:
+        # Between transactions, as the server's own notes are: a position may lie behind it.
+        state[P_CLOSED_OFFSET] = state[P_OFFSET]
     return IDLE
 
 
