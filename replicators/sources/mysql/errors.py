@@ -32,7 +32,7 @@ class Rule:
 RULES = (
     Rule(
         "source:server-id-in-use",
-        (1236,),
+        (),
         r"same server_(uuid|id)|server_id/server_uuid as this|already connected",
     ),
     Rule(
