@@ -63,6 +63,7 @@ TABLE_TRANSITIONS: dict[tuple[TableState, str], TableState] = {
         (TableState.REPLICATING, e): TableState.REPLICATING
         for e in ("table_rewind_started", "table_rewind_refused", "table_rewound")
     },
+    (TableState.FAILING, "table_rewound"): TableState.REPLICATING,
     (TableState.REMOVED, "table_added"): TableState.WAITING,
     **{(s, "table_waits"): TableState.WAITING for s in _LIVE},
     **{(s, "table_failed"): TableState.FAILING for s in _LIVE},

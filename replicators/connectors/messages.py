@@ -626,6 +626,13 @@ MESSAGES: dict[str, Message] = {
         "The table goes on as it was.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "target:rewind-parked": Message(
+        "Rows of the table may be parked",
+        "Rows of `{table}` are parked, were parked, or may be: an older version lacks them, and the change log does not tell them all.",
+        "Re-sync the table instead.",
+        "The table goes on as it was.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "target:rewind-shape": Message(
         "The table's columns changed since",
         "The columns of `{table}` are not those that it had at that time.",

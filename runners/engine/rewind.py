@@ -21,7 +21,7 @@ from runners.engine import failpoints
 from runners.engine.changelog import ChangeLog
 from runners.engine.folding import fold_batch
 from runners.engine.merge import Frontier, fold_plan, next_batch, same_shape, target_table
-from runners.engine.store import ChangeFileRow, Store, TableRow, table_row
+from runners.engine.store import ChangeFileRow, Store, TableRow, TableState, table_row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,6 +110,8 @@ class Rewinder:
             for f in self._store.change_files(row.id, after=0, upto=row.merged_sequence)
             if f.last_position >= row.snapshot_position
         ]
+        if row.parks or row.rows_parked or any(f.faults for f in files):
+            raise ReplicationError("target:rewind-parked", table=row.id)
         found = self._found(row, sequence_at(files, moment, row.merged_sequence), moment)
         since = [f for f in files if f.last_sequence > found.sequence]
         if any(not same_shape(row.schema, f.schema) for f in since):
@@ -178,5 +180,6 @@ class Rewinder:
 def adopt_all(rewinder: Rewinder, store: Store) -> None:
     """At a start: what was published is recorded before tokens are compared."""
     for row in store.tables():
-        if row.rewind_to is not None:
+        is_followed = row.state in {TableState.REPLICATING, TableState.FAILING}
+        if row.rewind_to is not None and is_followed:
             rewinder.adopt(table_row(store, row.id))

@@ -113,6 +113,7 @@ def test_the_changes_since_the_version_are_applied_once_and_published_level(
         ((), (), False, "target:rewind-too-early"),
         ((1, 2, 6), (1, 2, 3, 4), False, "log:rewind-too-early"),
         ((1, 2, 6), (), True, "target:rewind-shape"),
+        ((1, 2, 6), (), False, "target:rewind-parked"),
     ],
 )
 def test_what_can_not_be_reached_is_refused_and_the_table_goes_on(
@@ -127,6 +128,8 @@ def test_what_can_not_be_reached_is_refused_and_the_table_goes_on(
     """Guards each look before the first write: without it changes would be missing in the rewound rows, or be applied to
     columns that are not there."""
     store.forget(pruned)
+    if code == "target:rewind-parked":
+        store.record_decoded([1], [replace(change_file(1), faults=1)])
     if changed:
         wider = replace(SCHEMA, columns=(*SCHEMA.columns, Column("new", String(), "text")))
         other: ChangeFileRow = replace(change_file(4), schema=wider)
