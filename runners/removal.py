@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import subprocess
 import sys
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlparse
 
 from django.conf import settings
 from django.db import transaction
@@ -36,7 +33,7 @@ def what_goes(replicator: Replicator) -> list[tuple[str, str]]:
     """Kind and name of everything that a delete removes at the source; asks nobody."""
     try:
         return source_plugin(replicator.source_kind).objects(replicator.slot_name)
-    except InvalidConfig:
+    except ReplicationError:
         return []
 
 
@@ -54,7 +51,7 @@ def drop_replicator(pk: Any, now: datetime | None = None) -> bool:
         return False
     if not replicator.keep_target:
         _drop_target(replicator)
-    shutil.rmtree(_log_folder(replicator), ignore_errors=True)
+    _drop_log(replicator)
     _forget(replicator, statements)
     return True
 
@@ -88,9 +85,10 @@ def _drop_failed(
     logger.warning("Source of %s could not be cleaned (%s).", replicator.pk, type(err).__name__)
     progress = progress_of(replicator)
     tries = progress.failures + 1
-    is_final = tries >= TRIES or isinstance(err, InvalidConfig)
-    wait = timedelta(seconds=delay_seconds(tries, Retry.AUTO))
     code = err.code if isinstance(err, ReplicationError) else "internal:unexpected"
+    is_hopeless = isinstance(err, InvalidConfig) or code == "config:unknown-kind"
+    is_final = tries >= TRIES or is_hopeless
+    wait = timedelta(seconds=delay_seconds(tries, Retry.AUTO))
     Progress.objects.filter(pk=progress.pk).update(
         failures=tries, retry_at=now + wait, error_code=code
     )
@@ -123,9 +121,14 @@ def _drop_target(replicator: Replicator) -> None:
             )
 
 
-def _log_folder(replicator: Replicator) -> Path:
-    url = settings.RUNNER.log_url
-    return Path(urlparse(url).path or url).absolute() / str(replicator.pk)
+def _drop_log(replicator: Replicator) -> None:
+    from replicators.connectors import files  # only here: pages need none of Arrow
+    from runners.engine.changelog import root_of
+
+    try:
+        files.remove_folder(root_of(settings.RUNNER.log_url, str(replicator.pk)))
+    except OSError as err:
+        logger.warning("Change log of %s is left (%s).", replicator.pk, type(err).__name__)
 
 
 @transaction.atomic

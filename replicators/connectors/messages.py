@@ -508,6 +508,13 @@ MESSAGES: dict[str, Message] = {
         "Give the worker's user the right to write it (REPLICATOR_LOG_URL).",
         "Nothing can be captured.",
     ),
+    "log:store": Message(
+        "Change log not reachable",
+        "The object store of the change log did not answer, or refused.",
+        "Check REPLICATOR_LOG_URL, and that the credentials in the worker's environment may read and write there.",
+        "Nothing is captured or merged meanwhile; nothing is lost.",
+        Retry.AUTO,
+    ),
     "log:segment-corrupt": Message(
         "Change log damaged",
         "Segment {segment} of the change log is damaged at byte {offset}.",

@@ -47,7 +47,7 @@ def log_folder(_: Any = None) -> Found:
     """The change log can be written; its folder is made where it is missing."""
     url = urlparse(settings.RUNNER.log_url)
     if url.scheme not in ("", "file"):
-        return []
+        return []  # a run says what is wrong with a store; asking it here would make every start wait for it
     folder = Path(url.path)
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)

@@ -40,7 +40,8 @@ VARIABLES = (
 )  # fmt: skip
 
 ENGINE_HELP = {
-    "log_url": "Where the change log lies.",
+    "log_url": "Where the change log lies: a folder, or a URL of an object store (s3, gs, abfs, hdfs), whose credentials are read from the environment as that store's own tools do.",
+    "log_spool_dir": "A local folder where segments grow before they are sent to an object store. Empty: the system's temporary folder.",
     "spark_master": "Spark's master: local[n], a cluster's URL.",
     "spark_remote": "A Spark Connect URL (sc://...) in place of a master.",
     "spark_driver_memory": "Memory of the JVM of a run.",

@@ -8,18 +8,18 @@ import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from replicators.connectors import files as folder
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import OpCounts
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.source import DecodedTable, Poison
-from runners.engine.changelog import file_word, fsync_folder, read_segment, write_error
+from runners.engine.changelog import file_word, read_segment, write_error
 from runners.engine.relay import from_tasks, relayed
 from runners.engine.store import ChangeFileRow, SegmentRow
 
@@ -62,6 +62,8 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
     try:
         head, body = read_segment(task.path, task.crc32, task.number)
     except ReplicationError as err:
+        if err.code != "log:segment-corrupt":
+            raise
         return {"corrupt": err.facts, "files": [], "poisons": []}
     for item in load(decoder)(head, body, task.number):
         if isinstance(item, Poison):
@@ -72,7 +74,7 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
         elif item.changes.num_rows:
             files.append(_write(task, item))
     if files:
-        fsync_folder(Path(task.prefix).parent)
+        folder.sync_folder(os.path.dirname(task.prefix))
     return {"files": files, "poisons": poisons}
 
 
@@ -85,10 +87,7 @@ def _write(task: DecodeTask, item: DecodedTable) -> dict[str, Any]:
     )  # fmt: skip
     data = sink.getvalue()
     try:
-        with open(path, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        folder.write(path, data, is_durable=True)
     except OSError as err:
         raise write_error(err) from err
     return _facts(item, path, data)

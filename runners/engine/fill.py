@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from replicators.connectors import files
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.source import RowReader
@@ -95,8 +95,10 @@ def _filled(batch: FoldedBatch, missing: pa.Table, rows: pa.Table) -> FoldedBatc
     unsent: set[str] = set()
     has_origins = False
     for path in batch.paths:
-        folded = _patched(pq.read_table(path), batch.schema, missing, rows)
-        pq.write_table(folded, path, compression="zstd", compression_level=1, use_dictionary=False)
+        folded = _patched(files.read_table(path), batch.schema, missing, rows)
+        files.write_table(
+            folded, path, compression="zstd", compression_level=1, use_dictionary=False
+        )
         bits = folded.column("_unsent")
         if bits.null_count < len(bits):
             at, _ = unsent_matrix(bits, batch.schema)

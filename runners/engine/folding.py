@@ -3,26 +3,25 @@ rows as Parquet for the target's MERGE; knows no target."""
 
 from __future__ import annotations
 
-import io
 import math
 import pickle
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from replicators.connectors import files
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op, OpCounts, change_schema, faulty_schema
 from replicators.connectors.modes import ROW_HASH, Mode
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import FoldedBatch, KeyRange
-from runners.engine.changelog import write_error
+from runners.engine.changelog import raise_if_away, write_error
 from runners.engine.filtering import filtered
 from runners.engine.fold import MAX_KEYS, few_keys, join_ranges, key_ranges
 from runners.engine.folds import NEEDS_BARRIERS, folded
@@ -78,12 +77,13 @@ def read_changes(plan: FoldPlan, *, with_faults: bool = False) -> pa.Table:
     parts = []
     for file in plan.files:
         try:
-            data = Path(file.path).read_bytes()
-        except OSError:
-            data = b""
+            data = files.read(file.path)
+        except OSError as err:
+            raise_if_away(file.path, err)
+            data = pa.py_buffer(b"")
         if zlib.crc32(data) != file.crc32:
             raise ReplicationError("log:file-corrupt", table=file.table, segment=file.segment)
-        parts.append(pq.read_table(io.BytesIO(data), schema=schema))
+        parts.append(pq.read_table(pa.BufferReader(data), schema=schema))
     return _counting(pa.concat_tables(parts) if parts else schema.empty_table(), plan)
 
 
@@ -112,7 +112,7 @@ def _counts(changes: pa.Table) -> OpCounts:
 
 def _write(rows: pa.Table, path: str) -> None:
     try:
-        pq.write_table(rows, path, compression="zstd", compression_level=1, use_dictionary=False)
+        files.write_table(rows, path, compression="zstd", compression_level=1, use_dictionary=False)
     except OSError as err:
         raise write_error(err) from err
 
@@ -246,7 +246,7 @@ def _last_truncate(plan: FoldPlan) -> int:
     last = -1
     for file in plan.files:
         if file.counts.truncates:
-            rows = pq.read_table(file.path, columns=["_sequence", "_op", "_position"])
+            rows = files.read_table(file.path, columns=["_sequence", "_op", "_position"])
             rows = _counting(rows, plan)
             found = rows.filter(pc.equal(rows.column("_op"), int(Op.TRUNCATE))).column("_sequence")
             last = max([last, *found.to_pylist()[-1:]])
@@ -262,8 +262,7 @@ def _bucketed(spark: SparkSession, plan: FoldPlan) -> DataFrame:
     plain = pa.schema([f.with_type(_without_times(f.type)) for f in change_schema(plan.schema)])
     shape = from_arrow_schema(plain, prefer_timestamp_ntz=True)
     rows = (
-        spark.read.schema(shape)
-        .parquet(*[f.path for f in plan.files])
+        files.parquet_frame(spark, [f.path for f in plan.files], shape)
         .where((F.col("_sequence") > plan.after) & (F.col("_position") >= plan.position))
         .where(~F.col("_op").isin(*plan.excluded) if plan.excluded else F.lit(True))
     )

@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from replicators.connectors import files as folder
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op, OpCounts, first_sequence, last_sequence
 from replicators.connectors.modes import RESUMABLE, Mode
@@ -186,7 +186,7 @@ class Merger:
         finally:
             for path in batch.paths:
                 with suppress(OSError):
-                    Path(path).unlink(missing_ok=True)
+                    folder.remove(path)
         failpoints.hit("target_merged")
         took = (folded - began, time.monotonic() - folded)
         logger.debug(

@@ -88,7 +88,9 @@ class Pipeline:
         self._spark = spark
         self._watchdog = watchdog
         self._stop = stop
-        self._log = ChangeLog(settings.log_url, job.replicator, uuid.uuid4().hex[:8])
+        self._log = ChangeLog(
+            settings.log_url, job.replicator, uuid.uuid4().hex[:8], settings.log_spool_dir
+        )
         self._writer: TargetWriter = job.target.writer(job.target_params, spark)
         self._publisher = Publisher(self._writer, job.replicator, settings.watermark_seconds)
 

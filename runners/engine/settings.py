@@ -10,6 +10,7 @@ class RunnerSettings:
     """Times in seconds, sizes in bytes. Each is an environment variable `REPLICATOR_<NAME>`."""
 
     log_url: str = "var/log"
+    log_spool_dir: str = ""
     spark_master: str = "local[2]"
     spark_remote: str = ""
     spark_driver_memory: str = "1g"

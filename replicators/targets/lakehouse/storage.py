@@ -6,16 +6,9 @@ import uuid
 
 from pyarrow import fs
 
+from replicators.connectors.files import make_folder, open_url, remove_folder
 
-def open_url(url: str) -> tuple[fs.FileSystem, str]:
-    """The file system and the path in it of a folder or URL."""
-    for other in ("s3a://", "s3n://"):
-        if url.startswith(other):
-            url = "s3://" + url[len(other) :]
-    if "://" not in url and not url.startswith("file:"):
-        return fs.LocalFileSystem(), url
-    system, path = fs.FileSystem.from_uri(url)
-    return system, path
+__all__ = ["has_folder", "keep_only", "make_folder", "open_url", "probe", "remove_folder"]
 
 
 def probe(url: str) -> None:
@@ -32,19 +25,6 @@ def has_folder(url: str) -> bool:
     """Whether there is something under the folder."""
     system, path = open_url(url)
     return bool(system.get_file_info(path).type == fs.FileType.Directory)
-
-
-def remove_folder(url: str) -> None:
-    """Remove a folder with everything in it; nothing happens where there is none."""
-    system, path = open_url(url)
-    if system.get_file_info(path).type == fs.FileType.Directory:
-        system.delete_dir(path)
-
-
-def make_folder(url: str) -> None:
-    """Make a folder and those above it; nothing happens where it is there."""
-    system, path = open_url(url)
-    system.create_dir(path, recursive=True)
 
 
 def keep_only(url: str, names: set[str]) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.files import parquet_frame
 from replicators.connectors.modes import Mode, stored
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.target import (
@@ -189,7 +190,7 @@ class LakehouseWriter:
 
     def _show(self, session: Any, batch: FoldedBatch) -> None:
         ddl = statements.of(batch.mode).batch_ddl(batch)
-        frame = session.read.schema(ddl).parquet(*batch.paths)
+        frame = parquet_frame(session, batch.paths, ddl)
         frame.createOrReplaceTempView(BATCH_VIEW.strip("`"))
 
     def _apply(self, session: Any, target: str, batch: FoldedBatch) -> None:

@@ -95,7 +95,7 @@ def test_a_segment_file_reaches_the_disk_before_its_name_and_its_name_before_its
 
     def note(number: int) -> None:
         kind = "folder" if os.path.isdir(f"/proc/self/fd/{number}") else "file"
-        named = len(list(place.log.segments.glob("*.raw")))
+        named = len(list(Path(place.log.segments).glob("*.raw")))
         seen.append((kind, named, len(place.store.segments())))
         sync(number)
 
@@ -126,7 +126,7 @@ def test_the_position_stays_before_a_transaction_that_is_still_open(tmp_path: Pa
     assert set(place.source.acknowledged) == {10}
     assert discard_open_tail(place.store, place.log) == 2
     assert place.segments() == [(1, 10, True)]
-    assert len(list(place.log.segments.iterdir())) == 1
+    assert len(list(Path(place.log.segments).iterdir())) == 1
     assert place.store.memory().last_segment == 3, "a number would be used twice"
 
 
@@ -154,7 +154,7 @@ def test_what_is_incomplete_when_it_stops_is_thrown_away(tmp_path: Path) -> None
     place.capture.stop()
     place.capture.run()
     assert place.segments() == [(1, 10, True)]
-    assert len(list(place.log.segments.iterdir())) == 1
+    assert len(list(Path(place.log.segments).iterdir())) == 1
 
 
 def test_a_lost_lease_ends_capture_unacknowledged(tmp_path: Path) -> None:

@@ -59,5 +59,5 @@ def test_a_full_disk_is_a_clear_error() -> None:
 def test_the_highest_number_counts_files_that_no_row_lists(log: ChangeLog, tmp_path: Path) -> None:
     assert log.highest_number() == 0
     log.begin_segment(4, {}).seal()
-    (log.segments / "000000000009-a1.part").touch()
+    Path(log.segments, "000000000009-a1.part").touch()
     assert ChangeLog(str(tmp_path), "r1", "a2").highest_number() == 9
