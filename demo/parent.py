@@ -168,6 +168,7 @@ class Parent:
             folder=self.place.postgres_folder(),
             port=ports.get("postgres", 0),
             dies_with_parent=False,
+            options={"max_slot_wal_keep_size": "4GB"},
         )
         self.postgres.start()
         text = json.dumps({"postgres": self.postgres.port})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -12,6 +13,7 @@ from django.views.decorators.http import require_POST
 
 from drafts.models import Draft
 from drafts.services import draft_create
+from replicators.config import InvalidConfig
 from replicators.models import Replicator
 from replicators.pages import go, may_edit
 from replicators.people import person
@@ -52,5 +54,9 @@ def draft_from(*, replicator: Replicator, actor: User | None) -> Draft:
 def duplicate(request: HttpRequest, pk: str) -> HttpResponse:
     """Make the draft and open it."""
     found = get_object_or_404(Replicator, pk=pk)
-    draft = draft_from(replicator=found, actor=person(request))
+    try:
+        draft = draft_from(replicator=found, actor=person(request))
+    except InvalidConfig as err:
+        messages.error(request, " ".join(err.errors.values()))
+        return go(request, found.get_absolute_url())
     return go(request, reverse("drafts:draft", args=[draft.pk]), f"{draft.name} is a draft now.")

@@ -14,7 +14,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from assessments.services import connection_test
-from drafts import services, steps, wizard
+from drafts import known, services, steps, wizard
 from drafts.models import Draft
 from drafts.selectors import draft_shown, drafts_for_list
 from drafts.wizard import AUTOSAVE, Visit
@@ -28,12 +28,13 @@ from replicators.forms import (
     params_from,
     picks_fitting,
 )
-from replicators.pages import go, may_edit, may_view
+from replicators.pages import go, is_partial, may_edit, may_view, toasted
 from replicators.people import person
 from replicators.permissions import can_edit
 from replicators.selectors import plugin_params, plugins
 from replicators.services import params_of
 
+TAKE_WHAT = "Choose the replicator whose connection is to be used."
 NAME_HELP = "How people find it: for example what it copies and where to."
 
 
@@ -156,6 +157,8 @@ def connector(request: HttpRequest, pk: str, role: str) -> HttpResponse:
     if isinstance(visit, HttpResponse):
         return visit
     tested: dict[str, Any] = {}
+    if visit.act == "take":
+        return _take(visit, role)
     if request.method == "POST" and wizard.save(visit, _connector_fields(visit, role)):
         done = wizard.moved(visit)
         if done:
@@ -166,6 +169,23 @@ def connector(request: HttpRequest, pk: str, role: str) -> HttpResponse:
     if visit.act == AUTOSAVE:
         return wizard.saved(visit, told=_told(visit, role, context), **context)
     return wizard.show(visit, "drafts/partials/_connector.html", context)
+
+
+def _take(visit: Visit, role: str) -> HttpResponse:
+    """Fill the form in from a replicator that has such a connection already. Its secrets never reach a page."""
+    request, panel = visit.request, "drafts/partials/_connector.html"
+    found = known.taken(role, request.POST.get("from", ""))
+    if found is None:
+        visit.status, visit.typed = 422, _connector_fields(visit, role)
+        context = {**_connector_context(visit, role), "take_error": TAKE_WHAT}
+        return wizard.show(visit, panel, context)
+    if not wizard.save(visit, found[1]):
+        visit.typed = {}
+        return wizard.show(visit, panel, _connector_context(visit, role))
+    text = f"Filled in from {found[0]}."
+    if not is_partial(request):
+        return go(request, visit.url, text)
+    return toasted(wizard.show(visit, panel, _connector_context(visit, role)), text)
 
 
 def _told(visit: Visit, role: str, context: Mapping[str, Any]) -> list[Field]:
@@ -222,6 +242,7 @@ def _connector_context(visit: Visit, role: str) -> dict[str, Any]:
         "values": values,
         "fields": param_fields(role, kind, values, visit.errors),
         "help": plugin.setup(values),
+        "known": known.known(role),
     }
 
 

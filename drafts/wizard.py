@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods
 from assessments.services import problem_of
 from drafts import services, steps
 from drafts.models import Draft
-from replicators.config import InvalidConfig
+from replicators.config import InvalidConfig, plugin_of
 from replicators.connectors.errors import ReplicationError
 from replicators.pages import View, go, is_partial, may_edit
 from replicators.services import params_of
@@ -53,14 +53,17 @@ def step_url(draft: Draft, step: str) -> str:
 
 
 def opened(request: HttpRequest, pk: str, step: str) -> Visit | HttpResponse:
-    """The draft's page, or the way to the replicator that the draft became. Where the key that encrypted its secrets is gone,
-    a page that says so."""
+    """The draft's page, or the way to the replicator that the draft became. Where the key that encrypted its secrets or
+    a connector's plugin is gone, a page that says so."""
     draft = get_object_or_404(Draft, pk=pk)
     if draft.replicator_id:
         return go(request, reverse("runners:replicator", args=[draft.replicator_id]))
     try:
         for role in ("source", "target"):
             params_of(draft, role)
+            kind = getattr(draft, f"{role}_kind")
+            if kind:
+                plugin_of(role, kind)
     except ReplicationError as err:
         context = {"section": "drafts", "draft": draft, "problem": problem_of(err).to_json()}
         return render(request, "drafts/unreadable.html", context, status=409)

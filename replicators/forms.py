@@ -14,8 +14,9 @@ from replicators.options import Choice, Options
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field as `components/field.html` shows it; `id` is also its name in the form. The last six are told of options
-    only: the name without its unit, the unit, the default, what it is about, when a change applies, and what can be chosen."""
+    """A field as `components/field.html` shows it; `id` is also its name in the form; `note` stands for "optional". The last
+    six are told of options only: the name without its unit, the unit, the default, what it is about, when a change applies,
+    and what can be chosen."""
 
     id: str
     label: str
@@ -24,6 +25,7 @@ class Field:
     help: str = ""
     error: str = ""
     required: bool = True
+    note: str = ""
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
@@ -70,6 +72,7 @@ def _param_field(
         help=p.help,
         error=_sentence(p.label, errors.get(f"{role}.{p.name}", "")),
         required=p.required or p.default not in (None, ""),
+        note=p.note,
         choices=p.choices,
         minimum=p.minimum,
         maximum=p.maximum,

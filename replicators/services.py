@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 from replicators import config as configs
 from replicators.config import InvalidConfig, ReplicatorConfig
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.params import MASK
 from replicators.connectors.schema import TableSelection
 from replicators.models import ApiToken, Replicator
 from replicators.secrets import decrypt, digest, encrypt
@@ -43,9 +44,15 @@ def params_of(row: Any, role: str) -> dict[str, Any]:
 
 
 def params_shown(row: Any, role: str) -> dict[str, Any]:
-    """The raw params of a `Replicator` or `Draft` with masked secrets."""
+    """The raw params of a `Replicator` or `Draft` with masked secrets, also where the plugin is gone."""
     kind = getattr(row, f"{role}_kind")
-    return configs.masked(role, kind, params_of(row, role)) if kind else {}
+    try:
+        return configs.masked(role, kind, params_of(row, role)) if kind else {}
+    except ReplicationError as err:
+        if err.code != "config:unknown-kind":
+            raise
+        secrets = dict.fromkeys(decrypt(getattr(row, f"{role}_secrets")), MASK)
+        return {**getattr(row, f"{role}_params"), **secrets}
 
 
 def params_store(row: Any, role: str, kind: str, data: Mapping[str, Any]) -> None:

@@ -17,8 +17,9 @@ from django.urls import Resolver404, resolve, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from replicators.config import InvalidConfig, source_plugin
+from replicators.config import source_plugin
 from replicators.connectors.capabilities import SourceCapabilities
+from replicators.connectors.errors import ReplicationError
 from replicators.models import Replicator
 from replicators.pages import View, is_partial, may_view
 from replicators.permissions import can_edit
@@ -99,7 +100,7 @@ def source_can(replicator: Replicator) -> SourceCapabilities:
     """The source's abilities and words; those of any source where the plugin is gone."""
     try:
         return source_plugin(replicator.source_kind).capabilities
-    except InvalidConfig:
+    except ReplicationError:
         return SourceCapabilities()
 
 

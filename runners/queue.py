@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import socket
+from urllib.parse import urlparse
 
 from celery import current_app
 from django.conf import settings
@@ -11,10 +13,15 @@ from kombu.exceptions import OperationalError
 
 logger = logging.getLogger(__name__)
 
+BROKER_SECONDS = 0.5
+
 
 def send(task: str, *arguments: str, expires: float = 30.0) -> None:
     """Queue a task of `runners.tasks` by name; one that waits longer than `expires` seconds is dropped."""
     if not settings.REDIS_URL:
+        return
+    if not _listens():
+        logger.warning("The broker took no task %s (nobody listens); beat asks again.", task)
         return
     queue = "runs" if task == "supervise_run" else "default"
     try:
@@ -30,6 +37,19 @@ def send(task: str, *arguments: str, expires: float = 30.0) -> None:
         logger.warning(
             "The broker took no task %s (%s); beat asks again.", task, type(err).__name__
         )
+
+
+def _listens() -> bool:
+    """Whether a connection to the broker is taken. Celery's own first connection is tried for six seconds, whatever it is
+    told, and a page would wait for that."""
+    place = urlparse(settings.REDIS_URL)
+    if not place.hostname:
+        return True
+    try:
+        socket.create_connection((place.hostname, place.port or 6379), BROKER_SECONDS).close()
+    except OSError:
+        return False
+    return True
 
 
 def nudge() -> None:

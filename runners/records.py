@@ -10,7 +10,8 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_GET
 
-from replicators.config import InvalidConfig, Options, plugin_of
+from replicators.config import Options, plugin_of
+from replicators.connectors.errors import ReplicationError
 from replicators.connectors.params import describe
 from replicators.forms import option_fields
 from replicators.models import Replicator
@@ -164,7 +165,7 @@ def _part(found: Replicator, role: str) -> dict[str, Any]:
         plugin = plugin_of(role, kind)
         labels = {p.name: p.label for p in describe(plugin.params)}
         title = plugin.label
-    except InvalidConfig:
+    except ReplicationError:
         labels, title = {}, kind
     rows = [(labels.get(name, name), value) for name, value in values.items()]
     return {"role": role.capitalize(), "label": title, "rows": rows}

@@ -31,6 +31,7 @@ class Param:
     choices: tuple[str, ...] = ()
     minimum: int | None = None
     maximum: int | None = None
+    note: str = ""
 
 
 def param(
@@ -42,8 +43,10 @@ def param(
     choices: tuple[str, ...] = (),
     minimum: int | None = None,
     maximum: int | None = None,
+    note: str = "",
 ) -> Any:
-    """A dataclass field with its metadata; without a default it is required. Secrets stay out of `repr`."""
+    """A dataclass field with its metadata; without a default it is required. Secrets stay out of `repr`. `note` stands in
+    forms where else "optional" would: for what is needed only sometimes."""
     metadata = {
         "label": label,
         "help": help,
@@ -51,6 +54,7 @@ def param(
         "choices": choices,
         "minimum": minimum,
         "maximum": maximum,
+        "note": note,
     }
     if default is MISSING:
         return field(metadata=metadata, repr=not secret)

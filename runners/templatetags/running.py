@@ -10,7 +10,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from replicators.config import InvalidConfig, plugin_of
+from replicators.config import plugin_of
+from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId
 from replicators.templatetags.ui import compact, duration
 from runners.charts import Series, line_path
@@ -200,7 +201,7 @@ def route(row: Any) -> str:
 def _label(role: str, kind: str) -> str:
     try:
         return plugin_of(role, kind).label
-    except InvalidConfig:
+    except ReplicationError:
         return kind
 
 

@@ -48,6 +48,16 @@
     const panel = event.detail.elt;
     return Boolean(panel && panel.hasAttribute && panel.hasAttribute("data-poll"));
   }
+  // An act's answer reaches the page through the form that sent it: while one is under way no poll may replace that form.
+  let acting = 0;
+  document.addEventListener("htmx:beforeSend", (event) => {
+    if (isPoll(event)) return;
+    acting += 1;
+    event.detail.xhr.addEventListener("loadend", () => { acting -= 1; });
+  });
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    if (acting > 0 && event.detail.requestConfig.elt.hasAttribute("data-poll")) event.detail.shouldSwap = false;
+  });
   document.addEventListener("htmx:beforeRequest", (event) => {
     const panel = event.detail.elt;
     if (!panel.hasAttribute("data-poll")) return;

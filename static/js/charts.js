@@ -20,7 +20,7 @@
     return span > 86400 ? `${at.getDate()}.${at.getMonth() + 1}. ${clock}` : clock;
   }
 
-  function axis(side, format) {
+  function axis(side, format, span) {
     return {
       side,
       stroke: colour("--muted"),
@@ -29,7 +29,7 @@
       ticks: { show: false },
       size: side === 3 ? 44 : 24,
       gap: 6,
-      space: side === 3 ? 44 : 72,
+      space: side === 3 ? 44 : span > 86400 ? 96 : 72,
       values: (_, marks) => marks.map(format),
     };
   }
@@ -44,13 +44,13 @@
       width: place.clientWidth,
       height: HEIGHT,
       legend: { show: false },
-      padding: [8, 20, 0, 0],
+      padding: [8, span > 86400 ? 40 : 20, 0, 0], // half of the last label
       cursor: { sync: { key: "replicator" }, drag: { x: false, y: false }, points: { size: 6 } },
       scales: {
         x: { time: true, range: () => [from, to] },
         y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] },
       },
-      axes: [axis(2, (v) => time(v, span)), axis(3, short)],
+      axes: [axis(2, (v) => time(v, span), span), axis(3, short, span)],
       series: [{}, ...labels.map((label, index) => ({
         label,
         stroke: colour(index ? "--border-strong" : "--accent"),

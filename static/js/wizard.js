@@ -88,6 +88,11 @@
     if (drawer.id === "drawer" && drawer.showModal && drawer.firstElementChild && !drawer.open) drawer.showModal();
     dress();
   });
+  document.addEventListener("htmx:afterSettle", (event) => {
+    // The answer of *Test connection* stands at the foot of a long form, maybe below the window's edge.
+    const told = event.target.querySelector && event.target.querySelector(".card-result .notice");
+    if (told && event.detail.requestConfig && event.detail.requestConfig.verb === "post") told.scrollIntoView({ block: "nearest" });
+  });
   document.addEventListener("columnsSaved", () => document.getElementById("drawer").close());
 
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", dress);

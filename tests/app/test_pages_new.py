@@ -294,3 +294,28 @@ def test_the_first_page_saves_itself_into_one_draft(browser: Client) -> None:
     assert left["HX-Redirect"] == address(draft, "source")
     assert [d.name for d in Draft.objects.all()] == ["typed on"]
     assert browser.post("/replicators/new/", {**more, "draft": "x"}).status_code == 404
+
+
+def test_a_known_connection_is_filled_in_with_its_password_which_no_page_shows(
+    browser: Client, editor: Any, replicator: Replicator
+) -> None:
+    """The taking over of a replicator's connection, and that its secrets stay out of the answer."""
+    draft = make_draft(editor, name="another", source_params={}, tables=[])
+    pages = [browser.get(address(draft, role)).content.decode() for role in ("source", "target")]
+    assert all(replicator.name in html for html in pages)
+    none = press(browser, draft, "source", "take", htmx=True, **connector("source", host="typed"))
+    assert none.status_code == 422 and 'value="typed"' in none.content.decode()
+    old = {"version": 1, "from": str(replicator.pk)}
+    press(browser, draft, "name", "save", name="renamed")
+    stale = press(browser, draft, "source", "take", htmx=True, **old)
+    assert stale.status_code == 409
+    done = press(browser, draft, "source", "take", htmx=True, **{"from": str(replicator.pk)})
+    draft.refresh_from_db()
+    assert done.status_code == 200 and "Filled in from" in done.headers["HX-Trigger"]
+    assert params_of(draft, "source") == params_of(replicator, "source")
+    assert all(SECRET not in r.content.decode() for r in (none, stale, done))
+    plain = press(browser, draft, "target", "take", **{"from": str(replicator.pk)})
+    assert plain["Location"] == address(draft, "target")
+    Replicator.objects.filter(pk=replicator.pk).update(source_secrets="of another key")
+    browser.get(address(draft, "source"))  # shows what was said before
+    assert replicator.name not in browser.get(address(draft, "source")).content.decode()

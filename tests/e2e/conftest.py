@@ -21,6 +21,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+NO_BROKER = "redis://127.0.0.1:9/0"  # the discard port: nobody answers there
 PASSWORD = "correct-horse-battery"
 _DEADLINE_SECONDS = 60.0
 _ARGUMENTS = [
@@ -44,11 +45,17 @@ class Web:
 
     url: str
     database: Path
+    environment: dict[str, str]
 
     def execute(self, sql: str, *values: Any) -> list[Any]:
         """Do to the application's database what a run would do."""
         with closing(sqlite3.connect(self.database, timeout=30)) as connection, connection:
             return connection.execute(sql, values).fetchall()
+
+    def shell(self, code: str) -> None:
+        """Run Python with the application's models in reach, as a worker would."""
+        command = [sys.executable, "manage.py", "shell", "-v0", "-c", code]
+        subprocess.run(command, cwd=ROOT, env=self.environment, check=True)
 
 
 @dataclass
@@ -105,7 +112,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
         "REPLICATOR_VAR_DIR": str(place),
         "DATABASE_URL": f"sqlite:///{place}/app.sqlite3",
         "DEBUG": "true",
-        "REDIS_URL": "",
+        "REDIS_URL": NO_BROKER,
     }
     for arguments in (["migrate", "-v0"], ["shell", "-v0", "-c", _USERS]):
         subprocess.run(
@@ -121,7 +128,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
     process = subprocess.Popen(command, cwd=ROOT, env=environment)
     try:
         _wait(f"http://127.0.0.1:{port}/sign-in/", process)
-        yield Web(f"http://127.0.0.1:{port}", place / "app.sqlite3")
+        yield Web(f"http://127.0.0.1:{port}", place / "app.sqlite3", environment)
     finally:
         process.terminate()
         process.wait(20)

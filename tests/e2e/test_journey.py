@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ def test_a_replicator_is_made_watched_and_deleted(
     page: Page = watched.page
     watched.sign_in()
     watched.assert_accessible()
+    _nobody_works(page, web)
     page.get_by_test_id("empty").get_by_role("link", name="New replicator").click()
 
     build(page, database, tmp_path, "by hand", "public.orders")
@@ -50,16 +52,65 @@ def test_a_replicator_is_made_watched_and_deleted(
     watched.assert_accessible()
     dialog.get_by_role("button", name="Delete replicator").click()
     expect(page.locator('[data-state="deleting"]')).to_be_visible()
+    _source_stays_away(page, web)
+    watched.assert_accessible()
+    watched.assert_fits()
+
+
+def _nobody_works(page: Page, web: Web) -> None:
+    """The banner says which part to start, and is gone when all of them answer."""
+    banner = page.get_by_test_id("banner")
+    expect(banner).to_contain_text("The broker at 127.0.0.1:9 doesn't answer")
+    expect(banner).to_contain_text("make dev")
+    web.execute("INSERT INTO runners_sign (name, at) VALUES ('reconcile', datetime('now'))")
+    page.reload()
+    expect(page.get_by_test_id("empty")).to_be_visible()
+    expect(banner).to_have_count(0)
+
+
+def _source_stays_away(page: Page, web: Web) -> None:
+    """A delete whose source can't be reached ends with the statements to run there, on the page that waits for it."""
+    web.execute(
+        "UPDATE replicators_replicator SET source_params = json_set(source_params, '$.port', 9)"
+    )
+    [[pk]] = web.execute(_ALL)
+    web.shell(_TRY_ONCE.format(pk=pk))
+    expect(page.get_by_text("The source could not be reached (1 try of 5)")).to_be_visible()
+    web.shell(_TRY_ON.format(pk=pk))
+    statements = page.get_by_test_id("statements")
+    expect(statements).to_contain_text(f"pg_drop_replication_slot('replicator_{pk}")
+    expect(statements).to_contain_text(f'DROP PUBLICATION IF EXISTS "replicator_{pk}_full"')
+    expect(page.get_by_role("alert")).to_contain_text("Run this at the source")
+
+
+_TRY_ONCE = """
+from django.utils import timezone
+from runners.removal import drop_replicator
+drop_replicator("{pk}", timezone.now())
+"""
+_TRY_ON = """
+from datetime import timedelta
+from django.utils import timezone
+from runners.removal import drop_replicator
+for day in range(1, 9):
+    drop_replicator("{pk}", timezone.now() + timedelta(days=day))
+"""
 
 
 def _watch_states(page: Page, web: Web) -> None:
     """What a run writes shows by itself, without loading the page."""
     badge = page.locator('[data-table="public.orders"] [data-state]')
+    web.shell(_RUNS)
+    web.execute(_COPIED.format(seconds=20, rows=22))
     web.execute(
         "UPDATE runners_table SET state='snapshotting', rows_snapshotted=42, rows_total=100"
     )
     expect(badge).to_have_attribute("data-state", "snapshotting")
     expect(page.locator("progress")).to_have_attribute("value", "42")
+    copying = page.locator('[data-table="public.orders"]')
+    told = re.compile(r"42 of about 100 rows · 42 % · [\d.]+\s+rows/s · about .+ left")
+    expect(copying).to_contain_text(told)
+    web.execute("DELETE FROM runners_run")
     web.execute(
         "UPDATE runners_table SET state='failing', error_code='target:table-replaced', "
         "error_since='2026-01-01 00:00:00'"
@@ -68,9 +119,27 @@ def _watch_states(page: Page, web: Web) -> None:
     expect(page.get_by_test_id("problem")).to_contain_text("What to do")
 
 
+_RUNS = """
+from replicators.models import Replicator
+from tests.app.pages import make_live
+make_live(Replicator.objects.get())
+"""
+_COPIED = """
+INSERT INTO runners_tablemetric
+    (table_id, at, resolution_seconds, rows_snapshotted, inserts, updates, deletes, backlog_bytes)
+SELECT id, datetime('now', '-{seconds} seconds'), 10, {rows}, 0, 0, 0, 0 FROM runners_table
+"""
+
+
 def _act(page: Page, web: Web) -> None:
-    page.get_by_role("button", name="Retry now").click()
+    held: list[Any] = []  # an act that takes longer than the next refresh: its answer still reaches the page
+    page.route("**/retry/", held.append)
+    with page.expect_response(lambda r: "version=" in r.url and r.status == 200):
+        page.get_by_role("button", name="Retry now").click()
+        web.execute("UPDATE runners_table SET inserts = inserts + 1")
+    held[0].continue_()
     expect(page.get_by_test_id("toast").last).to_contain_text("is tried again now")
+    page.unroute("**/retry/")
     web.execute("UPDATE runners_table SET state='replicating', error_code=''")
     expect(page.locator('[data-state="replicating"]')).to_be_visible()
     page.get_by_label("Acts on public.orders").click()

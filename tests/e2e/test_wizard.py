@@ -51,7 +51,7 @@ def test_seven_pages_lead_to_a_replicator(open_page: Any, shop: Database, tmp_pa
 
     fill_target(page, tmp_path)
     building.test_connection(page)
-    expect(page.get_by_test_id("test-ok")).to_be_visible()
+    expect(page.get_by_test_id("test-ok")).to_be_in_viewport(ratio=1)
     go_on(page, "tables")
 
     page.get_by_label("Search tables").fill("cust")
@@ -97,6 +97,25 @@ def test_seven_pages_lead_to_a_replicator(open_page: Any, shop: Database, tmp_pa
     page.get_by_role("button", name="Deploy").click()
     expect(page).to_have_url(re.compile(r"/replicators/[0-9a-f-]+/$"))
     expect(page.get_by_role("heading", name="seven pages")).to_be_visible()
+    _once_more(watched, shop)
+
+
+def _once_more(watched: Any, shop: Database) -> None:
+    """A second replicator over the same source needs no password typed."""
+    page: Page = watched.page
+    page.goto(f"{watched.base}/replicators/new/")
+    begin(page, "once more")
+    page.get_by_role("button", name="Fill in").click()
+    expect(page.locator(".take-over [role=alert]")).to_contain_text("Choose the replicator")
+    label = f"seven pages ({shop.params['host']} / {shop.name})"
+    page.get_by_label("Use the connection of").select_option(label=label)
+    page.get_by_role("button", name="Fill in").click()
+    expect(page.get_by_test_id("toast").last).to_contain_text("Filled in from seven pages")
+    expect(page.locator('[name="source.database"]')).to_have_value(shop.name)
+    expect(page.locator('[name="source.password"]')).to_have_value("********")
+    watched.assert_accessible()
+    building.test_connection(page)
+    expect(page.get_by_test_id("test-ok")).to_be_visible()
 
 
 def test_a_draft_is_left_and_taken_up_again_by_itself(

@@ -16,11 +16,13 @@ class LakehouseParams:
         "Warehouse",
         help="Folder or URL that holds the tables: /data/warehouse, s3a://bucket/warehouse",
     )
+    format: str = param("Format", default="iceberg", choices=("iceberg", "delta"))
     catalog_uri: str = param(
         "Catalog address",
         help="The Iceberg catalog's database, as SQLAlchemy writes it, without password: "
         "sqlite:////data/catalog.db, postgresql://host/db",
         default="",
+        note="needed for Iceberg",
     )
     catalog_name: str = param(
         "Catalog name", help="Name under which readers open the catalog", default="lakehouse"
@@ -32,10 +34,9 @@ class LakehouseParams:
         help="Where the tables appear; empty: one namespace for each schema of the source",
         default="",
     )
-    format: str = param("Format", default="iceberg", choices=("iceberg", "delta"))
     history_minutes: int = param(
-        "History",
-        help="Minutes for which old versions of a table stay readable",
+        "History (minutes)",
+        help="How long old versions of a table stay readable",
         default=30,
         minimum=0,
         maximum=43200,

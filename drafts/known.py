@@ -1,0 +1,49 @@
+"""Connections that replicators have already, to be used again by a draft, secrets included. Writes nothing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from replicators.connectors.errors import ReplicationError
+from replicators.models import Replicator
+from replicators.selectors import plugins
+from replicators.services import params_of
+
+SHOWN = 50
+_PLACES = ("host", "database", "warehouse")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A connection that can be used again: the replicator it is taken from, and where it leads in a few words."""
+
+    pk: str
+    name: str
+    place: str
+
+
+def known(role: str) -> list[Known]:
+    """The connections of that role, by name; each once, and only of connectors that may be chosen."""
+    kinds = [p.name for p in plugins(role)]
+    rows = Replicator.objects.live().filter(**{f"{role}_kind__in": kinds}).order_by("name")[:SHOWN]
+    found: dict[str, Known] = {}
+    for row in rows:
+        try:
+            values = params_of(row, role)
+        except ReplicationError:  # its secrets can't be read any more: nothing to be used again
+            continue
+        place = " / ".join(str(values[p]) for p in _PLACES if values.get(p))
+        same = json.dumps([getattr(row, f"{role}_kind"), values], sort_keys=True)
+        found.setdefault(same, Known(str(row.pk), row.name, place))
+    return list(found.values())
+
+
+def taken(role: str, pk: str) -> tuple[str, dict[str, Any]] | None:
+    """The replicator's name, and the draft's fields that make its connection the draft's; None where there is none such."""
+    if pk not in {k.pk for k in known(role)}:
+        return None
+    row = Replicator.objects.get(pk=pk)
+    kind = getattr(row, f"{role}_kind")
+    return row.name, {f"{role}_kind": kind, f"{role}_params": params_of(row, role)}
