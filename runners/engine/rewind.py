@@ -11,9 +11,9 @@ import logging
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from replicators.connectors import files as folder
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import last_sequence, segment_of
 from replicators.connectors.target import KeptVersion, TargetTable, TargetWriter
@@ -174,7 +174,7 @@ class Rewinder:
         finally:
             for path in batch.paths:
                 with suppress(OSError):
-                    Path(path).unlink(missing_ok=True)
+                    folder.remove(path)
 
 
 def adopt_all(rewinder: Rewinder, store: Store) -> None:
