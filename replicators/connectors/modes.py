@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import Column, TableSchema
 from replicators.connectors.types import Array, Boolean, Bytes, Int, String, Timestamp
 
@@ -101,7 +102,13 @@ def extra_columns(mode: Mode) -> tuple[Column, ...]:
 
 
 def stored(schema: TableSchema, mode: Mode) -> TableSchema:
-    """The shape of the copy: the table's own columns, then the mode's. A copy without a key of its own is found by digest."""
+    """The shape of the copy: the table's own columns, then the mode's. A copy without a key of its own is found by digest.
+    `target:mode-column` where the table has one of the mode's names."""
+    added = {c.name.casefold() for c in extra_columns(mode)}
+    taken = next((c.name for c in schema.columns if c.name.casefold() in added), None)
+    if taken is not None:
+        label = text_of(mode).label
+        raise ReplicationError("target:mode-column", table=schema.id, column=taken, mode=label)
     key = (ROW_HASH,) if mode is Mode.MULTISET else schema.key
     return replace(schema, columns=(*schema.columns, *extra_columns(mode)), key=key)
 

@@ -13,6 +13,7 @@ from deltalake import write_deltalake
 
 from tests.model.fingerprint import canonical, compare, image
 from tests.model.history import Event, failures, order_failures
+from tests.model.reading import present
 from tests.model.verify import main
 from tests.servers import Database
 
@@ -110,3 +111,21 @@ def test_the_command_says_what_differs_and_by_its_exit_code(
     said = capsys.readouterr().out
     assert "changed x1: id=1 in n" in said and "lost x1: id=2" in said
     assert main(["shop.none", *asked[1:]]) == 2
+
+
+def test_living_rows_and_current_versions_are_what_is_compared() -> None:
+    """Guards the checker's view of other modes: without it flagged rows and old versions would count as extra."""
+    soft = [
+        {"id": 1, "_is_deleted": False, "_deleted_at": None},
+        {"id": 2, "_is_deleted": True, "_deleted_at": "then"},
+    ]
+    columns, rows = present(tuple(soft[0]), soft)
+    assert (columns, list(rows)) == (("id",), [{"id": 1}])
+    versions = [
+        {"id": 1, "_valid_from": 1, "_valid_to": 2, "_is_current": False},
+        {"id": 1, "_valid_from": 2, "_valid_to": None, "_is_current": True},
+    ]
+    columns, rows = present(tuple(versions[0]), versions)
+    assert (columns, list(rows)) == (("id",), [{"id": 1}])
+    plain = [{"id": 1, "_is_current": False}]
+    assert list(present(("id", "_is_current"), plain)[1]) == plain

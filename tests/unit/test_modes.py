@@ -6,6 +6,7 @@ import pytest
 
 from assessments.modes import mode_problems
 from replicators.config import InvalidConfig, Options, ReplicatorConfig, parse_tables
+from replicators.connectors.errors import ReplicationError
 from replicators.connectors.modes import CHOICES, Mode, extra_columns, stored, text_of
 from replicators.connectors.schema import Column, TableId, TableSchema
 from replicators.connectors.target import TargetTable
@@ -52,6 +53,13 @@ def test_a_column_that_the_mode_takes_is_an_error_unless_the_table_has_another_m
     (problem,) = mode_problems(config_of("soft_delete"), [schema])
     assert (problem.code, problem.column) == ("target:mode-column", "_Deleted_At")
     assert mode_problems(config_of("soft_delete", own="history"), [schema]) == []
+
+
+def test_a_column_that_comes_later_under_a_name_of_the_mode_stops_its_table() -> None:
+    """Guards `stored`: without its check an ADD COLUMN at the source would overwrite the mode's own column."""
+    with pytest.raises(ReplicationError) as caught:
+        stored(schema_of("_IS_CURRENT"), Mode.HISTORY)
+    assert (caught.value.code, caught.value.table) == ("target:mode-column", NAME)
 
 
 def test_history_of_a_table_without_a_key_is_an_error() -> None:
