@@ -100,7 +100,12 @@ def test_a_merge_that_lost_against_an_earlier_one_is_planned_again_on_top_of_it(
     first = house.batch(schema, 8, [(1, "first", None), (2, "first", None), (3, "first", None)])
     late = house.batch(schema, 9, [(2, "late", None), (3, "late", None), (4, "late", None)])
     held = overtaken(house, table, late, first)
-    assert house.writer.token(table).sequence == 8  # type: ignore[union-attr]
+    with pytest.raises(ReplicationError) as caught:
+        held.merge(table, late)
+    assert caught.value.code == "target:table-ahead", (
+        "what it was planned from is not there any more"
+    )
+    assert held.token(table).sequence == 8  # type: ignore[union-attr]
     assert held.merge(table, late).was_applied
     assert house.read(schema) == [
         (1, "first", None),
@@ -125,3 +130,19 @@ def test_a_commit_whose_end_is_unknown_is_not_done_again(house: Lakehouse) -> No
     assert caught.value.retry is Retry.AUTO
     assert not house.writer.merge(table, batch).was_applied
     assert house.read(schema) == [(1, "a", "x"), (1, "a", "x"), (2, "b", None)]
+
+
+def test_an_append_of_an_older_run_that_went_on_past_its_lease_is_seen(house: Lakehouse) -> None:
+    """Guards CORRECTNESS 29: Iceberg takes a late append on top of anything (Delta refuses it). The newer run must say so,
+    instead of leaving the rows there twice."""
+    schema = shape("zombie", PLAIN, ())
+    table = house.copied(schema, [(1, "a", "x")])
+    newer = LakehouseWriter(house.params, house.writer.spark)
+    newer.token(table)
+    newer.merge(table, house.batch(schema, 8, [(2, "b", None)], append_only=True))
+    house.writer.merge(
+        table, house.batch(schema, 9, [(2, "b", None), (3, "c", None)], append_only=True)
+    )
+    with pytest.raises(ReplicationError) as caught:
+        newer.merge(table, house.batch(schema, 10, [(3, "c", None)], append_only=True))
+    assert caught.value.code == "target:table-ahead"

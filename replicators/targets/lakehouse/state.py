@@ -41,8 +41,22 @@ def token_from(values: dict[str, str], uuid: str) -> Token | None:
     return Token(values[OWNER], int(values[GENERATION]), int(values[SEQUENCE]), uuid)
 
 
-def own_token(live: LiveTable | None, table: TargetTable, last_sequence: int | None) -> Token:
-    """The token of a table that may be merged into; `last_sequence` is what this process wrote last.
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What one process knows of a table's token: the sequence that it found or wrote last, and that of a commit whose end it
+    has not heard."""
+
+    last: int
+    tried: int | None = None
+
+    def fits(self, sequence: int) -> bool:
+        """Whether nobody else has written a token since."""
+        return sequence in (self.last, self.tried)
+
+
+def own_token(live: LiveTable | None, table: TargetTable, written: Written | None) -> Token:
+    """The token of a table that may be merged into; `written` is what this process knows of it. A sequence that is neither was
+    written by another run of the same replicator, which went on past its lease: what it appended may be there twice.
 
     `target:table-missing`, `target:table-replaced`, `target:table-behind`, `target:table-ahead`.
     """
@@ -55,7 +69,9 @@ def own_token(live: LiveTable | None, table: TargetTable, last_sequence: int | N
         raise ReplicationError("target:table-replaced", table=table.source)
     if live.token.generation > table.generation:
         raise ReplicationError("target:table-ahead", table=table.source)
-    is_older = last_sequence is not None and live.token.sequence < last_sequence
+    is_older = written is not None and live.token.sequence < written.last
     if live.token.generation < table.generation or is_older:
         raise ReplicationError("target:table-behind", table=table.source)
+    if written is not None and not written.fits(live.token.sequence):
+        raise ReplicationError("target:table-ahead", table=table.source)
     return live.token

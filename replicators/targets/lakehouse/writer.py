@@ -38,7 +38,7 @@ from replicators.targets.lakehouse.errors import translate
 from replicators.targets.lakehouse.iceberg import Iceberg
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.sessions import fresh
-from replicators.targets.lakehouse.state import own_token
+from replicators.targets.lakehouse.state import Written, own_token
 from replicators.targets.lakehouse.statements.keys import missing
 
 BATCH_VIEW = "`replicator_batch`"
@@ -52,7 +52,7 @@ class LakehouseWriter:
         self.params = params
         self.spark = spark
         self.format: Any = _format(params)
-        self._written: dict[tuple[str, int], int] = {}
+        self._written: dict[tuple[str, int], Written] = {}
         self._told = -1
         self._lock = threading.Lock()
 
@@ -73,10 +73,15 @@ class LakehouseWriter:
         return naming.names(self.params, table)
 
     def token(self, table: TargetTable) -> Token | None:
-        """What the live table remembers; None where there is no such table or no token."""
+        """What the live table remembers; None where there is no such table or no token. Whoever asks plans from there, so what
+        another run wrote until now is no surprise to the next merge."""
         with self._session(table) as session:
             live = self.format.live(session, self.names(table.source))
-            return live.token if live else None
+            token = live.token if live else None
+            if token is not None and token.generation == table.generation:
+                with self._lock:
+                    self._written[_place(table)] = Written(token.sequence)
+            return token
 
     @property
     def history_seconds(self) -> float:
@@ -158,7 +163,7 @@ class LakehouseWriter:
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
         """Apply a batch and its sequence in one commit, unless the table's token shows it done."""
-        place = (str(table.source), table.generation)
+        place = _place(table)
         with self._session(table) as session:
             names = self.names(table.source)
             live = self.format.live(session, names)
@@ -170,9 +175,11 @@ class LakehouseWriter:
             )
             if batch.rows <= FEW_ROWS:
                 session.conf.set("spark.sql.shuffle.partitions", "1")
+            with self._lock:
+                self._written[place] = Written(token.sequence, batch.sequence)
             self._apply(session, self.format.path(names), self._fitting(batch))
             with self._lock:
-                self._written[place] = batch.sequence
+                self._written[place] = Written(batch.sequence)
             return MergeResult(True, token.table_uuid)
 
     def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
@@ -273,6 +280,10 @@ class LakehouseWriter:
         """Remove the table and its data, if it is this replicator's."""
         with self._session(table) as session:
             self.format.drop(session, table)
+
+
+def _place(table: TargetTable) -> tuple[str, int]:
+    return str(table.source), table.generation
 
 
 def _format(params: LakehouseParams) -> Any:
