@@ -537,6 +537,13 @@ MESSAGES: dict[str, Message] = {
         "Its backlog was dropped so that the other tables can go on.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "log:rows-parked": Message(
+        "Rows parked",
+        "Table `{table}` has rows, or had some at that time, that the target can't hold.",
+        "Correct the values at the source or replay the parked rows; or re-sync the table.",
+        "The table stays as it is.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "log:too-many-parked": Message(
         "Too many parked rows",
         "More than {limit} rows of table `{table}` hold values that the target can't hold.",

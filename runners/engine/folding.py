@@ -159,7 +159,11 @@ def fold_to_file(
 
 
 def fold_batch(spark: SparkSession, plan: FoldPlan) -> tuple[FoldedBatch, OpCounts]:
-    """Fold the plan's files; the batch for the target and the rows it stands for, by operation."""
+    """Fold the plan's files; the batch for the target and the rows it stands for, by operation. Files with values that could not
+    be carried are `parking`'s to fold: here they would become NULL unseen."""
+    unfit = next((f for f in plan.files if f.faults), None)
+    if unfit is not None:
+        raise ReplicationError("log:rows-parked", table=unfit.table)
     parts = [_fold_plan(plan)] if plan.rows <= ROWS_HERE else _fold_in_tasks(spark, plan)
     return batch_of(plan, parts)
 

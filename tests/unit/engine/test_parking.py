@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import FAULT_FIELDS, Op
 from replicators.connectors.schema import Column, TableSchema
 from replicators.connectors.types import Int, String
 from runners.engine import parking
 from runners.engine.fold import fold
+from runners.engine.folding import FoldPlan, fold_batch
 from runners.engine.parked import MemoryParking
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, apply, replay, table_of
+from tests.unit.engine.test_frontier import change_file
 
 BAD = "\N{CROSS MARK}"
 """Stands for a value that the target can't hold, wherever a change sends it."""
@@ -240,3 +244,12 @@ def test_once_nothing_bad_is_left_the_target_equals_the_source_and_a_row_that_fi
     blank = {k: {n: None if v == BAD else v for n, v in r.items()} for k, r in truth.items()}
     assert replica.rows == blank
     assert not replica.waiting
+
+
+def test_files_with_values_that_could_not_be_carried_are_never_folded_without_parking() -> None:
+    """Guards that no other fold (a rewind's) writes NULL in place of a value."""
+    file = replace(change_file(1), faults=1)
+    plan = FoldPlan(SCHEMA, (file,), 0, 0, 10, "")
+    with pytest.raises(ReplicationError) as caught:
+        fold_batch(None, plan)  # type: ignore[arg-type]
+    assert caught.value.code == "log:rows-parked"
