@@ -145,6 +145,7 @@ class TestDescribe:
             def __init__(self, connection):
                 self.connection = connection
                 self.queries = 0
+                self.info = connection.info
 
             def execute(self, *args):
                 self.queries += 1

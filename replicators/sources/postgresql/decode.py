@@ -243,7 +243,7 @@ def _images(
     try:
         return read_images(given, after, before, where, keys), None
     except ValueFault as fault:
-        if not fault.reason or not schema.key:
+        if not fault.is_of_row or not schema.key:
             raise
     images, misfits = read_images_with_misfits(given, after, before, where, keys)
     return images, misfits if misfits.marks.null_count < len(given.rows) else None

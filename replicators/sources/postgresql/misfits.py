@@ -83,7 +83,7 @@ def _without(read: Callable[[set[str]], T], key: set[str]) -> tuple[T, set[str]]
         try:
             return read(bad), bad
         except ValueFault as fault:
-            if not fault.reason or fault.row < 0 or fault.column in key | bad:
+            if not fault.is_of_row or fault.column in key | bad:
                 raise
             bad.add(fault.column)
 
@@ -118,7 +118,7 @@ def _pieces(
             yield part(first, count)
             return
         except ValueFault as fault:
-            if not fault.reason or fault.row < 0:
+            if not fault.is_of_row:
                 raise
             yield from _pieces(part, first, fault.row)
             yield first + fault.row, fault.reason

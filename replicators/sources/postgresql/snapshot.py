@@ -222,7 +222,7 @@ def _batch(
         arrays = read_copied(body, row_at, columns)
         return pa.RecordBatch.from_arrays(arrays, schema=arrow)
     except ValueFault as fault:
-        if not fault.reason or not schema.key:
+        if not fault.is_of_row or not schema.key:
             raise
     arrays, misfits = read_copied_with_misfits(body, row_at, columns, schema.key)
     marked = pa.schema([*arrow, *FAULT_FIELDS])

@@ -48,6 +48,11 @@ class ValueFault(Exception):
         self.column = column
         self.reason = reason
 
+    @property
+    def is_of_row(self) -> bool:
+        """Whether only this row's value is at fault: neither damage, nor the form that the stream is in, nor its size."""
+        return self.row >= 0 and self.reason not in ("", REASONS[k.BINARY], TOO_LARGE)
+
 
 @dataclass(frozen=True, slots=True)
 class Input:
