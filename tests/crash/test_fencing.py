@@ -97,6 +97,7 @@ def test_a_run_that_was_stopped_past_its_lease_writes_nothing_more_when_it_goes_
         assert world.stop() == 0
 
 
+@pytest.mark.long
 def test_a_program_whose_database_goes_away_loses_nothing(
     world_maker: MakeWorld, postgres: EmbeddedPostgres, private_postgres: EmbeddedPostgres
 ) -> None:

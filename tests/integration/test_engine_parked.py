@@ -108,6 +108,7 @@ def test_rows_that_do_not_fit_wait_and_come_when_they_fit(world_maker: MakeWorld
         assert world.stop() == 0
 
 
+@pytest.mark.long
 def test_a_table_stops_at_a_value_that_does_not_fit_unless_it_is_told_to_park(
     world_maker: MakeWorld,
 ) -> None:
