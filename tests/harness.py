@@ -53,6 +53,7 @@ FAST = {
     "REPLICATOR_DISK_RESERVE_BYTES": "1",
     "REPLICATOR_ROWS_PER_CHUNK": "250",
     "REPLICATOR_MAINTAIN_EVERY_COMMITS": "15",
+    "REPLICATOR_WATERMARK_SECONDS": "0",
     "REDIS_URL": "",
 }
 SEND_LOG = "SELECT (pg_logical_emit_message(true, 'test', 'mark') - '0/0')::bigint"

@@ -116,8 +116,6 @@ class Rewinder:
         since = [f for f in files if f.last_sequence > found.sequence]
         if any(not same_shape(row.schema, f.schema) for f in since):
             raise ReplicationError("target:rewind-shape", table=row.id)
-        if row.rows_parked or any(f.faults for f in since):
-            raise ReplicationError("log:rows-parked", table=row.id)
         self._store.table_event(row.id, "table_rewind_started")
         self._writer.begin_rewind(table, found.version)
         failpoints.hit("rewind_begun")

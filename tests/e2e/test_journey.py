@@ -132,7 +132,8 @@ SELECT id, datetime('now', '-{seconds} seconds'), 10, {rows}, 0, 0, 0, 0 FROM ru
 
 
 def _act(page: Page, web: Web) -> None:
-    held: list[Any] = []  # an act that takes longer than the next refresh: its answer still reaches the page
+    # An act that takes longer than the next refresh: its answer still reaches the page.
+    held: list[Any] = []
     page.route("**/retry/", held.append)
     with page.expect_response(lambda r: "version=" in r.url and r.status == 200):
         page.get_by_role("button", name="Retry now").click()

@@ -13,13 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from runners.models import ChangeFile
+from runners.models import ChangeFile, Watermark
 from tests.harness import World, until
 from tests.model.history import failures, file_events
-from tests.model.reading import delta_rows, iceberg_rows
+from tests.model.reading import delta_at, delta_rows, iceberg_rows
 from tests.model.sources import ACCOUNTS, TABLES, Source
 from tests.model.verify import table_differences
+from tests.model.watermarks import is_one_moment, keys_and_versions
 
+KEYS = {"accounts": "id", "ledger": "day", "notes": "id"}
+WATERMARKS_A_CHECK = 3
 STEPS_OF_A_CHANGE = (
     "segment_renamed", "segment_recorded", "source_acknowledged", "change_files_written",
     "change_files_listed", "target_merged", "merge_recorded",
@@ -41,6 +44,7 @@ class Machine:
     largest_lag: float = 0.0
     captured: int = 0
     doubled: int = 0
+    looked_at: int = 0
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -291,6 +295,28 @@ class Machine:
         for table, key in (("accounts", "id"), ("notes", "id")) if self.source.has_history else ():
             wrong = self._stream_failures(table, key)
             assert not wrong, self._report(table, wrong)
+        if self.source.has_history:
+            self.verify_watermarks()
+
+    def verify_watermarks(self) -> None:
+        """The newest watermarks that were not looked at yet: the tables at their versions are one moment of the source."""
+        listed = Watermark.objects.filter(replicator=self.world.replicator, pk__gt=self.looked_at)
+        marks = list(listed[:WATERMARKS_A_CHECK])
+        if not marks:
+            return
+        self.looked_at = marks[0].pk
+        sql = "SELECT tab, op, old, new, version FROM history.events ORDER BY n"
+        history = self.world.database.execute(sql)
+        for mark in marks:
+            versions = {t: v for _, t, v in mark.versions if t in KEYS}
+            seen = {t: keys_and_versions(self._rows_at(t, v), KEYS[t]) for t, v in versions.items()}
+            self.counts["watermarks"] += len(versions) > 1
+            assert is_one_moment(history, seen), self._report("watermark", [str(mark.versions)])
+
+    def _rows_at(self, table: str, version: str) -> Any:
+        if self.world.format == "delta":
+            return delta_at(self.world.warehouse / "shop" / table, int(version))
+        return self.world.lake_table(table).scan(snapshot_id=int(version)).to_arrow()
 
     def _target(self, table: str) -> Any:
         if self.world.format == "delta":

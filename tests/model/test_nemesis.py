@@ -45,7 +45,8 @@ def test_no_random_walk_of_changes_kills_and_cuts_makes_source_and_target_differ
 ) -> None:
     """Guards the whole of CORRECTNESS as far as the walk goes. It fails where any of these is switched off: whole
     transactions by position (1), the frontier (2), stable row numbers (3), the truncate barrier (6), the delete half of a
-    changed key (8), filling of unsent columns (9), key ranges over old keys (11), the token in the target (13)."""
+    changed key (8), filling of unsent columns (9), key ranges over old keys (11), the token in the target (13), the cut at a
+    round's end (31)."""
     prepare = PostgresSource.prepare
     with (
         EmbeddedPostgres() as server,
