@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import os
 import posixpath
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+SIDE_BY_SIDE = 16
 STORES = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 
 
@@ -118,6 +120,15 @@ def remove(path: str) -> int:
             system.delete_file(inner)
             return int(info.size)
     return 0
+
+
+def remove_all(paths: Iterable[str]) -> int:
+    """Remove files, a store's side by side since each takes some round trips; the bytes that are free thereby."""
+    found = list(dict.fromkeys(paths))  # one that is named twice is counted once
+    if not any(is_url(p) for p in found):
+        return sum(map(remove, found))
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        return sum(pool.map(remove, found))
 
 
 def remove_folder(url: str) -> None:

@@ -182,17 +182,15 @@ class ChangeLog:
         kept = set(keep)
         swept = 0
         for folder in {self.segments, self.changes, self.merges, str(self._spool)}:
-            for path, _ in list(files.listed(folder)):
-                if path not in kept:
-                    files.remove(path)
-                    swept += 1
+            orphans = [path for path, _ in files.listed(folder) if path not in kept]
+            files.remove_all(orphans)
+            swept += len(orphans)
         self._bytes = self._scan()
         return swept
 
     def unlink(self, paths: Iterable[str]) -> None:
         """Remove files; those already gone are fine."""
-        for path in paths:
-            self.added(-files.remove(path))
+        self.added(-files.remove_all(paths))
         failpoints.hit("files_unlinked")
 
     def added(self, size_bytes: int) -> None:
