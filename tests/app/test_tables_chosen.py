@@ -156,6 +156,9 @@ def test_a_deleted_replicators_removed_tables_stay_where_that_was_asked(
         def drop(self, table: Any) -> None:
             dropped.append(table.source.name)
 
+        def forget_watermarks(self, name: str) -> None:
+            dropped.append(f"watermarks of {name}")
+
     class Job:
         target = type("T", (), {"jars": lambda *_: (), "spark_conf": lambda *_: {},
                                 "writer": lambda *_: Target()})()  # fmt: skip
@@ -170,7 +173,7 @@ def test_a_deleted_replicators_removed_tables_stay_where_that_was_asked(
     monkeypatch.setattr(drop_target, "job_of", lambda _: Job())
     monkeypatch.setattr("runners.engine.spark.open_session", lambda *_: Session())
     call_command("drop_target", str(replicator.pk))
-    assert dropped == ["customers", "stopped"]
+    assert dropped == ["customers", f"watermarks of {replicator.pk}", "stopped"]
 
 
 def test_rest_asks_for_another_mode_which_the_run_takes_up_as_a_fresh_copy(
