@@ -81,6 +81,13 @@ def with_mode(tables: Tables, key: Key, mode: str) -> Tables:
     return _ordered(chosen)
 
 
+def with_filter(tables: Tables, key: Key, text: str) -> Tables:
+    """With this row filter of a table, empty for all rows; the table is chosen thereby."""
+    chosen = by_key(added(tables, [key]))
+    chosen[key]["filter"] = text
+    return _ordered(chosen)
+
+
 def without_columns(
     tables: Tables, key: Key, names: Collection[str], known: Sequence[str]
 ) -> Tables:

@@ -45,6 +45,7 @@ class Line:
     columns_chosen: int = 0
     excluded: tuple[str, ...] = ()
     mode: str = ""
+    is_filtered: bool = False
 
     @property
     def key(self) -> Key:
@@ -154,6 +155,7 @@ def _line(row: list[Any], choice: dict[str, Any] | None, is_missing: bool = Fals
         len(choice.get("columns") or ()) if choice else 0,
         tuple(choice.get("excluded") or ()) if choice else (),
         str(choice.get("mode") or "") if choice else "",
+        bool(choice and choice.get("filter")),
     )
 
 

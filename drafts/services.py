@@ -27,7 +27,7 @@ from replicators.services import (
     replicator_create,
 )
 from runners.models import Table
-from runners.services import replicator_start, table_add, table_mode
+from runners.services import replicator_start, table_add, table_change, table_mode
 
 _PLAIN = ("name", "description", "tables", "options", "accepted")
 _KINDS = {"name": str, "description": str, "tables": list, "options": dict, "accepted": list}
@@ -196,12 +196,8 @@ def replicator_table_add(
 ) -> Table:
     """Add a table to a replicator that was deployed, after the same assessment as a deploy's: `TableRefused` on an error of
     the table or of the servers. See `runners.services.table_add`. Blocks while source and target answer."""
-    config = config_of(replicator)
-    if selection.id not in {t.id for t in config.tables}:
-        found = assess(replace(config, tables=(*config.tables, selection))).problems
-        mine = tuple(p for p in found if p.table in {None, selection.id})
-        if any(p.severity is Severity.ERROR for p in mine):
-            raise TableRefused(mine)
+    if selection.id not in {t.id for t in config_of(replicator).tables}:
+        _refuse_faulty(replicator, selection)
     return table_add(replicator=replicator, selection=selection, actor=actor)
 
 
@@ -223,6 +219,26 @@ def _require_mode(config: ReplicatorConfig, asked: TableSelection) -> None:
     """Errors other than of the mode do not count: the table is copied already."""
     found = assess(config).problems
     mine = tuple(p for p in found if p.table == asked.id and ":mode-" in p.code)
+    if any(p.severity is Severity.ERROR for p in mine):
+        raise TableRefused(mine)
+
+
+def replicator_table_change(
+    *, replicator: Replicator, selection: TableSelection, actor: User | None
+) -> Table:
+    """Change what is copied of a table of a replicator that was deployed, after the same assessment: `TableRefused`,
+    `Table.DoesNotExist`. See `runners.services.table_change`. Blocks while source and target answer."""
+    if selection.id not in {t.id for t in config_of(replicator).tables}:
+        raise Table.DoesNotExist
+    _refuse_faulty(replicator, selection)
+    return table_change(replicator=replicator, selection=selection, actor=actor)
+
+
+def _refuse_faulty(replicator: Replicator, selection: TableSelection) -> None:
+    config = config_of(replicator)
+    others = tuple(t for t in config.tables if t.id != selection.id)
+    found = assess(replace(config, tables=(*others, selection))).problems
+    mine = tuple(p for p in found if p.table in {None, selection.id})
     if any(p.severity is Severity.ERROR for p in mine):
         raise TableRefused(mine)
 

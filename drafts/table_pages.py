@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -15,8 +16,10 @@ from drafts import choice, steps, wizard
 from drafts.choice import Key
 from drafts.listing import SHOWN, Query, find, listing_of, listing_refresh
 from drafts.wizard import AUTOSAVE, Visit
-from replicators.config import InvalidConfig, target_plugin
+from replicators.config import InvalidConfig, source_plugin, target_plugin
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.filter_types import bind
+from replicators.connectors.filters import FilterError
 from replicators.connectors.modes import CHOICES
 from replicators.connectors.schema import EXCLUDABLE, TableId, TableSchema
 from replicators.connectors.target import FitKind
@@ -156,16 +159,33 @@ def columns(request: HttpRequest, visit: Visit) -> HttpResponse:
     except InvalidConfig:
         return go(request, wizard.step_url(visit.draft, "source"))
     if request.method == "POST":
-        kept = _kept(request, shape)
+        kept, text = _kept(request, shape), request.POST.get("filter", "").strip()
         chosen = choice.with_columns(visit.draft.tables, key, kept)
         chosen = choice.with_mode(chosen, key, _mode(request))
-        if wizard.save(visit, {"tables": chosen}):
+        chosen = choice.with_filter(chosen, key, text)
+        context["filter_fault"] = _filter_fault(text, shape, kept)
+        if context["filter_fault"]:
+            visit.status = 422
+        elif wizard.save(visit, {"tables": chosen}):
             return _columns_saved(visit, key, kept)
         visit.draft.tables = chosen
     table = choice.by_key(visit.draft.tables).get(key, {})
     context |= {"lines": _lines(visit, shape, table), "is_all": not table.get("columns")}
     context |= {"mode": _mode_field(visit), "own_mode": table.get("mode", "")}
+    can_filter = source_plugin(visit.draft.source_kind).capabilities.has_row_filters
+    context |= {"filter": table.get("filter", ""), "can_filter": can_filter}
     return _drawer(visit, context)
+
+
+def _filter_fault(text: str, shape: TableSchema, kept: list[str]) -> str:
+    """What is wrong with a row filter, as a sentence; it can look at copied columns only."""
+    copied = tuple(c for c in shape.columns if not kept or c.name in kept)
+    try:
+        if text:
+            bind(text, replace(shape, columns=copied))
+    except FilterError as err:
+        return str(err)
+    return ""
 
 
 def _kept(request: HttpRequest, shape: TableSchema) -> list[str]:

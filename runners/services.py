@@ -243,6 +243,28 @@ def table_add(*, replicator: Replicator, selection: TableSelection, actor: Actor
 
 
 @transaction.atomic
+def table_change(*, replicator: Replicator, selection: TableSelection, actor: Actor) -> Table:
+    """Copy other columns, rows or kinds of changes of a table, or in another mode; works while the run runs. Where rows or
+    values may be missing in the copy it is made afresh. `Table.DoesNotExist` for a table that is not chosen."""
+    row = _locked(replicator, "table_change_asked")
+    known = {t.id: t for t in parse_tables(row.tables)}
+    if selection.id not in known:
+        raise Table.DoesNotExist
+    before = known[selection.id]
+    if selection != before:
+        replicator_choose(replicator=row, tables={**known, selection.id: selection}.values())
+        event_add("table_change_asked", replicator=row, table=selection.id, actor=_name(actor))
+    found = _table(row, selection.id.schema, selection.id.name)
+    if (selection.columns, selection.filter) != (before.columns, before.filter):
+        Table.objects.filter(pk=found.pk).update(is_resync_asked=True)
+        back_off_clear(row)
+    nudge()
+    replicator.refresh_from_db()
+    found.refresh_from_db()
+    return found
+
+
+@transaction.atomic
 def table_remove(
     *, replicator: Replicator, schema: str, name: str, actor: Actor, keep_target: bool = True
 ) -> Table:

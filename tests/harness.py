@@ -156,7 +156,7 @@ class Child:
 
 @dataclass
 class World:
-    """One replicator with everything real around it; `application` is the URL of the program's own database. `flags` hold failpoints off while their files exist."""
+    """One replicator with everything real around it; `application` is the URL of the program's own database. `choices`: what is copied of some tables. `flags` hold failpoints off while their files exist."""
 
     kind: ClassVar[str] = "postgresql"
 
@@ -166,6 +166,7 @@ class World:
     application: str
     format: str = "iceberg"
     options: Mapping[str, Any] = field(default_factory=dict)
+    choices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     source: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     modes: Mapping[str, str] = field(default_factory=dict)
@@ -184,7 +185,13 @@ class World:
     def chosen(self) -> list[dict[str, Any]]:
         """The tables as the replicator is asked to copy them."""
         return [
-            {"schema": self.schema, "name": n, "mode": self.modes.get(n, "")} for n in self.tables
+            {
+                "schema": self.schema,
+                "name": n,
+                "mode": self.modes.get(n, ""),
+                **self.choices.get(n, {}),
+            }
+            for n in self.tables
         ]
 
     def __post_init__(self) -> None:

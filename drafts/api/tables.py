@@ -18,7 +18,11 @@ from drafts.api.serializers import (
     TableModeSerializer,
     TableRemoveQuerySerializer,
 )
-from drafts.services import replicator_table_add, replicator_table_mode
+from drafts.services import (
+    replicator_table_add,
+    replicator_table_change,
+    replicator_table_mode,
+)
 from replicators.api.serializers import ErrorSerializer
 from replicators.config import parse_tables
 from replicators.models import Replicator
@@ -70,6 +74,25 @@ class ReplicatorTables(APIView):
             schema=data["schema"],
             name=data["table"],
             mode=data["mode"],
+            actor=person(request),
+        )
+        return _accepted(table)
+
+    @extend_schema(
+        summary="Change what is copied of a table",
+        description="The whole choice: columns, filter, kinds of changes and mode; what is left out has its default. Assesses it "
+        "first; 409 with the problems where one is an ERROR. Other columns or another filter copy the table afresh; its old rows "
+        "stay readable until then.",
+        tags=["replicators"],
+        operation_id="replicators_tables_change",
+        request=TableAddSerializer,
+        responses=_ACCEPTED,
+    )
+    def put(self, request: Request, pk: str) -> Response:
+        data = _valid(TableAddSerializer, request.data)
+        table = replicator_table_change(
+            replicator=get_object_or_404(Replicator, pk=pk),
+            selection=parse_tables([{**data, "name": data["table"]}])[0],
             actor=person(request),
         )
         return _accepted(table)

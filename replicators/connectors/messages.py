@@ -284,18 +284,9 @@ MESSAGES: dict[str, Message] = {
     "source:filter-may-be-unsent": Message(
         "The row filter looks at a column that may not be sent",
         "The row filter of table `{table}` looks at `{column}`. Where its value is large (about 2 kB) and did not change, an "
-        "update does not send it, and the table stops then.",
-        "Where such values are possible, run `ALTER TABLE {table} REPLICA IDENTITY FULL;` at the source first.",
-        "",
-        **_TABLE_NEVER,  # type: ignore[arg-type]
-    ),
-    "source:filter-unsent": Message(
-        "Value of the row filter not sent",
-        "An update of table `{table}` did not send the value of column `{column}`, which the row filter needs: it is large and "
-        "had not changed.",
-        "Run `ALTER TABLE {table} REPLICA IDENTITY FULL;` at the source and re-sync the table, or leave the column out of the "
-        "filter.",
-        "Whether the row belongs to the copy is not known.",
+        "update does not send it.",
+        "Nothing has to be done. Where such updates are many, run `ALTER TABLE {table} REPLICA IDENTITY FULL;` at the source.",
+        "Such rows are read at the source, one query for up to a thousand of them.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
     "source:key-changed": Message(

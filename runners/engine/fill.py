@@ -48,13 +48,19 @@ class Filler:
         self._read: dict[TableId, _Read] = {}
 
     def fill(
-        self, table: TargetTable, batch: FoldedBatch, files: Sequence[ChangeFileRow], position: int
+        self,
+        table: TargetTable,
+        batch: FoldedBatch,
+        files: Sequence[ChangeFileRow],
+        position: int,
+        also: pa.Table | None = None,
     ) -> FoldedBatch | None:
         """The batch with its missing values, or None: not yet, fold again when the log has come further. `files` are all of the
-        table's that wait for a merge; the log is decoded up to `position`. `target:row-missing` where the source can't help."""
+        table's that wait for a merge; the log is decoded up to `position`. `target:row-missing` where the source can't help.
+        `also`: keys of further rows whose values are wanted."""
         if self._reader is None:
             raise ReplicationError("target:row-missing", table=table.source)
-        missing = self._writer.missing_rows(table, batch)
+        missing = _joined(self._writer.missing_rows(table, batch), also)
         read = self._read.pop(table.source, None)
         if read is not None and _moved(read, files):
             if batch.sequence <= read.sequence:
@@ -68,6 +74,14 @@ class Filler:
             self._read[table.source] = read
             return None
         return _filled(batch, missing, read.rows)
+
+
+def _joined(keys: pa.Table, more: pa.Table | None) -> pa.Table:
+    """Both tables' keys, each once."""
+    if more is None:
+        return keys
+    both = pa.concat_tables([keys, more.cast(keys.schema)])
+    return both.group_by(both.column_names).aggregate([]).cast(keys.schema)
 
 
 def _moved(read: _Read, files: Sequence[ChangeFileRow]) -> bool:

@@ -5,16 +5,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.filter_arrow import matches
 from replicators.connectors.filter_types import bind
 from replicators.connectors.filters import Expression, FilterError, columns_of
 from replicators.connectors.schema import TableSchema
+from replicators.connectors.target import FoldedBatch
 from runners.engine.fold import Folded, unsent_matrix
 
 
@@ -36,16 +39,15 @@ def kept(rows: pa.Table, schema: TableSchema) -> pa.ChunkedArray:
 
 def filtered(folded: Folded, schema: TableSchema) -> Folded:
     """Rows that the filter does not keep as deletes by key, which do no harm where the target has no such row; without a key
-    they are left out.
-    `source:filter-unsent` where a value that the filter needs is not known."""
+    they are left out. Rows that lack a value which the filter needs stay undecided, as they are."""
     if not schema.filter or not folded.rows.num_rows:
         return folded
     rows = folded.rows
     if not schema.key:
         return replace(folded, rows=rows.filter(kept(rows, schema)))
     gone = rows.column("_delete")
-    _check_sent(rows.filter(pc.invert(gone)), schema)
-    leaves = pc.and_(pc.invert(gone), pc.invert(kept(rows, schema)))
+    is_open = pc.or_(gone, pa.array(_undecided(rows, schema)))
+    leaves = pc.and_(pc.invert(is_open), pc.invert(kept(rows, schema)))
     place = pa.array(np.arange(rows.num_rows), mask=leaves.to_numpy())
     for name in ("_unsent", "_origin"):
         at = rows.schema.get_field_index(name)
@@ -55,8 +57,31 @@ def filtered(folded: Folded, schema: TableSchema) -> Folded:
     return replace(folded, rows=rows)
 
 
-def _check_sent(rows: pa.Table, schema: TableSchema) -> None:
-    partial, _ = unsent_matrix(rows.column("_unsent"), schema)
-    unsent = {schema.columns[at].name for at in partial}
-    for name in sorted(unsent & columns_of(bound(schema))):
-        raise ReplicationError("source:filter-unsent", table=schema.id, column=name)
+def _undecided(rows: pa.Table, schema: TableSchema) -> np.ndarray[Any, Any]:
+    """Which rows stay and lack a value that the filter needs."""
+    partial, unsent = unsent_matrix(rows.column("_unsent"), schema)
+    names = columns_of(bound(schema))
+    needed = [i for i, at in enumerate(partial) if schema.columns[at].name in names]
+    lacks = unsent[:, needed].any(axis=1) if needed else np.zeros(rows.num_rows, bool)
+    found: np.ndarray[Any, Any] = lacks & ~rows.column("_delete").to_numpy()
+    return found
+
+
+def undecided_keys(batch: FoldedBatch) -> pa.Table | None:
+    """The keys of a batch's undecided rows; None where there are none."""
+    if not batch.schema.filter or not set(batch.unsent) & columns_of(bound(batch.schema)):
+        return None
+    parts = []
+    for path in batch.paths:
+        rows = pq.read_table(path)
+        mask = pa.array(_undecided(rows, batch.schema))
+        parts.append(rows.filter(mask).select(list(batch.schema.key)))
+    keys = pa.concat_tables(parts)
+    return keys if keys.num_rows else None
+
+
+def decide(batch: FoldedBatch) -> None:
+    """Write a batch's files again, once what was undecided has its values."""
+    for path in batch.paths:
+        rows = filtered(Folded(pq.read_table(path), False, (), False), batch.schema).rows
+        pq.write_table(rows, path, compression="zstd", compression_level=1, use_dictionary=False)

@@ -18,6 +18,7 @@ from replicators.connectors.target import FoldedBatch, TargetTable, TargetWriter
 from runners.engine import failpoints
 from runners.engine.changelog import ChangeLog
 from runners.engine.fill import Filler
+from runners.engine.filtering import decide, undecided_keys
 from runners.engine.folding import FoldPlan, fold_batch
 from runners.engine.multiset import check_shape
 from runners.engine.parking import fold_with_parked
@@ -222,21 +223,27 @@ class Merger:
 
     def _write(self, row: TableRow, batch: FoldedBatch) -> bool:
         table = target_table(self._replicator, row)
-        try:
-            self._writer.merge(table, batch)
-        except ReplicationError as err:
-            # A row read at the source later is no version of then.
-            if err.code != "target:row-missing" or row.mode not in RESUMABLE:
-                raise
-            position = self._decoded_upto()
-            filled = self._filler.fill(table, batch, self.unmerged(row), position)
-            if filled is None:
-                return False
-            self._writer.merge(table, filled)
-            logger.warning(
-                "Read rows at the source: the log did not carry all of their values.",
-                extra={"table": str(row.id)},
-            )
+        undecided = undecided_keys(batch)
+        if undecided is None:
+            try:
+                self._writer.merge(table, batch)
+            except ReplicationError as err:
+                # A row read at the source later is no version of then.
+                if err.code != "target:row-missing" or row.mode not in RESUMABLE:
+                    raise
+            else:
+                return True
+        position = self._decoded_upto()
+        filled = self._filler.fill(table, batch, self.unmerged(row), position, undecided)
+        if filled is None:
+            return False
+        if undecided is not None:
+            decide(filled)
+        self._writer.merge(table, filled)
+        logger.warning(
+            "Read rows at the source: the log did not carry all of their values.",
+            extra={"table": str(row.id)},
+        )
         return True
 
     def _evolve(self, row: TableRow, new: TableSchema) -> None:

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from replicators.connectors.errors import ReplicationError, Retry
 from replicators.connectors.offsets import Position
@@ -72,10 +73,7 @@ class Streaming:
     def _describe(self, tables: Sequence[TableSelection]) -> list[TableSchema]:
         with self._job.source.catalog(self._job.source_params) as catalog:
             found = catalog.describe(tables)
-        return [
-            TableSchema(t.id, t.supported, t.key, t.primary_key, t.native_id, t.full_before)
-            for t in found.values()
-        ]
+        return [replace(t, columns=t.supported) for t in found.values()]
 
     def publish(self) -> list[TableSchema]:
         """Let the stream carry every table that is chosen by now (CORRECTNESS 18): a view that is opened afterwards and the

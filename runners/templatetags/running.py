@@ -60,6 +60,7 @@ EVENTS = {
     "table_added": ("plus", "Table added"),
     "table_add_asked": ("plus", "Adding a table asked for"),
     "table_mode_asked": ("refresh", "Another mode asked for"),
+    "table_change_asked": ("pencil", "A change of what is copied asked for"),
     "table_remove_asked": ("ban", "Removing a table asked for"),
     "table_resync_asked": ("refresh", "Re-sync asked for"),
     "table_rewind_asked": ("rotate", "Rewind asked for"),

@@ -36,7 +36,9 @@ PLUGIN = SourcePlugin(
     label="Memory",
     summary="Four small tables in memory, for tests.",
     params=MemoryParams,
-    capabilities=SourceCapabilities(has_log=False, has_exact_snapshot=False, can_read_rows=True),
+    capabilities=SourceCapabilities(
+        has_log=False, has_exact_snapshot=False, can_read_rows=True, has_row_filters=True
+    ),
     catalog=MemoryCatalog,
     checks=MemoryChecks,
     log_reader=_no_log,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Self
 
 from replicators.connectors.errors import ReplicationError
@@ -84,7 +85,11 @@ class MemoryCatalog:
         ]
 
     def describe(self, tables: Sequence[TableSelection]) -> dict[TableId, TableSchema]:
-        return {t.id: _chosen(TABLES[t.id], t.columns) for t in tables if t.id in TABLES}
+        return {
+            t.id: replace(_chosen(TABLES[t.id], t.columns), filter=t.filter)
+            for t in tables
+            if t.id in TABLES
+        }
 
     def close(self) -> None:
         """Nothing is open."""

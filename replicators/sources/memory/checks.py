@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
+from replicators.connectors.filter_problems import filter_problems
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableSelection
 from replicators.connectors.types import Unsupported
@@ -33,6 +34,7 @@ class MemoryChecks:
                     "source:no-key", severity=Severity.WARNING, table=table.id, quoted=table.id
                 )
                 found.append(warning)
+            found += filter_problems(selected, table, lambda _: "")
             found += [
                 Problem.of(
                     "source:column-unsupported",

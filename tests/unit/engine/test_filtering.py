@@ -5,18 +5,23 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op
-from runners.engine.filtering import filtered
+from replicators.connectors.target import FoldedBatch
+from runners.engine.filtering import decide, filtered, undecided_keys
 from runners.engine.fold import fold
+from runners.engine.folding import fold_to_file
 from runners.engine.multiset import fold_counts
 from tests.unit.engine import keyless
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, apply, replay, table_of
+from tests.unit.engine.test_fill import TABLE, Source, filler
 from tests.unit.engine.test_fold import workload
 from tests.unit.engine.test_multiset import apply as apply_counts
 
@@ -77,15 +82,31 @@ def test_a_row_that_left_asks_for_no_value_that_was_not_sent() -> None:
     assert (new["_unsent"], new["_origin"]) == (None, None)
 
 
-def test_a_value_that_the_filter_needs_and_nobody_sent_is_an_error() -> None:
-    """Guards against a guess: the row would be kept or dropped by a NULL that it does not have."""
+def test_a_row_whose_value_was_not_sent_waits_for_it(tmp_path: Path) -> None:
+    """Guards against a guess: a row would be kept or dropped by a NULL that it does not have. It is read at the source, and one
+    that the source has no more goes; where an earlier change of the batch sent the value, nothing is read."""
     schema = replace(SCHEMA, filter="a = 'in'")
-    changes = [Change(Op.UPDATE, (1, "x"), (None, "1"), unsent=frozenset("a"))]
-    with pytest.raises(ReplicationError) as caught:
-        filtered(fold(table_of(changes), schema), schema)
-    assert (caught.value.code, caught.value.facts["column"]) == ("source:filter-unsent", "a")
-    earlier = [Change(Op.UPDATE, (1, "x"), ("in", "0")), *changes]
-    assert filtered(fold(table_of(earlier), schema), schema).rows["a"].to_pylist() == ["in"]
+    changes = [
+        Change(Op.UPDATE, (n, "x"), (None, f"b{n}"), unsent=frozenset("a")) for n in (1, 2, 3)
+    ]
+    changes.append(Change(Op.INSERT, (4, "x"), ("in", "b4")))
+    part = fold_to_file(table_of(changes), schema, str(tmp_path / "batch.parquet"))
+    batch = FoldedBatch(schema, (part.path,), 7, part.rows, part.unsent)
+    keys = undecided_keys(batch)
+    assert keys is not None
+    assert keys["id"].to_pylist() == [1, 2, 3]
+    source = Source((1, "x", "in", "b1"), (2, "x", "out", "b2"))
+    filled = filler(source).fill(TABLE, batch, [], 100, keys)
+    assert filled is not None
+    decide(filled)
+    rows = {r["id"]: r for r in pq.read_table(part.path).to_pylist()}
+    assert {n: r["_delete"] for n, r in rows.items()} == {1: False, 2: True, 3: True, 4: False}
+    assert (rows[1]["a"], rows[1]["b"], undecided_keys(filled)) == ("in", "b1", None)
+
+    earlier = [Change(Op.UPDATE, (1, "x"), ("in", "0")), changes[0]]
+    part = fold_to_file(table_of(earlier), schema, str(tmp_path / "sent.parquet"))
+    assert undecided_keys(FoldedBatch(schema, (part.path,), 7, 1, part.unsent)) is None
+    assert pq.read_table(part.path)["a"].to_pylist() == ["in"]
 
 
 def test_a_filter_whose_column_is_gone_is_an_error_of_the_table() -> None:
