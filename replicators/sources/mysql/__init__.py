@@ -71,6 +71,7 @@ PLUGIN = SourcePlugin(
     params=MysqlParams,
     capabilities=SourceCapabilities(
         has_exact_snapshot=False,
+        has_row_filters=True,
         minimum_version="8.0 (MariaDB: 10.5)",
         log_label="binlog",
     ),

@@ -162,6 +162,7 @@ def _table(
         primary_key=primary,
         # The log has whole rows of every table; they are decoded where nothing else tells rows apart.
         full_before=not key,
+        filter=selection.filter,
     )
 
 

@@ -10,9 +10,10 @@ import pymysql
 
 from replicators.connectors.column_problems import column_problems
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.filter_problems import filter_problems
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
-from replicators.sources.mysql import sql
+from replicators.sources.mysql import filters, sql
 from replicators.sources.mysql.catalog import describe
 from replicators.sources.mysql.connections import Connection, Server, connect, query, server_of
 from replicators.sources.mysql.control import retention_hours
@@ -188,6 +189,7 @@ class MysqlChecks:
                 shape.id, has_views=name.lower() in HAVE_VIEWS, is_unlockable=is_unlockable
             )
         yield from column_problems(selection, shape, PARTIAL)
+        yield from filter_problems(selection, shape, filters.refusal)
 
     def _keyless(self, table: TableId, *, has_views: bool, is_unlockable: bool) -> Problem:
         """A table without a key is copied in a view of its own, which not every engine and user can have (CORRECTNESS 19)."""

@@ -30,6 +30,7 @@ from replicators.sources.mysql.connections import (
     server_of,
 )
 from replicators.sources.mysql.errors import translate
+from replicators.sources.mysql.filters import filtered, where
 from replicators.sources.mysql.offsets import Coordinates
 from replicators.sources.mysql.params import MysqlParams
 from replicators.sources.mysql.results import TextRows
@@ -68,6 +69,7 @@ class ExactView:
         """Read the table into files of about 128 MB: a chunk for each. The view is given up."""
         self._folder = Path(tempfile.mkdtemp(prefix="replicator-view-"))
         text = f"SELECT {select_list(self.table)} FROM {sql.table(self.table.id)}"  # noqa: S608 - all quoted
+        text += filtered("", where(self.table))
         try:
             rows = (to_batch(arrays, self.table) for arrays in TextRows(self._connection, text))
             files = list(_written(rows, self.table.arrow_schema(), self._folder))

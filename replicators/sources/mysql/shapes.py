@@ -191,5 +191,6 @@ def _version(found: TableMap, schema: TableSchema) -> str:
         ],
         "columns": [[c.name, type_to_json(c.type), c.wire] for c in schema.columns],
         "key": schema.key,
+        **({"filter": schema.filter} if schema.filter else {}),
     }
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]

@@ -21,6 +21,7 @@ from replicators.sources.mysql.columns import select_list, to_batch
 from replicators.sources.mysql.connections import Connection, connect, log_end, server_of
 from replicators.sources.mysql.errors import translate
 from replicators.sources.mysql.exact import SCHEME, ExactView, read_file
+from replicators.sources.mysql.filters import filtered, where
 from replicators.sources.mysql.lineage import file_stamp
 from replicators.sources.mysql.params import MysqlParams
 from replicators.sources.mysql.ranges import key_ranges, table_size
@@ -104,8 +105,9 @@ def _plan(connection: Connection, table: TableSchema, rows_per_chunk: int) -> li
     most = max(1, CHUNK_BYTES // max(size.row_bytes, 1))
     query = f"SELECT {select_list(table)} FROM {sql.table(table.id)}"  # noqa: S608 - all quoted
     ranges = key_ranges(connection, table, size.rows, min(rows_per_chunk, most))
+    kept = where(table)
     return [
-        Chunk(table.id, number, query + condition, estimate)
+        Chunk(table.id, number, query + filtered(condition, kept), estimate)
         for number, (condition, estimate) in enumerate(ranges)
     ]
 
