@@ -50,7 +50,7 @@ RULES = (
     Rule("source:select-right", (1142, 1143)),
     Rule("source:table-missing", (1146, 1051, 1109)),
     Rule("source:connections-used-up", (1040, 1203, 1226)),
-    Rule("source:table-altered", (1054,)),
+    Rule("source:table-altered", (1054, 1412)),
     Rule("source:timeout", (1205, 3024, 1969, 1028, 3168)),
     Rule("source:tls", (2026, 3159)),
     Rule("source:unknown-host", (2003, 2005), r"name resolution|not known|getaddrinfo|Name or service"),
