@@ -15,15 +15,14 @@ from assessments.services import describe_table, problem_of
 from drafts import choice, steps, wizard
 from drafts.choice import Key
 from drafts.listing import SHOWN, Query, find, listing_of, listing_refresh
+from drafts.table_columns import column_lines, columns_kept
 from drafts.wizard import AUTOSAVE, Visit
-from replicators.config import InvalidConfig, source_plugin, target_plugin
+from replicators.config import InvalidConfig, source_plugin
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.filter_types import bind
 from replicators.connectors.filters import FilterError
 from replicators.connectors.modes import CHOICES
 from replicators.connectors.schema import EXCLUDABLE, TableId, TableSchema
-from replicators.connectors.target import FitKind
-from replicators.connectors.types import Unsupported
 from replicators.forms import Field, option_fields, picks_fitting
 from replicators.pages import go, is_partial, toasted
 from replicators.services import params_of
@@ -159,7 +158,7 @@ def columns(request: HttpRequest, visit: Visit) -> HttpResponse:
     except InvalidConfig:
         return go(request, wizard.step_url(visit.draft, "source"))
     if request.method == "POST":
-        kept, text = _kept(request, shape), request.POST.get("filter", "").strip()
+        kept, text = columns_kept(request, shape), request.POST.get("filter", "").strip()
         chosen = choice.with_columns(visit.draft.tables, key, kept)
         chosen = choice.with_mode(chosen, key, _mode(request))
         chosen = choice.with_filter(chosen, key, text)
@@ -170,7 +169,9 @@ def columns(request: HttpRequest, visit: Visit) -> HttpResponse:
             return _columns_saved(visit, key, kept)
         visit.draft.tables = chosen
     table = choice.by_key(visit.draft.tables).get(key, {})
-    context |= {"lines": _lines(visit, shape, table), "is_all": not table.get("columns")}
+    names = table.get("columns") or ()
+    lines = column_lines(visit.draft.target_kind, shape, names)
+    context |= {"lines": lines, "is_all": not names}
     context |= {"mode": _mode_field(visit), "own_mode": table.get("mode", "")}
     can_filter = source_plugin(visit.draft.source_kind).capabilities.has_row_filters
     context |= {"filter": table.get("filter", ""), "can_filter": can_filter}
@@ -188,14 +189,6 @@ def _filter_fault(text: str, shape: TableSchema, kept: list[str]) -> str:
     return ""
 
 
-def _kept(request: HttpRequest, shape: TableSchema) -> list[str]:
-    """The ticked columns and the key's; none for a choice of all, also of those added later."""
-    if request.POST.get("which") != "some":
-        return []
-    ticked = {*request.POST.getlist("columns"), *shape.key}
-    return [c.name for c in shape.columns if c.name in ticked]
-
-
 def _mode(request: HttpRequest) -> str:
     """The table's own mode; empty for the replicator's."""
     given = request.POST.get("mode", "")
@@ -209,30 +202,6 @@ def _columns_saved(visit: Visit, key: Key, kept: list[str]) -> HttpResponse:
     response = wizard.saved(visit, found=find(visit.draft, Query()))
     response["HX-Trigger-After-Settle"] = json.dumps({"columnsSaved": True})
     return toasted(response, text)
-
-
-def _lines(visit: Visit, shape: TableSchema, table: dict[str, Any]) -> list[dict[str, Any]]:
-    chosen = set(table.get("columns") or ())
-    kind = visit.draft.target_kind
-    fit = target_plugin(kind).fit if kind else None
-    lines = []
-    for column in shape.columns:
-        can_read = not isinstance(column.type, Unsupported)
-        fitted = fit(column.type) if fit and can_read else None
-        has_place = fitted is None or fitted.kind is not FitKind.UNSUPPORTED
-        lines.append(
-            {
-                "name": column.name,
-                "native": column.native,
-                "nullable": column.nullable,
-                "target": fitted.native if fitted else "",
-                "reason": fitted.reason if fitted and fitted.kind is FitKind.LOSSY else "",
-                "is_supported": can_read and has_place,
-                "is_key": column.name in shape.key,
-                "is_chosen": not chosen or column.name in chosen or column.name in shape.key,
-            }
-        )
-    return lines
 
 
 def _mode_field(visit: Visit) -> Field:

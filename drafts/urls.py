@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from drafts import acts, copies, report_pages, table_pages, views
+from drafts import acts, copies, report_pages, table_columns, table_pages, views
 
 app_name = "drafts"
 
@@ -15,6 +15,9 @@ urlpatterns = [
     path("drafts/<uuid:pk>/", views.resume, name="draft"),
     path("drafts/<uuid:pk>/delete/", views.delete, name="draft-delete"),
     path("replicators/<uuid:pk>/tables/add/", acts.table_add, name="table-add"),
+    path(
+        "replicators/<uuid:pk>/tables/columns/", table_columns.table_columns, name="table-columns"
+    ),
     path("drafts/<uuid:pk>/name/", views.name, name="draft-name"),
     path("drafts/<uuid:pk>/source/", views.connector, {"role": "source"}, name="draft-source"),
     path("drafts/<uuid:pk>/target/", views.connector, {"role": "target"}, name="draft-target"),

@@ -37,6 +37,8 @@ NEEDS_EXACT = frozenset({Mode.HISTORY, Mode.APPEND})
 """The modes that need a snapshot of one moment: changes that are applied to it a second time show (CORRECTNESS 19)."""
 RESUMABLE = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
 """The modes whose snapshot may go on in a later view (CORRECTNESS 17)."""
+KEEPS_PAST = frozenset({Mode.SOFT_DELETE, Mode.HISTORY, Mode.APPEND})
+"""The modes whose copy holds what the source has no more: a fresh copy loses that, so only a person asks for one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import pyarrow as pa
@@ -70,8 +70,8 @@ class TableSchema:
 
     What tells changes that send no rows, each empty where the source can't say: `storage` changes when rows are written
     again; `partitions` are the numbers of a partitioned table and its parts, negative for a part that was a table of its own
-    before (it came with rows). `layout` has every column that the log may
-    carry, in the log's order, as (ordinal, name, number of its type); a dropped one has no name.
+    before (it came with rows). For reading the log: `layout` has every column that it may carry, in its order, as (ordinal,
+    name, number of its type), a dropped one without a name; `former` has names and ordinals of an earlier description.
     """
 
     id: TableId
@@ -83,6 +83,7 @@ class TableSchema:
     storage: str = ""
     partitions: tuple[int, ...] = ()
     layout: tuple[tuple[int, str, int], ...] = ()
+    former: tuple[tuple[str, int], ...] = ()
     filter: str = ""
 
     def column(self, name: str) -> Column:
@@ -96,6 +97,11 @@ class TableSchema:
     def supported(self) -> tuple[Column, ...]:
         """The columns whose type can be copied."""
         return tuple(c for c in self.columns if not isinstance(c.type, Unsupported))
+
+    @property
+    def bare(self) -> Self:
+        """The same without what only the reading of the log needs."""
+        return replace(self, layout=(), former=())
 
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of a row image: one field per column, in order."""
@@ -114,8 +120,9 @@ class TableSchema:
             "full_before": self.full_before,
             "storage": self.storage,
             "partitions": list(self.partitions),
-            "layout": [list(one) for one in self.layout],
             "filter": self.filter,
+            **({"layout": [list(one) for one in self.layout]} if self.layout else {}),
+            **({"former": [list(one) for one in self.former]} if self.former else {}),
         }
 
     @classmethod
@@ -130,6 +137,7 @@ class TableSchema:
             storage=data.get("storage", ""),
             partitions=tuple(data.get("partitions", ())),
             layout=tuple((n, name, kind) for n, name, kind in data.get("layout", ())),
+            former=tuple((name, n) for name, n in data.get("former", ())),
             filter=data.get("filter", ""),
         )
 

@@ -33,7 +33,7 @@ WRITE = {
     "/api/v1/sources/tables/describe/", "/api/v1/assess/",
     "/replicators/{pk}/start/", "/replicators/{pk}/pause/", "/replicators/{pk}/resume/",
     "/replicators/{pk}/tables/resync/", "/replicators/{pk}/tables/retry/",
-    "/replicators/{pk}/tables/add/", "/replicators/{pk}/tables/remove/",
+    "/replicators/{pk}/tables/columns/", "/replicators/{pk}/tables/add/", "/replicators/{pk}/tables/remove/",
     "/replicators/{pk}/tables/replay/",
     "/replicators/{pk}/delete/", "/replicators/{pk}/duplicate/", "/replicators/new/",
 }  # fmt: skip
@@ -48,7 +48,7 @@ COVERED = {
     "replicators", "activity", "drafts", "replicator", "replicator-activity", "replicator-head",
     "replicator-charts", "replicator-tables", "duplicate", "health",
     "replicator-configuration", "replicator-delete", "table-resync", "table-retry", "new",
-    "table-add", "table-remove", "tables", "table-parked", "table-replay",
+    "table-add", "table-columns", "table-remove", "tables", "table-parked", "table-replay",
     "replicator-parked", "replicator-replay",
     "draft", "draft-delete", "draft-name", "draft-source", "draft-target", "draft-tables",
     "draft-columns", "draft-advanced", "draft-assessment", "draft-summary", "account",

@@ -1,0 +1,140 @@
+"""The page on which the columns of a table of a deployed replicator are chosen; and the lines that both choices show."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods
+
+from assessments.services import describe_table, problem_of
+from drafts.services import TableRefused, replicator_table_change
+from replicators.config import InvalidConfig, parse_tables, target_plugin
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.modes import KEEPS_PAST, Mode, text_of
+from replicators.connectors.problems import Severity
+from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.schema_policy import SchemaPolicy
+from replicators.connectors.target import FitKind
+from replicators.connectors.types import Unsupported
+from replicators.models import Replicator
+from replicators.pages import go, may_edit
+from replicators.people import person
+from replicators.services import params_of
+from runners.engine.shapes import followed
+from runners.models import Table
+from runners.rows import selections, table_row
+from runners.services import IllegalTransition
+
+
+def column_lines(
+    target_kind: str, shape: TableSchema, chosen: Collection[str]
+) -> list[dict[str, Any]]:
+    """A line for each column of a table: its types on both sides, and whether it is among the `chosen` (empty: all)."""
+    fit = target_plugin(target_kind).fit if target_kind else None
+    lines = []
+    for column in shape.columns:
+        can_read = not isinstance(column.type, Unsupported)
+        fitted = fit(column.type) if fit and can_read else None
+        has_place = fitted is None or fitted.kind is not FitKind.UNSUPPORTED
+        lines.append(
+            {
+                "name": column.name,
+                "native": column.native,
+                "nullable": column.nullable,
+                "target": fitted.native if fitted else "",
+                "reason": fitted.reason if fitted and fitted.kind is FitKind.LOSSY else "",
+                "is_supported": can_read and has_place,
+                "is_key": column.name in shape.key,
+                "is_chosen": not chosen or column.name in chosen or column.name in shape.key,
+            }
+        )
+    return lines
+
+
+def columns_kept(request: HttpRequest, shape: TableSchema) -> list[str]:
+    """The ticked columns and the key's; none for a choice of all, also of those added later."""
+    if request.POST.get("which") != "some":
+        return []
+    ticked = {*request.POST.getlist("columns"), *shape.key}
+    return [c.name for c in shape.columns if c.name in ticked]
+
+
+@may_edit
+@require_http_methods(["GET", "POST"])
+def table_columns(request: HttpRequest, pk: str) -> HttpResponse:
+    """Shows the columns of one table, then copies those that are chosen, by a fresh copy."""
+    found = get_object_or_404(Replicator, pk=pk)
+    given = request.GET if request.method == "GET" else request.POST
+    table = TableId(given.get("schema", ""), given.get("table", ""))
+    row = get_object_or_404(
+        Table.objects.shown(), replicator=found, schema_name=table.schema, name=table.name
+    )
+    context = _about(found, row)
+    try:
+        shape = describe_table(
+            kind=found.source_kind, params=params_of(found, "source"), table=table
+        )
+        if request.method == "POST":
+            return _save(request, found, table, shape)
+    except ReplicationError as err:
+        context["problem"] = problem_of(err).to_json()
+        return render(request, "drafts/table_columns.html", context, status=502)
+    except _Refused as err:
+        context["refused"] = str(err)
+    status = 409 if "refused" in context else 200
+    context |= _chosen(found, row, shape)
+    return render(request, "drafts/table_columns.html", context, status=status)
+
+
+class _Refused(Exception):
+    """What was chosen can't be copied; the text says why."""
+
+
+def _save(
+    request: HttpRequest, found: Replicator, table: TableId, shape: TableSchema
+) -> HttpResponse:
+    kept = columns_kept(request, shape)
+    try:
+        mine = next(t for t in parse_tables(found.tables) if t.id == table)
+        selection = replace(mine, columns=tuple(kept))
+        replicator_table_change(replicator=found, selection=selection, actor=person(request))
+    except TableRefused as err:
+        first = next(p for p in err.problems if p.severity is Severity.ERROR).message
+        raise _Refused(f"{first.text} {first.suggestion}") from err
+    except (InvalidConfig, IllegalTransition) as err:
+        raise _Refused(getattr(err, "message", str(err))) from err
+    except Table.DoesNotExist as err:
+        raise Http404 from err
+    return go(request, _tables_url(found), f"{table} is copied afresh with these columns.")
+
+
+def _tables_url(found: Replicator) -> str:
+    return reverse("runners:replicator-tables", args=[found.pk])
+
+
+def _about(found: Replicator, row: Table) -> dict[str, Any]:
+    mode = Mode(row.mode)
+    return {
+        "section": "replicators",
+        "replicator": found,
+        "row": row,
+        "tables_url": _tables_url(found),
+        "keeps_past": mode in KEEPS_PAST,
+        "mode_label": text_of(mode).label.lower(),
+    }
+
+
+def _chosen(found: Replicator, row: Table, shape: TableSchema) -> dict[str, Any]:
+    """The lines; a chosen column that has another name by now is ticked under that."""
+    told = table_row(row, selections(found))
+    names = followed(shape, told.selection, told.schema, SchemaPolicy.EVOLVE).columns
+    chosen = [c.name for c in names] if told.columns else []
+    return {
+        "lines": column_lines(found.target_kind, shape, chosen),
+        "is_all": not told.columns,
+    }

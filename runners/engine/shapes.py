@@ -1,0 +1,42 @@
+"""Which of a source table's columns are followed: what people chose, and what the policy leaves out. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replicators.connectors.schema import Column, TableSchema, TableSelection
+from replicators.connectors.schema_policy import SchemaPolicy
+from runners.engine.store import TableRow
+
+
+def known_shape(row: TableRow | None) -> TableSchema | None:
+    """The shape that the table's copy has, where it is to stay: not one that waits for a fresh copy."""
+    if row is None or not row.is_snapshot_done or row.is_resync_asked:
+        return None
+    return row.schema
+
+
+def followed(
+    found: TableSchema, selection: TableSelection, known: TableSchema | None, policy: SchemaPolicy
+) -> TableSchema:
+    """The description of a table, all columns in it, cut to those that are followed.
+
+    A chosen column that has another name by now is known by its ordinal. With IGNORE only columns of the copy's shape are
+    followed, under their names. The names of the copy's shape go along, so that log written before a rename can be read.
+    """
+    numbers = {c.name: c.ordinal for c in known.columns if c.ordinal} if known else {}
+    columns = [c for c in found.supported if _is_chosen(c, found, selection, numbers)]
+    if policy is SchemaPolicy.IGNORE and known is not None:
+        shape = {(c.name, c.ordinal) for c in known.columns}
+        columns = [c for c in columns if (c.name, c.ordinal) in shape or c.name in found.key]
+    return replace(found, columns=tuple(columns), former=tuple(sorted(numbers.items())))
+
+
+def _is_chosen(
+    column: Column, found: TableSchema, selection: TableSelection, numbers: dict[str, int]
+) -> bool:
+    if not selection.columns or column.name in found.key or column.name in selection.columns:
+        return True
+    present = {c.name for c in found.columns}
+    renamed = {numbers.get(n, 0) for n in selection.columns if n not in present} - {0}
+    return column.ordinal in renamed
