@@ -42,7 +42,13 @@ pytestmark = pytest.mark.spark
 _NUMBERS = itertools.count()
 
 
-@pytest.fixture(params=["iceberg", "delta"])
+BOTH = pytest.mark.parametrize("house", ["iceberg", "delta"], indirect=True)
+DELTA_LONG = pytest.mark.parametrize(
+    "house", ["iceberg", pytest.param("delta", marks=pytest.mark.long)], indirect=True
+)
+
+
+@pytest.fixture
 def house(
     request: pytest.FixtureRequest, spark: Any, lakehouse_root: Path, tmp_path: Path
 ) -> Lakehouse:
@@ -147,6 +153,7 @@ def batches(changes: list[Change], size: int) -> list[list[Change]]:
     return found
 
 
+@DELTA_LONG
 def test_soft_delete_is_what_a_naive_replay_gives(house: Lakehouse) -> None:
     """Guards the soft-delete MERGE: flags, values kept, revivals, changed keys, TRUNCATE with survivors in one commit; a batch
     that is merged again after a crash does nothing."""
@@ -163,6 +170,7 @@ def test_soft_delete_is_what_a_naive_replay_gives(house: Lakehouse) -> None:
     assert copy.soft() == expected
 
 
+@BOTH
 def test_a_truncate_alone_flags_every_living_row_and_moves_the_token(house: Lakehouse) -> None:
     """Guards the statement for a batch without rows: rows flagged before keep their time, and a TRUNCATE of a table where nothing
     lives still carries the token."""
@@ -179,6 +187,7 @@ def test_a_truncate_alone_flags_every_living_row_and_moves_the_token(house: Lake
     assert {r["_deleted_at"] for r in copy.soft().values()} == {moment(5), moment(9)}
 
 
+@DELTA_LONG
 def test_history_is_what_a_naive_replay_gives(house: Lakehouse) -> None:
     """Guards the history MERGE: versions without overlap or gap, unsent values of the version before, changed keys, TRUNCATE; a
     batch that is merged again after a crash does nothing."""
@@ -197,6 +206,7 @@ def test_history_is_what_a_naive_replay_gives(house: Lakehouse) -> None:
     assert all(v["to"] for v in copy.versions())
 
 
+@DELTA_LONG
 def test_append_holds_snapshot_and_every_change_once(house: Lakehouse) -> None:
     """Guards the append INSERT and its token: every change once, in order, unsent columns named."""
     start, changes = transactions(5, 40)
