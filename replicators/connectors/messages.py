@@ -609,6 +609,13 @@ MESSAGES: dict[str, Message] = {
         "",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "target:column-missing": Message(
+        "Target column missing",
+        "The target table of `{table}` lacks a column that this replicator had made.",
+        "Somebody dropped or renamed it there. Re-sync the table.",
+        "Nothing is merged into it; the other tables go on.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "target:table-taken": Message(
         "Target table exists",
         "The target already has a table `{target}` that this replicator did not make.",

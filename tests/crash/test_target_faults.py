@@ -1,4 +1,4 @@
-"""What happens to a target: storage that may not be written for a while, a column dropped by hand, merges that take long."""
+"""What happens to a target: storage that may not be written for a while, merges that take long."""
 
 from __future__ import annotations
 
@@ -38,11 +38,6 @@ def remount(world: World, how: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{how}", str(world.warehouse)], check=True)
 
 
-def drop_column(world: World, table: str, column: str) -> None:
-    with world.lake_table(table).update_schema() as change:
-        change.delete_column(column)
-
-
 @pytest.mark.skipif(not _can_mount(), reason="only root can mount a file system")
 @pytest.mark.long
 def test_a_target_that_may_not_be_written_for_a_while_stops_merging_only(
@@ -60,26 +55,6 @@ def test_a_target_that_may_not_be_written_for_a_while_stops_merging_only(
         traffic.write(20)
         world.until(lambda: world.position() > position, "capture goes on")
         remount(world, "rw")
-        world.assert_equal()
-        assert not child.is_dead()
-        assert world.stop() == 0
-
-
-@pytest.mark.long
-def test_a_column_that_somebody_dropped_fails_its_table_alone_and_a_resync_brings_it_back(
-    world_maker: MakeWorld,
-) -> None:
-    """Guards that a merge never goes into a table of another shape, dropping the column's values unseen."""
-    with world_maker() as world:
-        traffic = Traffic(world.database)
-        child = world.start()
-        world.settle()
-        drop_column(world, "items", "note")
-        traffic.write(20)
-        world.until(lambda: world.row("items").state == "failing", "items fails")
-        world.assert_equal("pairs", "views")
-        world.resync("items")
-        traffic.write(10)
         world.assert_equal()
         assert not child.is_dead()
         assert world.stop() == 0

@@ -34,6 +34,7 @@ _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "target:unreachable",
         ),
         (r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|NoSuchTable", "target:table-missing"),
+        (r"UNRESOLVED_COLUMN|DELTA_MERGE_UNRESOLVED_EXPRESSION", "target:column-missing"),
         (
             r"Cannot (connect to the Java|run program)|Connection reset by peer|SparkContext was shut down",
             "run:spark",
