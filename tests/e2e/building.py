@@ -44,7 +44,7 @@ def choose_kind(page: Page, kind: str) -> None:
     if box.is_checked():
         return
     box.check()
-    change = page.locator("noscript button, button:visible").filter(has_text="Change kind")
+    change = page.locator("button:visible").filter(has_text="Change kind")
     if change.count():
         change.first.click()
     expect(page.locator(f'[data-kind="{kind}"]')).to_be_visible()
