@@ -134,7 +134,7 @@ SELECT id, datetime('now', '-{seconds} seconds'), 10, {rows}, 0, 0, 0, 0 FROM ru
 def _act(page: Page, web: Web) -> None:
     # An act that takes longer than the next refresh: its answer still reaches the page.
     held: list[Any] = []
-    page.route("**/retry/", held.append)
+    page.route("**/retry/", lambda route: held.append(route))
     with page.expect_response(lambda r: "version=" in r.url and r.status == 200):
         page.get_by_role("button", name="Retry now").click()
         web.execute("UPDATE runners_table SET inserts = inserts + 1")
