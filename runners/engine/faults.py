@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.errors import ReplicationError, Retry
 from replicators.connectors.schema import TableId
 from runners.engine.store import Store, TableState
 
 logger = logging.getLogger("replicator.run")
 
 
-def fail_table(store: Store, table: TableId, code: str, facts: Mapping[str, str]) -> None:
-    """That table fails until a person asks for its re-sync; the others go on."""
+def fail_table(
+    store: Store,
+    table: TableId,
+    code: str,
+    facts: Mapping[str, str],
+    retry_at: float | None = None,
+) -> None:
+    """That table fails until `retry_at`, or (None) until a person asks for its re-sync; the others go on."""
     store.table_event(
-        table, "table_failed", error_code=code, error_facts=dict(facts), retry_at=None
+        table, "table_failed", error_code=code, error_facts=dict(facts), retry_at=retry_at
     )
+
+
+def fail_at_start(store: Store, table: TableId, err: ReplicationError, seconds: float) -> None:
+    """That table could not be compared with its target: tried again in so many seconds where that may help."""
+    retry_at = None if err.retry is Retry.NEVER else time.time() + seconds
+    fail_table(store, table, err.code, err.facts, retry_at)
 
 
 def fail_all(store: Store, err: ReplicationError) -> None:

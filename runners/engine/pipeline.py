@@ -17,7 +17,7 @@ from runners.engine.capture import discard_open_tail
 from runners.engine.changelog import ChangeLog
 from runners.engine.decode import load
 from runners.engine.decoding import Decoding
-from runners.engine.faults import fail_table
+from runners.engine.faults import fail_at_start
 from runners.engine.fill import Filler
 from runners.engine.job import Job
 from runners.engine.merge import Merger
@@ -30,7 +30,7 @@ from runners.engine.snapshot import Snapshotter
 from runners.engine.spark import open_session
 from runners.engine.store import Desire, Store, TableState, is_live, table_row
 from runners.engine.streaming import FirstView, Streaming
-from runners.engine.tables import TableJobs
+from runners.engine.tables import TableJobs, retry_delay
 from runners.engine.views import PatientWait, StopAsked, Views
 from runners.engine.watchdog import Watchdog
 
@@ -155,7 +155,7 @@ class Pipeline:
             except ReplicationError as err:
                 if err.table is None:
                     raise
-                fail_table(self._store, row.id, err.code, err.facts)
+                fail_at_start(self._store, row.id, err, retry_delay(0))
                 continue
             fresh = table_row(self._store, row.id)
             self._backlog.mark(row.id, self._merger.unmerged(fresh), touched)
