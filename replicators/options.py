@@ -51,6 +51,39 @@ UNFIT_VALUES = (
 MODES = tuple(
     Choice(m.value, modes.text_of(m).label, modes.text_of(m).about) for m in modes.CHOICES
 )
+SCHEMA_CHANGES = (
+    Choice(
+        "evolve",
+        "Evolve",
+        "Added, dropped, renamed and widened columns are followed. What can't be followed exactly, such as another key or "
+        "type, or rows that the source wrote again, is copied afresh; tables that keep what the source has no more (soft delete, "
+        "history, append) stop there instead.",
+    ),
+    Choice(
+        "lenient",
+        "Lenient",
+        "Added and widened columns are followed. A dropped column stays, with NULL in new rows. The table stops at every "
+        "other change.",
+    ),
+    Choice(
+        "ignore",
+        "Ignore",
+        "The copy keeps its columns: new ones are not copied, dropped and renamed ones read NULL. The table stops where its "
+        "key or a type changes so that the copy can't hold the values.",
+    ),
+    Choice("stop", "Stop", "The table stops at any change until a person asks for its re-sync."),
+)
+NEW_TABLES = (
+    Choice("ask", "Ask", "They are shown on the replicator's page, to be added or ignored."),
+    Choice("add", "Add", "They are added and copied, whatever the assessment would say of them."),
+    Choice("ignore", "Ignore", "Nothing is done."),
+)
+VANISHED_TABLES = (
+    Choice("keep", "Keep", "The table fails and says so; its rows stay in the target."),
+    Choice(
+        "drop", "Drop", "The table is removed from the replicator, and its rows from the target."
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +119,21 @@ class Options:
         "Values the target can't hold", UNFIT_VALUES,
         help="What happens at a value such as an infinite date; rows are parked only in mirrors and with soft delete.",
         applies="at once, for what is read from then on",
+    )  # fmt: skip
+    schema_changes: str = _choice(
+        "Schema changes", SCHEMA_CHANGES,
+        help="What becomes of a table whose columns, types or key change at the source while it is copied.",
+        applies="at the next start",
+    )  # fmt: skip
+    new_tables: str = _choice(
+        "New tables", NEW_TABLES,
+        help="What becomes of tables that appear at the source, in schemas that tables are copied from already.",
+        applies="at the next start",
+    )  # fmt: skip
+    vanished_tables: str = _choice(
+        "Vanished tables", VANISHED_TABLES,
+        help="What becomes of the copy of a table that is dropped at the source.",
+        applies="at the next start",
     )  # fmt: skip
 
     @classmethod

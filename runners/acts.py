@@ -13,8 +13,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 from replicators.models import Replicator
 from replicators.pages import go, is_partial, may_edit, render_page, toasted
 from replicators.people import person
-from runners import panels, services
+from runners import discovery, panels, services
 from runners.models import Table
+from runners.new_tables import NewTable
 from runners.removal import what_goes
 from runners.rewinding import parse_moment, rewind_window
 from runners.services import IllegalTransition
@@ -29,7 +30,7 @@ def answer(
         act()
     except IllegalTransition as err:
         return _refused(request, found, err.message)
-    except Table.DoesNotExist as err:
+    except (Table.DoesNotExist, NewTable.DoesNotExist) as err:
         raise Http404 from err
     if not is_partial(request):
         return go(request, _back(request) or found, done)
@@ -89,6 +90,7 @@ start = _act(services.replicator_start, "{name} starts.")
 pause = _act(services.replicator_pause, "{name} pauses: it finishes what it has read, then stops.")
 resume = _act(services.replicator_resume, "{name} resumes.")
 table_resync = _table_act(services.table_resync, "{table} will be copied afresh.")
+new_table_ignore = _table_act(discovery.new_table_ignore, "{table} is not asked about again.")
 
 
 @may_edit

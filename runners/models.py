@@ -73,6 +73,7 @@ class Progress(models.Model):
     replicator = models.OneToOneField(Replicator, on_delete=models.CASCADE, related_name="progress")
     position = models.JSONField(null=True, blank=True)
     last_segment = models.BigIntegerField(default=0)
+    schemas_seen = models.JSONField(default=list, blank=True)
     facts = models.JSONField(default=dict, blank=True)
     facts_at = models.DateTimeField(null=True, blank=True)
     failures = models.PositiveIntegerField(default=0)
@@ -108,6 +109,7 @@ class Table(models.Model):
     merged_sequence = models.BigIntegerField(default=0)
     token_sequence = models.BigIntegerField(default=0)
     snapshot_position = models.BigIntegerField(default=0)
+    shape_sequence = models.BigIntegerField(default=0)
     is_snapshot_done = models.BooleanField(default=False)
     is_resync_asked = models.BooleanField(default=False)
     rewind_to = models.DateTimeField(null=True, blank=True)
@@ -390,3 +392,6 @@ class Sign(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+from runners.new_tables import NewTable  # noqa: E402, F401 - a model, in a module of its own

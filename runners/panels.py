@@ -24,6 +24,7 @@ from replicators.models import Replicator
 from replicators.pages import View, is_partial, may_view
 from replicators.permissions import can_edit
 from runners import charts, selectors
+from runners.discovery import tables_asked
 from runners.listing import (
     GROUPS,
     LINE_SORTS,
@@ -80,15 +81,17 @@ def list_context(request: HttpRequest, query: Query) -> dict[str, Any]:
 def head_context(request: HttpRequest, replicator: Replicator, tab: str) -> dict[str, Any]:
     """Name, state, acts and tabs, on top of each page of a replicator."""
     view = selectors.replicator_view(replicator)
+    asked = tables_asked(replicator)
     return {
         "section": "replicators",
         "tab": tab,
+        "new_tables": asked,
         "view": view,
         "replicator": view.replicator,
         "is_editor": can_edit(request.user),
         "is_paused": view.is_paused,
         "source_can": source_can(replicator),
-        "version": version_of(_head_shown(view)),
+        "version": version_of(_head_shown(view), [str(t) for t in asked]),
     }
 
 

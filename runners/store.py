@@ -19,6 +19,7 @@ from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSelection
 from replicators.models import Replicator
 from runners.database import database_errors_told
+from runners.discovery import table_vanished, tables_appeared
 from runners.engine.copies import CopyChunk, CopyRow
 from runners.engine.parked import ParkedRow as ParkedChange
 from runners.engine.store import (
@@ -31,6 +32,7 @@ from runners.engine.store import (
     needs_log,
 )
 from runners.engine.watermarks import Watermark
+from runners.events import event_add
 from runners.figures import record_metrics
 from runners.models import (
     ChangeFile,
@@ -214,6 +216,20 @@ class DjangoStore:
     def table_progress(self, table: TableId, **changes: Any) -> None:
         with self._write():
             self._row(table).update(**table_values(changes))
+
+    def event(self, kind: str, table: TableId, **facts: str) -> None:
+        with self._write():
+            event_add(kind, replicator=self._replicator, run=self._run, table=table, facts=facts)
+
+    def tables_appeared(self, tables: Sequence[TableId]) -> None:
+        with self._write():
+            fresh = Replicator.objects.get(pk=self._replicator.pk)
+            tables_appeared(replicator=fresh, tables=tables, run=self._run)
+
+    def table_vanished(self, table: TableId) -> bool:
+        with self._write():
+            fresh = Replicator.objects.get(pk=self._replicator.pk)
+            return table_vanished(replicator=fresh, table=table)
 
     def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None:
         with self._write():

@@ -27,6 +27,7 @@ urlpatterns = [
     path(f"{_ONE}tables/resync/", acts.table_resync, name="table-resync"),
     path(f"{_ONE}tables/remove/", acts.table_remove, name="table-remove"),
     path(f"{_ONE}tables/rewind/", acts.table_rewind, name="table-rewind"),
+    path(f"{_ONE}tables/ignore/", acts.new_table_ignore, name="new-table-ignore"),
     path(f"{_ONE}tables/retry/", acts.table_retry, name="table-retry"),
     path(f"{_ONE}tables/parked/", records.parked, name="table-parked"),
     path(f"{_ONE}tables/replay/", acts.table_replay, name="table-replay"),

@@ -296,6 +296,27 @@ MESSAGES: dict[str, Message] = {
         "",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "source:schema-changed": Message(
+        "Table changed at the source",
+        "Table `{table}` changed at the source: {change}. The policy `{policy}` does not follow that.",
+        "Accept the change by a re-sync of the table.",
+        "Its changes are not copied until then; those up to the change are.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:table-renamed": Message(
+        "Table renamed",
+        "Table `{table}` is called `{now}` at the source now.",
+        "Rename it back and re-sync it, or remove it here and add `{now}`.",
+        "Its changes are not copied; its rows stay in the target as they were.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:table-unpublished": Message(
+        "Table left the stream",
+        "Table `{table}` was taken out of the source's stream by somebody else, so its changes did not come.",
+        "Re-sync the table; it becomes part of the stream again by that.",
+        "Changes since then are missing in the target.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "source:schema-ambiguous": Message(
         "Schema change unclear",
         "Table `{table}` was changed at the source in a way that has more than one reading: {change}.",

@@ -158,9 +158,9 @@ def _same_column(old: Column, new: Column) -> list[SchemaChange]:
 
 
 def _partitions(old: TableSchema, new: TableSchema) -> list[SchemaChange]:
-    before, after = set(old.partitions), set(new.partitions)
+    before, after = ({abs(n) for n in s.partitions} for s in (old, new))
+    attached = [n for n in new.partitions if n < 0 and -n not in before]
     told = []
-    attached = [n for n in after - before if n < 0]
     if attached:
         told.append(f"partitions attached: {len(attached)}")
     if before - after:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from replicators.connectors.capabilities import TargetCapabilities
 from replicators.connectors.modes import Mode
 from replicators.connectors.problems import Problem
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.schema import Column, TableId, TableSchema
 from replicators.connectors.setup import SetupStep, no_setup
 from replicators.connectors.source import Closing
 from replicators.connectors.types import LogicalType
@@ -194,7 +194,13 @@ class TargetWriter(Protocol):
         ...
 
     def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
-        """Make the live table fit `new` (added columns, dropped ones, widened types); the changes made, as text."""
+        """Make the live table fit `new`, a shape that came after `old`: columns that `old` lacks are added, those that only `old`
+        has are dropped, others are renamed (known by `Column.ordinal`) and widened; the changes made, as text.
+        `target:evolve` for a type that can't be changed in place."""
+        ...
+
+    def fill_column(self, table: TargetTable, column: Column, value: Any) -> None:
+        """Set a column of every row of the live table to one value (None: NULL); the token stays what it was."""
         ...
 
     def maintain(self, table: TargetTable) -> dict[str, Any]:

@@ -60,6 +60,7 @@ ENGINE_HELP = {
     "disk_reserve_bytes": "Free space on the log's disk below which reading waits.",
     "keep_seconds": "How long merged changes are kept; a replicator's option wins.",
     "heartbeat_seconds": "Time between two marks written into the source's log.",
+    "catalog_seconds": "Time between two looks into the source's catalog, for what its log does not tell.",
     "view_wait_seconds": "How long a copy waits for transactions that are open at the source before it is tried again.",
     "step_deadline_seconds": "Time after which a step counts as stuck and the run is ended.",
     "lease_seconds": "Length of a run's lease, renewed at a third of it.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from replicators.api.errors import Answer, answers
 from runners.models import Table
+from runners.new_tables import NewTable
 from runners.services import IllegalTransition
 
 
@@ -12,6 +13,7 @@ def _illegal(error: IllegalTransition) -> Answer:
     return Answer(409, "illegal-transition", error.message)
 
 
+@answers(NewTable.DoesNotExist)
 @answers(Table.DoesNotExist)
 def _no_table(error: Exception) -> Answer:
     return Answer(404, "not-found", "This replicator has no such table.")

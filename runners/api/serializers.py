@@ -38,6 +38,14 @@ class TableStatusSerializer(serializers.Serializer[Any]):
     error = TableErrorSerializer(allow_null=True)
 
 
+class NewTableSerializer(serializers.Serializer[Any]):
+    """A table that appeared at the source and waits for an answer: added by `POST tables/`, or ignored."""
+
+    schema = serializers.CharField(source="schema_name")
+    table = serializers.CharField(source="name")
+    found_at = serializers.DateTimeField()
+
+
 class ConsistentSerializer(serializers.Serializer[Any]):
     """The newest moment of the source at which tables of the target are level: see `watermarks`."""
 

@@ -21,7 +21,7 @@ from replicators.connectors.schema import TableId
 from replicators.models import Replicator
 from replicators.people import person
 from replicators.services import replicator_export
-from runners import selectors, services
+from runners import discovery, selectors, services
 from runners.api import errors as _errors  # noqa: F401  registers the answers
 from runners.api import serializers
 from runners.models import Table
@@ -169,6 +169,34 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     def rewind(self, request: Request, pk: str) -> Response:
         data = _valid(serializers.TableRewindSerializer, request.data)
         return self._on_table(services.table_rewind, data["schema"], data["table"], at=data["at"])
+
+    @extend_schema(
+        summary="New tables at the source that wait for an answer",
+        tags=_TAGS,
+        responses={200: serializers.NewTableSerializer(many=True), **_MISSING},
+        filters=False,
+    )
+    @action(detail=True, url_path="tables/new", pagination_class=None)
+    def new_tables(self, request: Request, pk: str) -> Response:
+        found = discovery.tables_asked(self.get_object())
+        return Response(serializers.NewTableSerializer(found, many=True).data)
+
+    @extend_schema(
+        summary="Ask about a new table no more",
+        tags=_TAGS,
+        request=serializers.TableNameSerializer,
+        responses={204: None, 400: ErrorSerializer, **_MISSING},
+    )
+    @action(detail=True, methods=["post"], url_path="tables/ignore")
+    def ignore(self, request: Request, pk: str) -> Response:
+        data = _valid(serializers.TableNameSerializer, request.data)
+        discovery.new_table_ignore(
+            replicator=self.get_object(),
+            schema=data["schema"],
+            name=data["table"],
+            actor=person(request),
+        )
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
         summary="Live state of a replicator and its tables",

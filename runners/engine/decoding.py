@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from replicators.connectors.errors import ReplicationError
@@ -52,6 +52,7 @@ class Decoding:
         backlog: Backlog,
         watchdog: Watchdog,
         stop: threading.Event,
+        on_poison: Callable[[TableId, str, Mapping[str, str]], None],
     ) -> None:
         self._spark = spark
         self._decoder = decoder
@@ -60,6 +61,7 @@ class Decoding:
         self._backlog = backlog
         self._watchdog = watchdog
         self._stop = stop
+        self._on_poison = on_poison
         self._wake = threading.Event()
         self._fault: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="decode", daemon=True)
@@ -138,7 +140,7 @@ class Decoding:
             self._log.unlink(gone)
         for _, poison in done.poisons:
             if poison.table in known:
-                fail_table(self._store, poison.table, poison.code, poison.facts)
+                self._on_poison(poison.table, poison.code, poison.facts)
         self._store.record_decoded(numbers, files)
         failpoints.hit("change_files_listed")
         self._backlog.decoded(numbers, files)

@@ -20,6 +20,7 @@ NAMES = (
     "change_files_written",
     "change_files_listed",
     "rows_parked",
+    "target_evolved",
     "target_merged",
     "merge_recorded",
     "round_ended",

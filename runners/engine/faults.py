@@ -1,4 +1,4 @@
-"""Marks tables as failing in the store. Decides nothing: the callers know which, and why."""
+"""Marks tables as failing in the store, and when they are tried again. The callers know which, and why."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ from replicators.connectors.schema import TableId
 from runners.engine.store import Store, TableState
 
 logger = logging.getLogger("replicator.run")
+RETRY_FIRST_SECONDS = 5.0
+RETRY_LAST_SECONDS = 600.0
+
+
+def retry_delay(failures: int) -> float:
+    """Seconds before the next try of a table that failed `failures` times in a row."""
+    return float(min(RETRY_LAST_SECONDS, RETRY_FIRST_SECONDS * 2 ** min(failures, 10)))
 
 
 def fail_table(

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 from replicators.connectors import files as folder
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op, OpCounts, first_sequence, last_sequence
-from replicators.connectors.modes import RESUMABLE, Mode
+from replicators.connectors.modes import RESUMABLE
 from replicators.connectors.schema import TableSchema, TableSelection
+from replicators.connectors.schema_changes import compare
 from replicators.connectors.target import FoldedBatch, TargetTable, TargetWriter
 from runners.engine import failpoints
 from runners.engine.changelog import ChangeLog
+from runners.engine.evolving import Evolver
 from runners.engine.fill import Filler
 from runners.engine.filtering import decide, undecided_keys
 from runners.engine.folding import FoldPlan, fold_batch
-from runners.engine.multiset import check_shape
 from runners.engine.parking import fold_with_parked
 from runners.engine.store import ChangeFileRow, Store, TableRow
 
@@ -65,7 +66,7 @@ def target_table(replicator: str, row: TableRow) -> TargetTable:
 
 def same_shape(old: TableSchema, new: TableSchema) -> bool:
     """Whether a target made for `old` takes rows of `new` as they are."""
-    return old.columns == new.columns and old.key == new.key
+    return not compare(old, new)
 
 
 def next_batch(
@@ -131,6 +132,7 @@ class Merger:
         log: ChangeLog,
         replicator: str,
         filler: Filler,
+        evolver: Evolver,
     ) -> None:
         self._spark = spark
         self._writer = writer
@@ -138,6 +140,7 @@ class Merger:
         self._log = log
         self._replicator = replicator
         self._filler = filler
+        self._evolver = evolver
 
     def recover(self, row: TableRow, last_segment: int) -> None:
         """Compare the target's token with what is recorded (CORRECTNESS 13), once a start; the target wins where it is
@@ -205,12 +208,24 @@ class Merger:
         batch_files, sequence = next_batch(files, reached) if files else ([], reached.sequence)
         schema = batch_files[0].schema if batch_files else row.schema
         assert schema is not None
-        if row.schema is None or not same_shape(row.schema, schema):
-            self._evolve(row, schema)
+        self._follow(row, schema)
         files = tuple(batch_files)
         return fold_plan(row, schema, files, row.merged_sequence, sequence, self._log)
 
-    def _decoded_upto(self) -> int:
+    def follow(self, row: TableRow, schema: TableSchema, position: int) -> bool:
+        """Bring the copy to a shape that was described before the log's `position`, where no change sends it: only once
+        everything up to there is merged. Whether it was."""
+        if self.decoded_upto() < position or self.unmerged(row):
+            return False
+        self._follow(row, schema, is_look=True)
+        return True
+
+    def _follow(self, row: TableRow, schema: TableSchema, *, is_look: bool = False) -> None:
+        if row.schema != schema:
+            table = target_table(self._replicator, row)
+            self._evolver.follow(row, table, schema, is_look=is_look)
+
+    def decoded_upto(self) -> int:
         """The log position up to which every change is decoded and listed. The captured position is asked first: the segments
         it covers are recorded with it, or before."""
         captured = self._store.memory().position
@@ -233,7 +248,7 @@ class Merger:
                     raise
             else:
                 return True
-        position = self._decoded_upto()
+        position = self.decoded_upto()
         filled = self._filler.fill(table, batch, self.unmerged(row), position, undecided)
         if filled is None:
             return False
@@ -245,17 +260,6 @@ class Merger:
             extra={"table": str(row.id)},
         )
         return True
-
-    def _evolve(self, row: TableRow, new: TableSchema) -> None:
-        old = row.schema
-        if old is None or old.key != new.key:
-            raise ReplicationError("source:key-changed", table=row.id)
-        if row.mode is Mode.MULTISET:
-            check_shape(old, new)
-        changes = self._writer.evolve(target_table(self._replicator, row), old, new)
-        self._store.table_progress(row.id, schema=new)
-        for change in changes:
-            self._store.log("INFO", f"Target table follows the source: {change}", row.id)
 
 
 def skip_to(store: Store, row: TableRow, reached: Frontier) -> None:

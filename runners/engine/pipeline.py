@@ -10,14 +10,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema_policy import SchemaPolicy
 from replicators.connectors.source import ViewWait
 from replicators.connectors.target import TargetWriter
 from runners.engine.backlog import Backlog
 from runners.engine.capture import discard_open_tail
+from runners.engine.catalog_watch import CatalogWatch, look
 from runners.engine.changelog import ChangeLog
 from runners.engine.decode import load
 from runners.engine.decoding import Decoding
-from runners.engine.faults import fail_at_start
+from runners.engine.evolving import Evolver
+from runners.engine.faults import fail_at_start, retry_delay
 from runners.engine.fill import Filler
 from runners.engine.job import Job
 from runners.engine.merge import Merger
@@ -30,7 +33,7 @@ from runners.engine.snapshot import Snapshotter
 from runners.engine.spark import open_session
 from runners.engine.store import Desire, Store, TableState, is_live, table_row
 from runners.engine.streaming import FirstView, Streaming
-from runners.engine.tables import TableJobs, retry_delay
+from runners.engine.tables import TableJobs
 from runners.engine.views import PatientWait, StopAsked, Views
 from runners.engine.watchdog import Watchdog
 
@@ -127,10 +130,21 @@ class Pipeline:
         self._backlog = Backlog(store.segments(), last_number)
         reader, params = job.source.row_reader, job.source_params
         filler = Filler(self._writer, (lambda: reader(params)) if reader else None)
-        self._merger = Merger(self._spark, self._writer, store, log, job.replicator, filler)
+        policy = SchemaPolicy(job.options.get("schema_changes", SchemaPolicy.EVOLVE))
+        self._evolver = Evolver(self._writer, store, policy)
+        self._merger = Merger(
+            self._spark, self._writer, store, log, job.replicator, filler, self._evolver
+        )
         self._rewinder = Rewinder(self._spark, self._writer, store, log, job.replicator)
         self._decoding = Decoding(
-            self._spark, job.source.decoder, store, log, self._backlog, self._watchdog, self._stop
+            self._spark,
+            job.source.decoder,
+            store,
+            log,
+            self._backlog,
+            self._watchdog,
+            self._stop,
+            self._evolver.fault,
         )
         self._streaming = Streaming(
             job,
@@ -204,9 +218,13 @@ class Pipeline:
             streaming=self._streaming,
             rounds=self._make_rounds(pulse),
             rewinder=self._rewinder,
+            evolver=self._evolver,
+            drops_vanished=job.options.get("vanished_tables") == "drop",
         )
+        self._catalog = CatalogWatch(lambda: look(job, self._store), self._settings.catalog_seconds)
         self._decoding.start()
         pulse.start()
+        self._catalog.start()
         try:
             self._loop(views)
         finally:
@@ -238,6 +256,9 @@ class Pipeline:
             with self._watchdog.step("turn"):
                 self._decoding.check()
                 self._streaming.check()
+                found = self._catalog.take()
+                if found is not None:
+                    self._tables.see(found)
                 is_copying = self._tables.turn()
             if not is_copying:
                 views.release()
@@ -264,4 +285,5 @@ class Pipeline:
             self._publisher.close()
             views.release()
             pulse.close()
+            self._catalog.close()
             self._streaming.close()

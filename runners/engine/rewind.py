@@ -114,7 +114,8 @@ class Rewinder:
             raise ReplicationError("target:rewind-parked", table=row.id)
         found = self._found(row, sequence_at(files, moment, row.merged_sequence), moment)
         since = [f for f in files if f.last_sequence > found.sequence]
-        if any(not same_shape(row.schema, f.schema) for f in since):
+        is_older = row.shape_sequence > 0 and found.sequence <= row.shape_sequence
+        if is_older or any(not same_shape(row.schema, f.schema) for f in since):
             raise ReplicationError("target:rewind-shape", table=row.id)
         self._store.table_event(row.id, "table_rewind_started")
         self._writer.begin_rewind(table, found.version)

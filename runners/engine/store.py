@@ -19,6 +19,7 @@ from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from runners.engine.copies import Copies, MemoryCopies
 from runners.engine.logrows import ChangeFileRow as ChangeFileRow
 from runners.engine.logrows import SegmentRow as SegmentRow
+from runners.engine.notices import MemoryNotices, Notices
 from runners.engine.parked import MemoryParking, Parking
 from runners.engine.table_states import EVENTS_STATE as EVENTS_STATE
 from runners.engine.table_states import TableState as TableState
@@ -38,7 +39,7 @@ class TableRow:
 
     `merged_sequence`: everything up to it is in the target or was not there to be merged; `token_sequence`: what the
     target's own token said after our last commit. `snapshot_position`: changes committed before it came by snapshot.
-    `schema` is the shape that the target has now. What people ask for: `is_chosen` (otherwise it is to be removed, with the
+    `schema` is the shape that the target has now; versions of the target up to `shape_sequence` have another (0: none). What people ask for: `is_chosen` (otherwise it is to be removed, with the
     target's table where `is_drop_asked`), `columns`, `excluded` and `filter` as in `TableSelection`, `is_resync_asked`,
     `rewind_to` (a time in seconds since the epoch), `is_replay_asked` (parked rows are to be tried again), `mode_asked` and `unfit` (the table's own or the replicator's). `mode`
     is the one that the copy was made in.
@@ -52,6 +53,7 @@ class TableRow:
     merged_sequence: int = 0
     token_sequence: int = 0
     snapshot_position: int = 0
+    shape_sequence: int = 0
     is_snapshot_done: bool = False
     error_code: str = ""
     error_facts: dict[str, str] = field(default_factory=dict)
@@ -108,7 +110,7 @@ class TableFigures:
     backlog_bytes: int = 0
 
 
-class Store(Copies, Parking, Watermarks, Protocol):
+class Store(Copies, Notices, Parking, Watermarks, Protocol):
     """The engine's memory. All writes carry the lease."""
 
     def memory(self) -> Memory: ...
@@ -227,7 +229,7 @@ def chosen(store: Store) -> tuple[TableSelection, ...]:
     return tuple(r.selection for r in store.tables() if r.is_chosen)
 
 
-class MemoryStore(MemoryCopies, MemoryParking, MemoryWatermarks):
+class MemoryStore(MemoryCopies, MemoryNotices, MemoryParking, MemoryWatermarks):
     """The twin: the same promises in a dict, for tests of the engine. `lost` makes every write fail with lease-lost."""
 
     def __init__(self, tables: Sequence[TableId] = ()) -> None:

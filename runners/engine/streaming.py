@@ -6,21 +6,24 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from replicators.connectors.errors import ReplicationError, Retry
 from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableSchema, TableSelection
-from replicators.connectors.source import LogControl, LogReader, SnapshotSession, ViewWait
+from replicators.connectors.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.schema_policy import SchemaPolicy
+from replicators.connectors.source import Catalog, LogControl, LogReader, SnapshotSession, ViewWait
 from runners.engine import failpoints
 from runners.engine.backlog import Backlog
 from runners.engine.capture import Capture, discard_open_tail
+from runners.engine.catalog_watch import renamed_tables
 from runners.engine.changelog import ChangeLog
-from runners.engine.faults import fail_all
+from runners.engine.faults import fail_all, fail_table
 from runners.engine.job import Job
 from runners.engine.settings import RunnerSettings
-from runners.engine.store import SegmentRow, Store, chosen
+from runners.engine.shapes import followed, known_shape
+from runners.engine.store import SegmentRow, Store, TableRow, TableState, chosen
 
 logger = logging.getLogger("replicator.run")
 
@@ -64,16 +67,33 @@ class Streaming:
         self._reader = self._new_reader()
         self._members = threading.RLock()
         self._chosen = chosen(store)
+        self._policy = SchemaPolicy(job.options.get("schema_changes", SchemaPolicy.EVOLVE))
         self.capture: Capture
 
     def describe(self) -> list[TableSchema]:
-        """The tables of the stream that exist, with the columns that can be copied."""
+        """The tables of the stream that exist, with the columns that are followed."""
         return self._describe(self._chosen)
 
     def _describe(self, tables: Sequence[TableSelection]) -> list[TableSchema]:
+        rows = {r.id: r for r in self._store.tables()}
         with self._job.source.catalog(self._job.source_params) as catalog:
-            found = catalog.describe(tables)
-        return [replace(t, columns=t.supported) for t in found.values()]
+            found = catalog.describe([replace(t, columns=()) for t in tables])
+            self._fail_renamed(catalog, [t.id for t in tables if t.id not in found], rows)
+        return [
+            followed(found[t.id], t, known_shape(rows.get(t.id)), self._policy)
+            for t in tables
+            if t.id in found
+        ]
+
+    def _fail_renamed(
+        self, catalog: Catalog, missed: Sequence[TableId], rows: Mapping[TableId, TableRow]
+    ) -> None:
+        """A table that goes on under another name is not followed there: it fails at once, not only at the next look into
+        the catalog, when it may have its old name again."""
+        known = [rows[t] for t in missed if t in rows]
+        shapes = [r.schema for r in known if r.schema and r.state is TableState.REPLICATING]
+        for table, now in renamed_tables(catalog, shapes).items():
+            fail_table(self._store, table, "source:table-renamed", {"now": str(now)})
 
     def publish(self) -> list[TableSchema]:
         """Let the stream carry every table that is chosen by now (CORRECTNESS 18): a view that is opened afterwards and the
@@ -84,7 +104,7 @@ class Streaming:
             control.add_tables(tables)
             self._follow(tables)
         failpoints.hit("tables_published")
-        return tables
+        return [t.bare for t in tables]
 
     def withdraw(self, table: TableSelection, known: TableSchema | None) -> None:
         """Let the stream carry this table no longer, also where the source has another of its name by now."""
@@ -125,7 +145,7 @@ class Streaming:
             self._job.source_params, self._job.slot, self._reader, wait
         )
         self._store.record_start(session.point.position)
-        return session.point.position, (session, tables)
+        return session.point.position, (session, [t.bare for t in tables])
 
     def start(self, position: Position) -> None:
         """Read after `position`, in a thread."""

@@ -7,46 +7,33 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from replicators.connectors.errors import ReplicationError, Retry, Scope
 from replicators.connectors.modes import RESUMABLE, mode_for
-from replicators.connectors.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.schema import TableId, TableSelection
 from replicators.connectors.target import TargetWriter
 from runners.engine import failpoints
 from runners.engine.backlog import Backlog
+from runners.engine.catalog_watch import Look
 from runners.engine.decoding import Decoding
+from runners.engine.evolving import Evolver, ResyncDue
+from runners.engine.faults import RETRY_FIRST_SECONDS, RETRY_LAST_SECONDS, retry_delay
+from runners.engine.findings import Finding, Findings
+from runners.engine.maintenance import figures_told
 from runners.engine.merge import Merger, skip_to, target_table
 from runners.engine.rewind import Rewinder
 from runners.engine.rounds import Rounds
 from runners.engine.settings import RunnerSettings
-from runners.engine.snapshot import Snapshotter
 from runners.engine.store import FRESH, Store, TableRow, TableState, is_live, table_row
 from runners.engine.streaming import Streaming
+from runners.engine.view import SnapshotSource, View
 from runners.engine.watchdog import Watchdog
 
 logger = logging.getLogger("replicator.tables")
 SKIP_SECONDS = 30.0
-RETRY_FIRST_SECONDS = 5.0
 CUTS = frozenset({"source:snapshot-lost", "source:connection-lost", "source:unreachable"})
-RETRY_LAST_SECONDS = 600.0
-
-
-def retry_delay(failures: int) -> float:
-    """Seconds before the next try of a table that failed `failures` times in a row."""
-    return float(min(RETRY_LAST_SECONDS, RETRY_FIRST_SECONDS * 2 ** min(failures, 10)))
-
-
-def figures_told(facts: dict[str, Any]) -> str:
-    """What a maintenance did, in words for the log: `: rewritten data files 12`; what is zero is left out."""
-    parts = [p if isinstance(p, dict) else {name: p} for name, p in facts.items()]
-    found = [
-        f"{name.removesuffix('_count').replace('_', ' ')} {value}"
-        for part in parts
-        for name, value in part.items()
-        if value
-    ]
-    return ": " + ", ".join(found) if found else ""
 
 
 class TableJobs:
@@ -66,8 +53,10 @@ class TableJobs:
         snapshots: SnapshotSource,
         decoding: Decoding,
         streaming: Streaming,
+        evolver: Evolver,
         rounds: Rounds,
         rewinder: Rewinder,
+        drops_vanished: bool = False,
     ) -> None:
         self._store = store
         self._merger = merger
@@ -79,6 +68,9 @@ class TableJobs:
         self._snapshots = snapshots
         self._decoding = decoding
         self._streaming = streaming
+        self._evolver = evolver
+        self._drops_vanished = drops_vanished
+        self._findings = Findings(evolver)
         self._rounds = rounds
         self._rewinder = rewinder
         self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")
@@ -107,6 +99,11 @@ class TableJobs:
         copying = {TableState.WAITING, TableState.SNAPSHOTTING}
         return any(r.state in copying and r.is_chosen for r in rows)
 
+    def see(self, look: Look) -> None:
+        """The source's catalog was looked into: what it means for each table is done in the next turns."""
+        self._findings.see(look)
+        self._store.tables_appeared(look.appeared)
+
     def drain(self) -> None:
         """Wait for what runs; start nothing more."""
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -117,7 +114,9 @@ class TableJobs:
             self._choose(row)
             return
         if row.is_resync_asked or row.is_outdated:
-            self._restart(row)
+            self._start(row, "restart", self._restart_in_new_view, self._pool)
+            return
+        if self._act_on_finding(row):
             return
         if self._backlog.size_bytes(row.id) > self._settings.table_limit_bytes:
             self._drop_backlog(row)
@@ -135,6 +134,25 @@ class TableJobs:
                 self._merge_if_due(row)
             case _:
                 pass
+
+    def _act_on_finding(self, row: TableRow) -> bool:
+        """Do what the last look into the source's catalog asks for; whether there was anything."""
+        finding = self._findings.of(row)
+        if finding is None:
+            return False
+        if finding.is_gone and self._drops_vanished and self._store.table_vanished(row.id):
+            logger.info("The table is gone at the source.", extra={"table": str(row.id)})
+        elif finding.error is not None:
+            self._fault(row, finding.error)
+        elif finding.resync:
+            self._evolver.resync(row, finding.resync)
+        elif finding.shape is not None:
+            self._start(row, "schema change", partial(self._follow, finding), self._pool)
+        return True
+
+    def _follow(self, finding: Finding, row: TableRow) -> None:
+        assert finding.shape is not None
+        self._merger.follow(row, finding.shape, finding.position)
 
     def _choose(self, row: TableRow) -> None:
         """Make what is copied equal to what is chosen."""
@@ -166,6 +184,11 @@ class TableJobs:
             is_resync_asked=False,
         )
         logger.info("The table was removed.", extra={"table": str(row.id)})
+
+    def _restart_in_new_view(self, row: TableRow) -> None:
+        """A view that is open already may be older than what the table's copy is to be mended of."""
+        self._snapshots.forget(row.id)
+        self._restart(row)
 
     def _restart(self, row: TableRow, event: str = "table_waits") -> None:
         """Re-sync: a new generation that starts with a snapshot (CORRECTNESS 15); the old rows stay until it is done."""
@@ -209,19 +232,29 @@ class TableJobs:
         try:
             with self._watchdog.step(f"{step} of {row.id}"):
                 job(row)
+        except ResyncDue as due:
+            self._evolver.resync(table_row(self._store, row.id), due.text)
         except ReplicationError as err:
             if err.code == "log:file-corrupt":
                 self._decoding.again(int(err.facts["segment"]))
             elif err.scope is Scope.RUN and err.code != "internal:unexpected":
                 raise
             else:
-                self._fail(row, err)
+                self._fault(row, err)
         except Exception as err:
             logger.exception("%s of %s failed.", step, row.id, extra={"table": str(row.id)})
             unknown = ReplicationError(
                 "internal:unexpected", table=row.id, name_of_error=type(err).__name__
             )
             self._fail(row, unknown)
+
+    def _fault(self, row: TableRow, err: ReplicationError) -> None:
+        """The table fails, unless the policy is to copy it afresh."""
+        now = table_row(self._store, row.id)
+        if self._evolver.mends(now, err.code):
+            self._evolver.resync(now, err.message.text)
+        else:
+            self._fail(row, err)
 
     def _fail(self, row: TableRow, err: ReplicationError) -> None:
         logger.error("%s", err, extra={"table": str(row.id)}, exc_info=err.__cause__ is not None)
@@ -290,11 +323,12 @@ class TableJobs:
         self._store.table_event(
             row.id,
             "table_snapshot_done",
-            schema=view.schema,
+            schema=view.schema.bare,
             table_uuid=uuid,
             merged_sequence=view.sequence,
             token_sequence=view.sequence,
             snapshot_position=view.position,
+            shape_sequence=0,
             is_snapshot_done=True,
             error_code="",
             error_facts={},
@@ -354,31 +388,3 @@ class TableJobs:
             idle = row.id not in self._busy and self._backlog.oldest(row.id) is None
             if idle and row.state is TableState.REPLICATING:
                 skip_to(self._store, row, reached)
-
-
-class View:
-    """A consistent view, as one table's snapshot needs it."""
-
-    def __init__(
-        self,
-        snapshotter: Snapshotter,
-        schema: TableSchema,
-        position: int,
-        sequence: int,
-    ) -> None:
-        self.snapshotter = snapshotter
-        self.schema = schema
-        self.position = position
-        self.sequence = sequence
-
-
-class SnapshotSource:
-    """Gives the view for a table; None where a stop is near. Implemented by `views.Views`."""
-
-    def view(self, table: TableId, *, is_exact: bool = False) -> View | None:
-        """The view to copy the table in; `source:table-missing` and others of the source."""
-        raise NotImplementedError
-
-    def forget(self, table: TableId) -> None:
-        """The table left the stream."""
-        raise NotImplementedError

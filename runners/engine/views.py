@@ -17,7 +17,7 @@ from replicators.connectors.source import (
 )
 from runners.engine.backlog import Backlog
 from runners.engine.snapshot import Snapshotter
-from runners.engine.tables import SnapshotSource, View
+from runners.engine.view import SnapshotSource, View
 
 logger = logging.getLogger("replicator.views")
 

@@ -15,6 +15,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId
 from replicators.templatetags.ui import compact, duration
 from runners.charts import Series, line_path
+from runners.event_texts import SCHEMA_EVENTS, schema_text
 from runners.health import WorkerHealth, worker_health
 from runners.listing import Asked
 from runners.models import Event
@@ -69,6 +70,11 @@ EVENTS = {
     "table_rewound": ("circle-check", "Table rewound"),
     "table_retry_asked": ("reload", "Retry asked for"),
     "table_replay_asked": ("reload", "Replay of parked rows asked for"),
+    "schema_followed": ("table", "Schema change followed"),
+    "schema_kept": ("table", "Schema change left out"),
+    "schema_resync": ("refresh", "Re-sync after a schema change"),
+    "tables_appeared": ("plus", "New tables at the source"),
+    "table_ignored": ("ban", "New table ignored"),
     "run_created": ("clock", "Run planned"),
     "replicator_given_up": ("alert-circle", "Stopped trying"),
     "target_left": ("alert-triangle", "Target not cleaned"),
@@ -128,6 +134,8 @@ def event_text(event: Event) -> str:
         shown = error_shown(event.code, event.facts, None, table=_table(event))
         return f"{shown['title']}: {shown['message']}" if shown else ""
     facts = event.facts
+    if event.kind in SCHEMA_EVENTS:
+        return schema_text(event.kind, facts)
     match event.kind:
         case "replicator_delete_asked":
             return (

@@ -19,7 +19,7 @@ READ = {
     f"{ONE}tables/parked/?schema=shop&table=orders",
     "/replicators/{pk}/tables/parked/?schema=shop&table=orders",
     f"{ONE}export/", f"{ONE}status/", f"{ONE}logs/", f"{ONE}events/", f"{ONE}metrics/",
-    f"{ONE}watermarks/",
+    f"{ONE}watermarks/", f"{ONE}tables/new/",
     "/api/v1/drafts/", "/api/schema/",
     "/", "/activity/", "/drafts/", "/replicators/{pk}/", "/replicators/{pk}/logs/",
     "/replicators/{pk}/tables/", "/replicators/{pk}/head/", "/replicators/{pk}/charts/",
@@ -27,13 +27,14 @@ READ = {
 }  # fmt: skip
 WRITE = {
     f"{ONE}start/", f"{ONE}pause/", f"{ONE}resume/", f"{ONE}tables/resync/", f"{ONE}tables/retry/",
-    f"{ONE}tables/", f"{ONE}tables/replay/",
+    f"{ONE}tables/", f"{ONE}tables/ignore/", f"{ONE}tables/replay/",
     f"{ONE}tables/rewind/", "/replicators/{pk}/tables/rewind/",
     "/api/v1/drafts/", "/api/v1/connections/test/", "/api/v1/sources/tables/",
     "/api/v1/sources/tables/describe/", "/api/v1/assess/",
     "/replicators/{pk}/start/", "/replicators/{pk}/pause/", "/replicators/{pk}/resume/",
     "/replicators/{pk}/tables/resync/", "/replicators/{pk}/tables/retry/",
     "/replicators/{pk}/tables/columns/", "/replicators/{pk}/tables/add/", "/replicators/{pk}/tables/remove/",
+    "/replicators/{pk}/tables/ignore/",
     "/replicators/{pk}/tables/replay/",
     "/replicators/{pk}/delete/", "/replicators/{pk}/duplicate/", "/replicators/new/",
 }  # fmt: skip
@@ -50,6 +51,8 @@ COVERED = {
     "replicator-configuration", "replicator-delete", "table-resync", "table-retry", "new",
     "table-add", "table-columns", "table-remove", "tables", "table-parked", "table-replay",
     "replicator-parked", "replicator-replay",
+    "new-table-ignore", "replicator-new-tables",
+    "replicator-ignore",
     "draft", "draft-delete", "draft-name", "draft-source", "draft-target", "draft-tables",
     "draft-columns", "draft-advanced", "draft-assessment", "draft-summary", "account",
     "account-password", "account-theme", "token-new",

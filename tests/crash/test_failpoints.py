@@ -27,7 +27,9 @@ AT_RESYNC = ("snapshot_chunks_recorded", "snapshot_loaded", "snapshot_published"
 AT_CHOICE = ("tables_published", "tables_withdrawn")
 AT_ROUND = ("round_ended", "rewind_begun", "rewind_replayed", "rewind_published")
 AT_PARK = ("rows_parked",)
-LIVE = tuple(n for n in failpoints.NAMES if n not in (*AT_START, *AT_CHOICE, *AT_ROUND, *AT_PARK))
+AT_CHANGE = ("target_evolved",)
+NOT_LIVE = (*AT_START, *AT_CHOICE, *AT_ROUND, *AT_PARK, *AT_CHANGE)
+LIVE = tuple(n for n in failpoints.NAMES if n not in NOT_LIVE)
 
 
 @pytest.fixture(scope="module")

@@ -161,3 +161,45 @@ class TestDescribe:
         with pytest.raises(ReplicationError) as caught:
             PostgresqlCatalog(params_of(database, port=1))
         assert caught.value.code == "source:unreachable"
+
+
+class TestWhatTheLogDoesNotTell:
+    def test_dropped_columns_leave_their_numbers_and_defaults_their_values(self, database):
+        """Guards CORRECTNESS 21: without the dropped ones, the order of the log's columns would not say which is which."""
+        database.execute("CREATE TABLE t (id int PRIMARY KEY, a text, b text)")
+        database.execute("INSERT INTO t VALUES (1, 'a', 'b')")
+        database.execute("ALTER TABLE t DROP a, ADD c text DEFAULT 'it''s \"{,}\\ ü', ADD d int")
+        found = describe(database, "t")[0]
+        numbers = [(n, name) for n, name, _ in found.layout]
+        assert numbers == [(1, "id"), (2, ""), (3, "b"), (4, "c"), (5, "d")]
+        assert found.column("c").missing == "it's \"{,}\\ ü"
+        assert (found.column("d").missing, found.column("b").missing) == (None, None)
+
+    def test_rows_that_are_written_again_are_seen_by_their_storage(self, database):
+        database.execute("CREATE TABLE t (id int PRIMARY KEY, a int)")
+        database.execute("INSERT INTO t VALUES (1, 2)")
+        before = describe(database, "t")[0]
+        database.execute("ALTER TABLE t ADD b int DEFAULT 5")
+        added = describe(database, "t")[0]
+        database.execute("ALTER TABLE t ADD c float8 DEFAULT random()")
+        volatile = describe(database, "t")[0]
+        assert before.storage == added.storage != volatile.storage
+        assert volatile.column("c").missing is None
+
+    def test_a_partition_that_was_attached_differs_from_one_that_was_made(self, database):
+        """An attached one came with rows; one made in place, as a job does each day, did not."""
+        database.execute("CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id)")
+        database.execute("CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (10)")
+        database.execute("CREATE TABLE p_2 (id int PRIMARY KEY)")
+        database.execute("ALTER TABLE p ATTACH PARTITION p_2 FOR VALUES FROM (10) TO (20)")
+        database.execute("ALTER TABLE p_1 RENAME TO other")
+        parts = describe(database, "p")[0].partitions
+        assert [n > 0 for n in parts] == [True, True, False]
+
+    def test_a_table_is_found_by_its_number(self, database):
+        database.execute("CREATE TABLE t (id int PRIMARY KEY)")
+        number = describe(database, "t")[0].native_id
+        database.execute("CREATE SCHEMA away")
+        database.execute("ALTER TABLE t SET SCHEMA away")
+        with PostgresqlCatalog(params_of(database)) as catalog:
+            assert catalog.find([number, 1]) == {number: TableId("away", "t")}

@@ -12,7 +12,9 @@ import pytest
 from pyspark.sql import functions as F
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import FoldedBatch, KeyRange, TargetTable
+from replicators.connectors.types import Int
 from replicators.targets.lakehouse import naming
 from replicators.targets.lakehouse.writer import LakehouseWriter
 from tests.spark.lakehouses import PLAIN, Lakehouse, shape
@@ -28,6 +30,12 @@ def house(
     """A lakehouse of each format."""
     params = lakehouse_params(lakehouse_root, request.param)
     return Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
+
+
+def numbered(schema: TableSchema, *ordinals: int) -> TableSchema:
+    """The same with the source's numbers of its columns."""
+    columns = zip(schema.columns, ordinals, strict=True)
+    return replace(schema, columns=tuple(replace(c, ordinal=n) for c, n in columns))
 
 
 def _code(call: Any) -> str:
@@ -163,17 +171,33 @@ def test_a_table_that_is_gone_or_foreign_is_not_written(house: Lakehouse) -> Non
 
 
 def test_columns_are_added_dropped_and_widened_once(house: Lakehouse) -> None:
-    from replicators.connectors.types import Int
-
     old = shape("shaped", {"id": Int(64), "small": Int(32), "gone": Int(32)})
     new = shape("shaped", {"id": Int(64), "small": Int(64), "more": PLAIN["note"]})
     table = house.copied(old, [(1, 2, 3)])
     if house.form == "delta":
         new = shape("shaped", {"id": Int(64), "small": Int(32), "more": PLAIN["note"]})
+    new = numbered(new, 1, 2, 4)
     assert house.writer.evolve(table, old, new)
     assert house.writer.evolve(table, old, new) == []
     house.writer.merge(table, house.batch(new, 5, [(2, 2**31 - 1, "m")]))
     assert house.read(new) == [(1, 2, None), (2, 2**31 - 1, "m")]
+
+
+def test_renamed_columns_keep_their_values_and_a_new_one_is_filled(house: Lakehouse) -> None:
+    """Guards CORRECTNESS 21: by names, a rename would empty the column, and a swap mix two; the fill must leave the token."""
+    old = numbered(shape("named", {"id": Int(64), "a": Int(32), "b": Int(32)}), 1, 2, 3)
+    new = numbered(
+        shape("named", {"id": Int(64), "b": Int(32), "a": Int(32), "c": Int(32)}), 1, 2, 3, 4
+    )
+    table = house.copied(old, [(1, 2, 3)])
+    before = house.writer.token(table)
+    house.writer.evolve(table, old, new)
+    house.writer.fill_column(table, new.column("c"), 7)
+    assert house.writer.evolve(table, old, new) == []
+    assert house.read(new) == [(1, 2, 3, 7)]
+    assert house.writer.token(table) == before
+    house.writer.merge(table, house.batch(new, 9, [(2, 20, 30, None)]))
+    assert house.read(new) == [(1, 2, 3, 7), (2, 20, 30, None)]
 
 
 def test_tables_merged_side_by_side_keep_their_own_tokens(house: Lakehouse) -> None:

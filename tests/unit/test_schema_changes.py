@@ -65,6 +65,7 @@ CASES: dict[str, tuple[TableSchema, list[ChangeKind]]] = {
     "table": (replace(OLD, native_id=71, columns=(ID,)), [K.TABLE_REPLACED]),
     "partition attached": (replace(OLD, partitions=(70, 5, -6)), [K.PARTITIONS_CHANGED]),
     "partition detached": (replace(OLD, partitions=(70,)), [K.PARTITIONS_CHANGED]),
+    "partition with another owner": (replace(OLD, partitions=(70, -5)), []),
     "partition made in place": (replace(OLD, partitions=(70, 5, 6)), []),
 }
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import struct
 from collections import deque
+from collections.abc import Sequence
 
 import numpy as np
 
+from replicators.connectors.schema import TableSchema
 from replicators.connectors.source import LogBlock
 from replicators.sources.postgresql import pump
 from replicators.sources.postgresql.connections import SETTINGS
 from replicators.sources.postgresql.offsets import Identity
+from replicators.sources.postgresql.relations import fits, parse_relation
 
 BLOCK_BYTES = 256 << 10
 OPEN_BYTES = 4 << 20
@@ -35,6 +38,7 @@ class BlockCutter:
         self._begin: bytes | None = None
         self._relations: dict[int, bytes] = {}
         self._encoded: dict[str, str] = {}
+        self._expected: dict[int, TableSchema] = {}
         self.state[pump.BLOCK_LIMIT] = BLOCK_BYTES
         self.state[pump.OPEN_LIMIT] = OPEN_BYTES
         self.state[[pump.START, pump.CLOSED_AT, pump.SERVER_END]] = start
@@ -96,18 +100,30 @@ class BlockCutter:
         return self.buffer[at : at + size].tobytes()
 
     def relation(self, message: bytes) -> None:
-        """A table's shape. A changed one starts a new block, with another context version; a new one, or the same again,
-        does not. One within a transaction that is left out goes into the context: the server sends it only once."""
+        """A table's shape. A changed one starts a new block, with another context version, and so does a new one that
+        differs from what was described; others do not. One within a transaction that is left out goes into the context: the
+        server sends it only once."""
         (relid,) = RELID.unpack_from(message)
         known = self._relations.get(relid)
         is_skipping = bool(self.state[pump.IS_SKIPPING])
         if known != message:
-            if known is not None or is_skipping:
+            if known is not None or is_skipping or not self._is_described(relid, message):
                 self._cut_before_change(is_skipping)
                 self.context_version += 1
             self._relations[relid] = message
             self._encoded = {**self._encoded, str(relid): base64.b64encode(message).decode()}
         self.append(message)
+
+    def expect(self, tables: Sequence[TableSchema]) -> None:
+        """These are the tables as they were described last."""
+        self._expected = {t.native_id: t for t in tables}
+
+    def _is_described(self, relid: int, message: bytes) -> bool:
+        table = self._expected.get(relid)
+        try:
+            return table is None or fits(parse_relation(message), table)
+        except ValueError:
+            return True  # damaged: the decoder says so
 
     def knows(self, message: bytes) -> bool:
         """Whether this very Relation message came before."""

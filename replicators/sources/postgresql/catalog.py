@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -35,6 +36,7 @@ WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p
 ORDER BY n.nspname, c.relname
 """
 
+# A part that was made as such and its system columns are of one transaction; one that was attached later is older.
 TABLES = """
 SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text, c.relkind::text, c.relpersistence::text,
        (SELECT i.indkey::int2[] FROM pg_index i
@@ -44,9 +46,18 @@ SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text, c.relkind::tex
        (SELECT (i.indkey::int2[])[0:i.indnkeyatts - 1] FROM pg_index i
         WHERE i.indrelid = c.oid AND i.indisreplident),
        NOT EXISTS (SELECT FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid
-                   WHERE t.isleaf AND l.relreplident <> 'f')
+                   WHERE t.isleaf AND l.relreplident <> 'f'),
+       CASE WHEN c.relkind = 'p' THEN p.storage ELSE c.relfilenode::text END,
+       CASE WHEN c.relkind = 'p' THEN c.oid::bigint || coalesce(p.parts, '{}') END
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN LATERAL (
+    SELECT md5(string_agg(l.relfilenode::text, ',' ORDER BY l.oid)) AS storage,
+           array_agg(CASE WHEN h.xmin = s.xmin THEN l.oid::bigint ELSE -l.oid::bigint END ORDER BY l.oid) AS parts
+    FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid
+    JOIN pg_inherits h ON h.inhrelid = l.oid
+    JOIN pg_attribute s ON s.attrelid = l.oid AND s.attname = 'tableoid'
+) p ON c.relkind = 'p'
 JOIN unnest(%s::text[], %s::text[]) AS w(schema_name, table_name)
   ON w.schema_name = n.nspname AND w.table_name = c.relname
 WHERE c.relkind IN ('r', 'p')
@@ -54,10 +65,15 @@ WHERE c.relkind IN ('r', 'p')
 
 COLUMNS = """
 SELECT a.attrelid::bigint, a.attnum::int, a.attname, a.atttypid::bigint, a.atttypmod,
-       format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, a.attgenerated::text
+       format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, a.attgenerated::text, a.attisdropped,
+       a.attmissingval::text
 FROM pg_attribute a
-WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped
+WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0
 ORDER BY a.attrelid, a.attnum
+"""
+NAMES = """
+SELECT c.oid::bigint, n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid = ANY(%s::oid[]) AND c.relkind IN ('r', 'p')
 """
 
 TYPES = """
@@ -128,6 +144,14 @@ class PostgresqlCatalog:
         except psycopg.Error as err:
             raise translate(err, self.params) from err
 
+    def find(self, numbers: Sequence[int]) -> dict[int, TableId]:
+        """What the tables with these OIDs are called now."""
+        try:
+            rows = self._connection.execute(NAMES, [list(numbers)]).fetchall()
+        except psycopg.Error as err:
+            raise translate(err, self.params) from err
+        return {oid: TableId(schema, name) for oid, schema, name in rows}
+
     def close(self) -> None:
         """End the connection."""
         self._connection.close()
@@ -151,7 +175,7 @@ def describe(
     oids = []
     for row in connection.execute(COLUMNS, [list(columns)]).fetchall():
         columns[row[0]].append(row)
-        oids.append(row[3])
+        oids += [] if row[8] else [row[3]]
     book = TypeBook(connection, oids)
     return {
         schema.id: schema
@@ -161,17 +185,28 @@ def describe(
 
 
 def _column(row: tuple[Any, ...], book: TypeBook) -> Column:
-    _, number, name, oid, typmod, native, nullable, generated = row
+    _, number, name, oid, typmod, native, nullable, generated, _, missing = row
     kind, wire = column_type(book.native(oid, typmod))
     if generated and not (generated == STORED and book.sends_generated):
         kind, wire = Unsupported(native), ""
-    return Column(name, kind, native, nullable, number, bool(generated), wire)
+    return Column(name, kind, native, nullable, number, bool(generated), wire, _element(missing))
+
+
+def _element(text: str | None) -> str | None:
+    """The only element of an array in its text form."""
+    if text is None:
+        return None
+    inner = text[1:-1]
+    if not inner.startswith('"'):
+        return inner
+    return re.sub(r"\\(.)", r"\1", inner[1:-1], flags=re.DOTALL)
 
 
 def _table(
-    row: tuple[Any, ...], columns: list[tuple[Any, ...]], selection: TableSelection, book: TypeBook
+    row: tuple[Any, ...], rows: list[tuple[Any, ...]], selection: TableSelection, book: TypeBook
 ) -> TableSchema:
-    oid, schema, table, identity, _, _, primary, is_immediate, index, parts_are_full = row
+    oid, schema, table, identity, _, _, primary, is_immediate, index, full, storage, parts = row
+    columns = [c for c in rows if not c[8]]
     by_number = {c[1]: c[2] for c in columns}
     primary_key = tuple(by_number[n] for n in primary or ())
     key = {
@@ -187,6 +222,13 @@ def _table(
         key=key,
         primary_key=primary_key,
         native_id=oid,
-        full_before=identity == "f" and (bool(key) or parts_are_full),
+        full_before=identity == "f" and (bool(key) or full),
         filter=selection.filter,
+        storage=storage or "",
+        partitions=tuple(parts or ()),
+        layout=tuple(
+            (c[1], "" if c[8] else c[2], c[3])
+            for c in rows
+            if not c[7] or (c[7] == STORED and book.sends_generated)
+        ),
     )

@@ -36,6 +36,7 @@ from replicators.sources.postgresql.values import Images, Input, ValueFault, rea
 
 NOT_SELECTED = -1
 NOT_TOLD = -2
+UNCLEAR = "columns of one name at different times, or of names that were there only for a moment"
 
 
 class Damaged(Exception):
@@ -195,7 +196,8 @@ def _decode_shape(
 ) -> DecodedTable | Poison:
     schema = shape.schema
     if shape.code:
-        return Poison(schema.id, int(rows.at[mine[0]]), shape.code, {"table": str(schema.id)})
+        facts = {"table": str(schema.id), "change": UNCLEAR}
+        return Poison(schema.id, int(rows.at[mine[0]]), shape.code, facts)
     before = list(schema.columns) if schema.full_before else [schema.column(n) for n in schema.key]
     where = {c.name: n for c, n in zip(schema.columns, shape.where, strict=True)}
     keys = np.zeros(len(shape.relation.columns), np.bool_)

@@ -75,6 +75,7 @@ class LogReader:
         self._flushed = position.value
         self._open_stream(position.value)
         self._cutter = BlockCutter(position.value, self._identity, is_binary=self._is_binary)
+        self._cutter.expect(tables)
 
     def _open_stream(self, lsn: int) -> None:
         self.close()
@@ -225,7 +226,9 @@ class LogReader:
         raise found from error
 
     def follow(self, tables: Sequence[TableSchema]) -> None:
-        """The publications say which tables come."""
+        """The publications say which tables come; their shapes are what first Relation messages are compared with."""
+        if self._cutter is not None:
+            self._cutter.expect(tables)
 
     def acknowledge(self, position: Position) -> None:
         """Everything up to `position` is durable: the server may forget it."""

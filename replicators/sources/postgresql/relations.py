@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from replicators.connectors.schema import Column, TableId, TableSchema
 from replicators.connectors.types import Unsupported, type_to_json
@@ -100,24 +101,76 @@ def find_table(relation: Relation, tables: Iterable[TableSchema]) -> TableSchema
     return named
 
 
+def fits(relation: Relation, table: TableSchema) -> bool:
+    """Whether a Relation sends exactly the columns that the description names; one that is newer does not."""
+    live = [(name, kind) for _, name, kind in table.layout if name]
+    return not live or live == [(c.name, c.oid) for c in relation.columns]
+
+
+def places(relation: Relation, table: TableSchema) -> dict[int, int] | None:
+    """Where the columns of a description, by ordinal, stand in a Relation, which may be older than it; None where there is more
+    than one reading (CORRECTNESS 21).
+
+    Where no column was ever dropped, the order alone says it. Otherwise a name stands for the ordinal that it has now or
+    had before; where these differ, or it is in neither, nobody knows.
+    """
+    if all(name for _, name, _ in table.layout):
+        return {
+            ordinal: at for at, (ordinal, _, _) in enumerate(table.layout[: len(relation.columns)])
+        }
+    now = {name: ordinal for ordinal, name, _ in table.layout if name}
+    before = dict(table.former)
+    found: list[int] = []
+    for column in relation.columns:
+        ordinal = now.get(column.name, before.get(column.name))
+        if ordinal is None or before.get(column.name, ordinal) != ordinal:
+            return None
+        found.append(ordinal)
+    if any(a >= b for a, b in pairwise(found)):
+        return None
+    return {ordinal: at for at, ordinal in enumerate(found)}
+
+
 def shape_of(relation: Relation, table: TableSchema) -> Shape:
     """How rows of `relation` become rows of `table`: the chosen columns that it has, with its own types."""
-    numbers = {c.name: i for i, c in enumerate(relation.columns)}
+    numbers = places(relation, table) if table.layout else None
+    if numbers is None:
+        is_clear = not table.layout
+        by_name = {c.name: i for i, c in enumerate(relation.columns)}
+        where = {c.name: by_name[c.name] for c in table.supported if c.name in by_name}
+    else:
+        is_clear = True
+        where = {c.name: numbers[c.ordinal] for c in table.supported if c.ordinal in numbers}
+    kinds = {ordinal: kind for ordinal, _, kind in table.layout}
     columns: list[Column] = []
     for column in table.supported:
-        if column.name not in numbers:
+        if column.name not in where:
             continue
-        sent = _as_sent(column, relation.columns[numbers[column.name]])
-        if not isinstance(sent.type, Unsupported):
-            columns.append(sent)
+        sent = relation.columns[where[column.name]]
+        is_clear = is_clear and _is_known(sent, kinds.get(column.ordinal))
+        shown = _as_sent(column, sent)
+        if not isinstance(shown.type, Unsupported):
+            columns.append(shown)
+    is_whole = tuple(columns) == table.supported
     schema = replace(
         table,
         columns=tuple(columns),
         full_before=table.full_before and relation.identity == FULL,
+        storage=table.storage if is_whole else "",
+        partitions=(),
+        layout=(),
+        former=(),
     )
-    code = _fault(relation, table, columns)
-    where = tuple(numbers[c.name] for c in columns)
-    return Shape(schema, _version(relation, schema), relation, where, code)
+    code = _fault(relation, table, columns, where)
+    if not code and not is_clear:
+        code = "source:schema-ambiguous"
+    at = tuple(where[c.name] for c in columns)
+    return Shape(schema, _version(relation, schema), relation, at, code)
+
+
+def _is_known(sent: RelationColumn, kind: int | None) -> bool:
+    """Whether the type that was sent is built in, or the one that was described."""
+    return kind is None or sent.oid == kind or builtin_type(sent.oid, sent.typmod) is not None
 
 
 def _as_sent(column: Column, sent: RelationColumn) -> Column:
@@ -130,13 +183,15 @@ def _as_sent(column: Column, sent: RelationColumn) -> Column:
     return replace(column, type=kind, wire=wire, native=native.name)
 
 
-def _fault(relation: Relation, table: TableSchema, columns: Sequence[Column]) -> str:
+def _fault(
+    relation: Relation, table: TableSchema, columns: Sequence[Column], where: Mapping[str, int]
+) -> str:
     if table.native_id and table.native_id != relation.oid:
         return "source:table-replaced"
     if not set(table.key) <= {c.name for c in columns}:
         return "source:key-changed"
-    sent = {c.name for c in relation.columns if c.is_key}
-    if relation.identity in BY_KEY and table.key and sent != set(table.key):
+    sent = {i for i, c in enumerate(relation.columns) if c.is_key}
+    if relation.identity in BY_KEY and table.key and sent != {where[n] for n in table.key}:
         return "source:key-changed"
     return ""
 
@@ -145,7 +200,7 @@ def _version(relation: Relation, schema: TableSchema) -> str:
     told = {
         "relation": [[c.name, c.oid, c.typmod, c.is_key] for c in relation.columns],
         "identity": relation.identity,
-        "columns": [[c.name, type_to_json(c.type), c.wire] for c in schema.columns],
+        "columns": [[c.name, c.ordinal, type_to_json(c.type), c.wire] for c in schema.columns],
         "key": schema.key,
         "full_before": schema.full_before,
         **({"filter": schema.filter} if schema.filter else {}),

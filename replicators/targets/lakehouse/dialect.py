@@ -160,6 +160,16 @@ def drop_column(target: str, name: str) -> str:
     return f"ALTER TABLE {target} DROP COLUMN {quote(name)}"
 
 
+def rename_column(target: str, name: str, new: str) -> str:
+    """RENAME COLUMN; the rows keep its values."""
+    return f"ALTER TABLE {target} RENAME COLUMN {quote(name)} TO {quote(new)}"
+
+
+def fill_column(target: str, column: Column, value: Any) -> str:
+    """UPDATE of one column of every row."""
+    return f"UPDATE {target} SET {quote(column.name)} = {literal(column.type, value)}"
+
+
 def widen_column(target: str, column: Column) -> str:
     """ALTER COLUMN to a wider type."""
     return f"ALTER TABLE {target} ALTER COLUMN {quote(column.name)} TYPE {fit(column.type).native}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from replicators.connectors.errors import ReplicationError
@@ -12,6 +12,7 @@ from replicators.targets.lakehouse import dialect
 from replicators.targets.lakehouse.types import fit
 
 ORDINALS = "replicator.columns"
+MOVING = "_replicator_column_"
 _WIDER = {("int", "bigint"), ("float", "double")}
 
 
@@ -26,7 +27,11 @@ class Change:
 def ordinals(schema: TableSchema) -> str:
     """The source's numbers of the columns, as a table property keeps them: a column that was dropped and made again
     under its old name has another number."""
-    return json.dumps({c.name: c.ordinal for c in schema.supported}, sort_keys=True)
+    return _told({c.name: c.ordinal for c in schema.supported})
+
+
+def _told(numbers: Mapping[str, int]) -> str:
+    return json.dumps(numbers, sort_keys=True)
 
 
 def _is_wider(old: str, new: str) -> bool:
@@ -68,6 +73,51 @@ def _fitted(
     )
 
 
+def _where(live: Iterable[str], known: Mapping[str, int]) -> dict[int, str]:
+    """The live name of each column that the source knows by a number; one that is on its way to a name comes first."""
+    names = set(live)
+    found = {number: name for name, number in known.items() if number and name in names}
+    on_its_way = {
+        int(n.removeprefix(MOVING)): n
+        for n in names
+        if n.startswith(MOVING) and n.removeprefix(MOVING).isdigit()
+    }
+    return found | on_its_way
+
+
+def renames(
+    target: str, live: Iterable[str], known: Mapping[str, int], new: TableSchema
+) -> list[Change]:
+    """The renames that bring live columns to the names that their numbers have in `new`. Where a name is still another
+    column's, all go by way of names of their own, so that a change that broke off can be gone on with."""
+    names = set(live)
+    where = _where(names, known)
+    moved = {
+        where[c.ordinal]: c
+        for c in new.supported
+        if c.ordinal in where and where[c.ordinal] != c.name
+    }
+    through = {name: name for name in moved}
+    changes = []
+    if any(c.name in names for c in moved.values()):
+        through = {name: f"{MOVING}{c.ordinal}" for name, c in moved.items()}
+        changes = [
+            Change(dialect.rename_column(target, name, by), "")
+            for name, by in through.items()
+            if name != by
+        ]
+        told = {through.get(n, n): number for number, n in where.items()}
+        changes.append(Change(dialect.set_properties(target, {ORDINALS: _told(told)}), ""))
+    changes += [
+        Change(
+            dialect.rename_column(target, through[name], c.name),
+            f"column {name} renamed to {c.name}",
+        )
+        for name, c in moved.items()
+    ]
+    return changes
+
+
 def plan(
     target: str,
     live: Mapping[str, str],
@@ -79,22 +129,42 @@ def plan(
 ) -> list[Change]:
     """The changes from the live columns (name to Spark type) to `new`; only columns in `drops` are dropped.
 
-    `known` has the source's column numbers of the last time. `target:evolve` for a change of type that loses something,
-    unless `may_replace`: then the column is emptied.
+    `known` has the source's column numbers of the last time: a column whose number has another name is renamed.
+    `target:evolve` for a change of type that loses something, unless `may_replace`: then the column is emptied.
     """
-    wanted = {c.name for c in new.supported}
-    changes = [
-        Change(dialect.drop_column(target, name), f"column {name} dropped")
+    numbers = {c.ordinal for c in new.supported if c.ordinal}
+    gone = [
+        name
         for name in live
-        if name in drops and name not in wanted
+        if name in drops and known.get(name, 0) not in numbers and _is_free(name, known, new)
     ]
+    changes = [Change(dialect.drop_column(target, name), f"column {name} dropped") for name in gone]
+    left = {name: kind for name, kind in live.items() if name not in gone}
+    moves = renames(target, left, known, new)
+    stale = {name for name in known if name not in left}
+    if (
+        moves and stale
+    ):  # else a name that is taken over would seem to be the old column, after a cut
+        told = {name: number for name, number in known.items() if name in left}
+        changes.append(Change(dialect.set_properties(target, {ORDINALS: _told(told)}), ""))
+    changes += moves
+    where = _where(left, known)
     for column in new.supported:
-        if column.name not in live:
+        name = where.get(column.ordinal, column.name) if column.ordinal else column.name
+        if name not in left:
             changes.append(_added(target, column))
-        elif known.get(column.name, column.ordinal) != column.ordinal:
+        elif name == column.name and known.get(name, column.ordinal) != column.ordinal:
             changes += _replaced(target, column)
         else:
-            changes += _fitted(target, live[column.name], column, new, may_replace=may_replace)
+            changes += _fitted(target, left[name], column, new, may_replace=may_replace)
     if changes or dict(known) != json.loads(ordinals(new)):
         changes.append(Change(dialect.set_properties(target, {ORDINALS: ordinals(new)}), ""))
     return changes
+
+
+def _is_free(name: str, known: Mapping[str, int], new: TableSchema) -> bool:
+    """Whether a live column is none of the new shape's: neither by its name nor by what the name stood for."""
+    wanted = {c.name: c.ordinal for c in new.supported}
+    if name not in wanted:
+        return True
+    return bool(known.get(name, 0)) and bool(wanted[name]) and known[name] != wanted[name]

@@ -323,6 +323,8 @@ class Iceberg:
         changes = evolve.plan(target, types, known, new, drops=drops, may_replace=may_replace)
         for change in changes:
             session.sql(change.statement)
+        if json.loads(shown.get(KEY, "[]")) != list(new.key):
+            session.sql(dialect.set_properties(target, {KEY: json.dumps(new.key)}))
         return [c.text for c in changes if c.text]
 
     def drop(self, session: Any, table: TargetTable) -> None:

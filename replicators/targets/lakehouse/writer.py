@@ -14,7 +14,7 @@ import pyarrow as pa
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.files import parquet_frame
 from replicators.connectors.modes import Mode, stored
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.schema import Column, TableId, TableSchema
 from replicators.connectors.target import (
     FoldedBatch,
     KeptVersion,
@@ -212,6 +212,12 @@ class LakehouseWriter:
         with self._session(table) as session:
             old, new = stored(old, table.mode), stored(new, table.mode)
             return list(self.format.evolve(session, table, old, new))
+
+    def fill_column(self, table: TargetTable, column: Column, value: Any) -> None:
+        """Set a column of every row of the live table; no token is written."""
+        with self._session(table) as session:
+            target = self.format.path(self.names(table.source))
+            session.sql(dialect.fill_column(target, column, value))
 
     def maintain(self, table: TargetTable) -> dict[str, Any]:
         """Compact and expire; the token stays readable."""

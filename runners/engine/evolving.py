@@ -1,0 +1,209 @@
+"""Makes a table's copy follow a schema change, as the policy says; what was done is an event. Rows are `merge`'s."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from replicators.connectors.defaults import value_of
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.modes import KEEPS_PAST, Mode
+from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.schema_changes import ChangeKind, SchemaChange, compare
+from replicators.connectors.schema_policy import (
+    Decision,
+    SchemaPolicy,
+    Verdict,
+    decide,
+    verdict,
+)
+from replicators.connectors.target import TargetTable, TargetWriter
+from runners.engine import failpoints
+from runners.engine.faults import fail_table
+from runners.engine.multiset import check_shape
+from runners.engine.store import Store, TableRow, table_row
+
+RESYNCED = frozenset(
+    {
+        "source:key-changed",
+        "source:table-replaced",
+        "source:table-unpublished",
+        "source:schema-ambiguous",
+        "target:evolve",
+    }
+)
+"""Faults of a table that a fresh copy mends, since the source's table is fine."""
+AGAIN_TIMES, AGAIN_SECONDS = 3, 600.0
+
+
+class ResyncDue(Exception):
+    """Only a fresh copy of the table is right, and the policy is to make one; `text` says why."""
+
+    def __init__(self, table: TableId, text: str) -> None:
+        super().__init__(f"{table}: {text}")
+        self.table = table
+        self.text = text
+
+
+def schema_changes(row: TableRow, old: TableSchema, new: TableSchema) -> tuple[SchemaChange, ...]:
+    """What changed, with what follows from it for a copy in this mode."""
+    changes = list(compare(old, new))
+    if any(c.kind is ChangeKind.REWRITTEN for c in changes):
+        return tuple(changes)
+    if any(_lacks_default(c) for c in changes) or (changes and _changes_digests(row, old, new)):
+        text = "rows that were there have values that the log did not carry"
+        changes.append(SchemaChange(ChangeKind.REWRITTEN, text))
+    return tuple(changes)
+
+
+def _lacks_default(change: SchemaChange) -> bool:
+    """Whether a column was added whose default can't be told exactly."""
+    if change.kind is not ChangeKind.ADDED or change.new is None or change.new.missing is None:
+        return False
+    try:
+        value_of(change.new.type, change.new.missing)
+    except ValueError:
+        return True
+    return False
+
+
+def _changes_digests(row: TableRow, old: TableSchema, new: TableSchema) -> bool:
+    """Whether rows of a table without a key, which are known by a digest of their values, would not be found any more."""
+    if row.mode is not Mode.MULTISET:
+        return False
+    known = {c.name for c in old.columns}
+    if any(c.missing is not None and c.name not in known for c in new.columns):
+        return True
+    try:
+        check_shape(old, new)
+    except ReplicationError:
+        return True
+    return False
+
+
+def decision_on(
+    policy: SchemaPolicy, row: TableRow, changes: Sequence[SchemaChange], old: TableSchema
+) -> Decision:
+    """What becomes of the changes of one table."""
+    decision = decide(policy, changes)
+    renames_key = any(
+        c.kind is ChangeKind.RENAMED and c.old is not None and c.old.name in old.key
+        for c in changes
+    )
+    if decision.verdict is Verdict.KEEP and renames_key:
+        return replace(decision, verdict=Verdict.STOP)
+    if decision.verdict is Verdict.RESYNC and row.mode in KEEPS_PAST:
+        return replace(decision, verdict=Verdict.STOP)
+    return decision
+
+
+class Evolver:
+    """Follows schema changes of tables, one call a table at a time."""
+
+    def __init__(self, writer: TargetWriter, store: Store, policy: SchemaPolicy) -> None:
+        self._writer = writer
+        self._store = store
+        self._lock = threading.Lock()
+        self._asked: dict[TableId, list[float]] = {}
+        self.policy = policy
+
+    def resync(self, row: TableRow, text: str) -> None:
+        """Have the table copied afresh since the policy says so; what it is told by, an event. One that is to be copied
+        anyway is copied once more afterwards."""
+        if row.is_resync_asked:
+            return
+        if row.is_snapshot_done:
+            self._store.event("schema_resync", row.id, change=text)
+        self._store.table_progress(row.id, is_resync_asked=True)
+
+    def mends(self, row: TableRow, code: str) -> bool:
+        """Whether the policy is to copy a table afresh after this fault. One that comes again and again is left failing."""
+        if code not in RESYNCED or self.policy is not SchemaPolicy.EVOLVE or row.mode in KEEPS_PAST:
+            return False
+        now = time.monotonic()
+        with self._lock:
+            asked = [t for t in self._asked.get(row.id, []) if now - t < AGAIN_SECONDS]
+            if len(asked) >= AGAIN_TIMES:
+                return False
+            if row.is_snapshot_done and not row.is_resync_asked:
+                asked.append(now)
+            self._asked[row.id] = asked
+        return True
+
+    def fault(self, table: TableId, code: str, facts: Mapping[str, str]) -> None:
+        """A table's log can't be decoded: it fails until its re-sync, which the policy may ask for at once."""
+        row = table_row(self._store, table)
+        if self.mends(row, code):
+            told = {name: value for name, value in facts.items() if name != "table"}
+            self.resync(row, ReplicationError(code, table=table, **told).message.text)
+        else:
+            fail_table(self._store, table, code, facts)
+
+    def follow(
+        self, row: TableRow, table: TargetTable, new: TableSchema, *, is_look: bool = False
+    ) -> None:
+        """Bring the copy to the shape `new` before rows of it come, or (`is_look`) since the catalog has it; idempotent. `ResyncDue`, or `source:schema-changed`
+        where the policy stops the table."""
+        old = row.schema
+        if old is None:
+            raise ReplicationError("source:key-changed", table=row.id)
+        changes = schema_changes(row, old, new)
+        decision = decision_on(self.policy, row, changes, old)
+        if decision.verdict is Verdict.STOP:
+            raise self.stopped(row, decision)
+        if decision.verdict is Verdict.RESYNC:
+            raise ResyncDue(row.id, decision.text)
+        shape_sequence = row.shape_sequence
+        if changes:
+            self._apply(row, table, decision, new)
+            shape_sequence = row.token_sequence
+        shape = _kept_marks(old, new, is_newer=bool(changes) or is_look)
+        if shape != old:
+            self._store.table_progress(row.id, schema=shape, shape_sequence=shape_sequence)
+
+    def stopped(self, row: TableRow, decision: Decision) -> ReplicationError:
+        """The error of a table that stops at a change until a person asks for its re-sync."""
+        return ReplicationError(
+            "source:schema-changed", table=row.id, change=decision.text, policy=self.policy
+        )
+
+    def _apply(
+        self, row: TableRow, table: TargetTable, decision: Decision, new: TableSchema
+    ) -> None:
+        old = row.schema
+        assert old is not None
+        kept = [c for c in decision.changes if verdict(self.policy, c) is Verdict.KEEP]
+        if decision.verdict is Verdict.FOLLOW:
+            staying = {c.old.name for c in kept if c.old is not None}
+            shape = replace(old, columns=tuple(c for c in old.columns if c.name not in staying))
+            self._writer.evolve(table, shape, new)
+            for column in _filled(decision.changes):
+                assert column.missing is not None
+                value = value_of(column.type, column.missing)
+                self._writer.fill_column(table, column, value)
+        elif self.policy is SchemaPolicy.IGNORE:
+            for change in kept:
+                if change.old is not None and change.kind is not ChangeKind.RETYPED:
+                    self._writer.fill_column(table, change.old, None)
+        failpoints.hit("target_evolved")
+        event = "schema_followed" if decision.verdict is Verdict.FOLLOW else "schema_kept"
+        self._store.event(event, row.id, change=decision.text, policy=str(self.policy))
+
+
+def _filled(changes: Sequence[SchemaChange]) -> list[Column]:
+    return [
+        c.new
+        for c in changes
+        if c.kind is ChangeKind.ADDED and c.new is not None and c.new.missing is not None
+    ]
+
+
+def _kept_marks(old: TableSchema, new: TableSchema, *, is_newer: bool) -> TableSchema:
+    """The new shape. How rows are stored is known by the newest description only: a shape of the log may be described before a
+    look into the catalog was, and where nothing changed, it says nothing newer."""
+    if not is_newer:
+        return replace(new.bare, storage=old.storage, partitions=old.partitions)
+    storage = new.storage or old.storage
+    return replace(new.bare, storage=storage, partitions=new.partitions or old.partitions)

@@ -1,0 +1,86 @@
+"""What a look into the source's catalog means for each table: a fault, a fresh copy, or a shape to follow. Decides; the
+tables' jobs act."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.schema_changes import ChangeKind
+from replicators.connectors.schema_policy import Verdict
+from runners.engine.catalog_watch import Look
+from runners.engine.evolving import Evolver, decision_on, schema_changes
+from runners.engine.shapes import followed
+from runners.engine.store import TableRow, TableState
+
+UNSENT = frozenset({ChangeKind.TABLE_REPLACED, ChangeKind.REPLACED, ChangeKind.PARTITIONS_CHANGED})
+"""Changes that no message of the log tells: there is nothing to wait for."""
+GONE = frozenset({"source:table-missing", "source:table-renamed"})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One of: an `error` of the table (`is_gone`: it vanished), `resync`, why only a fresh copy is right, or the `shape` that
+    its copy is to have once everything before `position` is merged."""
+
+    error: ReplicationError | None = None
+    shape: TableSchema | None = None
+    position: int = 0
+    resync: str = ""
+    is_gone: bool = False
+
+
+class Findings:
+    """Keeps the last look, and gives each table's finding once."""
+
+    def __init__(self, evolver: Evolver) -> None:
+        self._evolver = evolver
+        self._look = Look({})
+        self._left: set[TableId] = set()
+
+    def see(self, look: Look) -> None:
+        """A new look."""
+        self._look = look
+        self._left = set(look.shapes) | set(look.renamed) | look.missed
+
+    def of(self, row: TableRow) -> Finding | None:
+        """What the last look says of a table; None where nothing is to do, or it was told."""
+        if row.id not in self._left or row.schema is None or not row.is_snapshot_done:
+            return None
+        self._left.discard(row.id)
+        if not self._look.is_of(row):
+            return None
+        if row.state is TableState.FAILING:
+            return self._of_failing(row)
+        if row.id in self._look.renamed:
+            return _stops(row, "source:table-renamed", now=str(self._look.renamed[row.id]))
+        if row.id not in self._look.shapes:
+            return Finding(ReplicationError("source:table-missing", table=row.id), is_gone=True)
+        if row.id in self._look.left:
+            return _stops(row, "source:table-unpublished")
+        return self._of_shape(row, row.schema)
+
+    def _of_failing(self, row: TableRow) -> Finding | None:
+        """One that was missed and is there again lacks what was done meanwhile."""
+        is_back = row.error_code in GONE and row.id in self._look.shapes
+        return _stops(row, "source:table-replaced") if is_back else None
+
+    def _of_shape(self, row: TableRow, old: TableSchema) -> Finding | None:
+        found = self._look.shapes[row.id]
+        if not found.layout:  # the source's log tells of every change itself
+            return None
+        new = followed(found, row.selection, old, self._evolver.policy).bare
+        if new == old:
+            return None
+        changes = schema_changes(row, old, new)
+        decision = decision_on(self._evolver.policy, row, changes, old)
+        if decision.verdict is Verdict.RESYNC:
+            return Finding(resync=decision.text)
+        if decision.verdict is Verdict.STOP and any(c.kind in UNSENT for c in changes):
+            return Finding(self._evolver.stopped(row, decision))
+        return Finding(shape=new, position=self._look.position)
+
+
+def _stops(row: TableRow, code: str, **facts: str) -> Finding:
+    return Finding(ReplicationError(code, table=row.id, **facts))

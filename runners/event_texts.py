@@ -1,0 +1,26 @@
+"""What events about schemas, and about tables that come and go, say besides their names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+SCHEMA_EVENTS = frozenset(
+    {
+        "schema_followed",
+        "schema_kept",
+        "schema_resync",
+        "tables_appeared",
+    }
+)
+
+
+def schema_text(kind: str, facts: Mapping[str, Any]) -> str:
+    """A sentence of the event's facts."""
+    if kind == "tables_appeared":
+        shown = [str(t) for t in facts.get("tables", ())]
+        more = int(facts.get("count", 0)) - len(shown)
+        act = "They are added." if facts.get("policy") == "add" else "Add or ignore them."
+        return f"{', '.join(shown)}{f' and {more} more' if more > 0 else ''}. {act}"
+    change = str(facts.get("change", ""))
+    return f"{change[:1].upper()}{change[1:]}".removesuffix(".") + "."

@@ -1,0 +1,144 @@
+"""Tables that appear and vanish at the source: what each policy does, and what people are asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from replicators.config import parse_tables
+from replicators.connectors.schema import TableId
+from replicators.models import Replicator
+from runners.discovery import new_table_ignore, table_vanished, tables_appeared, tables_asked
+from runners.event_texts import SCHEMA_EVENTS, schema_text
+from runners.models import Event, Table
+from runners.new_tables import NewTable
+from runners.store import DjangoStore
+from tests.app.factories import make_replicator, make_run
+
+pytestmark = pytest.mark.django_db
+
+OLD, NEW, OTHER = (TableId("shop", n) for n in ("left_out", "fresh", "other"))
+
+
+def _replicator(**options: str) -> Replicator:
+    made = make_replicator(options=options)
+    tables_appeared(replicator=made, tables=[OLD])
+    return made
+
+
+def _asked(replicator: Replicator) -> list[str]:
+    replicator.refresh_from_db()
+    return [str(t) for t in tables_asked(replicator)]
+
+
+def test_what_was_there_at_the_first_look_is_not_asked_about() -> None:
+    """A person left it out; asking about it would ask about hundreds of tables at each deploy."""
+    replicator = _replicator()
+    assert _asked(replicator) == []
+    assert tables_appeared(replicator=replicator, tables=[OLD, NEW]) == [NEW]
+    assert _asked(replicator) == ["shop.fresh"]
+    assert tables_appeared(replicator=replicator, tables=[OLD, NEW]) == []
+    event = Event.objects.get(kind="tables_appeared")
+    assert event.facts == {"tables": ["shop.fresh"], "count": 1, "policy": "ask"}
+
+
+def test_a_question_goes_when_the_table_does_and_an_answer_stays() -> None:
+    """An answer that went with the table would be asked for each night that a job makes its table again."""
+    replicator = _replicator()
+    tables_appeared(replicator=replicator, tables=[OLD, NEW, OTHER])
+    new_table_ignore(replicator=replicator, schema="shop", name="other", actor=None)
+    tables_appeared(replicator=replicator, tables=[])
+    assert _asked(replicator) == []
+    tables_appeared(replicator=replicator, tables=[OLD, NEW, OTHER])
+    assert _asked(replicator) == ["shop.fresh"]
+    assert NewTable.objects.get(name="other").is_ignored
+    assert Event.objects.filter(kind="table_ignored").count() == 1
+
+
+def test_add_takes_new_tables_and_ignore_leaves_them() -> None:
+    added, ignored = _replicator(new_tables="add"), None
+    tables_appeared(replicator=added, tables=[OLD, NEW])
+    added.refresh_from_db()
+    assert NEW in {t.id for t in parse_tables(added.tables)}
+    assert OLD not in {t.id for t in parse_tables(added.tables)}
+    ignored = make_replicator("second", options={"new_tables": "ignore"})
+    tables_appeared(replicator=ignored, tables=[])
+    assert tables_appeared(replicator=ignored, tables=[NEW]) == []
+    assert _asked(ignored) == []
+
+
+def test_a_schema_that_is_copied_from_later_is_looked_at_first_too() -> None:
+    """Its tables are no news either."""
+    replicator = _replicator()
+    tables = [{"schema": "hr", "name": "staff"}, *replicator.tables]
+    Replicator.objects.filter(pk=replicator.pk).update(tables=tables)
+    replicator.refresh_from_db()
+    assert tables_appeared(replicator=replicator, tables=[OLD, TableId("hr", "pay")]) == []
+
+
+def test_a_vanished_table_is_removed_with_its_copy_but_never_the_last_one() -> None:
+    replicator = _replicator(vanished_tables="drop")
+    run = make_run(replicator)
+    store = DjangoStore(run.pk, run.lease)
+    assert store.table_vanished(TableId("shop", "orders"))
+    row = Table.objects.get(replicator=replicator, name="orders")
+    assert (row.is_chosen, row.is_drop_asked) == (False, True)
+    replicator.refresh_from_db()
+    assert not table_vanished(replicator=replicator, table=TableId("shop", "customers"))
+    assert [t.id.name for t in parse_tables(replicator.tables)] == ["customers"]
+
+
+def test_the_engines_events_are_rows() -> None:
+    """What a policy did must be seen in Activity, also where no state changed."""
+    replicator = _replicator()
+    run = make_run(replicator)
+    DjangoStore(run.pk, run.lease).event(
+        "schema_followed", TableId("shop", "orders"), change="column a added", policy="evolve"
+    )
+    event = Event.objects.get(kind="schema_followed")
+    assert (event.table_name, event.run) == ("orders", run)
+    assert event.facts == {"change": "column a added", "policy": "evolve"}
+
+
+@pytest.fixture
+def browser(client: Client, editor: Any) -> Client:
+    client.force_login(editor)
+    return client
+
+
+def test_new_tables_are_shown_added_and_ignored(browser: Client, replicator: Replicator) -> None:
+    """A question that nobody sees is none: it stands on each page of the replicator until it is answered."""
+    tables_appeared(replicator=replicator, tables=[])
+    tables_appeared(
+        replicator=replicator, tables=[TableId("shop", "page_views"), TableId("shop", "temp")]
+    )
+    page = browser.get(f"/replicators/{replicator.pk}/").content.decode()
+    assert "2 new tables at the source" in page and 'data-new-table="shop.temp"' in page
+    listed = browser.get(f"/api/v1/replicators/{replicator.pk}/tables/new/").json()
+    assert [t["table"] for t in listed] == ["page_views", "temp"]
+    url = f"/replicators/{replicator.pk}/tables/"
+    added = browser.post(f"{url}add/", {"schema": "shop", "table": "page_views"})
+    assert added.status_code == 302
+    ignored = browser.post(f"{url}ignore/", {"schema": "shop", "table": "temp"})
+    assert ignored.status_code == 302
+    replicator.refresh_from_db()
+    assert tables_asked(replicator) == []
+    assert (
+        "at the source</h3>" not in browser.get(f"/replicators/{replicator.pk}/").content.decode()
+    )
+    activity = browser.get(f"/replicators/{replicator.pk}/activity/").content.decode()
+    assert "shop.page_views, shop.temp. Add or ignore them." in activity
+    rest = f"/api/v1/replicators/{replicator.pk}/tables/ignore/"
+    body = {"schema": "shop", "table": "temp"}
+    assert browser.post(rest, body, content_type="application/json").status_code == 204
+    body["table"] = "never"
+    assert browser.post(rest, body, content_type="application/json").status_code == 404
+
+
+def test_each_event_of_a_policy_is_a_sentence() -> None:
+    facts = {"change": "column a added", "tables": ["s.t"], "count": 3}
+    told = {kind: schema_text(kind, facts) for kind in sorted(SCHEMA_EVENTS)}
+    assert told["schema_followed"] == "Column a added."
+    assert told["tables_appeared"] == "s.t and 2 more. Add or ignore them."

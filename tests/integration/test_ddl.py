@@ -1,0 +1,199 @@
+"""DDL while traffic runs, over the whole path: one run, many tables, each with a change of its own (CORRECTNESS 5, 10, 21)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psycopg
+import pytest
+
+from runners.models import Event
+from tests.harness import World
+from tests.servers import Database
+from tests.world_fixtures import MakeWorld
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+
+ROWS = 300
+FAST_LOOKS = {"REPLICATOR_CATALOG_SECONDS": "1"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table's change: statements of one transaction; `is_copied`: only a fresh copy is right; `failing`: the code it
+    fails with in place of being equal."""
+
+    ddl: str
+    is_copied: bool = False
+    failing: str = ""
+
+
+CASES = {
+    "added": Case("ALTER TABLE shop.added ADD b int, ADD c text"),
+    "defaults": Case(
+        "ALTER TABLE shop.defaults ADD b int NOT NULL DEFAULT 7, ADD c text DEFAULT 'it''s \"{,}\\ ü',"
+        " ADD d timestamptz DEFAULT now(), ADD e boolean DEFAULT true, ADD f numeric(9,2) DEFAULT 1.5,"
+        " ADD g bytea DEFAULT '\\x00ff', ADD h date DEFAULT '2024-02-29', ADD j uuid DEFAULT"
+        " '00000000-0000-0000-0000-0000000000ff', ADD k jsonb DEFAULT '{\"a\": [1, null]}'"
+    ),
+    "array_default": Case("ALTER TABLE shop.array_default ADD b int[] DEFAULT '{1,2}'", True),
+    "volatile": Case("ALTER TABLE shop.volatile ADD b float8 DEFAULT random()", True),
+    "dropped": Case("ALTER TABLE shop.dropped DROP a"),
+    "renamed": Case("ALTER TABLE shop.renamed RENAME a TO z"),
+    "swapped": Case(
+        "ALTER TABLE shop.swapped RENAME a TO t; ALTER TABLE shop.swapped RENAME code TO a;"
+        " ALTER TABLE shop.swapped RENAME t TO code"
+    ),
+    "remade": Case("ALTER TABLE shop.remade DROP a; ALTER TABLE shop.remade ADD a text", True),
+    "longer": Case("ALTER TABLE shop.longer ALTER code TYPE varchar(90)"),
+    "widened": Case("ALTER TABLE shop.widened ALTER n TYPE bigint USING n * 3", True),
+    "narrowed": Case("ALTER TABLE shop.narrowed ALTER n TYPE smallint", True),
+    "retyped": Case("ALTER TABLE shop.retyped ALTER a TYPE int USING length(a)", True),
+    "rekeyed": Case(
+        "UPDATE shop.rekeyed SET code = 'k' || id; ALTER TABLE shop.rekeyed DROP CONSTRAINT rekeyed_pkey;"
+        " ALTER TABLE shop.rekeyed ADD PRIMARY KEY (code)",
+        True,
+    ),
+    "key_named": Case("ALTER TABLE shop.key_named RENAME id TO no"),
+    "full": Case("ALTER TABLE shop.full REPLICA IDENTITY FULL"),
+    "called_else": Case(
+        "ALTER TABLE shop.called_else RENAME TO other_name", failing="source:table-renamed"
+    ),
+    "moved": Case(
+        "CREATE SCHEMA away; ALTER TABLE shop.moved SET SCHEMA away", failing="source:table-renamed"
+    ),
+    "gone": Case("DROP TABLE shop.gone", failing="source:table-missing"),
+    "made_again": Case(
+        "DROP TABLE shop.made_again; CREATE TABLE shop.made_again (v text, id bigint PRIMARY KEY, q date);"
+        " INSERT INTO shop.made_again SELECT 'again', i, '2024-01-01' FROM generate_series(1, 50) i",
+        True,
+    ),
+    "left": Case("ALTER PUBLICATION {publication} DROP TABLE ONLY shop.left", True),
+}
+WRITTEN = tuple(n for n in CASES if n not in ("gone", "called_else", "moved", "key_named", "idle"))
+
+
+def make_tables(database: Database) -> None:
+    database.execute("CREATE SCHEMA shop")
+    for name in (*CASES, "idle"):
+        database.execute(
+            f"CREATE TABLE shop.{name} (id bigint PRIMARY KEY, v text, a text, n int, code varchar(10));"
+            f"INSERT INTO shop.{name} SELECT i, 'v', 'a' || i, i, 'c' || i FROM generate_series(1, {ROWS}) i"
+        )
+    database.execute(
+        "CREATE TABLE shop.parts (id bigint, v text, PRIMARY KEY (id)) PARTITION BY RANGE (id);"
+        "CREATE TABLE shop.parts_1 PARTITION OF shop.parts FOR VALUES FROM (0) TO (1000000);"
+        "INSERT INTO shop.parts SELECT i, 'v' FROM generate_series(1, 100) i"
+    )
+
+
+class Writer:
+    """Writes every table whatever its shape is just then: rows come, go and change."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._stop = threading.Event()
+        self._next = 100_000
+
+    def round(self, connection: psycopg.Connection) -> None:
+        """One small transaction on each table."""
+        self._next += 2
+        for name in WRITTEN:
+            first = "code, " if name == "rekeyed" else ""
+            value = f"'k{self._next}', " if first else ""
+            connection.execute(
+                f"INSERT INTO shop.{name} ({first}id, v) VALUES ({value}{self._next}, 'new');"
+                f"UPDATE shop.{name} SET v = v || '+' WHERE id % 50 = {self._next % 50};"
+                f"DELETE FROM shop.{name} WHERE id = {self._next // 2 - 49_900}".encode()
+            )
+        connection.execute(f"INSERT INTO shop.parts VALUES ({self._next}, 'new')".encode())
+
+    def _go(self) -> None:
+        with self._database.connect() as connection:
+            while not self._stop.wait(0.1):
+                self.round(connection)
+
+    @contextmanager
+    def going_on(self) -> Iterator[None]:
+        self._stop.clear()
+        thread = threading.Thread(target=self._go, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            thread.join(30)
+            assert not thread.is_alive()
+
+
+def kinds(world: World, name: str) -> list[str]:
+    found = Event.objects.filter(replicator=world.replicator, table_name=name).order_by("pk")
+    return list(found.values_list("kind", flat=True))
+
+
+def equal(world: World, *names: str) -> None:
+    """Wait until the copies are equal, every column compared; the last difference is told where they never are."""
+    for name in names:
+        told: list[str] = []
+
+        def same(name: str = name, told: list[str] = told) -> bool:
+            told[:] = (
+                world.differences(name, ("id", "v"))[:5]
+                if world.row(name).is_snapshot_done
+                else ["no copy"]
+            )
+            return not told and world.states()[name] == "replicating"
+
+        try:
+            world.until(same, f"{name} is equal", 120)
+        except AssertionError as err:
+            raise AssertionError(f"{name}: {told} {kinds(world, name)}") from err
+
+
+def test_each_change_is_followed_copied_afresh_or_said(world_maker: MakeWorld) -> None:
+    """Guards the matching of columns by attnum (a rename would empty its column), the filling of old rows with attmissingval,
+    the look at rewrites, OIDs, publication members and partitions: each switched off leaves its table unequal or silent."""
+    names = (*CASES, "idle", "parts")
+    with world_maker(prepare=make_tables, tables=names, environment=FAST_LOOKS) as world:
+        child = world.start()
+        world.settle()
+        publication = f"{world.replicator.slot_name}_full"
+        writer = Writer(world.database)
+        with writer.going_on():
+            for name in WRITTEN[:3]:
+                world.moves_on(name)
+            for case in CASES.values():
+                world.database.execute(case.ddl.replace("{publication}", publication))
+            world.database.execute("ALTER TABLE shop.idle ADD b int DEFAULT 5, ADD c text")
+            world.database.execute(
+                "CREATE TABLE shop.parts_2 PARTITION OF shop.parts FOR VALUES FROM (1000000) TO (2000000)"
+            )
+            world.moves_on("added")
+            assert world.row("parts").generation == 1, (
+                "a partition that was made in place is no reason"
+            )
+            world.database.execute(
+                "CREATE TABLE shop.parts_3 (LIKE shop.parts INCLUDING ALL);"
+                "INSERT INTO shop.parts_3 SELECT i, 'old' FROM generate_series(2000001, 2000030) i"
+            )
+            world.database.execute(
+                "ALTER TABLE shop.parts ATTACH PARTITION shop.parts_3 FOR VALUES FROM (2000000) TO (3000000)"
+            )
+            for name, case in CASES.items():
+                if case.failing:
+                    world.until_states(f"failing {case.failing}", name, seconds=60)
+            world.until(lambda: world.row("parts").generation > 1, "the attached rows are read", 60)
+        equal(world, "idle", "parts", *(n for n, c in CASES.items() if not c.failing))
+        for name, case in CASES.items():
+            copied = world.row(name).generation > 1
+            assert copied is case.is_copied, f"{name}: {kinds(world, name)}"
+            if case.is_copied:
+                assert "schema_resync" in kinds(world, name), name
+        for name in ("added", "renamed", "dropped", "longer", "idle"):
+            assert "schema_followed" in kinds(world, name), name
+        assert world.row("called_else").error_facts["now"] == "shop.other_name"
+        assert not child.is_dead()
+        assert world.stop() == 0

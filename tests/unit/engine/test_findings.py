@@ -1,0 +1,236 @@
+"""What a look into the source's catalog, and a changed shape, mean for a table under each policy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.modes import Mode
+from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection
+from replicators.connectors.schema_policy import SchemaPolicy
+from replicators.connectors.target import TargetTable
+from replicators.connectors.types import Array, Int, String
+from runners.engine.catalog_watch import Look
+from runners.engine.evolving import AGAIN_TIMES, Evolver, ResyncDue
+from runners.engine.findings import Findings
+from runners.engine.shapes import followed
+from runners.engine.store import MemoryStore, TableRow, TableState
+
+TABLE = TableId("shop", "t")
+ID = Column("id", Int(64), "bigint", False, 1)
+NOTE = Column("note", String(), "text", True, 2)
+N = Column("n", Int(32), "integer", True, 3)
+SHAPE = TableSchema(TABLE, (ID, NOTE, N), ("id",), ("id",), 70, storage="7", partitions=(70,))
+ADDED = Column("b", Int(32), "integer", True, 4, missing="5")
+
+
+class Writer:
+    """A target that notes what it is asked for."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[Any, ...]] = []
+
+    def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
+        self.done.append(("evolve", [c.name for c in old.columns], [c.name for c in new.columns]))
+        return []
+
+    def fill_column(self, table: TargetTable, column: Column, value: Any) -> None:
+        self.done.append(("fill", column.name, value))
+
+
+class Place:
+    """A table with its copy, and what the policy does to both."""
+
+    def __init__(self, policy: str, mode: Mode = Mode.MIRROR) -> None:
+        self.store = MemoryStore([TABLE])
+        self.store.table_event(
+            TABLE, "table_snapshot_done", schema=SHAPE, is_snapshot_done=True, mode=mode
+        )
+        self.writer = Writer()
+        self.evolver = Evolver(self.writer, self.store, SchemaPolicy(policy))  # type: ignore[arg-type]
+
+    @property
+    def row(self) -> TableRow:
+        return self.store.tables()[0]
+
+    @property
+    def events(self) -> list[str]:
+        return [kind for _, kind, _ in self.store.notices]
+
+    def follow(self, *columns: Column, is_look: bool = False, **changes: Any) -> str:
+        """What became of a new shape: `resync`, an error's code, or nothing."""
+        new = replace(SHAPE, columns=columns or SHAPE.columns, **changes)
+        try:
+            self.evolver.follow(self.row, TargetTable(TABLE, "r", 1), new, is_look=is_look)
+        except ResyncDue:
+            return "resync"
+        except ReplicationError as err:
+            return err.code
+        return ""
+
+
+def test_an_addition_is_followed_and_old_rows_are_filled() -> None:
+    """Without the fill, old rows would read NULL where the source has the default."""
+    place = Place("evolve")
+    assert place.follow(ID, NOTE, N, ADDED) == ""
+    assert place.writer.done[1:] == [("fill", "b", 5)]
+    assert place.events == ["schema_followed"]
+    assert place.row.schema is not None and place.row.schema.columns[-1] == ADDED
+
+
+@pytest.mark.parametrize(
+    ("columns", "changes"),
+    [
+        ((ID, NOTE, N, replace(ADDED, type=Array(Int(32)), missing="{1}")), {}),
+        ((ID, NOTE, N, ADDED), {"storage": "8"}),
+        ((ID, NOTE, replace(N, type=String())), {}),
+        ((ID, replace(NOTE, ordinal=5), N), {}),
+        ((ID, NOTE, N), {"key": ("n",)}),
+    ],
+)
+def test_what_can_not_be_followed_exactly_is_copied_afresh(
+    columns: tuple[Column, ...], changes: dict[str, Any]
+) -> None:
+    """Following it in place would leave old rows with other values than the source has."""
+    place = Place("evolve")
+    assert place.follow(*columns, **changes) == "resync"
+    assert place.writer.done == [] and place.row.schema == SHAPE
+    for other in ("lenient", "stop"):
+        assert Place(other).follow(*columns, **changes) == "source:schema-changed"
+
+
+@pytest.mark.parametrize("mode", [Mode.SOFT_DELETE, Mode.HISTORY, Mode.APPEND])
+def test_a_copy_that_holds_the_past_is_never_thrown_away_by_a_policy(mode: Mode) -> None:
+    """A fresh copy has no history: a person has to say so."""
+    place = Place("evolve", mode)
+    assert place.follow(ID, NOTE, N, key=("n",)) == "source:schema-changed"
+    assert not place.evolver.mends(place.row, "source:key-changed")
+
+
+def test_rows_known_by_a_hash_are_read_again_where_it_changes() -> None:
+    """A hash goes by column names and values: after a rename, no old row would be found by its delete."""
+    assert Place("evolve", Mode.MULTISET).follow(ID, replace(NOTE, name="z"), N) == "resync"
+    assert Place("evolve", Mode.MULTISET).follow(ID, NOTE, N, replace(ADDED, missing=None)) == ""
+    assert Place("evolve", Mode.MULTISET).follow(ID, NOTE, N, ADDED) == "resync"
+
+
+def test_lenient_keeps_a_dropped_column() -> None:
+    place = Place("lenient")
+    assert place.follow(ID, N, ADDED) == ""
+    assert place.writer.done[0] == ("evolve", ["id", "n"], ["id", "n", "b"])
+    assert Place("lenient").follow(ID, replace(NOTE, name="z"), N) == "source:schema-changed"
+
+
+def test_ignore_keeps_the_shape_and_empties_what_is_gone() -> None:
+    place = Place("ignore")
+    assert place.follow(ID, N) == ""
+    assert place.writer.done == [("fill", "note", None)] and place.events == ["schema_kept"]
+    assert place.follow(ID, N) == "" and place.events == ["schema_kept"], "told once"
+    key_renamed = (replace(ID, name="no"), NOTE, N)
+    assert Place("ignore").follow(*key_renamed, key=("no",)) == "source:schema-changed"
+
+
+def test_ignore_follows_no_column_that_the_copy_has_not() -> None:
+    """A column that came into the log's shape would fail the merge, or change the copy."""
+    found = replace(SHAPE, columns=(ID, replace(NOTE, name="z"), N, ADDED), layout=((1, "id", 20),))
+    kept = followed(found, TableSelection(TABLE), SHAPE, SchemaPolicy.IGNORE)
+    assert [c.name for c in kept.columns] == ["id", "n"]
+    fresh = followed(found, TableSelection(TABLE), None, SchemaPolicy.IGNORE)
+    assert fresh.columns == found.columns and fresh.former == ()
+
+
+def test_a_chosen_column_is_followed_under_its_new_name() -> None:
+    """The choice has the name of when it was made; by names alone the column would seem to be dropped."""
+    found = replace(SHAPE, columns=(ID, replace(NOTE, name="z"), N))
+    chosen = TableSelection(TABLE, ("note",))
+    shape = followed(found, chosen, replace(SHAPE, columns=(ID, NOTE)), SchemaPolicy.EVOLVE)
+    assert [c.name for c in shape.columns] == ["id", "z"]
+
+
+def test_what_changes_nothing_for_rows_is_noted_silently_from_a_look_only() -> None:
+    """Storage that was written again by a clean-up must be known, or the next addition would seem to have done it; the head of
+    a segment may be older than the look, and would take that back."""
+    place = Place("stop")
+    assert place.follow(is_look=True, storage="8", partitions=(70, 71)) == ""
+    assert place.events == []
+    for storage in ("7", ""):
+        assert place.follow(storage=storage, partitions=()) == ""
+    assert place.row.schema == replace(SHAPE, storage="8", partitions=(70, 71))
+    place = Place("evolve")
+    assert place.follow(ID, N, storage="") == ""
+    assert place.row.schema is not None and place.row.schema.storage == "7"
+
+
+# --- a look into the catalog ------------------------------------------------------------------------------------
+def finding(place: Place, look: Look) -> Any:
+    findings = Findings(place.evolver)
+    findings.see(replace(look, known={TABLE: place.row}))
+    found = findings.of(place.row)
+    assert findings.of(place.row) is None, "told once"
+    return found
+
+
+def seen(**changes: Any) -> Look:
+    shape = replace(SHAPE, layout=((1, "id", 20),), **changes)
+    return Look({TABLE: shape}, position=50)
+
+
+def test_a_look_finds_what_no_row_tells() -> None:
+    """A table that was made again, another partition, a name that moved: the log says nothing of them."""
+    place = Place("evolve")
+    assert finding(place, seen()) is None
+    assert "made again" in finding(place, seen(native_id=71)).resync
+    assert "attached" in finding(place, seen(partitions=(70, -80))).resync
+    assert finding(place, Look({}, renamed={TABLE: TableId("a", "b")})).error.facts["now"] == "a.b"
+    assert finding(place, Look({}, missed=frozenset({TABLE}))).is_gone
+    left = Look({TABLE: SHAPE}, left=frozenset({TABLE}))
+    assert finding(place, left).error.code == "source:table-unpublished"
+    assert finding(Place("stop"), seen(native_id=71)).error.code == "source:schema-changed"
+
+
+def test_a_shape_waits_for_the_rows_before_it() -> None:
+    """Followed at once, rows of the older shape would come after it."""
+    found = finding(Place("stop"), seen(columns=(ID, N)))
+    assert (found.error, found.position) == (None, 50) and found.shape is not None
+
+
+@pytest.mark.parametrize("since", [{"generation": 2}, {"schema": replace(SHAPE, columns=(ID,))}])
+def test_a_look_at_another_copy_says_nothing(since: dict[str, Any]) -> None:
+    """The table may have been merged or copied since, to a newer shape: the look would take that back."""
+    place = Place("evolve")
+    findings = Findings(place.evolver)
+    findings.see(replace(seen(columns=(ID, N)), known={TABLE: place.row}))
+    place.store.table_progress(TABLE, **since)
+    assert findings.of(place.row) is None
+
+
+def test_a_table_that_is_there_again_is_copied_afresh() -> None:
+    """What was done while it was away, nobody sent."""
+    place = Place("evolve")
+    place.store.table_event(
+        TABLE, "table_failed", error_code="source:table-missing", error_facts={}, retry_at=None
+    )
+    found = finding(place, seen())
+    assert found.error.code == "source:table-replaced"
+    assert place.evolver.mends(place.row, found.error.code)
+
+
+def test_a_fault_that_comes_again_and_again_is_left_failing() -> None:
+    """Else a table that can't be decoded is copied for ever."""
+    place = Place("evolve")
+    for _ in range(AGAIN_TIMES):
+        place.evolver.fault(TABLE, "source:schema-ambiguous", {"change": "x"})
+        assert place.row.is_resync_asked
+        place.store.table_progress(TABLE, is_resync_asked=False)
+    place.evolver.fault(TABLE, "source:schema-ambiguous", {"change": "x"})
+    assert place.row.state is TableState.FAILING
+
+
+def test_a_decoders_fault_may_name_its_table_among_its_facts() -> None:
+    """The run itself would end, where only a table is to be copied afresh."""
+    place = Place("evolve")
+    place.evolver.fault(TABLE, "source:key-changed", {"table": str(TABLE), "change": "x"})
+    assert place.row.is_resync_asked

@@ -1,0 +1,122 @@
+"""The plan that brings a target table's columns to a new shape, played on a table made of a dict."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.types import Int, String
+from replicators.targets.lakehouse import evolve
+from replicators.targets.lakehouse.types import fit
+
+
+def shape(**columns: int) -> TableSchema:
+    """A shape by names and numbers; names that begin with n are integers."""
+    made = (
+        Column(name, Int(32) if name.startswith("n") else String(), "", ordinal=number)
+        for name, number in columns.items()
+    )
+    return TableSchema(TableId("shop", "t"), tuple(made))
+
+
+@dataclass
+class Lake:
+    """A target table: each live column with its Spark type and the values it holds, told by a word."""
+
+    columns: dict[str, tuple[str, str]]
+    known: dict[str, int]
+    done: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, made: TableSchema) -> Lake:
+        columns = {
+            c.name: (fit(c.type).native.lower(), f"values of {c.ordinal}") for c in made.columns
+        }
+        return cls(columns, {c.name: c.ordinal for c in made.columns})
+
+    def plan(self, old: TableSchema, new: TableSchema) -> list[evolve.Change]:
+        types = {name: kind for name, (kind, _) in self.columns.items()}
+        drops = frozenset(c.name for c in old.columns)
+        return evolve.plan("t", types, self.known, new, drops=drops)
+
+    def run(self, statement: str) -> None:
+        """What Spark would do."""
+        name, *rest = re.findall(r"`([^`]+)`", statement)
+        if "RENAME COLUMN" in statement:
+            assert rest[0] not in self.columns, "the name is another column's"
+            self.columns[rest[0]] = self.columns.pop(name)
+        elif "DROP COLUMN" in statement:
+            del self.columns[name]
+        elif "ADD COLUMN" in statement:
+            assert name not in self.columns
+            self.columns[name] = (statement.rsplit(" ", 1)[1].lower(), "NULL")
+        elif "ALTER COLUMN" in statement:
+            self.columns[name] = (statement.rsplit(" ", 1)[1].lower(), self.columns[name][1])
+        else:
+            raise AssertionError(statement)
+
+    def apply(self, change: evolve.Change) -> None:
+        if "TBLPROPERTIES" in change.statement:
+            told = re.search(r"= '(\{.*\})'", change.statement)
+            assert told is not None
+            self.known = json.loads(told[1])
+        else:
+            self.run(change.statement)
+
+    def values(self) -> dict[str, str]:
+        return {name: value for name, (_, value) in self.columns.items()}
+
+
+OLD = shape(id=1, a=2, b=3)
+CASES = {
+    "renamed": (shape(id=1, z=2, b=3), {"z": "values of 2", "b": "values of 3"}),
+    "swapped": (shape(id=1, b=2, a=3), {"b": "values of 2", "a": "values of 3"}),
+    "moved on": (shape(id=1, b=2, c=3), {"b": "values of 2", "c": "values of 3"}),
+    "dropped, and its name taken": (shape(id=1, a=3), {"a": "values of 3"}),
+    "dropped and added": (shape(id=1, b=3, c=4), {"b": "values of 3", "c": "NULL"}),
+    "made again": (shape(id=1, a=4, b=3), {"a": "NULL", "b": "values of 3"}),
+    "round of three": (
+        shape(id=2, a=3, b=1),
+        {"id": "values of 2", "a": "values of 3", "b": "values of 1"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_values_follow_their_columns_number_also_when_cut_off_anywhere(case: str) -> None:
+    """Matching columns by name would leave values under another column's name; forgetting, between two statements, which
+    column is on its way would drop its values at the next try."""
+    new, expected = CASES[case]
+    changes = Lake.of(OLD).plan(OLD, new)
+    for cut in range(len(changes) + 1):
+        lake = Lake.of(OLD)
+        for change in changes[:cut]:
+            lake.apply(change)
+        for change in lake.plan(OLD, new):
+            lake.apply(change)
+        wanted = {"id": "values of 1", **expected}
+        assert lake.values() == wanted, f"cut off after {cut} of {[c.statement for c in changes]}"
+        assert lake.plan(OLD, new) == []
+
+
+def test_a_column_that_is_renamed_and_widened_keeps_its_values() -> None:
+    """The type is altered under the new name: under the old one there is no column any more."""
+    old = shape(n=1)
+    new = TableSchema(old.id, (Column("m", Int(64), "", ordinal=1),))
+    lake = Lake.of(old)
+    for change in lake.plan(old, new):
+        lake.apply(change)
+    assert lake.columns == {"m": ("bigint", "values of 1")}
+
+
+def test_a_type_that_loses_something_is_refused() -> None:
+    """Followed silently, it would empty the column."""
+    old = shape(n=1)
+    new = TableSchema(old.id, (Column("n", String(), "", ordinal=1),))
+    with pytest.raises(ReplicationError, match="target:evolve"):
+        Lake.of(old).plan(old, new)
