@@ -61,8 +61,10 @@ def test_a_rewind_that_is_killed_ends_in_the_same_rows_and_readers_never_go_back
             done = events(world, "table_rewound") == 1
             assert not world.differences("views"), "a reader saw other rows"
             world.until(lambda: True, "the run lives")
-        applied = re.findall(r"([\d,]+) changes were applied again", world.log_text())
-        assert applied and int(applied[0].replace(",", "")) >= 10, world.log_text()
+        told = r"([\d,]+) changes were applied again"
+        world.until(lambda: re.search(told, world.log_text()), "the log says what was done")
+        applied = re.findall(told, world.log_text())
+        assert int(applied[0].replace(",", "")) >= 10, world.log_text()
         assert world.row("views").generation == 2
 
         world.arm("rewind_published")
