@@ -91,7 +91,7 @@ def test_unsent_columns_keep_the_targets_values_also_of_an_old_key(house: Lakeho
 
 
 def test_an_unsent_column_of_a_row_that_is_not_there_stops_the_table(house: Lakehouse) -> None:
-    schema = shape("absent", PLAIN)
+    schema = shape("row_absent", PLAIN)
     table = house.copied(schema, [(1, "a", "x")])
     for bits in ((b"\x04", None), (b"\x04", 77)):
         batch = house.batch(schema, 5, [(9, "n", None)], unsent=[bits])
@@ -139,7 +139,8 @@ def test_an_empty_batch_moves_only_the_token(house: Lakehouse) -> None:
 def test_a_resync_shows_the_old_rows_until_it_is_published(house: Lakehouse) -> None:
     schema = shape("again", PLAIN)
     table = house.copied(schema, [(1, "a", "x")])
-    changed = shape("again", {"id": PLAIN["id"], "name": PLAIN["name"], "extra": PLAIN["note"]})
+    extra = replace(schema.column("note"), name="extra", ordinal=4)
+    changed = replace(schema, columns=(*schema.columns[:2], extra))
     second = TargetTable(schema.id, "r1", 2, table.table_uuid)
     house.writer.begin_snapshot(second, changed)
     house.load(second, changed, [(5, "n", "e")])
