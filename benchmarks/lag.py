@@ -10,6 +10,7 @@ import os
 import re
 import threading
 import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -105,7 +106,7 @@ def measure(line: str) -> list[Result]:
             until, rate = time.time(), (traffic.changes - before) / (60 * minutes())
             traffic.stop.set()
             worker.join()
-            checked = _catch_up(server, target, run)
+            checked = catch_up(shop.TABLES, lambda name: is_equal(server, target, name), run)
             by = {t.name: lags(run, target, t, since, until) for t in tables}
     every = np.concatenate(list(by.values()))
     checked = checked and bool(np.isfinite(every).all()) and rate >= 0.9 * RATE
@@ -122,11 +123,11 @@ def measure(line: str) -> list[Result]:
     ]
 
 
-def _catch_up(server: EmbeddedPostgres, target: Any, run: EngineRun) -> bool:
-    end = time.monotonic() + CATCH_UP_SECONDS
-    left = set(shop.TABLES)
+def catch_up(names: Iterable[str], is_level: Callable[[str], bool], run: EngineRun) -> bool:
+    """Wait until every table's rows are the source's; False where one's are not in time."""
+    end, left = time.monotonic() + CATCH_UP_SECONDS, set(names)
     while left and time.monotonic() < end:
-        left = {name for name in left if not is_equal(server, target, name)}
+        left = {name for name in left if not is_level(name)}
         time.sleep(0.5)
     if left:
         place.logger.error("not equal: %s; %s", sorted(left), run.states())

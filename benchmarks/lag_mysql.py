@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks import place
-from benchmarks.changes import COMMON, debezium, for_mysql
-from benchmarks.lag import WARM_SECONDS, lags
+from benchmarks.changes import debezium, for_mysql
+from benchmarks.lag import WARM_SECONDS, catch_up, lags
 from benchmarks.report import Peer, Result
 from benchmarks.run import EngineRun
 from replicators.connectors.schema import TableId
@@ -23,7 +23,6 @@ RATE = int(os.environ.get("BENCH_MYSQL_RATE", "2000"))
 DATABASE = "shop"
 NAMES = ("customers", "orders", "order_lines", "payments", "inventory")
 ROWS = 20_000
-CATCH_UP_SECONDS = 120.0
 INSERTS, UPDATES, DELETES = 8, 10, 2
 DDL = (
     "CREATE TABLE shop.{0} (id bigint PRIMARY KEY, customer int, status varchar(20), amount decimal(12, 2),"
@@ -89,7 +88,7 @@ def is_equal(server: SqlServer, target: Any, name: str) -> bool:
 def _peer(server: SqlServer, folder: Any, traffic: Traffic) -> dict[str, Any] | None:
     """Debezium's lag under the same traffic, in a quarter of the time."""
     wanted = {"table.include.list": f"bench.marks,{','.join(f'{DATABASE}.{n}' for n in NAMES)}"}
-    properties = {**COMMON, **for_mysql(server.port, folder), **wanted}
+    properties = {**for_mysql(server.port, folder), **wanted}
     with debezium(properties, folder, server.execute) as peer:
         if peer is None:
             return None
@@ -125,7 +124,7 @@ def measure(line: str) -> list[Result]:
             until, rate = time.time(), (traffic.changes - before) / (60 * minutes())
             traffic.stop.set()
             worker.join()
-            checked = _catch_up(server, target, run)
+            checked = catch_up(NAMES, lambda name: is_equal(server, target, name), run)
             by = {t.name: lags(run, target, t, since, until) for t in tables}
         traffic.stop.clear()
         told = _peer(server, folder, traffic)
@@ -144,13 +143,3 @@ def measure(line: str) -> list[Result]:
         Result(f"{line}-p50", "s", round(p50, 2), 5, peers[0], at_most=True, checked=checked, note=note),
         Result(f"{line}-p99", "s", round(p99, 2), 15, peers[1], at_most=True, checked=checked, note=note),
     ]  # fmt: skip
-
-
-def _catch_up(server: SqlServer, target: Any, run: EngineRun) -> bool:
-    end, left = time.monotonic() + CATCH_UP_SECONDS, set(NAMES)
-    while left and time.monotonic() < end:
-        left = {name for name in left if not is_equal(server, target, name)}
-        time.sleep(0.5)
-    if left:
-        place.logger.error("not equal: %s; %s", sorted(left), run.states())
-    return not left

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.shortcuts import get_object_or_404
@@ -51,13 +52,7 @@ class ReplicatorTables(APIView):
         responses=_ACCEPTED,
     )
     def post(self, request: Request, pk: str) -> Response:
-        data = _valid(TableAddSerializer, request.data)
-        table = replicator_table_add(
-            replicator=get_object_or_404(Replicator, pk=pk),
-            selection=parse_tables([{**data, "name": data["table"]}])[0],
-            actor=person(request),
-        )
-        return _accepted(table)
+        return _with_choice(replicator_table_add, request, pk)
 
     @extend_schema(
         summary="Copy a table in another mode",
@@ -89,13 +84,7 @@ class ReplicatorTables(APIView):
         responses=_ACCEPTED,
     )
     def put(self, request: Request, pk: str) -> Response:
-        data = _valid(TableAddSerializer, request.data)
-        table = replicator_table_change(
-            replicator=get_object_or_404(Replicator, pk=pk),
-            selection=parse_tables([{**data, "name": data["table"]}])[0],
-            actor=person(request),
-        )
-        return _accepted(table)
+        return _with_choice(replicator_table_change, request, pk)
 
     @extend_schema(
         summary="Remove a table",
@@ -116,6 +105,17 @@ class ReplicatorTables(APIView):
             actor=person(request),
         )
         return _accepted(table)
+
+
+def _with_choice(service: Callable[..., Table], request: Request, pk: str) -> Response:
+    """Call a service with the table's whole choice."""
+    data = _valid(TableAddSerializer, request.data)
+    table = service(
+        replicator=get_object_or_404(Replicator, pk=pk),
+        selection=parse_tables([{**data, "name": data["table"]}])[0],
+        actor=person(request),
+    )
+    return _accepted(table)
 
 
 def _valid(kind: type[Serializer[Any]], data: Any) -> dict[str, Any]:

@@ -16,15 +16,8 @@ import pyarrow as pa
 
 from replicators.connectors.events import Op
 from replicators.connectors.schema import TableSchema
-from runners.engine.fold import (
-    CodedKeys,
-    Folded,
-    bitmap,
-    coded_keys,
-    origin_column,
-    unsent_matrix,
-)
-from runners.engine.fold_soft import committed
+from runners.engine.fold import CodedKeys, Folded, coded_keys, unsent_matrix
+from runners.engine.fold_soft import finished, unsent_columns
 
 _INSERT, _DELETE, _TRUNCATE = int(Op.INSERT), int(Op.DELETE), int(Op.TRUNCATE)
 _MOMENT = pa.timestamp("us", tz="UTC")
@@ -164,15 +157,7 @@ def _assembled(
     begin = np.concatenate([versions[:, 3], closes[:, 1]])
     end = np.concatenate([versions[:, 4], np.full(len(closes), NEVER)])
     arrays["_delete"] = pa.array(np.arange(len(places)) >= made)
-    arrays["_unsent"] = bitmap(missing, list(range(len(schema.columns))), schema)
-    arrays["_origin"] = origin_column(coded.columns, coded.first, origins, schema)
+    arrays |= unsent_columns(coded, schema, missing, origins)
     arrays["_valid_from"] = pa.array(begin, pa.int64()).cast(_MOMENT)
     arrays["_valid_to"] = pa.array(end, pa.int64(), mask=end == NEVER).cast(_MOMENT)
-    unsent = tuple(c.name for i, c in enumerate(schema.columns) if missing[:, i].any())
-    return Folded(
-        pa.table(arrays),
-        truncated >= 0,
-        unsent,
-        bool((origins >= 0).any()),
-        committed(changes, truncated),
-    )
+    return finished(changes, schema, arrays, missing, origins, truncated)

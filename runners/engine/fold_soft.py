@@ -118,9 +118,34 @@ def _assembled(
     origins = np.where(missing.any(axis=1) & (origin[places] != places), origin[places], -1)
     is_gone = gone[places].astype(bool)
     arrays["_delete"] = pa.array(is_gone)
-    arrays["_unsent"] = bitmap(missing, list(range(len(schema.columns))), schema)
-    arrays["_origin"] = origin_column(coded.columns, coded.first, origins, schema)
+    arrays |= unsent_columns(coded, schema, missing, origins)
     arrays[DELETED_AT] = changes.column("_committed_at").take(pa.array(last[places], mask=~is_gone))
+    return finished(changes, schema, arrays, missing, origins, truncated)
+
+
+def unsent_columns(
+    coded: CodedKeys,
+    schema: TableSchema,
+    missing: np.ndarray[Any, Any],
+    origins: np.ndarray[Any, Any],
+) -> dict[str, Any]:
+    """`_unsent` and `_origin` of rows of which `missing[row, column]` was never sent and the key `origins` (-1: none) is to
+    fill it."""
+    return {
+        "_unsent": bitmap(missing, list(range(len(schema.columns))), schema),
+        "_origin": origin_column(coded.columns, coded.first, origins, schema),
+    }
+
+
+def finished(
+    changes: pa.Table,
+    schema: TableSchema,
+    arrays: dict[str, Any],
+    missing: np.ndarray[Any, Any],
+    origins: np.ndarray[Any, Any],
+    truncated: int,
+) -> Folded:
+    """The folding of these columns; `truncated` is the first TRUNCATE's row, -1 for none."""
     unsent = tuple(c.name for i, c in enumerate(schema.columns) if missing[:, i].any())
     return Folded(
         pa.table(arrays),
