@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from benchmarks import place
 from benchmarks.binlog import BinlogLoad
 from benchmarks.capture import SERVER, Taken, is_right
+from benchmarks.cpu import Cpu
 from benchmarks.peers.environments import Conversation, talk
 from benchmarks.report import Peer, Result
 from benchmarks.workload import Workload
@@ -104,12 +105,16 @@ def _mark(execute: Callable[[str], Any], seen: threading.Event) -> None:
         execute(f"INSERT INTO bench.marks VALUES ({number})")
 
 
-def _rounds(ours: Callable[[int], Taken], changes: int) -> tuple[list[float], list[Taken]]:
-    taken = [ours(number) for number in range(place.ROUNDS + 1)]
-    return [changes / t.seconds for t in taken[1:]], taken
+def _rounds(ours: Callable[[int], Taken], changes: int) -> tuple[list[float], list[Taken], str]:
+    taken = []
+    for number in range(place.ROUNDS + 1):
+        cpu = Cpu()
+        taken.append(ours(number))
+        place.logger.info("CPU seconds: %s", cpu.said())
+    return [changes / t.seconds for t in taken[1:]], taken, cpu.said()
 
 
-def _told(peer: Conversation | None, changes: int) -> dict[str, Any] | None:
+def told_of(peer: Conversation | None, changes: int) -> dict[str, Any] | None:
     """What Debezium needed for everything, once: it takes long."""
     if peer is None:
         return None
@@ -155,15 +160,15 @@ def _mysql(line: str, folder: Path) -> Result:
             made.change()
             raw = [made.changes / _dumped(server, folder) for _ in range(place.ROUNDS)]
             with place.spark(folder, place.target_params(folder)) as spark:
-                rates, taken = _rounds(
+                rates, taken, spent = _rounds(
                     lambda n: Taken(made.stream(), folder / str(n), spark).run(), made.changes
                 )
                 checked = all(made.is_right([pq.read_table(p) for p in t.paths()]) for t in taken)
-            told = _told(peer, made.changes)
+            told = told_of(peer, made.changes)
     copied = place.median(raw)
     note = (
         f"The raw copy of the log is {copied / place.median(rates):.1f} times as fast (wanted: 10 at most)."
-        " The engine shares the two cores with the server, which sends the log."
+        f" CPU seconds of a round: {spent}."
     )
     return _result(
         line, 25, rates, told, checked, note, (Peer("mysqlbinlog --raw", round(copied)),)
@@ -194,11 +199,11 @@ def _postgresql(line: str, folder: Path) -> Result:
         with debezium(for_postgresql(load.params, folder), folder, server.execute) as peer:
             load.change()
             with place.spark(folder, place.target_params(folder)) as spark:
-                rates, taken = _rounds(
+                rates, taken, spent = _rounds(
                     lambda n: Taken(load.stream(f"ours_{n}"), folder / str(n), spark).run(),
                     load.changes,
                 )
                 checked = all(is_right(t.paths(), load) for t in taken)
-            told = _told(peer, load.changes)
-    note = "Both wait for the server's decoding process."
+            told = told_of(peer, load.changes)
+    note = f"Both wait for the server's decoding process. CPU seconds of a round: {spent}."
     return _result(line, 8, rates, told, checked, note)

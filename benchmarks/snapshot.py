@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from benchmarks import place
 from benchmarks.copied import TABLE, Copied, mysql, postgresql
+from benchmarks.cpu import Cpu
 from benchmarks.peers.environments import talk
 from benchmarks.report import Peer, Result
 from replicators.connectors.schema import TableSchema
@@ -117,17 +118,20 @@ def measure(line: str) -> list[Result]:
             spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {target.catalog_name}.bench")
             for number in range(place.ROUNDS):
                 theirs.append(copy_by_jdbc(spark, target, made, rows, "peer"))
+                cpu = Cpu()
                 ours.append(copy(spark, folder, target, made, schema, number))
-                place.logger.info("theirs %.2f s, ours %.2f s", theirs[-1], ours[-1])
+                spent = cpu.said()
+                place.logger.info("theirs %.2f s, ours %.2f s: %s", theirs[-1], ours[-1], spent)
                 checked = checked and sums(target, "peer") == right == sums(target, "events")
                 for name in ("peer", "events"):
                     spark.sql(f"DROP TABLE {target.catalog_name}.bench.{name} PURGE")
         others = copy_by_dlt(folder, made, rows)
-    return _results(line, rows, ours, theirs, others, checked)
+    return _results(line, rows, ours, theirs, others, checked, spent)
 
 
 def _results(
-    line: str, rows: int, ours: list[float], theirs: list[float], others: dict[str, float], checked: bool
+    line: str, rows: int, ours: list[float], theirs: list[float], others: dict[str, float], checked: bool,
+    spent: str,
 ) -> list[Result]:  # fmt: skip
     mine, peer = (rows / place.median(v[1:] or v) for v in (ours, theirs))
     ratio = place.median(
@@ -136,7 +140,7 @@ def _results(
     shown = [", ".join(f"{v:.1f}" for v in values) for values in (ours, theirs)]
     jdbc = Result(
         line, "rows/s", round(mine), 2.5, (Peer("Spark JDBC", round(peer)),), round(ratio, 2), checked=checked,
-        note=f"{rows:,} rows; seconds: ours {shown[0]}; Spark's JDBC reader {shown[1]} (the first of each warms up).",
+        note=f"{rows:,} rows; seconds: ours {shown[0]}; Spark's JDBC reader {shown[1]} (the first of each warms up). CPU seconds of ours: {spent}.",
     )  # fmt: skip
     best = max(others.values(), default=None)
     beside = Result(

@@ -52,7 +52,7 @@ def source_rows(database: SqlDatabase) -> Counter[Row]:
     return Counter(tuple(r) for r in database.execute("SELECT a, b, c FROM t"))
 
 
-def write(database: SqlDatabase, stop: threading.Event) -> None:
+def write(database: SqlDatabase, stop: threading.Event, wrote: threading.Event) -> None:
     number = 0
     with database.connect() as connection, connection.cursor() as cursor:
         while not stop.is_set():
@@ -62,6 +62,7 @@ def write(database: SqlDatabase, stop: threading.Event) -> None:
             )
             cursor.execute(f"UPDATE t SET c = coalesce(c, 0) + 1 WHERE a = {number % 7} LIMIT 2")
             cursor.execute(f"DELETE FROM t WHERE a = {number % 11} LIMIT 1")
+            wrote.set()
 
 
 def test_a_view_of_its_own_and_the_log_after_it_are_every_row_as_often_as_it_is_there(
@@ -69,8 +70,8 @@ def test_a_view_of_its_own_and_the_log_after_it_are_every_row_as_often_as_it_is_
 ) -> None:
     """Guards CORRECTNESS 19 without a key: nothing converges, so one change before or after the view too many is a row too
     many; and whole old rows, without which nobody knows which row an update meant."""
-    stop = threading.Event()
-    writing = threading.Thread(target=write, args=(keyless, stop))
+    stop, wrote = threading.Event(), threading.Event()
+    writing = threading.Thread(target=write, args=(keyless, stop, wrote))
     with following(keyless, "t") as follower:
         (table,) = follower.tables
         assert table.full_before and not table.key
@@ -78,11 +79,14 @@ def test_a_view_of_its_own_and_the_log_after_it_are_every_row_as_often_as_it_is_
         writing.start()
         try:
             for _ in range(3):
+                assert wrote.wait(60)
                 point = follower.session.point_of(table, is_exact=False)
                 chunks = follower.session.plan(table, rows_per_chunk=100)
                 copied = pa.Table.from_batches(
                     [b for chunk in chunks for b in read(chunk, table)], table.arrow_schema()
                 )
+                wrote.clear()
+            assert wrote.wait(60)
         finally:
             stop.set()
             writing.join()

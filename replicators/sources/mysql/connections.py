@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pymysql
@@ -24,15 +25,29 @@ SETTINGS = (
 )
 
 
-def tls_context(params: MysqlParams) -> ssl.SSLContext | None:
-    """The rules of TLS, or None where the driver's own (use it if offered) hold."""
-    if params.tls not in ("require", "verify-full"):
-        return None
-    context = ssl.create_default_context(cafile=params.tls_ca or None)
-    if params.tls == "require":
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+@cache
+def _encrypting() -> ssl.SSLContext:
+    """TLS that asks for no certificate. Made once: a copy opens a connection for each chunk."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
     return context
+
+
+class _Preferring(Connection):
+    """Uses TLS where the server offers it."""
+
+    def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
+        return sslp if isinstance(sslp, ssl.SSLContext) else _encrypting()
+
+
+def tls_context(params: MysqlParams) -> ssl.SSLContext | None:
+    """The rules of TLS, or None where it is used if the server offers it."""
+    if params.tls == "require":
+        return _encrypting()
+    if params.tls == "verify-full":
+        return ssl.create_default_context(cafile=params.tls_ca or None)
+    return None
 
 
 def connect(params: MysqlParams, **more: Any) -> Connection:
@@ -57,7 +72,7 @@ def connect(params: MysqlParams, **more: Any) -> Connection:
         context = tls_context(params)
         if context is not None:
             options["ssl"] = context
-        return pymysql.connect(**options)
+        return _Preferring(**options)
     except (pymysql.Error, OSError) as err:
         raise translate(err, params) from err
 

@@ -87,8 +87,12 @@ def _warm_stream() -> None:
     )
     k.take_query(data, 0, 0, state, data, np.zeros((1, 4), np.int64), False, False)
     k.take_prepare(data, 0, 0, state, data, np.zeros((1, 4), np.int64), False)
-    k.split_rows(data, 0, 1, np.zeros((1, 1), np.int64), np.zeros((1, 1), np.int64))
-    k.gather(data, line, line, 0, data, np.zeros(1, np.int32), data)
+    none, places = np.zeros(0, np.int64), np.zeros((1, 1), np.int64)
+    k.split_rows(data, 0, none, places, places, 0, 0)
+    k.split_big_row(data, none, places, places)
+    k.gather(data, none, none, 0, data, np.zeros(1, np.int32), data)
+    k.gather_fixed(data, none, none, 0, 1, data, data)
+    k.gather_moments(data, none, none, 0, np.zeros(0, np.int32), none, data)
 
 
 # --- rows -----------------------------------------------------------------------------------------------------------

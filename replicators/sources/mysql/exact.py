@@ -33,7 +33,7 @@ from replicators.sources.mysql.errors import translate
 from replicators.sources.mysql.filters import filtered, where
 from replicators.sources.mysql.offsets import Coordinates
 from replicators.sources.mysql.params import MysqlParams
-from replicators.sources.mysql.results import TextRows
+from replicators.sources.mysql.results import ResultRows
 
 LOCK_SECONDS = 10
 FILE_BYTES = 128 << 20
@@ -71,7 +71,7 @@ class ExactView:
         text = f"SELECT {select_list(self.table)} FROM {sql.table(self.table.id)}"  # noqa: S608 - all quoted
         text += filtered("", where(self.table))
         try:
-            rows = (to_batch(arrays, self.table) for arrays in TextRows(self._connection, text))
+            rows = (to_batch(block, self.table) for block in ResultRows(self._connection, text))
             files = list(_written(rows, self.table.arrow_schema(), self._folder))
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params, table=self.table.id) from err

@@ -1293,16 +1293,39 @@ def pump(d, state, out, runs, ids, wanted, known_at, known_size, known, tables):
         state[P_READ] = p + 4 + size
 
 
-# --- results of queries: the text protocol -------------------------------------------------------------------------
+# --- results of queries: the binary protocol -----------------------------------------------------------------------
 
-ROWS_MORE, ROWS_ENDED, ROWS_REFUSED, ROWS_BIG = range(4)
+ROWS_MORE, ROWS_ENDED, ROWS_REFUSED, ROWS_BIG, ROWS_DAMAGED = range(5)
+
+
+@njit
+def note_row(d, p, end, fixed, at, size, r):
+    """Note where the values of the row d[p:end] lie; False where it is damaged."""
+    columns = len(fixed)
+    nulls = p + 1
+    q = nulls + (columns + 9) // 8
+    if q > end or byte(d, p) != 0:
+        return False
+    for c in range(columns):
+        bit = c + 2
+        if (byte(d, nulls + (bit >> 3)) >> (bit & 7)) & 1:
+            size[c, r] = -1
+            continue
+        n = fixed[c]
+        if n == 0:
+            n, q = packed(d, q, end)
+        if n < 0 or n > end - q:
+            return False
+        at[c, r] = q
+        size[c, r] = n
+        q += n
+    return q == end
 
 
 @njit(cache=True, nogil=True)
-def split_rows(d, filled, columns, at, size):
-    """Note where the values of the whole rows in d[:filled] lie (a size of -1: NULL): (rows, bytes used, what follows)."""
-    p = np.int64(0)
-    r = 0
+def split_rows(d, filled, fixed, at, size, r, p):
+    """Note where the values of the whole rows in d[p:filled] lie, from the row `r` on (a size of -1: NULL): (rows noted in all,
+    end of the last, what follows). `fixed`: bytes of each column's values; 0: their length stands before them."""
     while r < at.shape[1]:
         if filled - p < 4:
             return r, p, ROWS_MORE
@@ -1311,27 +1334,22 @@ def split_rows(d, filled, columns, at, size):
             return r, p, ROWS_BIG
         if filled - p - 4 < n or n == 0:
             return r, p, ROWS_MORE
-        end = p + 4 + n
-        q = p + 4
-        first = byte(d, q)
+        first = byte(d, p + 4)
         if first == 0xFE and n < 9:
             return r, p, ROWS_ENDED
         if first == 0xFF:
             return r, p, ROWS_REFUSED
-        for c in range(columns):
-            if q < end and byte(d, q) == 0xFB:
-                size[c, r] = -1
-                q += 1
-                continue
-            length, q = packed(d, q, end)
-            if length < 0 or length > end - q:
-                return r, p, ROWS_REFUSED
-            at[c, r] = q
-            size[c, r] = length
-            q += length
-        p = end
+        if not note_row(d, p + 4, p + 4 + n, fixed, at, size, r):
+            return r, p, ROWS_DAMAGED
+        p += 4 + n
         r += 1
     return r, p, ROWS_MORE
+
+
+@njit(cache=True, nogil=True)
+def split_big_row(d, fixed, at, size):
+    """The same for one row that is d, joined of several packets."""
+    return note_row(d, 0, len(d), fixed, at, size, 0)
 
 
 @njit(cache=True, nogil=True)
@@ -1347,3 +1365,39 @@ def gather(d, at, size, rows, data, offsets, valid):
                 data[np.uint64(pos + i)] = d[np.uint64(p + i)]
             pos += n
         offsets[r + 1] = pos
+
+
+@njit(cache=True, nogil=True)
+def gather_fixed(d, at, size, rows, width, data, valid):
+    """The same for values of `width` bytes each; `data` has room for NULLs too."""
+    for r in range(rows):
+        if size[r] >= 0:
+            valid[r >> 3] |= np.uint8(1 << (r & 7))
+            p = at[r]
+            for i in range(width):
+                data[np.uint64(r * width + i)] = d[np.uint64(p + i)]
+
+
+@njit(cache=True, nogil=True)
+def gather_moments(d, at, size, rows, days, micros, valid):
+    """The same for dates (days since 1970) and moments (microseconds since then, where `micros` has room): how many there were
+    that the calendar does not have. They are not valid."""
+    none = 0
+    for r in range(rows):
+        n = size[r]
+        if n < 0:
+            continue
+        p = at[r]
+        if n < 4 or not is_date(le2(d, p), byte(d, p + 2), byte(d, p + 3)):
+            none += 1
+            continue
+        day = days_from_civil(le2(d, p), byte(d, p + 2), byte(d, p + 3))
+        valid[r >> 3] |= np.uint8(1 << (r & 7))
+        if len(micros) == 0:
+            days[r] = day
+            continue
+        seconds = day * 86400
+        if n >= 7:
+            seconds += (byte(d, p + 4) * 60 + byte(d, p + 5)) * 60 + byte(d, p + 6)
+        micros[r] = seconds * 1000000 + (le4(d, p + 7) if n >= 11 else 0)
+    return none

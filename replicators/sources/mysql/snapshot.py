@@ -25,7 +25,7 @@ from replicators.sources.mysql.filters import filtered, where
 from replicators.sources.mysql.lineage import file_stamp
 from replicators.sources.mysql.params import MysqlParams
 from replicators.sources.mysql.ranges import key_ranges, table_size
-from replicators.sources.mysql.results import TextRows
+from replicators.sources.mysql.results import ResultRows
 
 CHUNK_BYTES = 128 << 20
 
@@ -126,7 +126,7 @@ class ChunkReader:
             return
         try:
             with connect(self.params) as connection:
-                for arrays in TextRows(connection, chunk.query):
-                    yield to_batch(arrays, schema)
+                for block in ResultRows(connection, chunk.query):
+                    yield to_batch(block, schema)
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params, table=schema.id) from err
