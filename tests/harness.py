@@ -25,7 +25,7 @@ from django.conf import settings
 from django.db import connections
 from django.utils import timezone
 
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.config import parse_tables
 from replicators.models import Replicator
 from replicators.services import replicator_create
 from runners.engine import failpoints
@@ -184,15 +184,12 @@ class World:
 
     def chosen(self) -> list[dict[str, Any]]:
         """The tables as the replicator is asked to copy them."""
-        return [
-            {
-                "schema": self.schema,
-                "name": n,
-                "mode": self.modes.get(n, ""),
-                **self.choices.get(n, {}),
-            }
-            for n in self.tables
-        ]
+        return [self.choice(n) for n in self.tables]
+
+    def choice(self, name: str) -> dict[str, Any]:
+        """One table as the replicator is asked to copy it."""
+        mode = self.modes.get(name, "")
+        return {"schema": self.schema, "name": name, "mode": mode, **self.choices.get(name, {})}
 
     def __post_init__(self) -> None:
         self.flags = self.folder / "flags"
@@ -337,7 +334,7 @@ class World:
 
     def add(self, name: str) -> None:
         """Ask for one more table."""
-        selection = TableSelection(TableId(self.schema, name))
+        (selection,) = parse_tables([self.choice(name)])
         table_add(replicator=self.replicator, selection=selection, actor=None)
 
     def remove(self, name: str, *, keep_target: bool = True) -> None:

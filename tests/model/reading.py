@@ -52,10 +52,14 @@ def same_json(text: str | None) -> str | None:
 
 
 class PostgresTable:
-    """A table of a PostgreSQL database, read in one consistent statement; `only`: without those that inherit from it."""
+    """A table of a PostgreSQL database, read in one consistent statement; `only`: without those that inherit from it; `where`:
+    the rows for which this SQL holds."""
 
-    def __init__(self, dsn: str, schema: str, table: str, *, only: bool = False) -> None:
+    def __init__(
+        self, dsn: str, schema: str, table: str, *, only: bool = False, where: str = ""
+    ) -> None:
         self._dsn = dsn
+        self._where = f" WHERE {where}" if where else ""
         self._name = quoted(schema, table)
         self._only = "ONLY " if only else ""
         with psycopg.connect(dsn) as connection:
@@ -73,7 +77,8 @@ class PostgresTable:
             connection.cursor("checker") as cursor,
         ):
             cursor.itersize = BATCH_ROWS
-            cursor.execute(f"SELECT {self._listed} FROM {self._only}{self._name}".encode())  # noqa: S608
+            listed = f"SELECT {self._listed} FROM {self._only}{self._name}{self._where}"  # noqa: S608
+            cursor.execute(listed.encode())
             for values in cursor:
                 yield dict(zip(self.columns, values, strict=True))
 
@@ -105,6 +110,7 @@ def delta_rows(folder: Path) -> tuple[tuple[str, ...], Iterator[dict[str, Any]]]
 _ADDED = {
     "_is_deleted": {"_is_deleted", "_deleted_at"},
     "_is_current": {"_valid_from", "_valid_to", "_is_current"},
+    "_row_hash": {"_row_hash", "_occurrence"},
 }
 
 
@@ -112,11 +118,13 @@ def present(
     columns: Sequence[str], rows: Iterable[dict[str, Any]]
 ) -> tuple[tuple[str, ...], Iterator[dict[str, Any]]]:
     """Columns and rows of a copy as the source should have them: without the flagged rows of a soft-deleted copy, the current
-    rows of a history, and without the columns that say so. Other copies stay as they are."""
+    rows of a history, and without the columns that say so or that number equal rows. Other copies stay as they are."""
     mark = next((m for m, added in _ADDED.items() if added <= set(columns)), "")
     if not mark:
         return tuple(columns), iter(rows)
     kept = tuple(c for c in columns if c not in _ADDED[mark])
+    if mark == "_row_hash":
+        return kept, ({c: r[c] for c in kept} for r in rows)
     wanted = mark == "_is_current"
     return kept, ({c: r[c] for c in kept} for r in rows if bool(r[mark]) is wanted)
 

@@ -10,8 +10,10 @@ import pymysql
 
 from tests.harness import World
 from tests.model.history import INSTALL, WATCH, Event, source_events
+from tests.model.past import Change
 from tests.model.reading import PostgresTable
 from tests.model.reading_mysql import MysqlTable
+from tests.model.tables import changes_since, make_further
 from tests.model.verify import SourceTable
 from tests.mysql_servers import SqlDatabase
 from tests.servers import Database
@@ -26,7 +28,8 @@ FILL = (
 
 
 class Source(Protocol):
-    """One kind of server. `next`: an expression for a row's own version; `has_history`: triggers note what happens."""
+    """One kind of server. `next`: an expression for a row's own version; `has_history`: triggers note what happens.
+    Numbers only grow, in the order of commits: there is one writer."""
 
     next: str
     has_history: bool
@@ -43,11 +46,20 @@ class Source(Protocol):
     def restart(self, is_crash: bool) -> None:
         """The server ends, in order or at once, and comes back with everything that was committed."""
 
-    def table(self, name: str) -> SourceTable:
-        """A table, to be compared."""
+    def table(self, name: str, where: str = "") -> SourceTable:
+        """A table, to be compared; `where`: the rows for which this SQL holds."""
 
-    def history(self, table: str) -> list[Event]:
-        """What happened to a table since it was made, where that is noted."""
+    def history(self, table: str, after: int) -> list[tuple[int, Event]]:
+        """What happened to a table, by number, after that number, where it is noted."""
+
+    def events(self, after: int) -> list[Any]:
+        """(number, table, operation, old key, new key, version) of everything that is noted after that number."""
+
+    def changes(self, table: str, after: int) -> list[Change]:
+        """The same with images, for tables that keep the past."""
+
+    def past_number(self, table: str) -> int:
+        """The number of the last of these."""
 
 
 class PostgresSource:
@@ -82,8 +94,9 @@ class PostgresSource:
             lists = {n: f"generate_series(1, {c}) i" for n, c in counts.items()}
             database.execute(f"SET search_path = shop; {fill.format(**words, **lists)}")
         database.execute(INSTALL)
-        for table, key in (("accounts", "id"), ("notes", "id"), ("clicks", "n"), ("ledger", "day")):
+        for table, key in (("accounts", "id"), ("notes", "id"), ("ledger", "day")):
             database.execute(WATCH.format(table=f"shop.{table}", key=key))
+        make_further(database)
 
     def run(self, statements: Iterable[str], *, commits: bool = True) -> None:
         with self.database.connect(autocommit=False) as connection:
@@ -104,12 +117,23 @@ class PostgresSource:
     def restart(self, is_crash: bool) -> None:
         self.server.restart("immediate" if is_crash else "fast")
 
-    def table(self, name: str) -> SourceTable:
-        return PostgresTable(self.database.dsn, "shop", name)
+    def table(self, name: str, where: str = "") -> SourceTable:
+        return PostgresTable(self.database.dsn, "shop", name, where=where)
 
-    def history(self, table: str) -> list[Event]:
-        sql = f"SELECT op, old, new, version FROM history.events WHERE tab = '{table}' ORDER BY n"  # noqa: S608
-        return source_events(self.database.execute(sql))
+    def history(self, table: str, after: int) -> list[tuple[int, Event]]:
+        found = [e for e in self.events(after) if e[1] == table]
+        return list(zip((e[0] for e in found), source_events(e[2:] for e in found), strict=True))
+
+    def events(self, after: int) -> list[Any]:
+        sql = "SELECT n, tab, op, old, new, version FROM history.events WHERE n > %s ORDER BY n"
+        return list(self.database.execute(sql, [after]))
+
+    def changes(self, table: str, after: int) -> list[Change]:
+        return changes_since(self.database, table, after)
+
+    def past_number(self, table: str) -> int:
+        sql = "SELECT coalesce(max(n), 0) FROM history.images WHERE tab = %s"
+        return int(self.database.execute(sql, [table])[0][0])
 
 
 class MysqlSource:
@@ -169,12 +193,21 @@ class MysqlSource:
         self.server.kill() if is_crash else self.server.stop()
         self.server.start()
 
-    def table(self, name: str) -> SourceTable:
+    def table(self, name: str, where: str = "") -> SourceTable:
         world: Any = self.world
         return MysqlTable(world.driver, world.schema, name)
 
-    def history(self, table: str) -> list[Event]:
+    def history(self, table: str, after: int) -> list[tuple[int, Event]]:
         return []
+
+    def events(self, after: int) -> list[Any]:
+        return []
+
+    def changes(self, table: str, after: int) -> list[Change]:
+        return []
+
+    def past_number(self, table: str) -> int:
+        return 0
 
 
 def _numbers(first: int, last: int) -> str:

@@ -1,4 +1,5 @@
-"""A random adversary against the whole data path; `SEED=... STEPS=... FORMAT=iceberg|delta make nemesis` repeats or lengthens its walk."""
+"""A random adversary against the whole data path; `SEED=... STEPS=... FORMAT=iceberg|delta make nemesis` repeats or lengthens its walk,
+MINUTES=... ends it after a time, NEMESIS_REPORT=file keeps its figures."""
 
 from __future__ import annotations
 
@@ -12,59 +13,72 @@ import pytest
 from demo.postgres import EmbeddedPostgres
 from tests.model.machine import Machine
 from tests.model.sources import TABLES, MysqlSource, PostgresSource
+from tests.model.tables import CHOICES, FURTHER, MODES
 from tests.mysql_servers import MariadbServer, MysqlServer, SqlServer
 from tests.mysql_world import MysqlWorld
 from tests.world_fixtures import MakeWorld
 
 STEPS = int(os.environ.get("STEPS", "200"))
 MYSQL_STEPS = min(STEPS, 50)
+MINUTES = float(os.environ.get("MINUTES", "0"))
 # What was committed outlives a kill of the server.
 DURABLE = {"innodb-flush-log-at-trx-commit": "1", "sync-binlog": "1"}
 FORMAT = os.environ.get("FORMAT", "iceberg")
 SEED = int(os.environ.get("SEED", str(random.SystemRandom().randrange(1_000_000))))
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(600 + 10 * STEPS)]
+# The catalog is looked into each second, since shapes change without a row; changes are kept for twelve minutes, so that
+# longer walks see the change log pruned.
+LOOKS = {"REPLICATOR_CATALOG_SECONDS": "1"}
+KEPT = {"keep_hours": 0.2, "seal_seconds": 0.3, "merge_seconds": 0.3 if STEPS <= 200 else 1.0}
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(900 + 10 * STEPS)]
 
 
-def walk(machine: Machine, steps: int) -> None:
+def walk(machine: Machine, steps: int, record: Callable[[str, object], None]) -> None:
     """A walk from a copy that is whole to a run that is paused; what repeats it is told beforehand."""
     sys.stderr.write(f"nemesis: SEED={SEED} STEPS={steps} FORMAT={FORMAT}\n")
     machine.world.start()
     machine.world.until_states("replicating")
+    record("seed", SEED)
     try:
-        machine.walk(steps)
-    except BaseException:
-        sys.stderr.write(f"nemesis: SEED={SEED}, step {len(machine.told)} of {steps}\n")
-        raise
+        figures = machine.walk(steps, 60 * MINUTES)
     finally:
+        sys.stderr.write(f"nemesis: SEED={SEED}, step {len(machine.told)} of {steps}\n")
         sys.stderr.write(f"nemesis: {dict(machine.counts)}\n")
-    assert machine.world.stop() == 0
+    sys.stderr.write(f"nemesis: {figures}\n")
+    record("walk", str(figures))
 
 
 def test_no_random_walk_of_changes_kills_and_cuts_makes_source_and_target_differ(
     world_maker: MakeWorld, record_property: Callable[[str, object], None]
 ) -> None:
     """Guards the whole of CORRECTNESS as far as the walk goes. It fails where any of these is switched off: whole
-    transactions by position (1), the frontier (2), stable row numbers (3), the truncate barrier (6), the delete half of a
-    changed key (8), filling of unsent columns (9), key ranges over old keys (11), the token in the target (13), the cut at a
-    round's end (31)."""
-    prepare = PostgresSource.prepare
+    transactions by position (1), the frontier (2), stable row numbers (3), a file for each shape (5), the truncate barrier (6),
+    the folds of each mode (7), the delete half of a changed key (8), filling of unsent columns (9), key ranges over old keys
+    (11), digests of rows without a key (12), the token in the target (13), staging of rewinds and copies (15, 18), columns by
+    number (21), parking by key (30), the cut at a round's end (31)."""
+    tables = (*TABLES, *FURTHER)
     with (
         EmbeddedPostgres() as server,
-        world_maker(server=server, prepare=prepare, tables=TABLES, format=FORMAT) as world,
+        world_maker(
+            server=server,
+            prepare=PostgresSource.prepare,
+            tables=tables,
+            modes=MODES,
+            choices=CHOICES,
+            format=FORMAT,
+            options=KEPT,
+            environment=LOOKS,
+        ) as world,
     ):
-        machine = Machine(world, SEED, PostgresSource(world, server))
-        try:
-            walk(machine, STEPS)
-        finally:
-            sys.stderr.write(f"nemesis: {machine.figures}\n")
-            record_property("seed", SEED)
-            record_property("walk", machine.figures)
+        walk(Machine(world, SEED, PostgresSource(world, server), tables), STEPS, record_property)
 
 
 @pytest.mark.parametrize("flavour", [MariadbServer, MysqlServer])
 @pytest.mark.parametrize("steps", [MYSQL_STEPS, pytest.param(STEPS, marks=pytest.mark.long)])
 def test_nor_does_one_from_mariadb_or_mysql(
-    world_maker: MakeWorld, flavour: type[SqlServer], steps: int
+    world_maker: MakeWorld,
+    flavour: type[SqlServer],
+    steps: int,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """Guards the same on the other servers, and CORRECTNESS 19: every copy there converges with the log."""
     with (
@@ -74,7 +88,8 @@ def test_nor_does_one_from_mariadb_or_mysql(
             prepare=MysqlSource.prepare,
             tables=TABLES,
             format=FORMAT,
+            options=KEPT,
             kind=MysqlWorld,
         ) as world,
     ):
-        walk(Machine(world, SEED, MysqlSource(world, server)), steps)
+        walk(Machine(world, SEED, MysqlSource(world, server), TABLES), steps, record_property)

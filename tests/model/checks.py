@@ -1,0 +1,220 @@
+"""What must hold once everything is merged: every copy equals its source in the way of its mode, the change files are a gapless
+end of what happened, and each watermark is one moment of the source."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from runners.models import ChangeFile, Table, Watermark
+from runners.models import Event as Happened
+from tests.harness import World
+from tests.model.acts import Acts
+from tests.model.history import Event, failures, file_events
+from tests.model.past import (
+    Past,
+    append_failures,
+    history_failures,
+    multiset_failures,
+    soft_failures,
+)
+from tests.model.reading import delta_at, delta_rows, iceberg_rows
+from tests.model.sources import Source
+from tests.model.tables import MODES
+from tests.model.verify import table_differences
+from tests.model.watermarks import is_one_moment, keys_and_versions
+
+KEYS = {"accounts": "id", "ledger": "day", "notes": "id"}
+STREAMED = (("accounts", "id"), ("notes", "id"))
+WATERMARKS_A_CHECK = 2
+SETTLE_SECONDS = 420.0
+PENDING_SECONDS = 180.0
+RESHAPED = ("shapes", "extra_")
+FOR_A_PERSON = frozenset(
+    {
+        "source:schema-ambiguous", "source:table-replaced", "source:key-changed", "target:evolve",
+        "source:table-unpublished", "source:table-missing", "source:table-renamed",
+    }
+)  # fmt: skip
+"""Faults of a table whose shape changes all the time that are left to a person where they come again and again."""
+
+
+class Wrong(AssertionError):
+    """Something differs; the text says what."""
+
+
+class Checks:
+    """`largest_settle`: the longest that a check had to wait until everything was merged, in seconds."""
+
+    def __init__(self, world: World, source: Source, acts: Acts, counts: Counter[str]) -> None:
+        self.world = world
+        self.source = source
+        self.acts = acts
+        self.counts = counts
+        self.pasts: dict[str, Past] = {t: Past() for t in MODES if t in acts.tables}
+        self.largest_settle = 0.0
+        self.captured = self.doubled = 0
+        self._looked_at = 0
+        self._events: list[Any] = []
+        self._seen: dict[str, tuple[int, int]] = {}
+        self._copies: Counter[str] = Counter()
+        for name in self.pasts:
+            self._learn(name)
+            acts.bases[name].asked = self.pasts[name].number
+
+    # --- until nothing can arrive any more -----------------------------------------------------------------------
+    def settle(self) -> None:
+        """Wait until every table replicates and all that was committed is merged."""
+        begun, mark = time.monotonic(), self.world.mark()
+
+        def is_done() -> bool:
+            states = self.world.states()
+            for name in [t for t in self.acts.tables if states[t] != "replicating"]:
+                self._ask_again(name, states[name])
+                return False
+            left = self.world.unmerged()
+            return self.world.position() >= mark and not any(
+                left.get(n) for n in ("undecoded", *self.acts.tables)
+            )
+
+        self.acts.keeper.until(is_done, f"settled past {mark}", SETTLE_SECONDS)
+        self.largest_settle = max(self.largest_settle, time.monotonic() - begun)
+
+    def _ask_again(self, name: str, state: str) -> None:
+        """What a person does about a table whose shape changes so often that it is left failing."""
+        code = state.partition(" ")[2]
+        if not name.startswith(RESHAPED) or code not in FOR_A_PERSON:
+            return
+        row = Table.objects.get(replicator=self.world.replicator, name=name)
+        if not row.is_resync_asked and code != "source:table-renamed":
+            self.world.resync(name)
+            self.counts[f"asked for again after {code}"] += 1
+
+    # --- equality ------------------------------------------------------------------------------------------------
+    def verify(self) -> None:
+        """Everything, once settled. `Wrong` where something differs."""
+        for name in self.acts.tables:
+            told = self._table(name)
+            if told and name in self.acts.pending:
+                told = self._in_time(name)
+            if told:
+                raise Wrong("\n".join([f"{name}:", *told]))
+        self.acts.pending.clear()
+        if self.source.has_history:
+            for name, key in STREAMED:
+                if wrong := self._stream_failures(name, key):
+                    raise Wrong("\n".join([f"change files of {name}:", *wrong]))
+            self._verify_watermarks()
+
+    def _in_time(self, name: str) -> list[str]:
+        """A copy whose shape or rows were asked to be others may still be the old one."""
+        told: list[str] = []
+
+        def is_same() -> bool:
+            self.settle()
+            told[:] = self._table(name)
+            return not told
+
+        try:
+            self.acts.keeper.until(is_same, f"{name} is what was asked for", PENDING_SECONDS)
+        except AssertionError as err:
+            return [*told, str(err)[:2000]] if told else [str(err)]
+        return []
+
+    def _table(self, name: str) -> list[str]:
+        columns, rows = self._target(name)
+        found = list(rows)
+        mode = MODES.get(name, "")
+        if name in self.pasts:
+            return self._kept(name, mode, columns, found)
+        source = self.source.table(name, self.acts.conditions.get(name, ""))
+        ours, theirs, told = table_differences(source, columns, found)
+        wrong = multiset_failures(found) if "_row_hash" in columns else []
+        if (
+            not wrong
+            and not told
+            and Table.objects.get(replicator=self.world.replicator, name=name).rows_parked
+        ):
+            wrong = ["rows are parked, though all fit"]
+        return [f"{ours} / {theirs}", *map(str, told[:10]), *wrong] if told or wrong else []
+
+    def _kept(
+        self, name: str, mode: str, columns: tuple[str, ...], rows: list[dict[str, Any]]
+    ) -> list[str]:
+        self._learn(name)
+        past, base = self.pasts[name], self.acts.bases[name]
+        source = self.source.table(name)
+        if mode == "append":
+            now = {r["id"]: r for r in source.rows()}
+            told = append_failures(past, rows, base, source.columns, now)
+        else:
+            check = soft_failures if mode == "soft_delete" else history_failures
+            told = check(past, rows, base, source.columns)
+            ours, theirs, more = table_differences(source, columns, rows)
+            told += [f"{ours} / {theirs}", *map(str, more[:10])] if more else []
+        if not told:
+            base.done = past.number
+        return told
+
+    def _learn(self, name: str) -> None:
+        past = self.pasts[name]
+        past.add(self.source.changes(name, past.number))
+
+    def _target(self, name: str) -> tuple[tuple[str, ...], Iterator[dict[str, Any]]]:
+        if self.world.format == "delta":
+            return delta_rows(self.world.warehouse / "shop" / name)
+        uri = f"sqlite:///{self.world.folder}/catalog.db"
+        return iceberg_rows(uri, str(self.world.warehouse), "lake", ("shop", name))
+
+    # --- the stream ----------------------------------------------------------------------------------------------
+    def _stream_failures(self, name: str, key: str) -> list[str]:
+        """What was captured since the last check goes on where that ended. The first time it may begin anywhere; after a change
+        of shape for which the table was copied afresh, changes before that may have been unreadable, and nothing is said."""
+        sequence, number = self._seen.get(name, (-1, -1))
+        copies = Happened.objects.filter(
+            replicator=self.world.replicator, table_name=name, kind="schema_resync"
+        ).count()
+        listed = ChangeFile.objects.filter(
+            replicator=self.world.replicator, table_name=name, last_sequence__gt=sequence
+        )
+        paths = [Path(f.path) for f in listed.order_by("first_sequence")]
+        found = [(s, e) for s, e in file_events(paths, key) if s > sequence]
+        numbered: list[tuple[int, Event]] = self.source.history(name, max(0, number))
+        self.captured += len(found)
+        self.doubled += len(found) - len({s for s, _ in found})
+        history = [e for _, e in numbered]
+        told = failures(history, found)
+        if not told and number >= 0 and len(found) < len(history):
+            told = [f"{len(history)} events since the last check, {len(found)} were captured"]
+        last = numbered[-1][0] if numbered else number
+        if copies > self._copies[name]:
+            self._copies[name], told = copies, []
+            self.counts["streams that could not be read whole"] += 1
+        elif not found:
+            last = number
+        self._seen[name] = max([sequence, *(s for s, _ in found)]), last
+        return told
+
+    # --- watermarks ----------------------------------------------------------------------------------------------
+    def _verify_watermarks(self) -> None:
+        listed = Watermark.objects.filter(replicator=self.world.replicator, pk__gt=self._looked_at)
+        marks = list(listed.order_by("-pk")[:WATERMARKS_A_CHECK])
+        if not marks:
+            return
+        self._looked_at = marks[0].pk
+        self._events += self.source.events(self._events[-1][0] if self._events else 0)
+        history = [e[1:] for e in self._events]
+        for mark in marks:
+            versions = {t: v for _, t, v in mark.versions if t in KEYS}
+            seen = {t: keys_and_versions(self._rows_at(t, v), KEYS[t]) for t, v in versions.items()}
+            self.counts["watermarks"] += len(versions) > 1
+            if not is_one_moment(history, seen):
+                raise Wrong(f"watermark of {mark.versions} is no moment of the source")
+
+    def _rows_at(self, name: str, version: str) -> Any:
+        if self.world.format == "delta":
+            return delta_at(self.world.warehouse / "shop" / name, int(version))
+        return self.world.lake_table(name).scan(snapshot_id=int(version)).to_arrow()

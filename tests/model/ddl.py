@@ -1,0 +1,144 @@
+"""Changes of a table's shape on PostgreSQL, with writes in the same transaction and around it, and tables that are made and
+dropped at the source."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.model.tables import FILL_SHAPES, SHAPES
+
+Run = Callable[..., None]
+NEXT = "nextval('shop.versions')"
+PLAIN = ("text", "int", "timestamptz", "boolean", "numeric(9,2)")
+WITH_DEFAULT = (
+    "int NOT NULL DEFAULT 7", "text DEFAULT 'it''s \"{,}\\ ü'", "timestamptz DEFAULT now()",
+    "boolean DEFAULT true", "numeric(9,2) DEFAULT 1.5", "jsonb DEFAULT '{\"a\": [1, null]}'",
+)  # fmt: skip
+COPIED = ("float8 DEFAULT random()", "int[] DEFAULT '{1,2}'")
+"""Columns whose values in old rows only a fresh copy can tell."""
+MOST_COLUMNS = 8
+
+
+@dataclass
+class Shapes:
+    """The table `shapes`: `free` are the columns that come and go, `size` how long its code may be, `wide` whether its
+    number is a bigint."""
+
+    sql: Run
+    random: random.Random
+    free: list[str] = field(default_factory=list)
+    size: int = 10
+    wide: bool = False
+    next: int = 1000
+    named: int = 0
+
+    def _id(self) -> int:
+        return self.random.randint(1, 200)
+
+    def _rows(self) -> list[str]:
+        """A row comes, one changes, one goes, whatever the shape is."""
+        self.next += 1
+        change = f"UPDATE shapes SET v = v || '+', version = {NEXT} WHERE id = {self._id()} AND length(v) < 50"
+        return [
+            f"INSERT INTO shapes (id, version, v) VALUES ({self.next}, {NEXT}, 'new')",
+            change,
+            f"DELETE FROM shapes WHERE id = {self._id() + 50 if self.next % 2 else self.next - 7}",
+        ]
+
+    def write(self) -> None:
+        """A transaction of rows."""
+        used = [f"UPDATE shapes SET {c} = {c}, n = 1 WHERE id = {self._id()}" for c in self.free]
+        self.sql(*self._rows(), *used[:2])
+
+    def _altered(self, *changes: str) -> None:
+        """The change, with rows before or after it in the same transaction, or alone."""
+        alters = [f"ALTER TABLE shapes {c}" for c in changes]
+        how = self.random.randrange(4)
+        before, after = self._rows() if how & 1 else [], self._rows() if how & 2 else []
+        self.sql(*before, *alters, *after)
+
+    def _name(self) -> str:
+        self.named += 1
+        return f"s{self.named}"
+
+    def _add(self, kinds: tuple[str, ...]) -> None:
+        if len(self.free) >= MOST_COLUMNS:
+            return self.drop()
+        self.free.append(self._name())
+        return self._altered(f"ADD COLUMN {self.free[-1]} {self.random.choice(kinds)}")
+
+    def add(self) -> None:
+        """A column without a default."""
+        self._add(PLAIN)
+
+    def add_with_default(self) -> None:
+        """A column that old rows have a value in, without a row being sent."""
+        self._add(WITH_DEFAULT)
+
+    def add_volatile(self) -> None:
+        """A column for which the server writes every row again."""
+        self._add(COPIED)
+
+    def drop(self) -> None:
+        """A column goes."""
+        if not self.free:
+            return self.add()
+        name = self.free.pop(self.random.randrange(len(self.free)))
+        return self._altered(f"DROP COLUMN {name}")
+
+    def rename(self) -> None:
+        """A column gets a name that none had before."""
+        if not self.free:
+            return self.add_with_default()
+        at = self.random.randrange(len(self.free))
+        old, self.free[at] = self.free[at], self._name()
+        return self._altered(f"RENAME COLUMN {old} TO {self.free[at]}")
+
+    def swap_names(self) -> None:
+        """Two columns change names, types with them or not."""
+        if len(self.free) < 2:
+            return self.add()
+        one, two = self.random.sample(self.free, 2)
+        return self._altered(
+            f"RENAME COLUMN {one} TO between",
+            f"RENAME COLUMN {two} TO {one}",
+            f"RENAME COLUMN between TO {two}",
+        )
+
+    def widen(self) -> None:
+        """A text may be longer."""
+        self.size += 10
+        self._altered(f"ALTER COLUMN code TYPE varchar({self.size})")
+
+    def retype(self) -> None:
+        """A number gets wider or narrower, and every row another value without a change being sent."""
+        self.wide = not self.wide
+        self._altered(f"ALTER COLUMN n TYPE {'bigint' if self.wide else 'int'} USING n + 1")
+
+    def truncate(self) -> None:
+        """All rows go, others come, in one transaction."""
+        first = self.next + 1
+        self.next += 60
+        fill = f"INSERT INTO shapes (id, version, v) SELECT i, {NEXT}, 't' FROM generate_series({first}, {self.next}) i"
+        refill = f"INSERT INTO shapes (id, version, v) SELECT i, {NEXT}, 'v' FROM generate_series(1, 200) i"
+        self.sql(*self._rows(), "TRUNCATE shapes", fill, refill)
+
+    def make_again(self) -> None:
+        """The table is dropped and made again, with another shape, in one transaction."""
+        self.free, self.size, self.wide = [], 10, False
+        self.sql(
+            *self._rows(),
+            "DROP TABLE shapes",
+            *filter(str.strip, (SHAPES + FILL_SHAPES).split(";")),
+        )
+
+    def call_else(self) -> None:
+        """The table gets another name, and is written under it."""
+        self.sql("ALTER TABLE shapes RENAME TO shapes_else")
+        self.sql(f"UPDATE shapes_else SET v = 'else', version = {NEXT} WHERE id = {self._id()}")
+
+    def call_again(self) -> None:
+        """It has its own name again."""
+        self.sql("ALTER TABLE shapes_else RENAME TO shapes")

@@ -1,0 +1,147 @@
+"""Writes to the further tables on PostgreSQL: those that keep the past, equal rows, rows that enter and leave a filter, values
+that don't fit, and a table whatever its shape is just then."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from tests.model.tables import MODES, ROWS
+
+Run = Callable[..., None]
+NEXT = "nextval('shop.versions')"
+_VALUES = f"{NEXT}, 1, repeat(md5('{{}}'), 100), ARRAY['b']"
+
+
+class FurtherWrites:
+    """Each act is one transaction. `sql` runs statements in one, in the schema of the tables."""
+
+    def __init__(self, sql: Run, rng: random.Random) -> None:
+        self._sql = sql
+        self._random = rng
+        self._next = 1000
+        self.columns: dict[str, list[str]] = {t: [] for t in MODES}
+        self._added = 0
+
+    def _id(self, rows: int = ROWS) -> int:
+        return self._random.randint(1, rows)
+
+    def _new(self) -> int:
+        self._next += 1
+        return self._next
+
+    # --- tables that keep the past -------------------------------------------------------------------------------
+    def keep(self) -> None:
+        """One to four changes of one table in a transaction: rows change, move, go, come back."""
+        table = self._random.choice(tuple(MODES))
+        acts = self._random.choices(range(7), k=self._random.randint(1, 4))
+        self._sql(*(s for act in acts for s in self._change(table, act)))
+
+    def _change(self, table: str, act: int) -> list[str]:
+        one, two, new = self._id(), self._id(), self._new()
+        insert = f"INSERT INTO {table} (id, version, n, big, tags) VALUES ({{}}, {_VALUES}) ON CONFLICT (id) DO NOTHING"
+        update = f"UPDATE {table} SET {{}}, version = {NEXT} WHERE {{}}"
+        delete = f"DELETE FROM {table} WHERE id = {{}}"
+        extra = self._random.choice([*self.columns[table], "n"])
+        value = "n + 1" if extra == "n" else f"'x{new}'"
+        return (
+            [update.format(f"{extra} = {value}", f"id = {one}")] * 2,
+            [delete.format(two), update.format(f"id = {two}", f"id = {one}")],
+            [update.format(f"id = {new}", f"id = {one}"), insert.format(one, one)],
+            [insert.format(new, new), update.format("n = 2", f"id = {new}"), delete.format(new)],
+            [delete.format(one), insert.format(one, new)],
+            [delete.format(one)],
+            [insert.format(one, one), update.format("n = n + 1", f"id % 5 = {one % 5}")],
+        )[act]
+
+    def keep_nothing(self) -> None:
+        """A transaction over a table that keeps the past which never happened, and a large value that changes."""
+        table, one = self._random.choice(tuple(MODES)), self._id()
+        self._sql(
+            f"UPDATE {table} SET big = repeat(md5('{self._new()}'), 100), version = {NEXT} WHERE id = {one}",
+            "SAVEPOINT before_it",
+            f"DELETE FROM {table}",
+            "ROLLBACK TO SAVEPOINT before_it",
+        )
+
+    def empty(self) -> None:
+        """A table that keeps the past is emptied between two changes of the same transaction."""
+        table, one = self._random.choice(tuple(MODES)), self._id()
+        self._sql(
+            f"UPDATE {table} SET n = n + 1, version = {NEXT} WHERE id = {one}",
+            f"TRUNCATE {table}",
+            f"INSERT INTO {table} (id, version, n, big, tags) SELECT i, {NEXT}, 1, repeat(md5(i::text), 100), ARRAY['b']"
+            f" FROM generate_series({one}, {one + 5}) i",
+        )
+
+    def add_column_kept(self) -> None:
+        """A new column of a table that keeps the past; its old rows have none of it."""
+        table = self._random.choice(tuple(MODES))
+        if len(self.columns[table]) >= 4:
+            return self.keep()
+        self._added += 1
+        self.columns[table].append(f"k{self._added}")
+        return self._sql(
+            f"ALTER TABLE {table} ADD COLUMN k{self._added} text",
+            f"UPDATE {table} SET k{self._added} = 'new', version = {NEXT} WHERE id = {self._id()}",
+        )
+
+    # --- without a key -------------------------------------------------------------------------------------------
+    def visit(self) -> None:
+        """Rows that equal others come, change and go, one at a time."""
+        page, n = f"p{self._random.randrange(20)}", self._random.randrange(1, 3)
+        one = (
+            f"ctid = ANY(ARRAY(SELECT ctid FROM visits WHERE page = '{page}' AND n = {n} LIMIT 1))"  # noqa: S608
+        )
+        again = f"INSERT INTO visits SELECT * FROM visits WHERE {one}"  # noqa: S608
+        change = f"UPDATE visits SET n = 3 - n WHERE {one}"  # noqa: S608
+        move = f"UPDATE visits SET page = 'p{self._random.randrange(20)}' WHERE {one}"  # noqa: S608
+        delete = f"DELETE FROM visits WHERE {one}"  # noqa: S608
+        lonely = f"INSERT INTO visits (page, n) VALUES ('{page}', {n})"
+        self._sql(*self._random.choices([again, change, move, delete, lonely], k=4))
+
+    # --- with a filter, or with rows that don't fit --------------------------------------------------------------
+    def pick(self) -> None:
+        """Rows enter the filter, leave it, change inside and outside, and change their keys, mostly without their large value."""
+        one, two, n = self._id(200), self._id(200), self._random.randrange(100)
+        update = f"UPDATE picked SET {{}}, version = {NEXT} WHERE id = {{}}"
+        moved = [f"DELETE FROM picked WHERE id = {two}", update.format(f"id = {two}", one)]
+        acts = (
+            [update.format(f"n = {n}", one)],
+            [update.format(f"n = {n}", one), update.format(f"n = {100 - n}", one)],
+            [update.format("big = big || 'x'", f"{one} AND length(big) < 5000")],
+            moved if one != two else [],
+            [
+                f"DELETE FROM picked WHERE id = {two}",
+                f"INSERT INTO picked VALUES ({two}, {NEXT}, {n}, repeat(md5('{n}'), 100))",
+            ],
+            [f"DELETE FROM picked WHERE id = {two}"],
+            [update.format("n = NULL", one)],
+        )
+        self._sql(*self._random.choice(acts))
+
+    def misfit(self) -> None:
+        """A value that the target can't hold, a change of such a row, and one that fits again."""
+        one, two = self._id(100), self._id(100)
+        sign = self._random.choice(("", "-"))
+        bad = "SELECT id FROM odd WHERE NOT isfinite(at) ORDER BY id LIMIT 1"
+        acts = (
+            [f"UPDATE odd SET at = '{sign}infinity', version = {NEXT} WHERE id = {one}"],
+            [
+                f"UPDATE odd SET v = v || '+', version = {NEXT} WHERE id IN ({one}, ({bad})) AND length(v) < 90"
+            ],
+            [f"UPDATE odd SET at = '2026-02-01', version = {NEXT} WHERE id = ({bad})"],
+            [f"DELETE FROM odd WHERE id = ({bad})"],
+            [
+                f"DELETE FROM odd WHERE id = {two}",
+                f"INSERT INTO odd VALUES ({two}, {NEXT}, '{sign}infinity', 'new')",
+            ],
+            [
+                f"INSERT INTO odd VALUES ({one}, {NEXT}, '2026-03-01', 'back') ON CONFLICT DO NOTHING"
+            ],
+        )
+        self._sql(*self._random.choice(acts))
+
+    def mend(self) -> None:
+        """Every value fits again."""
+        self._sql(f"UPDATE odd SET at = '2026-04-01', version = {NEXT} WHERE NOT isfinite(at)")
