@@ -50,7 +50,7 @@ test-fast: ## unit and app tests only
 e2e: setup-tests ## the browser tests
 	$(PY) -m pytest tests/e2e
 
-nemesis: setup-tests ## a random walk against the data path (SEED=... STEPS=200 FORMAT=iceberg)
+nemesis: setup-tests ## a random walk against the data path (SEED=... STEPS=200 FORMAT=iceberg MINUTES=... NEMESIS_REPORT=file)
 	$(PY) -m pytest tests/model/test_nemesis.py -s
 
 screenshots: setup-tests ## pictures of the main pages, of a demo that runs some minutes, to docs/screenshots

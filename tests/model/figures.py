@@ -52,6 +52,7 @@ class Figures:
     rewinds_refused: int = 0
     failure: str = ""
     counts: dict[str, int] = field(default_factory=dict)
+    seconds_by_step: dict[str, float] = field(default_factory=dict)
 
     def __str__(self) -> str:
         end = "ended clean" if not self.failure else "FAILED"

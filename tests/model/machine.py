@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,6 +38,7 @@ class Machine:
     told: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
     weights: Weights = field(default_factory=dict)
+    spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
 
     def __post_init__(self) -> None:
         self.random = rng = random.Random(self.seed)
@@ -129,8 +130,10 @@ class Machine:
         (act,) = self.random.choices(list(self.weights), list(self.weights.values()))
         self.told.append(f"{number} {act.__name__}")
         self.counts[act.__name__] += 1
+        begun = time.monotonic()
         act()
         self.acts.keeper.tend()
+        self.spent[act.__name__] += time.monotonic() - begun
 
     def _fill(self, figures: Figures, samples: Sequence[float]) -> None:
         counts = self.counts
@@ -147,6 +150,7 @@ class Machine:
         events = Event.objects.filter(replicator=self.world.replicator)
         figures.rewound = events.filter(kind="table_rewound").count()
         figures.rewinds_refused = events.filter(kind="table_rewind_refused").count()
+        figures.seconds_by_step = {k: round(v, 1) for k, v in self.spent.items() if v >= 1}
         figures.counts = dict(sorted(counts.items()))
 
     def _report(self, err: BaseException) -> str:
