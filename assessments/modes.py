@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from replicators.config import ReplicatorConfig
 from replicators.connectors.modes import (
@@ -13,6 +14,7 @@ from replicators.connectors.modes import (
     extra_columns,
     mode_for,
     text_of,
+    why_inserts,
 )
 from replicators.connectors.problems import Problem
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
@@ -29,6 +31,7 @@ def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> l
     shapes = list(schemas)
     found = {s.id: mode_for(modes[s.id], s) for s in shapes}
     problems = [p for s in shapes for p in _of_table(s, found[s.id], known)]
+    problems += _inserts(config, shapes, found)
     return problems + [
         p for t in config.tables if t.id in found for p in _chosen(config, t, found[t.id])
     ]
@@ -44,6 +47,19 @@ def _chosen(config: ReplicatorConfig, table: TableSelection, mode: Mode) -> Iter
         yield Problem.of("target:mode-filter", table=table.id, mode=text_of(mode).label)
     if mode is Mode.MULTISET and "updates" in table.excluded and "deletes" not in table.excluded:
         yield Problem.of("target:mode-updates", table=table.id)
+
+
+def _inserts(
+    config: ReplicatorConfig, shapes: Iterable[TableSchema], modes: Mapping[TableId, Mode]
+) -> Iterator[Problem]:
+    """Tables whose inserts can't be left out."""
+    chosen = {t.id: t for t in config.tables}
+    for shape in shapes:
+        table = chosen[shape.id]
+        if set(table.excluded) in ({"inserts"}, {"inserts", "updates"}, {"inserts", "deletes"}):
+            why = why_inserts(replace(shape, filter=table.filter), modes[shape.id])
+            if why:
+                yield Problem.of("target:mode-inserts", table=shape.id, why=why)
 
 
 def _of_table(schema: TableSchema, mode: Mode, known: tuple[Mode, ...]) -> Iterator[Problem]:

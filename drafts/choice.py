@@ -55,8 +55,8 @@ def with_page(
     ticked: Collection[Key],
     applied: Mapping[str, Collection[Key]],
 ) -> Tables:
-    """After one page of the list was ticked: tables that were not shown stay as they are. `applied` says for `updates`
-    and `deletes` which of the shown tables take them."""
+    """After one page of the list was ticked: tables that were not shown stay as they are. `applied` says for each kind of
+    change which of the shown tables take it."""
     chosen = by_key(tables)
     for key in shown:
         if key not in ticked:
@@ -64,6 +64,22 @@ def with_page(
             continue
         table = chosen.setdefault(key, _new(key))
         table["excluded"] = [kind for kind in EXCLUDABLE if key not in applied[kind]]
+    return _ordered(chosen)
+
+
+def with_kind(tables: Tables, keys: Collection[Key], kind: str, *, is_taken: bool) -> Tables:
+    """With or without a kind of change for those of these tables that are chosen."""
+    chosen = by_key(tables)
+    for key in chosen.keys() & set(keys):
+        left = {*chosen[key]["excluded"]} - {kind} | (set() if is_taken else {kind})
+        chosen[key]["excluded"] = [k for k in EXCLUDABLE if k in left]
+    return _ordered(chosen)
+
+
+def with_kinds(tables: Tables, key: Key, excluded: Sequence[str]) -> Tables:
+    """With these kinds of changes of a table left out; the table is chosen thereby."""
+    chosen = by_key(added(tables, [key]))
+    chosen[key]["excluded"] = [kind for kind in EXCLUDABLE if kind in excluded]
     return _ordered(chosen)
 
 

@@ -52,6 +52,10 @@ class Line:
         return self.schema, self.name
 
     @property
+    def takes_inserts(self) -> bool:
+        return "inserts" not in self.excluded
+
+    @property
     def takes_updates(self) -> bool:
         return "updates" not in self.excluded
 
@@ -126,6 +130,11 @@ def find(draft: Draft, query: Query) -> Found:
         schemas=sorted(counts.items()),
         listed_at=listing.listed_at if listing else None,
     )
+
+
+def find_lines(draft: Draft, query: Query) -> list[Line]:
+    """Every table that matches, on whatever page."""
+    return [line for line in _lines(draft, listing_of(draft)) if _matches(line, query)]
 
 
 def _lines(draft: Draft, listing: Listing | None) -> list[Line]:

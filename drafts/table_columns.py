@@ -1,4 +1,4 @@
-"""The page on which the columns of a table of a deployed replicator are chosen; and the lines that both choices show."""
+"""The page on which is chosen what is copied of a table of a deployed replicator, and how; and the lines that both choices show."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
 from assessments.services import describe_table, problem_of
-from drafts.services import TableRefused, replicator_table_change
+from drafts.kinds import kind_lines, kinds_left
+from drafts.services import TableRefused, replicator_table_change, replicator_table_mode
 from replicators.config import InvalidConfig, parse_tables, target_plugin
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.modes import KEEPS_PAST, Mode, text_of
+from replicators.connectors.modes import CHOICES, KEEPS_PAST, Mode, text_of
 from replicators.connectors.problems import Severity
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.schema_policy import SchemaPolicy
 from replicators.connectors.target import FitKind
 from replicators.connectors.types import Unsupported
 from replicators.models import Replicator
+from replicators.options import Options
 from replicators.pages import go, may_edit
 from replicators.people import person
 from replicators.services import params_of
@@ -67,7 +69,7 @@ def columns_kept(request: HttpRequest, shape: TableSchema) -> list[str]:
 @may_edit
 @require_http_methods(["GET", "POST"])
 def table_columns(request: HttpRequest, pk: str) -> HttpResponse:
-    """Shows the columns of one table, then copies those that are chosen, by a fresh copy."""
+    """Shows what is copied of one table, its columns, kinds of changes and mode, then copies what is chosen."""
     found = get_object_or_404(Replicator, pk=pk)
     given = request.GET if request.method == "GET" else request.POST
     table = TableId(given.get("schema", ""), given.get("table", ""))
@@ -98,11 +100,20 @@ class _Refused(Exception):
 def _save(
     request: HttpRequest, found: Replicator, table: TableId, shape: TableSchema
 ) -> HttpResponse:
-    kept = columns_kept(request, shape)
     try:
         mine = next(t for t in parse_tables(found.tables) if t.id == table)
-        selection = replace(mine, columns=tuple(kept))
-        replicator_table_change(replicator=found, selection=selection, actor=person(request))
+        selection = _asked(request, mine, shape)
+        before = _row(found, table).is_resync_asked
+        if selection == replace(mine, mode=selection.mode):
+            replicator_table_mode(
+                replicator=found,
+                schema=table.schema,
+                name=table.name,
+                mode=selection.mode,
+                actor=person(request),
+            )
+        else:
+            replicator_table_change(replicator=found, selection=selection, actor=person(request))
     except TableRefused as err:
         first = next(p for p in err.problems if p.severity is Severity.ERROR).message
         raise _Refused(f"{first.text} {first.suggestion}") from err
@@ -110,7 +121,33 @@ def _save(
         raise _Refused(getattr(err, "message", str(err))) from err
     except Table.DoesNotExist as err:
         raise Http404 from err
-    return go(request, _tables_url(found), f"{table} is copied afresh with these columns.")
+    is_afresh = _row(found, table).is_resync_asked > before or _mode_of(
+        found, selection
+    ) is not _mode_of(found, mine)
+    text = f"{table} is copied afresh." if is_afresh else f"What is copied of {table} is saved."
+    return go(request, _tables_url(found), text)
+
+
+def _row(found: Replicator, table: TableId) -> Table:
+    return Table.objects.get(replicator=found, schema_name=table.schema, name=table.name)
+
+
+def _mode_of(found: Replicator, selection: TableSelection) -> Mode:
+    """The mode in which the table is asked for."""
+    return Mode(selection.mode or Options.parse(found.options).mode)
+
+
+def _asked(request: HttpRequest, mine: TableSelection, shape: TableSchema) -> TableSelection:
+    """The table's choice as the form says it; what the form does not have stays."""
+    post = request.POST
+    excluded = tuple(kinds_left(post.getlist("kinds"))) if "has_kinds" in post else mine.excluded
+    mode = post.get("mode", mine.mode)
+    return replace(
+        mine,
+        columns=tuple(columns_kept(request, shape)),
+        excluded=excluded,
+        mode=mode if mode in CHOICES else "",
+    )
 
 
 def _tables_url(found: Replicator) -> str:
@@ -137,4 +174,17 @@ def _chosen(found: Replicator, row: Table, shape: TableSchema) -> dict[str, Any]
     return {
         "lines": column_lines(found.target_kind, shape, chosen),
         "is_all": not told.columns,
+        **_how(found, told.id, shape),
+    }
+
+
+def _how(found: Replicator, table: TableId, shape: TableSchema) -> dict[str, Any]:
+    """The kinds of changes and the modes to choose from, and what the table has of them."""
+    mine = next((t for t in parse_tables(found.tables) if t.id == table), TableSelection(table))
+    known = target_plugin(found.target_kind).capabilities.modes
+    return {
+        "kinds": kind_lines(mine.excluded) if shape.key else [],
+        "own_mode": mine.mode,
+        "modes": [(m.value, text_of(m)) for m in CHOICES if m in known],
+        "default_mode": text_of(_mode_of(found, TableSelection(table))).label,
     }

@@ -14,14 +14,15 @@ from django.shortcuts import render
 from assessments.services import describe_table, problem_of
 from drafts import choice, steps, wizard
 from drafts.choice import Key
-from drafts.listing import SHOWN, Query, find, listing_of, listing_refresh
+from drafts.kinds import kind_lines, kinds_left
+from drafts.listing import SHOWN, Query, find, find_lines, listing_of, listing_refresh
 from drafts.table_columns import column_lines, columns_kept
 from drafts.wizard import AUTOSAVE, Visit
 from replicators.config import InvalidConfig, source_plugin
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.filter_types import bind
 from replicators.connectors.filters import FilterError
-from replicators.connectors.modes import CHOICES
+from replicators.connectors.modes import CHOICES, Mode, mode_for, why_inserts
 from replicators.connectors.schema import EXCLUDABLE, TableId, TableSchema
 from replicators.forms import Field, option_fields, picks_fitting
 from replicators.pages import go, is_partial, toasted
@@ -83,9 +84,23 @@ def _chosen(visit: Visit, query: Query) -> choice.Tables:
         return choice.added(found, matching)
     if act == "clear-all":
         return choice.dropped(found, set(find(visit.draft, query).matching))
+    if act == "kinds":
+        return _with_kind(visit, found)
     if act == "drop-missing":
         return choice.dropped(found, set(find(visit.draft, query).missing))
     return found
+
+
+def _with_kind(visit: Visit, found: choice.Tables) -> choice.Tables:
+    """After a kind of change was chosen or left out for all tables that match and are chosen; tables without a key take what they
+    can."""
+    kind, _, way = visit.request.POST.get("kind", "").partition(":")
+    if kind not in EXCLUDABLE or way not in {"copy", "leave"}:
+        return found
+    keyed = {
+        line.key for line in find_lines(visit.draft, _query(visit.request.POST)) if line.has_key
+    }
+    return choice.with_kind(found, keyed, kind, is_taken=way == "copy")
 
 
 def keys(raw: Iterable[str]) -> list[Key]:
@@ -134,6 +149,7 @@ def _shown(visit: Visit, query: Query, problem: dict[str, Any] | None = None) ->
         "problem": problem,
         "source_faults": steps.faults(visit.draft, "source"),
         "is_wide": True,
+        "kinds": kind_lines(()),
     }
     return wizard.show(visit, "drafts/partials/_tables.html", context)
 
@@ -162,8 +178,11 @@ def columns(request: HttpRequest, visit: Visit) -> HttpResponse:
         chosen = choice.with_columns(visit.draft.tables, key, kept)
         chosen = choice.with_mode(chosen, key, _mode(request))
         chosen = choice.with_filter(chosen, key, text)
+        if "has_kinds" in request.POST:
+            chosen = choice.with_kinds(chosen, key, kinds_left(request.POST.getlist("kinds")))
         context["filter_fault"] = _filter_fault(text, shape, kept)
-        if context["filter_fault"]:
+        context["kinds_fault"] = _kinds_fault(visit, replace(shape, filter=text), _mode(request))
+        if context["filter_fault"] or context["kinds_fault"]:
             visit.status = 422
         elif wizard.save(visit, {"tables": chosen}):
             return _columns_saved(visit, key, kept)
@@ -173,6 +192,7 @@ def columns(request: HttpRequest, visit: Visit) -> HttpResponse:
     lines = column_lines(visit.draft.target_kind, shape, names)
     context |= {"lines": lines, "is_all": not names}
     context |= {"mode": _mode_field(visit), "own_mode": table.get("mode", "")}
+    context |= {"kinds": kind_lines(table.get("excluded", ())) if shape.key else []}
     can_filter = source_plugin(visit.draft.source_kind).capabilities.has_row_filters
     context |= {"filter": table.get("filter", ""), "can_filter": can_filter}
     return _drawer(visit, context)
@@ -187,6 +207,20 @@ def _filter_fault(text: str, shape: TableSchema, kept: list[str]) -> str:
     except FilterError as err:
         return str(err)
     return ""
+
+
+def _kinds_fault(visit: Visit, shape: TableSchema, mode: str) -> str:
+    """Why the ticked kinds of changes can't be left out in this mode, as a sentence."""
+    left = kinds_left(visit.request.POST.getlist("kinds"))
+    if (
+        "has_kinds" not in visit.request.POST
+        or "inserts" not in left
+        or len(left) == len(EXCLUDABLE)
+    ):
+        return ""
+    asked = Mode(mode or visit.draft.options.get("mode") or Mode.MIRROR)
+    why = why_inserts(shape, mode_for(asked, shape))
+    return f"Inserts can't be left out: {why}." if why else ""
 
 
 def _mode(request: HttpRequest) -> str:

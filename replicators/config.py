@@ -68,7 +68,7 @@ def _table(raw: Any) -> TableSelection:
         raise ValueError("columns must be a list of names")
     excluded = raw.get("excluded") or []
     if not isinstance(excluded, (list, tuple)) or not set(map(str, excluded)) <= set(EXCLUDABLE):
-        raise ValueError(f"excluded may name {' and '.join(EXCLUDABLE)}")
+        raise ValueError(f"excluded may name {', '.join(EXCLUDABLE[:-1])} and {EXCLUDABLE[-1]}")
     kept = tuple(kind for kind in EXCLUDABLE if kind in excluded)
     mode, row_filter = _mode(raw.get("mode")), _filter(raw.get("filter"))
     unfit = _unfit(raw.get("unfit"))

@@ -117,7 +117,7 @@ class Options:
     )  # fmt: skip
     unfit_values: str = _choice(
         "Values the target can't hold", UNFIT_VALUES,
-        help="What happens at a value such as an infinite date; rows are parked only in mirrors and with soft delete.",
+        help="What happens at a value such as an infinite date; rows are parked only in mirrors and with soft delete, and not where inserts are left out.",
         applies="at once, for what is read from then on",
     )  # fmt: skip
     schema_changes: str = _choice(

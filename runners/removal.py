@@ -17,7 +17,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.messages import Retry
 from replicators.models import Replicator
 from replicators.services import source_of
-from runners.backoff import delay_seconds
+from runners.backoff import FIRST_SECONDS, delay_seconds
 from runners.events import event_add
 from runners.models import LogLine, Progress, Run
 from runners.services import progress_of
@@ -25,7 +25,7 @@ from runners.services import progress_of
 logger = logging.getLogger(__name__)
 
 TRIES = 5
-CLAIM = timedelta(minutes=10)
+CLAIM = timedelta(minutes=2)
 TARGET_SECONDS = 300
 
 
@@ -46,10 +46,20 @@ def drop_replicator(pk: Any, now: datetime | None = None) -> bool:
         return True
     if Run.objects.active().filter(replicator=replicator).exists() or not _claim(replicator, now):
         return False
+    try:
+        return _drop(replicator, now)
+    except Exception:
+        # Nobody else would look at it before the claim ends.
+        _wait(replicator, now + timedelta(seconds=FIRST_SECONDS))
+        raise
+
+
+def _drop(replicator: Replicator, now: datetime) -> bool:
     statements = _drop_source(replicator, now)
     if statements is None:
         return False
     if not replicator.keep_target:
+        _wait(replicator, timezone.now() + timedelta(seconds=TARGET_SECONDS) + CLAIM)
         _drop_target(replicator)
     _drop_log(replicator)
     _forget(replicator, statements)
@@ -64,6 +74,11 @@ def _claim(replicator: Replicator, now: datetime) -> bool:
         return False
     found = Progress.objects.filter(pk=progress.pk, retry_at=seen)
     return bool(found.update(retry_at=now + CLAIM))
+
+
+def _wait(replicator: Replicator, until: datetime) -> None:
+    """No other task takes it before then."""
+    Progress.objects.filter(replicator=replicator).update(retry_at=until)
 
 
 def _drop_source(replicator: Replicator, now: datetime) -> list[str] | None:

@@ -255,7 +255,8 @@ def table_change(*, replicator: Replicator, selection: TableSelection, actor: Ac
         replicator_choose(replicator=row, tables={**known, selection.id: selection}.values())
         event_add("table_change_asked", replicator=row, table=selection.id, actor=_name(actor))
     found = _table(row, selection.id.schema, selection.id.name)
-    if (selection.columns, selection.filter) != (before.columns, before.filter):
+    is_wider = "inserts" in {*selection.excluded} ^ {*before.excluded}
+    if is_wider or (selection.columns, selection.filter) != (before.columns, before.filter):
         Table.objects.filter(pk=found.pk).update(is_resync_asked=True)
         back_off_clear(row)
     nudge()

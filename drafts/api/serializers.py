@@ -14,6 +14,7 @@ from replicators.api.serializers import (
     OptionsField,
     StrictMixin,
     TableChoiceSerializer,
+    UnfitField,
 )
 from replicators.connectors.schema import EXCLUDABLE
 from replicators.services import params_shown
@@ -76,6 +77,7 @@ class TableAddSerializer(StrictMixin, serializers.Serializer[Any]):
     )
     mode = ModeField()
     filter = FilterField()
+    unfit = UnfitField()
 
 
 class TableModeSerializer(StrictMixin, serializers.Serializer[Any]):

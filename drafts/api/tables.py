@@ -76,8 +76,8 @@ class ReplicatorTables(APIView):
     @extend_schema(
         summary="Change what is copied of a table",
         description="The whole choice: columns, filter, kinds of changes and mode; what is left out has its default. Assesses it "
-        "first; 409 with the problems where one is an ERROR. Other columns or another filter copy the table afresh; its old rows "
-        "stay readable until then.",
+        "first; 409 with the problems where one is an ERROR. Other columns or another filter, and inserts that are left out or taken again, "
+        "copy the table afresh; its old rows stay readable until then.",
         tags=["replicators"],
         operation_id="replicators_tables_change",
         request=TableAddSerializer,

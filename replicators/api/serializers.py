@@ -11,7 +11,7 @@ from replicators.api.schema import options_schema, params_schema
 from replicators.connectors.filters import MAX_LENGTH
 from replicators.connectors.modes import CHOICES
 from replicators.connectors.params import Param, describe
-from replicators.connectors.schema import EXCLUDABLE
+from replicators.connectors.schema import EXCLUDABLE, UNFIT
 from replicators.models import Replicator
 from replicators.services import params_shown
 
@@ -116,6 +116,16 @@ class ModeField(serializers.ChoiceField):
         )
 
 
+class UnfitField(serializers.ChoiceField):
+    """What becomes of a value that the target can't hold."""
+
+    def __init__(self) -> None:
+        text = "What this table does at a value that the target can't hold; empty: as the option `unfit_values` says."
+        super().__init__(
+            choices=list(UNFIT), required=False, allow_blank=True, default="", help_text=text
+        )
+
+
 class FilterField(serializers.CharField):
     """A table's row filter."""
 
@@ -132,7 +142,7 @@ class FilterField(serializers.CharField):
 
 class TableChoiceSerializer(StrictMixin, serializers.Serializer[Any]):
     """A chosen table; no columns means all of them, also those added later. Changes of the kinds in `excluded` are not
-    applied to the copy."""
+    applied to the copy; without inserts it keeps up the rows of its first copy."""
 
     schema = serializers.CharField(max_length=255)
     name = serializers.CharField(max_length=255)
@@ -144,6 +154,7 @@ class TableChoiceSerializer(StrictMixin, serializers.Serializer[Any]):
     )
     mode = ModeField()
     filter = FilterField()
+    unfit = UnfitField()
 
 
 @extend_schema_field(options_schema())

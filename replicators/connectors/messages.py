@@ -722,6 +722,13 @@ MESSAGES: dict[str, Message] = {
         "",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "target:mode-inserts": Message(
+        "Inserts can't be left out",
+        "The inserts of table `{table}` are to be left out, but {why}.",
+        "Copy its inserts too; or copy it as a mirror, with its key and without a row filter.",
+        "",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "target:row-absent": Message(
         "A deleted row is not in the target",
         "The source deleted or changed a row of table `{table}`, which has no key, more often than the target has it.",

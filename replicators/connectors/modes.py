@@ -39,6 +39,8 @@ RESUMABLE = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
 """The modes whose snapshot may go on in a later view (CORRECTNESS 17)."""
 KEEPS_PAST = frozenset({Mode.SOFT_DELETE, Mode.HISTORY, Mode.APPEND})
 """The modes whose copy holds what the source has no more: a fresh copy loses that, so only a person asks for one."""
+WITHOUT_INSERTS = frozenset({Mode.MIRROR, Mode.SOFT_DELETE, Mode.APPEND})
+"""The modes in which a table's inserts may be left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,19 @@ def mode_for(asked: Mode, schema: TableSchema) -> Mode:
     if asked is Mode.MIRROR and not schema.key and schema.full_before:
         return Mode.MULTISET
     return asked
+
+
+def why_inserts(schema: TableSchema, mode: Mode) -> str:
+    """Why the inserts of a table of this shape can't be left out in this mode, as the end of a sentence; empty where they can."""
+    if mode is Mode.APPEND:
+        return ""
+    if not schema.key:
+        return "the table has no key by which its rows could be told from those that were left out"
+    if mode not in WITHOUT_INSERTS:
+        return f"the mode {text_of(mode).label} keeps versions, of rows that are left out too"
+    if schema.filter:
+        return "the table has a row filter, and a row that comes to fit it is added like an inserted one"
+    return ""
 
 
 def snapshot_values(mode: Mode, at: datetime, sequence: int) -> Mapping[str, Any]:

@@ -153,14 +153,15 @@ class TableSummary:
     columns: int = 0
 
 
-EXCLUDABLE = ("updates", "deletes")
+EXCLUDABLE = ("inserts", "updates", "deletes")
 UNFIT = ("stop", "park")
 
 
 @dataclass(frozen=True, slots=True)
 class TableSelection:
     """A table that a replicator copies; no `columns` means all of them, also those added later. `excluded` names the kinds
-    of changes that are not applied to the copy (`EXCLUDABLE`); a TRUNCATE counts as deletes. `filter` is the text of a row filter
+    of changes that are not applied to the copy (`EXCLUDABLE`); a TRUNCATE counts as deletes. Without inserts the copy keeps
+    up the rows that its snapshot had. `filter` is the text of a row filter
     (`filters`). `mode` is a `modes.Mode`, `unfit` (`UNFIT`) says what happens at a value that the target can't hold; empty: as the
     replicator says."""
 

@@ -84,6 +84,9 @@ class FoldedBatch:
     row itself). One row per key. `truncate`: everything in the table goes first, in the same commit.
     `mode` says how the rows are to be applied, and which further columns they have (the modes' folds say);
     `truncated_at`: when the first TRUNCATE was committed, where the mode keeps what it emptied.
+    `no_inserts`: only rows that the target has are changed: a row is that of its `_origin`, or without one that of its key, and
+    where the target does not have it (with soft delete: living) nothing is added, and nothing stays under the row's key. With soft
+    delete a key may have several rows, told apart by `_sequence`: the last one counts whose origin lives.
     `ranges` cover the keys and origins (empty: no pruning possible); where their first columns have few values, `keys` holds
     them all.
     """
@@ -100,6 +103,7 @@ class FoldedBatch:
     keys: tuple[Any, ...] = ()
     mode: Mode = Mode.MIRROR
     truncated_at: datetime | None = None
+    no_inserts: bool = False
 
 
 @dataclass(frozen=True, slots=True)

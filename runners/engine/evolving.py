@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from replicators.connectors.defaults import value_of
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.modes import KEEPS_PAST, Mode
+from replicators.connectors.modes import Mode
 from replicators.connectors.schema import Column, TableId, TableSchema
 from replicators.connectors.schema_changes import ChangeKind, SchemaChange, compare
 from replicators.connectors.schema_policy import (
@@ -94,7 +94,7 @@ def decision_on(
     )
     if decision.verdict is Verdict.KEEP and renames_key:
         return replace(decision, verdict=Verdict.STOP)
-    if decision.verdict is Verdict.RESYNC and row.mode in KEEPS_PAST:
+    if decision.verdict is Verdict.RESYNC and row.keeps_past:
         return replace(decision, verdict=Verdict.STOP)
     return decision
 
@@ -120,7 +120,7 @@ class Evolver:
 
     def mends(self, row: TableRow, code: str) -> bool:
         """Whether the policy is to copy a table afresh after this fault. One that comes again and again is left failing."""
-        if code not in RESYNCED or self.policy is not SchemaPolicy.EVOLVE or row.mode in KEEPS_PAST:
+        if code not in RESYNCED or self.policy is not SchemaPolicy.EVOLVE or row.keeps_past:
             return False
         now = time.monotonic()
         with self._lock:

@@ -39,7 +39,7 @@ ROWS_A_TASK = 400_000
 @dataclass(frozen=True, slots=True)
 class FoldPlan:
     """One merge's input: files of one schema version, of which rows past `after` and not before `position` count, but for
-    those whose `_op` is in `excluded`."""
+    those whose `_op` is in `excluded`. `no_inserts`: inserts add nothing, though they are looked at."""
 
     schema: TableSchema
     files: tuple[ChangeFileRow, ...]
@@ -49,6 +49,7 @@ class FoldPlan:
     prefix: str
     excluded: tuple[int, ...] = ()
     mode: Mode = Mode.MIRROR
+    no_inserts: bool = False
 
     @property
     def rows(self) -> int:
@@ -135,12 +136,15 @@ def fold_to_file(
     *,
     truncate: bool = False,
     mode: Mode = Mode.MIRROR,
+    no_inserts: bool = False,
 ) -> FoldPart:
     """Fold and write one Parquet file."""
     if mode is Mode.MULTISET:
         return _count_to_file(changes, schema, path, truncate=truncate)
     counts = _counts(changes)
-    found = folded(changes, schema, mode)
+    if no_inserts:
+        counts = replace(counts, inserts=0)
+    found = folded(changes, schema, mode, no_inserts=no_inserts)
     if mode is Mode.MIRROR:
         found = filtered(found, schema)
     _write(found.rows, path)
@@ -187,13 +191,15 @@ def batch_of(plan: FoldPlan, parts: Sequence[FoldPart]) -> tuple[FoldedBatch, Op
         keys=tuple(parts[0].keys) if len(parts) == 1 else (),
         mode=plan.mode,
         truncated_at=min((p.truncated_at for p in parts if p.truncated_at), default=None),
+        no_inserts=plan.no_inserts,
     )
     return batch, counts
 
 
 def _fold_plan(plan: FoldPlan) -> FoldPart:
     path = f"{plan.prefix}-0.parquet"
-    return fold_to_file(read_changes(plan), plan.schema, path, mode=plan.mode)
+    changes = read_changes(plan)
+    return fold_to_file(changes, plan.schema, path, mode=plan.mode, no_inserts=plan.no_inserts)
 
 
 def _one_task(
@@ -217,7 +223,14 @@ def _bucket_task(
         bucket = changes.column("_bucket")[0].as_py()
         changes = changes.drop_columns(["_bucket"]).cast(change_schema(plan.schema))
         path = f"{plan.prefix}-{bucket}.parquet"
-        part = fold_to_file(changes, plan.schema, path, truncate=truncate, mode=plan.mode)
+        part = fold_to_file(
+            changes,
+            plan.schema,
+            path,
+            truncate=truncate,
+            mode=plan.mode,
+            no_inserts=plan.no_inserts,
+        )
         yield pa.RecordBatch.from_pydict({"part": [pickle.dumps(part)]})
 
     return run
@@ -231,7 +244,10 @@ def _parts(frame: DataFrame) -> list[FoldPart]:
 
 def _fold_in_tasks(spark: SparkSession, plan: FoldPlan) -> list[FoldPart]:
     is_linked = any(f.has_key_changes and f.unsent for f in plan.files)
-    is_whole = plan.mode in NEEDS_BARRIERS and any(f.counts.truncates for f in plan.files)
+    is_emptied = any(f.counts.truncates for f in plan.files)
+    is_whole = plan.mode in NEEDS_BARRIERS and is_emptied
+    # Which row a key belongs to is followed through every change of keys.
+    is_whole |= plan.no_inserts and (is_emptied or any(f.has_key_changes for f in plan.files))
     if plan.rows <= ROWS_A_TASK or is_whole or (is_linked and not plan.schema.full_before):
         frame = spark.range(0, 1, 1, 1).mapInArrow(relayed(_one_task(plan)), "part binary")
         return _parts(frame)

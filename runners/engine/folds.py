@@ -11,6 +11,7 @@ from replicators.connectors.schema import TableSchema
 from runners.engine.fold import Folded, fold, fold_inserts
 from runners.engine.fold_append import fold_append
 from runners.engine.fold_history import fold_history
+from runners.engine.fold_no_inserts import fold_no_inserts
 from runners.engine.fold_soft import fold_soft
 
 FOLDS: dict[Mode, Callable[[pa.Table, TableSchema], Folded]] = {
@@ -22,8 +23,12 @@ NEEDS_BARRIERS = frozenset({Mode.SOFT_DELETE, Mode.HISTORY})
 """The modes whose fold sees what came before a TRUNCATE, so that all rows go through one folding where there is one."""
 
 
-def folded(changes: pa.Table, schema: TableSchema, mode: Mode) -> Folded:
-    """The changes folded as the mode asks."""
+def folded(
+    changes: pa.Table, schema: TableSchema, mode: Mode, *, no_inserts: bool = False
+) -> Folded:
+    """The changes folded as the mode asks, and `no_inserts` in those that know keys."""
+    if no_inserts:
+        return fold_no_inserts(changes, schema, mode)
     if mode in FOLDS:
         return FOLDS[mode](changes, schema)
     return fold(changes, schema) if schema.key else fold_inserts(changes, schema)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from replicators.connectors import files as folder
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import Op, OpCounts, first_sequence, last_sequence
+from replicators.connectors.events import OpCounts, first_sequence, last_sequence
 from replicators.connectors.modes import RESUMABLE
-from replicators.connectors.schema import TableSchema, TableSelection
+from replicators.connectors.schema import TableSchema
 from replicators.connectors.schema_changes import compare
 from replicators.connectors.target import FoldedBatch, TargetTable, TargetWriter
 from runners.engine import failpoints
@@ -22,6 +22,7 @@ from runners.engine.evolving import Evolver
 from runners.engine.fill import Filler
 from runners.engine.filtering import decide, undecided_keys
 from runners.engine.folding import FoldPlan, fold_batch
+from runners.engine.left_out import left_out
 from runners.engine.parking import fold_with_parked
 from runners.engine.store import ChangeFileRow, Store, TableRow
 
@@ -92,14 +93,6 @@ def next_batch(
     return same, reached.sequence
 
 
-_EXCLUDED = {"updates": (Op.UPDATE,), "deletes": (Op.DELETE, Op.TRUNCATE)}
-
-
-def excluded_ops(selection: TableSelection) -> tuple[int, ...]:
-    """The operations that no merge of the table applies."""
-    return tuple(int(op) for kind in selection.excluded for op in _EXCLUDED[kind])
-
-
 def fold_plan(
     row: TableRow,
     schema: TableSchema,
@@ -109,6 +102,7 @@ def fold_plan(
     log: ChangeLog,
 ) -> FoldPlan:
     """What is folded of files of one shape for a merge that ends at `sequence`, of a table that is merged up to `after`."""
+    left = left_out(row.selection, schema, row.mode)
     return FoldPlan(
         schema=schema,
         files=files,
@@ -116,7 +110,8 @@ def fold_plan(
         position=row.snapshot_position,
         sequence=sequence,
         prefix=log.merge_path(row.id, sequence),
-        excluded=excluded_ops(row.selection),
+        excluded=left.ops,
+        no_inserts=left.no_inserts,
         mode=row.mode,
     )
 

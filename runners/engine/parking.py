@@ -218,7 +218,10 @@ def fold_with_parked(
     store: Store, row: TableRow, plan: FoldPlan
 ) -> tuple[FoldedBatch, OpCounts] | None:
     """The merge's batch where rows of the table wait or will; what has to wait is recorded before anything is written, since a
-    merge that is done can't be folded again. None where every value fits."""
+    merge that is done can't be folded again. None where every value fits, and where inserts are left out: nothing waits there, and
+    what does not fit stops the table."""
+    if plan.no_inserts:
+        return None
     waiting = store.parked(row.id, row.generation, row.merged_sequence)
     if not waiting and not any(f.faults for f in plan.files):
         return None

@@ -184,6 +184,7 @@ class Snapshotter:
         self._on_progress = on_progress
         self._should_stop = should_stop
         self._parks = False
+        self._resumes = True
 
     def find(self, table: TargetTable, schema: TableSchema) -> CopyRow | None:
         """The table's snapshot that this view can go on with; one that can't is forgotten."""
@@ -213,11 +214,13 @@ class Snapshotter:
         known: CopyRow | None = None,
         *,
         parks: bool = False,
+        resumes: bool = True,
     ) -> tuple[str, int] | None:
         """Copy the table, or go on with a snapshot that `find` gave, and publish it with `sequence` as its token: its UUID
         and its rows; None where a stop was asked (nothing is published then). `source:snapshot-lost` where the view went
-        away. `parks`: rows that the target can't hold wait beside it; otherwise they are an error."""
-        self._parks = parks
+        away. `parks`: rows that the target can't hold wait beside it; otherwise they are an error. `resumes`: one that is cut off may
+        go on in a later view."""
+        self._parks, self._resumes = parks, resumes
         work = self._go_on(table, schema, known) if known else None
         try:
             files = self._files(work or self._begin(table, schema, sequence))
@@ -257,7 +260,7 @@ class Snapshotter:
             place.folder,
             chunks,
         )
-        if is_kept(table, copy):
+        if self._resumes and is_kept(table, copy):
             self._store.copy_begun(copy)
         self._tell(schema, copy.chunks)
         failpoints.hit("snapshot_begun")
@@ -282,7 +285,7 @@ class Snapshotter:
         portions = [Portion(c.number, Chunk(schema.id, c.number, c.query)) for c in todo]
         for chunks in self._jobs(work, portions):
             done += chunks
-            if is_kept(work.table, copy):
+            if self._resumes and is_kept(work.table, copy):
                 self._store.copy_done(schema.id, chunks)
             failpoints.hit("snapshot_chunks_recorded")
             self._tell(schema, copy.chunks, done)

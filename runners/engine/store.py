@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import OpCounts
-from replicators.connectors.modes import PARKING, Mode, mode_for
+from replicators.connectors.modes import KEEPS_PAST, PARKING, RESUMABLE, Mode, mode_for
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from runners.engine.copies import Copies, MemoryCopies
@@ -75,8 +75,24 @@ class TableRow:
     @property
     def parks(self) -> bool:
         """Whether a row with a value that can't be carried is parked; otherwise the table stops. Only where the last image of a
-        row is all that counts: a history would lack what waits."""
-        return self.unfit == "park" and self.mode in PARKING
+        row is all that counts: a history would lack what waits. Not where inserts are left out: what waits is no row of the copy."""
+        return self.unfit == "park" and self.mode in PARKING and not self.leaves_inserts_out
+
+    @property
+    def leaves_inserts_out(self) -> bool:
+        """Whether the copy keeps up only the rows that its snapshot had."""
+        return "inserts" in self.excluded
+
+    @property
+    def keeps_past(self) -> bool:
+        """Whether a fresh copy holds other rows than the present one has to: only a person asks for one."""
+        return self.mode in KEEPS_PAST or self.leaves_inserts_out
+
+    @property
+    def needs_exact(self) -> bool:
+        """Whether the snapshot has to be of one moment, and may not go on in a later view (CORRECTNESS 17, 19): a row that moved
+        or was inserted meanwhile would count as one of the snapshot's, or not, by chance."""
+        return self.mode_asked not in RESUMABLE or self.leaves_inserts_out
 
     @property
     def selection(self) -> TableSelection:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from replicators.connectors.errors import ReplicationError, Retry, Scope
-from replicators.connectors.modes import RESUMABLE, mode_for
+from replicators.connectors.modes import mode_for
 from replicators.connectors.schema import TableId, TableSelection
 from replicators.connectors.target import TargetWriter
 from runners.engine import failpoints
@@ -341,12 +341,12 @@ class TableJobs:
     def _copied(self, row: TableRow) -> tuple[View, str, int] | None:
         """Copy the table in a consistent view, or go on with a copy that was cut off: the view, the target's UUID and the
         rows; None where a stop was asked."""
-        view = self._snapshots.view(row.id, is_exact=row.mode_asked not in RESUMABLE)
+        view = self._snapshots.view(row.id, is_exact=row.needs_exact)
         if view is None:
             return None
         is_cut = row.state is TableState.SNAPSHOTTING
         table, mode = target_table(self._replicator, row), mode_for(row.mode_asked, view.schema)
-        can_go_on = is_cut and mode is row.mode and mode in RESUMABLE
+        can_go_on = is_cut and mode is row.mode and not row.needs_exact
         known = view.snapshotter.find(table, view.schema) if can_go_on else None
         if known is None:
             self._store.copy_forget(row.id)
@@ -360,7 +360,9 @@ class TableJobs:
         )
         row = table_row(self._store, row.id)
         table = target_table(self._replicator, row)
-        done = view.snapshotter.copy(table, view.schema, view.sequence, known, parks=row.parks)
+        done = view.snapshotter.copy(
+            table, view.schema, view.sequence, known, parks=row.parks, resumes=not row.needs_exact
+        )
         return None if done is None else (view, *done)
 
     def _rewind(self, row: TableRow) -> None:

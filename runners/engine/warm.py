@@ -11,6 +11,7 @@ import numpy as np
 from replicators.connectors import registry
 from runners.engine.fold import replay
 from runners.engine.fold_history import replay_history
+from runners.engine.fold_no_inserts import replay_stays
 from runners.engine.fold_soft import replay_soft
 
 
@@ -20,6 +21,7 @@ def warm() -> None:
     op = np.zeros(0, np.int8)
     replay(op, empty, empty, none, 0)
     replay_soft(op, empty, empty, np.zeros(0, np.uint8), none, 0)
+    replay_stays(op, empty, empty, none, 0, 0)
     replay_history(op, empty, empty, none, empty, empty, 0)
     for source in registry.sources().values():
         for path in filter(None, (source.decoder, source.chunk_reader)):

@@ -3,11 +3,14 @@
 
 (() => {
   const POLL_STALE_MS = 20000;
+  const POLL_TIMEOUT_MS = 15000;
+  const LEAVING_MS = 60000;
   const TOAST_MS = 6000;
 
   document.addEventListener("htmx:configRequest", (event) => {
     const token = document.body.dataset.csrf;
     if (token) event.detail.headers["X-CSRFToken"] = token;
+    if (isPoll(event)) event.detail.timeout = POLL_TIMEOUT_MS;
   });
 
   // --- toasts ---
@@ -36,10 +39,25 @@
     if (!isPoll(event)) toast("The server does not answer. Check that it runs, then try again.", "error");
   });
 
+  // --- leaving: once an answer leads to another page, no poll may begin that way anew. A page that takes longer to come than the
+  // next poll would never be reached.
+  let leftAt = 0;
+  function isLeaving() {
+    return leftAt > 0 && Date.now() - leftAt < LEAVING_MS;
+  }
+  document.addEventListener("htmx:beforeOnLoad", (event) => {
+    if (!event.detail.xhr.getResponseHeader("HX-Redirect")) return;
+    if (isLeaving() && isPoll(event)) event.preventDefault();
+    else leftAt = Date.now();
+  });
+  window.addEventListener("pageshow", () => { leftAt = 0; });
+
   // --- a session that ended: the sign-in page is no panel ---
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (new URL(event.detail.xhr.responseURL || location.href).pathname !== "/sign-in/") return;
     event.detail.shouldSwap = false;
+    if (isLeaving()) return;
+    leftAt = Date.now();
     location.reload();
   });
 
@@ -62,7 +80,7 @@
     const panel = event.detail.elt;
     if (!panel.hasAttribute("data-poll")) return;
     const isHeld = document.querySelector("details.menu[open], dialog[open]") || panel.querySelector("details[open]");
-    if (document.hidden || isHeld) event.preventDefault();
+    if (document.hidden || isHeld || isLeaving()) event.preventDefault();
   });
   document.addEventListener("htmx:afterRequest", (event) => {
     const panel = event.detail.elt;

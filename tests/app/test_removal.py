@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import OperationalError
+from django.utils import timezone
 
 from replicators.models import Replicator
 from replicators.sources.memory.log import DROPPED
@@ -66,3 +68,41 @@ def test_an_unreachable_source_is_tried_some_times_then_the_statements_are_kept(
     assert drop_replicator(replicator.pk, clock())
     event = Event.objects.get(kind="replicator_deleted")
     assert event.facts["statements"] == [f"DROP SLOT {replicator.slot_name};"]
+
+
+def test_a_removal_that_breaks_off_is_tried_again_within_seconds(
+    replicator: Replicator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the claim's end: a database that was locked for a moment held it, and the page said "Deleting", for ten minutes."""
+    from runners import removal
+
+    def locked(*_: Any) -> None:
+        raise OperationalError("database is locked")
+
+    replicator_delete(replicator=replicator, actor=None, keep_target=True)
+    clock = FakeClock()
+    with monkeypatch.context() as broken:
+        broken.setattr(removal, "_forget", locked)
+        with pytest.raises(OperationalError):
+            drop_replicator(replicator.pk, clock())
+    assert not drop_replicator(replicator.pk, clock.move(1))
+    assert drop_replicator(replicator.pk, clock.move(5))
+    assert not Replicator.objects.exists()
+
+
+def test_while_the_target_is_cleaned_nobody_else_begins(
+    replicator: Replicator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the longer claim: Spark takes longer than the claim of a delete that only asks the source."""
+    from runners import removal
+
+    seen: list[bool] = []
+
+    def cleaned(one: Replicator) -> None:
+        later = timezone.now() + timedelta(seconds=removal.TARGET_SECONDS)
+        seen.append(drop_replicator(one.pk, later))
+
+    monkeypatch.setattr(removal, "_drop_target", cleaned)
+    replicator_delete(replicator=replicator, actor=None, keep_target=False)
+    assert drop_replicator(replicator.pk)
+    assert seen == [False]

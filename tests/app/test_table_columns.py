@@ -39,13 +39,13 @@ def test_the_page_shows_and_saves_the_columns(browser: Client, replicator: Repli
     configuration = browser.get(f"/replicators/{replicator.pk}/configuration/").content.decode()
     assert f"{url}?schema=shop&amp;table=orders" in configuration
     page = browser.get(f"{url}{QUERY}").content.decode()
-    assert "copied afresh" in page and page.count('type="checkbox"') == 3
+    assert "copy the table afresh" in page and page.count('name="columns"') == 3
     form = {"schema": "shop", "table": "orders", "which": "some", "columns": ["made_at"]}
     assert browser.post(url, form).status_code == 302
     assert columns(replicator) == ("id", "made_at")
     assert Table.objects.get(name="orders").is_resync_asked
     page = browser.get(f"{url}{QUERY}").content.decode()
-    assert page.count(" checked") == 3, "the choice of some, the key and the column"
+    assert page.count(" checked") == 6, "the choice of some, the key and the column; three kinds"
     assert browser.post(url, {**form, "which": "all"}).status_code == 302
     assert columns(replicator) == ()
     assert browser.get(f"{url}?schema=shop&table=none").status_code == 404

@@ -54,6 +54,6 @@ def ticked(*names: str, shown: tuple[str, ...] = (), **without: tuple[str, ...])
         "tables": packed(*names),
         **{
             kind: packed(*(n for n in shown if n not in without.get(kind, ())))
-            for kind in ("updates", "deletes")
+            for kind in ("inserts", "updates", "deletes")
         },
     }

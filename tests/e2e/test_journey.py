@@ -213,7 +213,7 @@ def test_the_form_works_without_javascript(
     page.get_by_role("link", name="Columns of public.customers").click()
     page.get_by_label("Only those ticked below").check()
     page.get_by_label("name", exact=True).uncheck()
-    page.get_by_role("button", name="Save columns").click()
+    page.get_by_role("button", name="Save choice").click()
     expect(page.get_by_test_id("tables-chosen")).to_contain_text("2 of 2")
     go_on(page, "advanced")
     page.get_by_label("Keep changes for").fill("x")

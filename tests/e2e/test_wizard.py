@@ -71,7 +71,7 @@ def test_seven_pages_lead_to_a_replicator(open_page: Any, shop: Database, tmp_pa
     watched.assert_accessible()
     drawer.get_by_label("name", exact=True).uncheck()
     expect(drawer.get_by_label("Only those ticked below")).to_be_checked()
-    drawer.get_by_role("button", name="Save columns").click()
+    drawer.get_by_role("button", name="Save choice").click()
     expect(drawer).to_be_hidden()
     expect(page.get_by_role("link", name="Columns of public.customers")).to_contain_text("1 of 2")
     expect(page.get_by_label("Deletes of public.customers")).not_to_be_checked()

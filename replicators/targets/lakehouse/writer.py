@@ -196,16 +196,16 @@ class LakehouseWriter:
         return batch if len(batch.keys) <= self.format.most_keys else replace(batch, keys=())
 
     def _show(self, session: Any, batch: FoldedBatch) -> None:
-        ddl = statements.of(batch.mode).batch_ddl(batch)
+        ddl = statements.of(batch).batch_ddl(batch)
         frame = parquet_frame(session, batch.paths, ddl)
         frame.createOrReplaceTempView(BATCH_VIEW.strip("`"))
 
     def _apply(self, session: Any, target: str, batch: FoldedBatch) -> None:
         if not batch.paths or not (batch.rows or batch.truncate):
-            session.sql(statements.of(batch.mode).without_rows(target, batch))
+            session.sql(statements.of(batch).without_rows(target, batch))
             return
         self._show(session, batch)
-        session.sql(statements.of(batch.mode).statement(target, batch, BATCH_VIEW))
+        session.sql(statements.of(batch).statement(target, batch, BATCH_VIEW))
 
     def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
         """Make the live table fit `new`; the changes made, as text. `target:evolve` for a change it can't take."""

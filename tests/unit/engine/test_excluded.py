@@ -16,7 +16,7 @@ from replicators.connectors.events import Op, OpCounts
 from replicators.connectors.schema import TableSelection
 from runners.engine.fold import fold
 from runners.engine.folding import FoldPlan, read_changes
-from runners.engine.merge import excluded_ops
+from runners.engine.left_out import excluded_ops
 from runners.engine.store import ChangeFileRow
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, apply, replay, table_of
 from tests.unit.engine.test_fold import workload
@@ -74,8 +74,8 @@ def test_a_row_whose_delete_is_left_out_stays_and_is_overwritten_when_it_comes_a
 
 
 def test_the_choice_survives_its_json_and_unknown_kinds_are_refused() -> None:
-    (table,) = parse_tables([{"schema": "s", "name": "t", "excluded": ["deletes", "updates"]}])
-    assert table.excluded == ("updates", "deletes")
+    (table,) = parse_tables([{"schema": "s", "name": "t", "excluded": ["deletes", "inserts"]}])
+    assert table.excluded == ("inserts", "deletes")
     assert parse_tables(tables_to_json([table])) == (table,)
-    with pytest.raises(InvalidConfig, match="updates and deletes"):
-        parse_tables([{"schema": "s", "name": "t", "excluded": ["inserts"]}])
+    with pytest.raises(InvalidConfig, match="inserts, updates and deletes"):
+        parse_tables([{"schema": "s", "name": "t", "excluded": ["truncates"]}])

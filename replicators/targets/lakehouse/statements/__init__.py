@@ -1,4 +1,5 @@
-"""The statements that apply a folded batch, a module for each mode. Text only.
+"""The statements that apply a folded batch, a module for each mode, and one for tables whose inserts are left out. Text
+only.
 
 Each module has `batch_ddl(batch)` (how Spark reads the batch's files), `statement(target, batch, view)` (one commit) and
 `without_rows(target, batch)` (the same for a batch without rows).
@@ -9,7 +10,15 @@ from __future__ import annotations
 from types import ModuleType
 
 from replicators.connectors.modes import Mode
-from replicators.targets.lakehouse.statements import append, history, mirror, multiset, soft_delete
+from replicators.connectors.target import FoldedBatch
+from replicators.targets.lakehouse.statements import (
+    append,
+    history,
+    mirror,
+    multiset,
+    no_inserts,
+    soft_delete,
+)
 
 _MODULES: dict[Mode, ModuleType] = {
     Mode.MIRROR: mirror,
@@ -21,6 +30,6 @@ _MODULES: dict[Mode, ModuleType] = {
 MODES = tuple(_MODULES)
 
 
-def of(mode: Mode) -> ModuleType:
-    """The statements of a mode."""
-    return _MODULES[mode]
+def of(batch: FoldedBatch) -> ModuleType:
+    """The statements of a batch's mode."""
+    return no_inserts if batch.no_inserts else _MODULES[batch.mode]

@@ -46,7 +46,7 @@ def statement(target: str, batch: FoldedBatch, view: str) -> str:
         f"WHEN MATCHED THEN UPDATE SET {updated}, t.{DELETED} = s.`_delete`, t.{DELETED_AT} = s.{DELETED_AT}\n"
         f"WHEN NOT MATCHED THEN INSERT ({names}, {DELETED}, {DELETED_AT}) "
         f"VALUES ({inserted}, s.`_delete`, s.{DELETED_AT})"
-    ) + (_rest_flagged(batch) if batch.truncate else "")
+    ) + (rest_flagged(batch) if batch.truncate else "")
 
 
 def _updated(column: Column, flags: dict[str, str]) -> str:
@@ -68,7 +68,8 @@ def _flag_set(batch: FoldedBatch) -> str:
     return f"{DELETED} = TRUE, {DELETED_AT} = {at}"
 
 
-def _rest_flagged(batch: FoldedBatch) -> str:
+def rest_flagged(batch: FoldedBatch) -> str:
+    """The end of a MERGE whose batch holds a TRUNCATE: living rows that it does not name are flagged."""
     return f"\nWHEN NOT MATCHED BY SOURCE AND NOT t.{DELETED} THEN UPDATE SET {_flag_set(batch)}"
 
 
@@ -78,4 +79,4 @@ def without_rows(target: str, batch: FoldedBatch) -> str:
         return dialect.touch(target)
     none = f"SELECT {', '.join(quote(k) for k in batch.schema.key)} FROM {target} WHERE FALSE"
     on = key_match(batch.schema, "t", "s")
-    return f"MERGE INTO {target} AS t\nUSING ({none}) AS s\nON {on}{_rest_flagged(batch)}"
+    return f"MERGE INTO {target} AS t\nUSING ({none}) AS s\nON {on}{rest_flagged(batch)}"

@@ -1,0 +1,32 @@
+"""Which kinds of changes a page lets a table take, and what leaving each of them out means, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from replicators.connectors.schema import EXCLUDABLE
+
+WITHOUT = {
+    "inserts": "Left out: the copy keeps up the rows of the first copy, and gets no others. In append mode only the inserts are missing.",
+    "updates": "Left out: a row stays as it was when it was copied.",
+    "deletes": "Left out: a deleted row stays in the copy, also where the table is emptied.",
+}
+
+
+def kind_lines(excluded: Collection[str]) -> list[dict[str, Any]]:
+    """A line for each kind of change: whether the copy takes it, and what leaving it out means."""
+    return [
+        {
+            "name": kind,
+            "label": kind.capitalize(),
+            "is_taken": kind not in excluded,
+            "about": WITHOUT[kind],
+        }
+        for kind in EXCLUDABLE
+    ]
+
+
+def kinds_left(taken: Collection[str]) -> list[str]:
+    """The kinds that are left out where these are ticked."""
+    return [kind for kind in EXCLUDABLE if kind not in taken]
