@@ -10,13 +10,14 @@ from replicators.connectors.modes import (
     FILTERED,
     NEEDS_EXACT,
     NEEDS_KEY,
+    PARKING,
     Mode,
     extra_columns,
     mode_for,
     text_of,
     why_inserts,
 )
-from replicators.connectors.problems import Problem
+from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
 
 
@@ -45,6 +46,7 @@ def _chosen(config: ReplicatorConfig, table: TableSelection, mode: Mode) -> Iter
         yield Problem.of("source:filter-unsupported", table=table.id)
     if table.filter and mode not in FILTERED:
         yield Problem.of("target:mode-filter", table=table.id, mode=text_of(mode).label)
+    yield from _parking(config, table, mode)
     if mode is Mode.MULTISET and "updates" in table.excluded and "deletes" not in table.excluded:
         yield Problem.of("target:mode-updates", table=table.id)
 
@@ -60,6 +62,19 @@ def _inserts(
             why = why_inserts(replace(shape, filter=table.filter), modes[shape.id])
             if why:
                 yield Problem.of("target:mode-inserts", table=shape.id, why=why)
+
+
+def _parking(config: ReplicatorConfig, table: TableSelection, mode: Mode) -> Iterator[Problem]:
+    """Rows that are to be parked where they can't be: an error where it was chosen for this very table, otherwise told."""
+    if (table.unfit or config.options.unfit_values) != "park":
+        return
+    severity = Severity.ERROR if table.unfit else Severity.WARNING
+    if not config.source.capabilities.can_park:
+        label = config.source.label
+        yield Problem.of("source:no-parking", severity=severity, table=table.id, source=label)
+    elif mode not in PARKING:
+        label = text_of(mode).label
+        yield Problem.of("target:mode-parking", severity=severity, table=table.id, mode=label)
 
 
 def _of_table(schema: TableSchema, mode: Mode, known: tuple[Mode, ...]) -> Iterator[Problem]:

@@ -55,7 +55,7 @@ SCHEMA_CHANGES = (
     Choice(
         "evolve",
         "Evolve",
-        "Added, dropped, renamed and widened columns are followed. What can't be followed exactly, such as another key or "
+        "Added, dropped, renamed and widened columns are followed, and renamed tables where the source has numbers for them. What can't be followed exactly, such as another key or "
         "type, or rows that the source wrote again, is copied afresh; tables that keep what the source has no more (soft delete, "
         "history, append) stop there instead.",
     ),

@@ -12,7 +12,7 @@ from collections import deque
 from datetime import UTC, datetime
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, connection
+from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 
 from runners.models import LogLine, Run
 
@@ -77,7 +77,7 @@ class RowHandler(logging.Handler):
         try:
             LogLine.objects.bulk_create(batch, 500)
             self._cap()
-        except DatabaseError:
+        except (DatabaseError, InterfaceError):
             close_old_connections()
             for line in batch:
                 sys.stderr.write(f"{line.at:%F %T} {line.level} {line.table} {line.text}\n")

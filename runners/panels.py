@@ -233,6 +233,7 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
             t.row.is_resync_asked,
             t.row.is_replay_asked,
             t.row.rows_parked,
+            t.view.called,
             t.row.retry_at,
             t.rate,
         ]

@@ -13,6 +13,8 @@ from replicators.models import Replicator
 from replicators.services import target_of
 from runners.models import Segment
 
+EARLIER = "Instead of an earlier time, a re-sync copies the table afresh; a mirror is the same after both."
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -21,11 +23,12 @@ class Window:
     earliest: datetime
     latest: datetime
     reason: str
+    earlier: str = EARLIER
 
     def __str__(self) -> str:
         return (
             f"A rewind can go back to between {self.earliest:%Y-%m-%d %H:%M:%S} and "
-            f"{self.latest:%Y-%m-%d %H:%M:%S} UTC: {self.reason}."
+            f"{self.latest:%Y-%m-%d %H:%M:%S} UTC: {self.reason}. {EARLIER}"
         )
 
 
@@ -38,7 +41,7 @@ def rewind_window(replicator: Replicator, now: datetime | None = None) -> Window
     bounds = [
         (now - timedelta(hours=keep), f"changes are kept for {keep} hours"),
         (now - timedelta(seconds=history),
-         f"the target keeps old versions for {round(history / 60)} minutes"),
+         f"the target keeps old versions for {round(history / 60)} minutes (its setting History)"),
     ]  # fmt: skip
     first = Segment.objects.filter(replicator=replicator).order_by("number").first()
     if first is not None:

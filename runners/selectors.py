@@ -38,6 +38,12 @@ class TableView:
     snapshot_percent: int | None
     error: dict[str, Any] | None
 
+    @property
+    def called(self) -> str:
+        """The table's name at the source where that is another one by now, empty otherwise."""
+        now = (self.row.shape or {}).get("called")
+        return "" if now in (None, [self.row.schema_name, self.row.name]) else ".".join(now)
+
     def to_json(self) -> dict[str, Any]:
         """The form of the status answer."""
         return {

@@ -218,21 +218,27 @@ def table_rewind(
 @transaction.atomic
 def table_add(*, replicator: Replicator, selection: TableSelection, actor: Actor) -> Table:
     """Copy this table too, and then follow it; works while the run runs, and the other tables do not pause. One that was
-    removed before is copied afresh. Asks nobody whether it can be copied: `drafts.services.replicator_table_add` does.
-    IllegalTransition where it is chosen already."""
+    removed before is copied afresh, and known by its name alone. Asks nobody whether it can be copied: `drafts.services.replicator_table_add` does.
+    IllegalTransition where it is chosen already, also by the name that it had before."""
     row = _locked(replicator, "table_add_asked")
     table, known = selection.id, parse_tables(row.tables)
     if table in {t.id for t in known}:
         raise IllegalTransition(
             "chosen", "table_add_asked", message=f"{table} is a table of this replicator already."
         )
+    called = Table.objects.filter(
+        replicator=row, is_chosen=True, shape__called=[table.schema, table.name]
+    ).first()
+    if called is not None:
+        text = f"{table} is copied already, as {called.schema_name}.{called.name}: that was its name before."
+        raise IllegalTransition("chosen", "table_add_asked", message=text)
     replicator_choose(replicator=row, tables=[*known, selection])
     tables_sync(row)
     mine = Table.objects.filter(replicator=row, schema_name=table.schema, name=table.name)
     mine.update(is_chosen=True, is_drop_asked=False)
     found = mine.get()
     if found.state == TableState.REMOVED:
-        table_transition(table=found, event="table_added", actor=_name(actor), **FRESH)
+        table_transition(table=found, event="table_added", actor=_name(actor), shape=None, **FRESH)
     elif found.state != TableState.WAITING:
         # Its removal was not taken up yet: it is still followed, and only a fresh copy fits what is asked for now.
         mine.update(is_resync_asked=True)

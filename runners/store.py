@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from django.db import close_old_connections, connection, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
@@ -18,7 +17,7 @@ from replicators.connectors.events import OpCounts
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSelection
 from replicators.models import Replicator
-from runners.database import database_errors_told
+from runners.database import database_errors_told, written
 from runners.discovery import table_vanished, tables_appeared
 from runners.engine.copies import CopyChunk, CopyRow
 from runners.engine.parked import ParkedRow as ParkedChange
@@ -70,13 +69,22 @@ TABLES_SECONDS = 0.5
 
 @database_errors_told
 class DjangoStore:
-    """`runners.engine.store.Store` for one run. Thread safe; `tables()` may be half a second behind what people ask."""
+    """`runners.engine.store.Store` for one run. Thread safe; `tables()` may be half a second behind what people ask. A
+    database that does not answer is waited for, `patience_seconds` at most."""
 
-    def __init__(self, run_id: Any, lease: str, *, tables_seconds: float = TABLES_SECONDS) -> None:
+    def __init__(
+        self,
+        run_id: Any,
+        lease: str,
+        *,
+        tables_seconds: float = TABLES_SECONDS,
+        patience_seconds: float = 0.0,
+    ) -> None:
         self._run = Run.objects.select_related("replicator").get(pk=run_id)
         self._replicator = self._run.replicator
         self._lease = lease
         self._tables_seconds = tables_seconds
+        self.patience_seconds = patience_seconds
         self._tables: tuple[float, list[TableRow]] | None = None
         self._version = 0
         self._lock = threading.Lock()
@@ -87,10 +95,8 @@ class DjangoStore:
 
     @contextmanager
     def _write(self) -> Iterator[None]:
-        if not connection.in_atomic_block:
-            close_old_connections()
         try:
-            with transaction.atomic():
+            with written():
                 held = Run.objects.active().filter(pk=self._run.pk, lease=self._lease)
                 if not self._lease or not held.select_for_update().exists():
                     raise ReplicationError("run:lease-lost")
@@ -211,7 +217,7 @@ class DjangoStore:
             )
             if event == "table_snapshot_done":
                 self._count_parked(table)
-        return table_row(row, self._chosen())
+            return table_row(row, self._chosen())
 
     def table_progress(self, table: TableId, **changes: Any) -> None:
         with self._write():

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import DatabaseError, close_old_connections, transaction
+from django.db import DatabaseError, InterfaceError, close_old_connections, transaction
 from django.db.models import Q
 from django.utils import timezone
 
@@ -140,7 +140,7 @@ class Supervisor:
     def _safe_turn(self) -> bool:
         try:
             return self.turn()
-        except DatabaseError:
+        except (DatabaseError, InterfaceError):
             logger.warning("The database did not answer; the run goes on.", exc_info=True)
             close_old_connections()
             return True

@@ -11,7 +11,7 @@ from replicators.connectors.modes import Mode
 class SourceCapabilities:
     """Abilities of a source.
 
-    `log_label` and `reader_label` are the source's own words for its log and for what keeps our place in it.
+    `can_park`: a row with a value that can't be carried can be told from the others. `log_label` and `reader_label` are the source's own words for its log and for what keeps our place in it.
     """
 
     has_log: bool = True
@@ -19,6 +19,7 @@ class SourceCapabilities:
     has_truncate: bool = True
     can_read_rows: bool = False
     has_row_filters: bool = False
+    can_park: bool = False
     minimum_version: str = ""
     log_label: str = "log"
     reader_label: str = ""

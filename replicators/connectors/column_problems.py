@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from replicators.connectors.events import RESERVED
+from replicators.connectors.events import is_reserved
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableSchema, TableSelection
 from replicators.connectors.types import Unsupported
@@ -18,7 +18,7 @@ def column_problems(
     there."""
     for column in table.columns:
         facts: dict[str, Any] = {"table": table.id, "column": column.name}
-        if column.name in RESERVED:
+        if is_reserved(column.name):
             yield Problem.of("source:column-reserved", **facts)
         facts["native"] = column.native
         if isinstance(column.type, Unsupported) and column.generated:

@@ -52,7 +52,16 @@ FAULT_FIELDS = (
     pa.field("_faulty", pa.binary(), nullable=True),
     pa.field("_fault_reason", pa.string(), nullable=True),
 )
-RESERVED = frozenset({f.name for f in (*META_FIELDS, *FAULT_FIELDS)} | {"_before"})
+BATCH_COLUMNS = ("_delete", "_origin", "_unsent", "_found", "_bucket", "_row")
+"""What a folded batch has beside the table's own columns, in its file or while it is written."""
+RESERVED = frozenset(
+    {f.name for f in (*META_FIELDS, *FAULT_FIELDS)} | {"_before"} | set(BATCH_COLUMNS)
+)
+
+
+def is_reserved(column: str) -> bool:
+    """Whether no table may have a column of this name; Spark does not tell upper from lower case."""
+    return column.casefold() in RESERVED
 
 
 def before_fields(schema: TableSchema) -> list[pa.Field]:

@@ -345,6 +345,13 @@ MESSAGES: dict[str, Message] = {
         "",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "source:partition-identity": Message(
+        "Partition without identity",
+        "A partition of table `{table}` has no replica identity: in the stream, its updates and deletes would be refused at the source.",
+        "Run `{statement}` at the source; the table comes back by itself, or by its re-sync.",
+        "The table is not followed; its rows stay in the target as they were.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "source:column-reserved": Message(
         "Column name reserved",
         "Column `{column}` of table `{table}` has a name this product needs for itself.",
@@ -715,6 +722,20 @@ MESSAGES: dict[str, Message] = {
         "",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "source:no-parking": Message(
+        "Rows of this source can't be parked",
+        "From {source}, a row of `{table}` with a value that the target can't hold can't be told from the others.",
+        "Choose that the table stops at such a value; corrected at the source, its re-sync brings it back.",
+        "The table stops at the first such value.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "target:mode-parking": Message(
+        "Rows can't be parked in this mode",
+        "A copy of `{table}` as {mode} keeps more than a row's last image, so a row that the target can't hold can't wait beside it.",
+        "Choose that the table stops at such a value, or copy it as a mirror with a key, or with soft delete.",
+        "The table stops at the first such value.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "target:mode-updates": Message(
         "Updates can't be left out alone",
         "Table `{table}` has no key, so a row whose update was left out could not be found when it is deleted.",
@@ -829,7 +850,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "run:database-lost": Message(
         "Own database not reached",
-        "The program's own database did not answer, so the run ended before it could lose anything.",
+        "The program's own database did not answer for longer than a run may wait, so the run ended before it could lose anything.",
         "It is started again by itself; look at the database that `DATABASE_URL` names.",
         "Nothing is read from the source meanwhile.",
         Retry.AUTO,

@@ -59,6 +59,11 @@ class Column:
         return cls(**{**data, "type": type_from_json(data["type"])})
 
 
+def part_number(part: int) -> int:
+    """The source's number of a part of a table, as `TableSchema.partitions` has it."""
+    return abs(part) & 0xFFFF_FFFF
+
+
 @dataclass(frozen=True, slots=True)
 class TableSchema:
     """The shape of a table that is copied.
@@ -70,8 +75,11 @@ class TableSchema:
 
     What tells changes that send no rows, each empty where the source can't say: `storage` changes when rows are written
     again; `partitions` are the numbers of a partitioned table and its parts, negative for a part that was a table of its own
-    before (it came with rows). For reading the log: `layout` has every column that it may carry, in its order, as (ordinal,
-    name, number of its type), a dropped one without a name; `former` has names and ordinals of an earlier description.
+    before (it came with rows). The number is in the lower 32 bits (`part_number`); above them stands, where the source can
+    say it, what tells one time that it became a part from another. For reading the log: `layout` has every column that it may carry, in its order, as (ordinal,
+    name, number of its type), a dropped one without a name; `former` has names and ordinals of an earlier description. `called`
+    is the table's name at the source where that was told apart from `id`, under which it was chosen; `left_out` names columns that came
+    since the copy was made and are not followed.
     """
 
     id: TableId
@@ -85,6 +93,13 @@ class TableSchema:
     layout: tuple[tuple[int, str, int], ...] = ()
     former: tuple[tuple[str, int], ...] = ()
     filter: str = ""
+    called: TableId | None = None
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def source_id(self) -> TableId:
+        """The table's name at the source."""
+        return self.called or self.id
 
     def column(self, name: str) -> Column:
         """The column called `name`; KeyError where there is none."""
@@ -123,6 +138,8 @@ class TableSchema:
             "filter": self.filter,
             **({"layout": [list(one) for one in self.layout]} if self.layout else {}),
             **({"former": [list(one) for one in self.former]} if self.former else {}),
+            **({"called": [self.called.schema, self.called.name]} if self.called else {}),
+            **({"left_out": list(self.left_out)} if self.left_out else {}),
         }
 
     @classmethod
@@ -139,6 +156,8 @@ class TableSchema:
             layout=tuple((n, name, kind) for n, name, kind in data.get("layout", ())),
             former=tuple((name, n) for name, n in data.get("former", ())),
             filter=data.get("filter", ""),
+            called=TableId(*data["called"]) if data.get("called") else None,
+            left_out=tuple(data.get("left_out", ())),
         )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
-from replicators.connectors.schema import Column, TableSchema
+from replicators.connectors.schema import Column, TableSchema, part_number
 from replicators.connectors.types import (
     Array,
     Bytes,
@@ -158,11 +159,21 @@ def _same_column(old: Column, new: Column) -> list[SchemaChange]:
 
 
 def _partitions(old: TableSchema, new: TableSchema) -> list[SchemaChange]:
-    before, after = ({abs(n) for n in s.partitions} for s in (old, new))
-    attached = [n for n in new.partitions if n < 0 and -n not in before]
+    before, after = ({part_number(n) for n in s.partitions} for s in (old, new))
+    attached = [n for n in new.partitions if _has_come(n, old.partitions, before)]
     told = []
     if attached:
         told.append(f"partitions attached: {len(attached)}")
     if before - after:
         told.append(f"partitions detached or dropped: {len(before - after)}")
     return [SchemaChange(ChangeKind.PARTITIONS_CHANGED, text) for text in told]
+
+
+def _has_come(part: int, known: Collection[int], numbers: Collection[int]) -> bool:
+    """Whether a part came with rows since: it is a new one that did, or it was away in between."""
+    number = part_number(part)
+    if number not in numbers:
+        return part < 0
+    since = abs(part) >> 32
+    times = [abs(n) >> 32 for n in known if part_number(n) == number]
+    return bool(since) and all(t and t != since for t in times)

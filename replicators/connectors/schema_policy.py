@@ -9,6 +9,7 @@
 | type changed otherwise | re-sync | stop | keep where the old type holds every new value, else stop | stop |
 | column dropped and made again, key changed, rows rewritten, table made again | re-sync | stop | stop | stop |
 | partitions with rows attached or detached | re-sync | stop | stop | stop |
+| table renamed, where the source has numbers for tables | follow | stop | stop | stop |
 """
 
 from __future__ import annotations
@@ -64,6 +65,11 @@ def verdict(policy: SchemaPolicy, change: SchemaChange) -> Verdict:
         if is_wider(change.new.type, change.old.type):
             return Verdict.KEEP
     return Verdict.STOP
+
+
+def follows_renames(policy: SchemaPolicy) -> bool:
+    """Whether a table that has another name at the source is followed there; its copy keeps its name."""
+    return policy is SchemaPolicy.EVOLVE
 
 
 _WEIGHT = (Verdict.STOP, Verdict.RESYNC, Verdict.FOLLOW, Verdict.KEEP)

@@ -126,8 +126,9 @@ class LogControl(Closing, Protocol):
         """How much log the source keeps, and its clock (seconds since the epoch)."""
         ...
 
-    def add_tables(self, tables: Sequence[TableSchema]) -> None:
-        """Let the stream carry these tables too; idempotent; committed when it returns."""
+    def add_tables(self, tables: Sequence[TableSchema]) -> Sequence[TableSchema]:
+        """Let the stream carry these tables too; idempotent; committed when it returns. Those that it did not carry before:
+        what was done to them until now it will never tell."""
         ...
 
     def remove_tables(self, tables: Sequence[TableSchema]) -> None:

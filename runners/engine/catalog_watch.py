@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId, TableSchema
-from replicators.connectors.source import Catalog, LogControl
+from replicators.connectors.source import LogControl
+from runners.engine.described import describe_tables
 from runners.engine.job import Job
 from runners.engine.store import Store, TableRow, is_live
 
@@ -20,8 +21,9 @@ logger = logging.getLogger("replicator.run")
 @dataclass(frozen=True, slots=True)
 class Look:
     """What was found. `shapes`: the chosen tables that are there, with all of their columns; `renamed`: those that have another
-    name now; `missed`: those that are gone; `left`: those whose changes the stream does not carry, though they are the same;
-    `appeared`: tables that nobody chose yet; `known`: what was known of the tables before. `position`: everything that was seen was committed before this log position."""
+    name now and are not followed there; `missed`: those that are gone; `left`: those whose changes the stream does not carry, though they are the same;
+    `appeared`: tables that nobody chose yet; `known`: what was known of the tables before; `refused`: those
+    whose changes the source refuses while they are in the stream, with the statement that mends it. `position`: everything that was seen was committed before this log position."""
 
     shapes: Mapping[TableId, TableSchema]
     renamed: Mapping[TableId, TableId] = field(default_factory=dict)
@@ -30,6 +32,7 @@ class Look:
     appeared: tuple[TableId, ...] = ()
     position: int = 0
     known: Mapping[TableId, TableRow] = field(default_factory=dict)
+    refused: Mapping[TableId, str] = field(default_factory=dict)
 
     def is_of(self, row: TableRow) -> bool:
         """Whether a table's copy is still the one that was looked at: a newer one may have a newer shape than was seen."""
@@ -37,20 +40,28 @@ class Look:
         return then is not None and (then.schema, then.generation) == (row.schema, row.generation)
 
 
-def look(job: Job, store: Store) -> Look:
-    """Look once: some queries, whatever the number of tables."""
+def look(job: Job, store: Store, *, follows: bool) -> Look:
+    """Look once: some queries, whatever the number of tables. `follows`: a table with another name is followed there."""
     rows = store.tables()
     live = [r for r in rows if is_live(r)]
     known = [r.schema for r in live if r.schema is not None and r.is_snapshot_done]
     with job.source.catalog(job.source_params) as catalog:
         listed = [t.id for t in catalog.list_tables()]
-        shapes = catalog.describe([replace(r.selection, columns=()) for r in live])
-        renamed = renamed_tables(catalog, [t for t in known if t.id not in shapes])
+        found = describe_tables(
+            catalog,
+            [r.selection for r in live],
+            [r.schema for r in live if r.schema is not None],
+            follows=follows,
+        )
+    shapes = found.shapes
+    renamed = {t.id: found.renamed[t.id] for t in known if t.id in found.renamed}
     with job.source.log_control(job.source_params, job.slot) as control:
         same = [t for t in known if t.id in shapes and shapes[t.id].native_id == t.native_id]
         left = _left(control, same)
+        refused = _refused(control, known)
         position = control.status().end
-    schemas, asked = {r.id.schema for r in live}, {r.id for r in rows}
+    schemas = {r.id.schema for r in live}
+    asked = {r.id for r in rows} | {s.source_id for s in shapes.values()}
     return Look(
         shapes,
         renamed,
@@ -59,16 +70,8 @@ def look(job: Job, store: Store) -> Look:
         tuple(t for t in listed if t not in asked and t.schema in schemas),
         position,
         {r.id: r for r in live},
+        refused,
     )
-
-
-def renamed_tables(catalog: Catalog, missed: Sequence[TableSchema]) -> dict[TableId, TableId]:
-    """What tables that are missed under their names are called now; none from a source without numbers for tables."""
-    find = getattr(catalog, "find", None)
-    numbers = {t.native_id: t.id for t in missed if t.native_id}
-    if not numbers or find is None:
-        return {}
-    return {numbers[n]: now for n, now in find(list(numbers)).items()}
 
 
 def _left(control: LogControl, tables: list[TableSchema]) -> frozenset[TableId]:
@@ -76,6 +79,11 @@ def _left(control: LogControl, tables: list[TableSchema]) -> frozenset[TableId]:
     if unpublished is None:
         return frozenset()
     return frozenset(t.id for t in unpublished(tables))
+
+
+def _refused(control: LogControl, tables: list[TableSchema]) -> Mapping[TableId, str]:
+    ask = getattr(control, "refused", None)
+    return {} if ask is None else ask(tables)
 
 
 class CatalogWatch:

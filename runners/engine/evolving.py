@@ -160,8 +160,23 @@ class Evolver:
             self._apply(row, table, decision, new)
             shape_sequence = row.token_sequence
         shape = _kept_marks(old, new, is_newer=bool(changes) or is_look)
+        if is_look and new.left_out != old.left_out:
+            shape = replace(shape, left_out=new.left_out)
+            self._tell_left_out(row, set(new.left_out) - set(old.left_out))
         if shape != old:
             self._store.table_progress(row.id, schema=shape, shape_sequence=shape_sequence)
+
+    def _tell_left_out(self, row: TableRow, columns: set[str]) -> None:
+        if columns:
+            text = "; ".join(f"column {n} added, not copied" for n in sorted(columns))
+            self._store.event("schema_kept", row.id, change=text, policy=str(self.policy))
+
+    def renamed(self, row: TableRow, called: TableId) -> None:
+        """The table has another name at the source: noted, and told. Its copy keeps its name, and no row of it changes."""
+        assert row.schema is not None
+        text = f"table renamed from {row.schema.source_id} to {called}"
+        self._store.table_progress(row.id, schema=replace(row.schema, called=called))
+        self._store.event("schema_followed", row.id, change=text, policy=str(self.policy))
 
     def stopped(self, row: TableRow, decision: Decision) -> ReplicationError:
         """The error of a table that stops at a change until a person asks for its re-sync."""
@@ -203,7 +218,15 @@ def _filled(changes: Sequence[SchemaChange]) -> list[Column]:
 def _kept_marks(old: TableSchema, new: TableSchema, *, is_newer: bool) -> TableSchema:
     """The new shape. How rows are stored is known by the newest description only: a shape of the log may be described before a
     look into the catalog was, and where nothing changed, it says nothing newer."""
-    if not is_newer:
-        return replace(new.bare, storage=old.storage, partitions=old.partitions)
-    storage = new.storage or old.storage
-    return replace(new.bare, storage=storage, partitions=new.partitions or old.partitions)
+    if is_newer:
+        storage = new.storage or old.storage
+        partitions = new.partitions or old.partitions
+    else:
+        storage, partitions = old.storage, old.partitions
+    return replace(
+        new.bare,
+        storage=storage,
+        partitions=partitions,
+        called=new.called or old.called,
+        left_out=old.left_out,
+    )

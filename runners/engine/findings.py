@@ -16,19 +16,24 @@ from runners.engine.store import TableRow, TableState
 
 UNSENT = frozenset({ChangeKind.TABLE_REPLACED, ChangeKind.REPLACED, ChangeKind.PARTITIONS_CHANGED})
 """Changes that no message of the log tells: there is nothing to wait for."""
+REFUSED = "source:partition-identity"
 GONE = frozenset({"source:table-missing", "source:table-renamed"})
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One of: an `error` of the table (`is_gone`: it vanished), `resync`, why only a fresh copy is right, or the `shape` that
-    its copy is to have once everything before `position` is merged."""
+    """One of: an `error` of the table (`is_gone`: it vanished; `is_refused`: it must leave the
+    stream first), `resync`, why only a fresh copy is right, the name
+    by which it is `called` at the source now, or the `shape` that its copy is to have once everything before `position` is
+    merged."""
 
     error: ReplicationError | None = None
     shape: TableSchema | None = None
     position: int = 0
+    called: TableId | None = None
     resync: str = ""
     is_gone: bool = False
+    is_refused: bool = False
 
 
 class Findings:
@@ -57,17 +62,27 @@ class Findings:
             return _stops(row, "source:table-renamed", now=str(self._look.renamed[row.id]))
         if row.id not in self._look.shapes:
             return Finding(ReplicationError("source:table-missing", table=row.id), is_gone=True)
+        if row.id in self._look.refused:
+            statement = self._look.refused[row.id]
+            err = ReplicationError(REFUSED, table=row.id, statement=statement)
+            return Finding(err, is_refused=True)
         if row.id in self._look.left:
             return _stops(row, "source:table-unpublished")
         return self._of_shape(row, row.schema)
 
     def _of_failing(self, row: TableRow) -> Finding | None:
         """One that was missed and is there again lacks what was done meanwhile."""
-        is_back = row.error_code in GONE and row.id in self._look.shapes
+        if row.id not in self._look.shapes:
+            return None
+        if row.error_code == REFUSED and row.id in self._look.refused:
+            return None
+        is_back = row.error_code in GONE or row.error_code == REFUSED
         return _stops(row, "source:table-replaced") if is_back else None
 
     def _of_shape(self, row: TableRow, old: TableSchema) -> Finding | None:
         found = self._look.shapes[row.id]
+        if found.called is not None and found.called != old.source_id:
+            return Finding(called=found.called)
         if not found.layout:  # the source's log tells of every change itself
             return None
         new = followed(found, row.selection, old, self._evolver.policy).bare

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema_policy import SchemaPolicy
+from replicators.connectors.schema_policy import SchemaPolicy, follows_renames
 from replicators.connectors.source import ViewWait
 from replicators.connectors.target import TargetWriter
 from runners.engine.backlog import Backlog
@@ -156,6 +156,7 @@ class Pipeline:
             next_number=last_number + 1,
             decode_lock=self._decoding.lock,
             on_seal=self._decoding.wake,
+            on_fault=self._evolver.fault,
         )
 
     def _recover_tables(self, last_number: int) -> None:
@@ -221,7 +222,10 @@ class Pipeline:
             evolver=self._evolver,
             drops_vanished=job.options.get("vanished_tables") == "drop",
         )
-        self._catalog = CatalogWatch(lambda: look(job, self._store), self._settings.catalog_seconds)
+        follows = follows_renames(self._evolver.policy)
+        self._catalog = CatalogWatch(
+            lambda: look(job, self._store, follows=follows), self._settings.catalog_seconds
+        )
         self._decoding.start()
         pulse.start()
         self._catalog.start()

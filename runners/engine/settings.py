@@ -32,5 +32,5 @@ class RunnerSettings:
     catalog_seconds: float = 60.0
     view_wait_seconds: float = 120.0
     step_deadline_seconds: float = 900.0
-    lease_seconds: float = 30.0
+    lease_seconds: float = 120.0
     maintain_every_commits: int = 50

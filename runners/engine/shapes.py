@@ -26,10 +26,13 @@ def followed(
     """
     numbers = {c.name: c.ordinal for c in known.columns if c.ordinal} if known else {}
     columns = [c for c in found.supported if _is_chosen(c, found, selection, numbers)]
+    left_out: list[str] = []
     if policy is SchemaPolicy.IGNORE and known is not None:
         shape = {(c.name, c.ordinal) for c in known.columns}
-        columns = [c for c in columns if (c.name, c.ordinal) in shape or c.name in found.key]
-    return replace(found, columns=tuple(columns), former=tuple(sorted(numbers.items())))
+        kept = [c for c in columns if (c.name, c.ordinal) in shape or c.name in found.key]
+        left_out, columns = [c.name for c in columns if c not in kept], kept
+    former = tuple(sorted(numbers.items()))
+    return replace(found, columns=tuple(columns), former=former, left_out=tuple(left_out))
 
 
 def _is_chosen(

@@ -7,18 +7,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 from replicators.connectors.errors import ReplicationError, Retry
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
-from replicators.connectors.schema_policy import SchemaPolicy
-from replicators.connectors.source import Catalog, LogControl, LogReader, SnapshotSession, ViewWait
+from replicators.connectors.schema_policy import SchemaPolicy, follows_renames
+from replicators.connectors.source import LogControl, LogReader, SnapshotSession, ViewWait
 from runners.engine import failpoints
 from runners.engine.backlog import Backlog
 from runners.engine.capture import Capture, discard_open_tail
-from runners.engine.catalog_watch import renamed_tables
 from runners.engine.changelog import ChangeLog
+from runners.engine.described import Described, describe_tables
 from runners.engine.faults import fail_all, fail_table
 from runners.engine.job import Job
 from runners.engine.settings import RunnerSettings
@@ -38,7 +37,8 @@ FirstView = tuple[SnapshotSession, Sequence[TableSchema]]
 
 class Streaming:
     """`prepare`, then `start`; `check` once a turn; `stop` and `close` at the end. `decode_lock` is held while segments
-    of a transaction that was cut are dropped; `on_seal` hears of every sealed segment, and of a fault."""
+    of a transaction that was cut are dropped; `on_seal` hears of every sealed segment, and of a fault; `on_fault` of a table
+    that the stream did not carry."""
 
     def __init__(
         self,
@@ -52,6 +52,7 @@ class Streaming:
         next_number: int,
         decode_lock: threading.Lock,
         on_seal: Callable[[], None],
+        on_fault: Callable[[TableId, str, Mapping[str, str]], None],
     ) -> None:
         self._job = job
         self._store = store
@@ -62,6 +63,7 @@ class Streaming:
         self._next_number = next_number
         self._decode_lock = decode_lock
         self._on_seal = on_seal
+        self._on_fault = on_fault
         self._reconnects = 0
         self._reconnected_at = 0.0
         self._reader = self._new_reader()
@@ -77,23 +79,26 @@ class Streaming:
     def _describe(self, tables: Sequence[TableSelection]) -> list[TableSchema]:
         rows = {r.id: r for r in self._store.tables()}
         with self._job.source.catalog(self._job.source_params) as catalog:
-            found = catalog.describe([replace(t, columns=()) for t in tables])
-            self._fail_renamed(catalog, [t.id for t in tables if t.id not in found], rows)
+            known = [rows[t.id].schema for t in tables if t.id in rows]
+            found = describe_tables(
+                catalog,
+                tables,
+                [s for s in known if s is not None],
+                follows=follows_renames(self._policy),
+            )
+        self._fail_renamed(found, rows)
         return [
-            followed(found[t.id], t, known_shape(rows.get(t.id)), self._policy)
+            followed(found.shapes[t.id], t, known_shape(rows.get(t.id)), self._policy)
             for t in tables
-            if t.id in found
+            if t.id in found.shapes
         ]
 
-    def _fail_renamed(
-        self, catalog: Catalog, missed: Sequence[TableId], rows: Mapping[TableId, TableRow]
-    ) -> None:
-        """A table that goes on under another name is not followed there: it fails at once, not only at the next look into
-        the catalog, when it may have its old name again."""
-        known = [rows[t] for t in missed if t in rows]
-        shapes = [r.schema for r in known if r.schema and r.state is TableState.REPLICATING]
-        for table, now in renamed_tables(catalog, shapes).items():
-            fail_table(self._store, table, "source:table-renamed", {"now": str(now)})
+    def _fail_renamed(self, found: Described, rows: Mapping[TableId, TableRow]) -> None:
+        """A table that goes on under another name, and is not followed there, fails at once: at the next look into the
+        catalog it may have its old name again."""
+        for table, now in found.renamed.items():
+            if table not in found.shapes and rows[table].state is TableState.REPLICATING:
+                fail_table(self._store, table, "source:table-renamed", {"now": str(now)})
 
     def publish(self) -> list[TableSchema]:
         """Let the stream carry every table that is chosen by now (CORRECTNESS 18): a view that is opened afterwards and the
@@ -101,10 +106,18 @@ class Streaming:
         with self._members, self._control() as control:
             self._chosen = chosen(self._store)
             tables = self.describe()
-            control.add_tables(tables)
+            self._tell_missed(control.add_tables(tables))
             self._follow(tables)
         failpoints.hit("tables_published")
         return [t.bare for t in tables]
+
+    def _tell_missed(self, added: Sequence[TableSchema]) -> None:
+        """A table that is copied, and that the stream did not carry: taken out by somebody, it would come back with a hole,
+        since from now on no look into the catalog misses it."""
+        rows = {r.id: r for r in self._store.tables()}
+        for row in [rows[t.id] for t in added if t.id in rows]:
+            if row.state is TableState.REPLICATING and not row.is_resync_asked:
+                self._on_fault(row.id, "source:table-unpublished", {})
 
     def withdraw(self, table: TableSelection, known: TableSchema | None) -> None:
         """Let the stream carry this table no longer, also where the source has another of its name by now."""

@@ -136,16 +136,19 @@ class TableJobs:
                 pass
 
     def _act_on_finding(self, row: TableRow) -> bool:
-        """Do what the last look into the source's catalog asks for; whether there was anything."""
         finding = self._findings.of(row)
         if finding is None:
             return False
         if finding.is_gone and self._drops_vanished and self._store.table_vanished(row.id):
             logger.info("The table is gone at the source.", extra={"table": str(row.id)})
+        elif finding.error is not None and finding.is_refused:
+            self._start(row, "withdrawal", partial(self._withdraw, finding.error), self._pool)
         elif finding.error is not None:
             self._fault(row, finding.error)
         elif finding.resync:
             self._evolver.resync(row, finding.resync)
+        elif finding.called is not None:
+            self._evolver.renamed(row, finding.called)
         elif finding.shape is not None:
             self._start(row, "schema change", partial(self._follow, finding), self._pool)
         return True
@@ -154,10 +157,13 @@ class TableJobs:
         assert finding.shape is not None
         self._merger.follow(row, finding.shape, finding.position)
 
+    def _withdraw(self, err: ReplicationError, row: TableRow) -> None:
+        self._streaming.withdraw(TableSelection(row.id), row.schema)
+        raise err
+
     def _choose(self, row: TableRow) -> None:
-        """Make what is copied equal to what is chosen."""
         if row.is_chosen:
-            self._restart(row, "table_added")
+            self._restart(row, "table_added", schema=None)
         elif row.state is not TableState.REMOVED:
             self._start(row, "removal", self._remove, self._pool)
 
@@ -190,9 +196,11 @@ class TableJobs:
         self._snapshots.forget(row.id)
         self._restart(row)
 
-    def _restart(self, row: TableRow, event: str = "table_waits") -> None:
-        """Re-sync: a new generation that starts with a snapshot (CORRECTNESS 15); the old rows stay until it is done."""
-        self._store.table_event(row.id, event, error_code="", error_facts={}, **FRESH)
+    def _restart(self, row: TableRow, event: str = "table_waits", **changes: Any) -> None:
+        """Re-sync: a new generation that starts with a snapshot (CORRECTNESS 15); the old rows stay until it is done. One that
+        is chosen again is known by its name alone: `schema` None."""
+        fresh = {"error_code": "", "error_facts": {}, **FRESH, **changes}
+        self._store.table_event(row.id, event, **fresh)
 
     def _retry(self, row: TableRow) -> None:
         if row.retry_at is None or 0 < row.retry_at - time.time() <= RETRY_LAST_SECONDS:

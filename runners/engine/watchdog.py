@@ -17,6 +17,9 @@ from runners.engine.store import Store
 
 logger = logging.getLogger("replicator.watchdog")
 
+RENEW_SECONDS = 5.0
+AGAIN_SECONDS = 1.0
+
 
 def kill_own_group() -> None:
     """SIGKILL to the own process group: nothing of a run outlives its lease."""
@@ -24,7 +27,8 @@ def kill_own_group() -> None:
 
 
 class Watchdog:
-    """A thread that renews the lease a third of its length ahead. What the database holds is by `clock`, which people may set;
+    """A thread that renews the lease again and again, and another that ends the process at the lease's end also where the
+    first waits for an answer. What the database holds is by `clock`, which people may set;
     how long the lease is still ours is by `timer`, which only goes on."""
 
     def __init__(
@@ -47,16 +51,20 @@ class Watchdog:
         self._renewed_at = timer()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watchdog", daemon=True)
+        self._guard = threading.Thread(target=self._run_guard, name="lease", daemon=True)
+        self._pause = self._interval = min(settings.lease_seconds / 6, RENEW_SECONDS)
 
     def start(self) -> None:
         """Begin to watch."""
         self._thread.start()
+        self._guard.start()
 
     def close(self) -> None:
         """End watching."""
         self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        for thread in (self._thread, self._guard):
+            if thread.is_alive():
+                thread.join()
 
     @contextmanager
     def step(self, name: str, seconds: float | None = None) -> Iterator[None]:
@@ -93,20 +101,31 @@ class Watchdog:
             logger.critical("Step %s is past its deadline; ending this run.", late)
             self._kill()
             return
-        lease, begun = self._settings.lease_seconds, self._timer()
-        if begun > self._renewed_at + lease:
-            logger.critical("This process was held up for longer than its lease; ending this run.")
-            self._kill()
+        if self.guard():
             return
+        lease, begun = self._settings.lease_seconds, self._timer()
         try:
             self._store.renew(self._clock() + lease)
-            self._renewed_at = begun
+            self._renewed_at, self._pause = begun, self._interval
         except Exception as err:
+            self._pause = min(self._interval, AGAIN_SECONDS)
             logger.exception("The lease could not be renewed.")
             is_another = isinstance(err, ReplicationError) and err.code == "run:lease-lost"
             if is_another or self._timer() > self._renewed_at + lease * 2 / 3:
                 self._kill()
 
+    def guard(self) -> bool:
+        """End the process where its lease is over, without asking anybody; whether it is."""
+        if self._timer() <= self._renewed_at + self._settings.lease_seconds:
+            return False
+        logger.critical("This process was held up for longer than its lease; ending this run.")
+        self._kill()
+        return True
+
     def _run(self) -> None:
-        while not self._stop.wait(self._settings.lease_seconds / 6):
+        while not self._stop.wait(self._pause):
             self.turn()
+
+    def _run_guard(self) -> None:
+        while not self._stop.wait(self._interval / 5):
+            self.guard()

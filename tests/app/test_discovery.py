@@ -8,12 +8,13 @@ import pytest
 from django.test import Client
 
 from replicators.config import parse_tables
-from replicators.connectors.schema import TableId
+from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.models import Replicator
 from runners.discovery import new_table_ignore, table_vanished, tables_appeared, tables_asked
 from runners.event_texts import SCHEMA_EVENTS, schema_text
 from runners.models import Event, Table
 from runners.new_tables import NewTable
+from runners.services import IllegalTransition, table_add
 from runners.store import DjangoStore
 from tests.app.factories import make_replicator, make_run
 
@@ -142,3 +143,29 @@ def test_each_event_of_a_policy_is_a_sentence() -> None:
     told = {kind: schema_text(kind, facts) for kind in sorted(SCHEMA_EVENTS)}
     assert told["schema_followed"] == "Column a added."
     assert told["tables_appeared"] == "s.t and 2 more. Add or ignore them."
+
+
+def test_a_table_that_is_followed_under_another_name_shows_it_and_is_not_added_twice(
+    browser: Client, replicator: Replicator
+) -> None:
+    """The log gives a table's rows to one copy only: the second would silently get none."""
+    row = Table.objects.get(replicator=replicator, name="orders")
+    shape = TableSchema(TableId("shop", "orders"), (), native_id=7, called=TableId("old", "sales"))
+    Table.objects.filter(pk=row.pk).update(shape=shape.to_json())
+    page = browser.get(f"/replicators/{replicator.pk}/tables/").content.decode()
+    assert "old.sales" in page
+    selection = TableSelection(TableId("old", "sales"))
+    with pytest.raises(IllegalTransition) as caught:
+        table_add(replicator=replicator, selection=selection, actor=None)
+    assert "shop.orders" in caught.value.message
+
+
+def test_a_table_that_is_chosen_again_is_known_by_its_name_alone(replicator: Replicator) -> None:
+    """By its number the one that was renamed would be copied in its place."""
+    row = Table.objects.get(replicator=replicator, name="orders")
+    Table.objects.filter(pk=row.pk).update(shape={"native_id": 7}, state="removed", is_chosen=False)
+    kept = [t for t in replicator.tables if t["name"] != "orders"]
+    Replicator.objects.filter(pk=replicator.pk).update(tables=kept)
+    replicator.refresh_from_db()
+    selection = TableSelection(TableId("shop", "orders"))
+    assert table_add(replicator=replicator, selection=selection, actor=None).shape is None

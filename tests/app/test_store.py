@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -354,3 +356,57 @@ class TestDjangoOnly:
             with pytest.raises(ReplicationError) as caught:
                 act()
             assert caught.value.code == "run:database-lost"
+
+
+class Outage:
+    """In place of `atomic`: a database that goes away so many times, before anything is done or (`at_commit`) when all is."""
+
+    def __init__(self, left: int, *, at_commit: bool = False) -> None:
+        self.left = left
+        self._at_commit = at_commit
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        if not self._at_commit:
+            self._fail()
+        yield
+        self._fail()
+
+    def _fail(self) -> None:
+        if self.left:
+            self.left -= 1
+            raise OperationalError("server closed the connection unexpectedly")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_is_away_for_a_moment_is_waited_for(
+    replicator: Replicator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards that a short outage ends no run: without the wait its first write would. The lease alone is not waited
+    for: its watchdog counts the time."""
+    monkeypatch.setattr("runners.database.WAIT_SECONDS", 0.01)
+    run = make_run(replicator)
+    outage = Outage(3)
+    store = DjangoStore(run.pk, run.lease, patience_seconds=60)
+    monkeypatch.setattr(transaction, "atomic", outage)
+    store.record_position(Position(9))
+    assert outage.left == 0 and store.memory().position == Position(9)
+    outage.left = 1
+    with pytest.raises(ReplicationError) as caught:
+        store.renew(5.0)
+    assert caught.value.code == "run:database-lost"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_may_have_been_committed_is_not_written_again(
+    replicator: Replicator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards rule 27: a segment's row that was made though nobody heard of it must not be made twice, or taken for one of
+    another run; the next run reads what is there."""
+    run = make_run(replicator)
+    outage = Outage(1, at_commit=True)
+    store = DjangoStore(run.pk, run.lease, patience_seconds=60)
+    monkeypatch.setattr(transaction, "atomic", outage)
+    with pytest.raises(ReplicationError) as caught:
+        store.record_position(Position(9))
+    assert caught.value.code == "run:database-lost" and outage.left == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from datetime import timedelta
 
 import pytest
@@ -20,6 +21,7 @@ from tests.world_fixtures import MakeWorld
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
 LEASE = 9.0
+OUTAGE = 60.0
 
 
 def hold_merges(world: World) -> str:
@@ -119,4 +121,32 @@ def test_a_program_whose_database_goes_away_loses_nothing(
             child.end()
             world.start()
             world.assert_equal()
+            assert world.stop() == 0
+
+
+@pytest.mark.long
+def test_a_program_whose_database_is_away_for_a_minute_goes_on(
+    world_maker: MakeWorld, postgres: EmbeddedPostgres, private_postgres: EmbeddedPostgres
+) -> None:
+    """Guards CORRECTNESS 27 and 29: the run waits as long as its lease lets it, writes nothing of which it is not known whether
+    it was written, and goes on. Without the wait its first write would end it."""
+    with fresh_database(private_postgres) as own:
+        migrate(own.dsn)
+        with world_maker(server=postgres, application=own.dsn) as world:
+            traffic = Traffic(world.database)
+            child = world.start(REPLICATOR_LEASE_SECONDS="120")
+            world.settle()
+            with traffic.going_on():
+                before = traffic.transactions
+                private_postgres.stop("immediate")
+                gone_at = time.monotonic()
+                until(lambda: time.monotonic() > gone_at + OUTAGE, "a minute", 90, every=1)
+                assert not child.is_dead(), child.tail()
+                private_postgres.start()
+                connection.close()
+                until(lambda: traffic.transactions > before + 20, "traffic goes on")
+            world.assert_equal()
+            child.run.refresh_from_db()
+            lease_until = child.run.lease_until
+            assert not child.is_dead() and lease_until and lease_until > timezone.now()
             assert world.stop() == 0

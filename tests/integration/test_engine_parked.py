@@ -139,3 +139,21 @@ def test_a_table_stops_at_a_value_that_does_not_fit_unless_it_is_told_to_park(
         assert waiting(world) == keys(5)
         assert target(world) == source(world, 5)
         assert world.stop() == 0
+
+
+@pytest.mark.long
+def test_a_value_that_fits_after_its_column_got_another_type_comes_by_itself(
+    world_maker: MakeWorld,
+) -> None:
+    """Guards that a row need not be replayed with NULL to come: what makes its value fit is a change of the source, and that
+    either comes by the log or has the table copied afresh, with nothing waiting from before."""
+    with world_maker(prepare=make_tables, tables=TABLES, options={"unfit_values": "park"}) as world:
+        world.start()
+        world.settle()
+        assert waiting(world) == keys(100, 500)
+        world.database.execute("ALTER TABLE shop.odd ALTER at TYPE text")
+        world.database.execute("UPDATE shop.odd SET v = 'after' WHERE id = 7")
+        world.until(lambda: waiting(world) == keys(500), "only the number waits", 120)
+        world.until(lambda: target(world).get(100, {}).get("at") == "infinity", "it has come", 60)
+        assert 500 not in target(world)
+        assert world.stop() == 0

@@ -8,6 +8,7 @@ import pytest
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.schema_changes import ChangeKind, compare
 from replicators.connectors.types import Decimal, Enum, Int, String, Unsupported
 from replicators.sources.postgresql import catalog as catalog_module
 from replicators.sources.postgresql.catalog import PostgresqlCatalog
@@ -195,6 +196,29 @@ class TestWhatTheLogDoesNotTell:
         database.execute("ALTER TABLE p_1 RENAME TO other")
         parts = describe(database, "p")[0].partitions
         assert [n > 0 for n in parts] == [True, True, False]
+
+    def test_a_partition_made_filled_and_attached_at_once_is_an_attached_one(self, database):
+        """No publication sends its rows: when they came it was not yet a part. One made in place stays what it is whatever
+        becomes of its columns, and one that was away is another one afterwards."""
+        database.execute(
+            "CREATE TABLE p (id int DEFAULT 1, v text DEFAULT 'v', PRIMARY KEY (id)) PARTITION BY RANGE (id)"
+        )
+        database.execute(
+            "BEGIN; CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (10); INSERT INTO p VALUES (1); COMMIT"
+        )
+        database.execute(
+            "BEGIN; CREATE TABLE p_2 (LIKE p INCLUDING ALL); INSERT INTO p_2 VALUES (11);"
+            " ALTER TABLE p ATTACH PARTITION p_2 FOR VALUES FROM (10) TO (20); COMMIT"
+        )
+        before = describe(database, "p")[0]
+        assert [n > 0 for n in before.partitions] == [True, True, False]
+        database.execute("ALTER TABLE p RENAME v TO w; ALTER TABLE p RENAME id TO no")
+        renamed = describe(database, "p")[0]
+        assert ChangeKind.PARTITIONS_CHANGED not in [c.kind for c in compare(before, renamed)]
+        database.execute("ALTER TABLE p DETACH PARTITION p_1; INSERT INTO p_1 VALUES (2)")
+        database.execute("ALTER TABLE p ATTACH PARTITION p_1 FOR VALUES FROM (0) TO (10)")
+        changes = compare(renamed, describe(database, "p")[0])
+        assert [c.kind for c in changes] == [ChangeKind.PARTITIONS_CHANGED]
 
     def test_a_table_is_found_by_its_number(self, database):
         database.execute("CREATE TABLE t (id int PRIMARY KEY)")

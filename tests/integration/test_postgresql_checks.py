@@ -164,12 +164,15 @@ class TestTables:
 
     def test_columns_that_can_not_be_copied_as_they_are_are_named(self, database):
         database.execute("CREATE TYPE pair AS (a int, b int)")
-        database.execute('CREATE TABLE odd (id int PRIMARY KEY, p pair, n numeric, "_op" int)')
+        database.execute(
+            'CREATE TABLE odd (id int PRIMARY KEY, p pair, n numeric, "_op" int, "_Origin" int)'
+        )
         found = {(p.code, p.column, p.severity) for p in table_problems(database, "odd")}
         assert found == {
             ("source:column-unsupported", "p", Severity.ERROR),
             ("source:column-partial", "n", Severity.WARNING),
             ("source:column-reserved", "_op", Severity.ERROR),
+            ("source:column-reserved", "_Origin", Severity.ERROR),
         }
 
     def test_columns_that_are_left_out_are_no_problem(self, database):

@@ -289,8 +289,8 @@ class TestControl:
     def test_tables_are_added_and_removed(self, shop, reader, control):
         shop.execute("CREATE TABLE more (id int PRIMARY KEY)")
         (more,) = describe(shop, "more")
-        control.add_tables([more])
-        control.add_tables([more])
+        assert control.add_tables([more]) == [more]
+        assert control.add_tables([more]) == []
         shop.execute("INSERT INTO more VALUES (1)")
         assert "I" in messages(read_all(reader, control))
         control.remove_tables([more])

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
 from replicators.connectors.errors import ReplicationError
@@ -231,6 +232,27 @@ def test_upkeep_keeps_rows_and_token(house: Lakehouse) -> None:
     assert house.read(schema) == before
     assert house.writer.token(table).sequence == 19  # type: ignore[union-attr]
     assert house.writer.merge(table, house.batch(schema, 30, [(1, "c", None)])).was_applied
+
+
+def test_a_delta_log_is_kept_as_long_as_the_history_also_once_that_was_raised(
+    house: Lakehouse, spark: Any
+) -> None:
+    """Left at a day, Delta's own clean-up takes versions away that the history promises."""
+    if house.form != "delta":
+        pytest.skip("Iceberg's versions go by our own expiry")
+
+    def kept() -> str | None:
+        values = DeltaTable(house.writer.format.folder(names)).metadata().configuration
+        return values["delta.logRetentionDuration"]
+
+    schema = shape("remembered", PLAIN)
+    names = naming.names(house.params, schema.id)
+    table = house.copied(schema, [(1, "a", "x")])
+    assert kept() == "interval 1 days"
+    longer = LakehouseWriter(replace(house.params, history_minutes=43200), spark)
+    longer.maintain(table)
+    assert kept() == "interval 30 days"
+    assert longer.token(table) == house.writer.token(table)
 
 
 def test_only_rows_whose_values_are_nowhere_are_missing(house: Lakehouse) -> None:

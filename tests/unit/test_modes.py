@@ -8,6 +8,7 @@ from assessments.modes import mode_problems
 from replicators.config import InvalidConfig, Options, ReplicatorConfig, parse_tables
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.modes import CHOICES, Mode, extra_columns, stored, text_of
+from replicators.connectors.problems import Severity
 from replicators.connectors.schema import Column, TableId, TableSchema
 from replicators.connectors.target import TargetTable
 from replicators.connectors.types import Int, String
@@ -23,10 +24,12 @@ def schema_of(*names: str, key: tuple[str, ...] = ("id",)) -> TableSchema:
     return TableSchema(NAME, columns, key)
 
 
-def config_of(mode: str, own: str = "", source: str = "postgresql") -> ReplicatorConfig:
+def config_of(
+    mode: str, own: str = "", source: str = "postgresql", unfit: str = "", **options_more: str
+) -> ReplicatorConfig:
     """A replicator from PostgreSQL into the memory target, which has every mode."""
-    tables = parse_tables([{"schema": "s", "name": "t", "mode": own}])
-    options = Options.parse({"mode": mode})
+    tables = parse_tables([{"schema": "s", "name": "t", "mode": own, "unfit": unfit}])
+    options = Options.parse({"mode": mode, **options_more})
     return ReplicatorConfig("n", source, None, "memory", None, tables, options)
 
 
@@ -92,3 +95,37 @@ def test_a_copy_in_another_mode_than_asked_is_made_afresh() -> None:
     )
     assert changed.is_outdated
     assert not TableRow(NAME, mode_asked=Mode.SOFT_DELETE).is_outdated
+
+
+@pytest.mark.parametrize(
+    ("mode", "source", "code"),
+    [
+        ("mirror", "postgresql", ""),
+        ("soft_delete", "postgresql", ""),
+        ("history", "postgresql", "target:mode-parking"),
+        ("append", "postgresql", "target:mode-parking"),
+        ("mirror", "mysql", "source:no-parking"),
+    ],
+)
+def test_parking_is_refused_for_a_table_and_told_for_all_where_it_can_not_be(
+    mode: str, source: str, code: str
+) -> None:
+    """Guards against a choice without effect: the table would stop at a value though somebody asked that it goes on."""
+    codes = [code] if code else []
+    for unfit, options, severity in (
+        ("park", {}, Severity.ERROR),
+        ("", {"unfit_values": "park"}, Severity.WARNING),
+        ("stop", {"unfit_values": "park"}, None),
+    ):
+        config = config_of(mode, source=source, unfit=unfit, **options)
+        found = mode_problems(config, [schema_of("a")])
+        found = [p for p in found if "parking" in p.code]
+        assert [p.code for p in found] == (codes if severity else [])
+        assert all(p.severity is severity for p in found)
+
+
+def test_a_table_kept_by_count_can_not_park() -> None:
+    """Its rows are known by all of their values: one that is not known can't be waited for."""
+    shape = TableSchema(NAME, schema_of("a").columns, (), full_before=True)
+    codes = [p.code for p in mode_problems(config_of("mirror", unfit="park"), [shape])]
+    assert "target:mode-parking" in codes

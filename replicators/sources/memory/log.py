@@ -26,8 +26,9 @@ class MemoryControl:
     def status(self) -> LogStatus:
         return LogStatus()
 
-    def add_tables(self, tables: Sequence[TableSchema]) -> None:
+    def add_tables(self, tables: Sequence[TableSchema]) -> Sequence[TableSchema]:
         """There is no stream."""
+        return ()
 
     def remove_tables(self, tables: Sequence[TableSchema]) -> None:
         """There is no stream."""

@@ -54,8 +54,9 @@ class LogControl:
 
         return self._ask(look)
 
-    def add_tables(self, tables: Sequence[TableSchema]) -> None:
+    def add_tables(self, tables: Sequence[TableSchema]) -> Sequence[TableSchema]:
         """The log holds every table; the reader is told by `follow`."""
+        return ()
 
     def remove_tables(self, tables: Sequence[TableSchema]) -> None:
         """The log holds every table."""

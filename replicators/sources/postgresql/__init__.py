@@ -88,6 +88,7 @@ PLUGIN = SourcePlugin(
         reader_label="replication slot",
         can_read_rows=True,
         has_row_filters=True,
+        can_park=True,
     ),
     catalog=_catalog,
     checks=_checks,

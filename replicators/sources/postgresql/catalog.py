@@ -36,7 +36,10 @@ WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p
 ORDER BY n.nspname, c.relname
 """
 
-# A part that was made as such and its system columns are of one transaction; one that was attached later is older.
+# A part that was made as such is of one transaction with its system columns, and some column of its own is older than its
+# membership: ATTACH writes every column again in the command that makes the part one, also in the transaction that made and
+# filled it, whose rows no publication sent. Above the number stands the transaction that made it a part: after it was away
+# and came back it is another one.
 TABLES = """
 SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text, c.relkind::text, c.relpersistence::text,
        (SELECT i.indkey::int2[] FROM pg_index i
@@ -53,7 +56,11 @@ FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN LATERAL (
     SELECT md5(string_agg(l.relfilenode::text, ',' ORDER BY l.oid)) AS storage,
-           array_agg(CASE WHEN h.xmin = s.xmin THEN l.oid::bigint ELSE -l.oid::bigint END ORDER BY l.oid) AS parts
+           array_agg((CASE WHEN h.xmin = s.xmin AND EXISTS (
+                         SELECT FROM pg_attribute a WHERE a.attrelid = l.oid AND a.attnum > 0
+                         AND a.xmin = h.xmin AND a.cmin::text::bigint < h.cmin::text::bigint) THEN 1 ELSE -1 END)
+                     * (l.oid::bigint | ((h.xmin::text::bigint & 2147483647) << 32))
+                     ORDER BY l.oid) AS parts
     FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid
     JOIN pg_inherits h ON h.inhrelid = l.oid
     JOIN pg_attribute s ON s.attrelid = l.oid AND s.attname = 'tableoid'

@@ -12,7 +12,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.filter_problems import filter_problems
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
-from replicators.sources.postgresql import filters, sql
+from replicators.sources.postgresql import filters, slots, sql
 from replicators.sources.postgresql.catalog import describe
 from replicators.sources.postgresql.connections import ReplicationConnection, connect
 from replicators.sources.postgresql.errors import translate
@@ -115,6 +115,8 @@ class PostgresqlChecks:
         try:
             with connect(self.params) as connection:
                 shapes = describe(connection, tables)
+                full = [s.native_id for s in shapes.values() if slots.kind_of(s) == "full"]
+                refusing = slots.refusing(connection, full)
                 wanted = [t.id for t in tables]
                 rows = connection.execute(
                     RIGHTS, [[t.schema for t in wanted], [t.name for t in wanted]]
@@ -122,7 +124,16 @@ class PostgresqlChecks:
         except psycopg.Error as err:
             raise translate(err, self.params) from err
         rights = {TableId(row[0], row[1]): row[2:] for row in rows}
-        return [p for t in tables for p in self._table(t, shapes.get(t.id), rights.get(t.id))]
+        found = [p for t in tables for p in self._table(t, shapes.get(t.id), rights.get(t.id))]
+        return found + [
+            Problem.of(
+                "source:partition-identity",
+                table=s.id,
+                statement=slots.identity_statement(refusing[s.native_id]),
+            )
+            for s in shapes.values()
+            if s.native_id in refusing
+        ]
 
     def _table(
         self, selection: TableSelection, shape: TableSchema | None, rights: tuple[bool, ...] | None

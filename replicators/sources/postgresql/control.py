@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 import psycopg
 
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.source import LogStatus
 from replicators.sources.postgresql import slots
 from replicators.sources.postgresql.connections import connect
@@ -77,9 +77,9 @@ class LogControl:
             self._bytes_per_second = (end - start) / (clock - since)
             self._rate_from = (clock, end)
 
-    def add_tables(self, tables: Sequence[TableSchema]) -> None:
-        """Publish these tables too."""
-        self._ask(lambda c: slots.publish(c, self.slot, tables))
+    def add_tables(self, tables: Sequence[TableSchema]) -> Sequence[TableSchema]:
+        """Publish these tables too; those that were not published."""
+        return self._ask(lambda c: slots.publish(c, self.slot, tables))
 
     def remove_tables(self, tables: Sequence[TableSchema]) -> None:
         """Publish these tables no longer."""
@@ -88,6 +88,12 @@ class LogControl:
     def unpublished(self, tables: Sequence[TableSchema]) -> list[TableSchema]:
         """Those of `tables` that the stream does not carry: dropped and made again, or taken out by somebody."""
         return self._ask(lambda c: slots.unpublished(c, self.slot, tables))
+
+    def refused(self, tables: Sequence[TableSchema]) -> dict[TableId, str]:
+        """Those of `tables` whose owner could not update a partition while they are in the stream, with the statement that
+        mends it."""
+        found = self._ask(lambda c: slots.refused(c, tables))
+        return {t: slots.identity_statement(part) for t, part in found.items()}
 
     def drop(self) -> None:
         """Drop slot and publications, ending the connection that reads the slot. A database that is gone has neither."""

@@ -196,7 +196,8 @@ def _decode_shape(
 ) -> DecodedTable | Poison:
     schema = shape.schema
     if shape.code:
-        facts = {"table": str(schema.id), "change": UNCLEAR}
+        about = {"column": shape.column} if shape.column else {"change": UNCLEAR}
+        facts = {"table": str(schema.id), **about}
         return Poison(schema.id, int(rows.at[mine[0]]), shape.code, facts)
     before = list(schema.columns) if schema.full_before else [schema.column(n) for n in schema.key]
     where = {c.name: n for c, n in zip(schema.columns, shape.where, strict=True)}

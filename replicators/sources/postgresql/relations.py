@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from replicators.connectors.events import is_reserved
 from replicators.connectors.schema import Column, TableId, TableSchema
 from replicators.connectors.types import Unsupported, type_to_json
 from replicators.sources.postgresql.types import builtin_type, column_type
@@ -41,7 +42,7 @@ class Relation:
 class Shape:
     """A table as one Relation sends it: `schema` holds the columns decoded, `where` their numbers in the messages.
 
-    `code` is set where the table can't be decoded in this shape.
+    `code` is set where the table can't be decoded in this shape, `column` where that is for a column's name.
     """
 
     schema: TableSchema
@@ -49,6 +50,7 @@ class Shape:
     relation: Relation
     where: tuple[int, ...]
     code: str = ""
+    column: str = ""
 
 
 class _Reader:
@@ -160,12 +162,17 @@ def shape_of(relation: Relation, table: TableSchema) -> Shape:
         partitions=(),
         layout=(),
         former=(),
+        called=None,
+        left_out=(),
     )
     code = _fault(relation, table, columns, where)
+    reserved = next((c.name for c in columns if is_reserved(c.name)), "")
+    if reserved:
+        code = "source:column-reserved"
     if not code and not is_clear:
         code = "source:schema-ambiguous"
     at = tuple(where[c.name] for c in columns)
-    return Shape(schema, _version(relation, schema), relation, at, code)
+    return Shape(schema, _version(relation, schema), relation, at, code, reserved)
 
 
 def _is_known(sent: RelationColumn, kind: int | None) -> bool:

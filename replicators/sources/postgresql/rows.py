@@ -10,7 +10,7 @@ import psycopg
 import pyarrow as pa
 
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.schema import TableId, TableSchema
 from replicators.sources.postgresql import sql
 from replicators.sources.postgresql.columns import select_list
 from replicators.sources.postgresql.connections import connect
@@ -19,7 +19,10 @@ from replicators.sources.postgresql.params import PostgresqlParams
 from replicators.sources.postgresql.snapshot import copied
 
 KEYS_A_QUERY = 1000
-KIND = "SELECT relkind::text FROM pg_class WHERE oid = %s"
+KIND = """
+SELECT c.relkind::text, n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.oid = %s
+"""
 NOW = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
 
 
@@ -38,7 +41,8 @@ class RowReader:
                 if kind is None:
                     raise ReplicationError("source:table-missing", table=table.id)
                 only = "" if kind[0] == "p" else "ONLY "
-                head = f"SELECT {select_list(table)} FROM {only}{sql.table(table.id)} WHERE "
+                name = sql.table(TableId(kind[1], kind[2]))
+                head = f"SELECT {select_list(table)} FROM {only}{name} WHERE "
                 for at in range(0, keys.num_rows, KEYS_A_QUERY):
                     query = head + sql.any_key(table.key, keys.slice(at, KEYS_A_QUERY))
                     found += copied(connection, query, table)

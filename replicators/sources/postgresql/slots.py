@@ -40,6 +40,20 @@ LEFT JOIN pg_class c ON c.oid = r.prrelid
 LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE p.pubname = ANY(%s)
 """
+# Partitions by which a table that is published with its updates makes its owner's fail.
+REFUSING = """
+SELECT root.oid::bigint, min(format('%%I.%%I', n.nspname, l.relname))
+FROM unnest(%s::oid[]) AS root (oid)
+CROSS JOIN LATERAL pg_partition_tree(root.oid) t
+JOIN pg_class l ON l.oid = t.relid AND l.relkind = 'r' AND l.oid <> root.oid
+JOIN pg_namespace n ON n.oid = l.relnamespace
+WHERE l.relreplident = 'n'
+   OR l.relreplident = 'd' AND NOT EXISTS (SELECT FROM pg_index i
+      WHERE i.indrelid = l.oid AND i.indisprimary AND i.indimmediate)
+   OR l.relreplident = 'i' AND NOT EXISTS (SELECT FROM pg_index i
+      WHERE i.indrelid = l.oid AND i.indisreplident)
+GROUP BY root.oid
+"""
 # Times of other roles' transactions show only to members of pg_read_all_stats; who blocks is shown to everybody.
 HOLDERS = """
 SELECT b.pid, extract(epoch FROM clock_timestamp() - coalesce(a.xact_start, p.prepared))::float8,
@@ -73,8 +87,9 @@ def _members(connection: Connection, slot: str) -> dict[str, dict[int, TableId]]
     return found
 
 
-def publish(connection: Connection, slot: str, tables: Sequence[TableSchema]) -> None:
-    """Make the publications where missing and put `tables` into the right one; committed on return. Idempotent."""
+def publish(connection: Connection, slot: str, tables: Sequence[TableSchema]) -> list[TableSchema]:
+    """Make the publications where missing and put `tables` into the right one; committed on return. Idempotent. Those that
+    were not in it."""
     with connection.transaction():
         members = _members(connection, slot)
         for kind, name in publications(slot).items():
@@ -86,10 +101,31 @@ def publish(connection: Connection, slot: str, tables: Sequence[TableSchema]) ->
                     options += ", publish_generated_columns = stored"
                 connection.execute(f"CREATE PUBLICATION {sql.name(name)} WITH ({options})")
             mine = members.get(kind, {})
-            wanted = {t.native_id: t.id for t in tables if kind_of(t) == kind}
+            wanted = {t.native_id: t.source_id for t in tables if kind_of(t) == kind}
+            if kind == "full":
+                for number in refusing(connection, list(wanted)):
+                    del wanted[number]  # its copy says why it can't be made
             other = {t.native_id for t in tables if kind_of(t) != kind}
             _alter(connection, name, "ADD", [t for oid, t in wanted.items() if oid not in mine])
             _alter(connection, name, "DROP", [t for oid, t in mine.items() if oid in other])
+        return [t for t in tables if t.native_id not in members.get(kind_of(t), {})]
+
+
+def refusing(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
+    """Of the tables with these OIDs those with a partition that has no identity, and its quoted name: published with its
+    updates such a table makes its owner's UPDATE and DELETE of the partition fail (CORRECTNESS 20)."""
+    return dict(connection.execute(REFUSING, [list(numbers)]).fetchall())
+
+
+def identity_statement(partition: str) -> str:
+    """What gives a partition, by its quoted name, an identity."""
+    return f"ALTER TABLE {partition} REPLICA IDENTITY FULL;"
+
+
+def refused(connection: Connection, tables: Sequence[TableSchema]) -> dict[TableId, str]:
+    """Those of `tables` that can't be published with their updates as their shapes want it, with the partition's quoted name."""
+    names = {t.native_id: t.id for t in tables if kind_of(t) == "full"}
+    return {names[n]: part for n, part in refusing(connection, list(names)).items()}
 
 
 def unpublish(connection: Connection, slot: str, tables: Sequence[TableSchema]) -> None:

@@ -45,6 +45,13 @@ WHERE l.relkind <> 'p'
 ORDER BY n.nspname, l.relname
 """
 
+# What was read under a table's name is locked until the transaction's end: another table of that name may have come since.
+IS_READ = """
+SELECT 1 FROM pg_locks l
+JOIN (SELECT %s::oid AS oid UNION SELECT relid::oid FROM pg_partition_tree(%s::oid)) t ON t.oid = l.relation
+WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' LIMIT 1
+"""
+
 
 def snapshot_first(
     params: PostgresqlParams, slot_name: str, reader: LogReader, wait: ViewWait | None = None
@@ -111,6 +118,7 @@ class SnapshotSession:
     def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
         """Ranges of pages, a set for each partition; the last range of each has no end."""
         columns, kept = select_list(table), where(table)
+        self._check_partitions(table)
         chunks: list[Chunk] = []
         for schema, name, kind, _, rows, pages in self._leaves(table):
             query = f"SELECT {columns} FROM ONLY {sql.table(TableId(schema, name))}"  # noqa: S608 - all quoted
@@ -119,6 +127,19 @@ class SnapshotSession:
                 asked = f"{query} WHERE {whole}" if whole else query
                 chunks.append(Chunk(table.id, len(chunks), asked, estimate))
         return chunks
+
+    def _check_partitions(self, table: TableSchema) -> None:
+        """A table that could not be published with its updates has no changes to follow its copy with."""
+        if slots.kind_of(table) != "full":
+            return
+        try:
+            part = slots.refusing(self._holder, [table.native_id]).get(table.native_id)
+        except psycopg.Error as err:
+            self._holder.close()
+            raise ReplicationError("source:snapshot-lost") from err
+        if part is not None:
+            statement = slots.identity_statement(part)
+            raise ReplicationError("source:partition-identity", table=table.id, statement=statement)
 
     def layout(self, table: TableSchema) -> str:
         """The files that hold the table: a rewrite (VACUUM FULL, CLUSTER, ALTER TABLE) makes new ones. Empty with foreign
@@ -131,12 +152,8 @@ class SnapshotSession:
     def keyed_chunk(self, table: TableSchema, number: int, keys: pa.Table) -> Chunk:
         """Rows by key; of a partitioned table through its root, of others without the tables that inherit from them."""
         leaves = self._leaves(table)
-        only = (
-            "ONLY "
-            if any((s, n) == (table.id.schema, table.id.name) for s, n, *_ in leaves)
-            else ""
-        )
-        query = f"SELECT {select_list(table)} FROM {only}{sql.table(table.id)}"  # noqa: S608 - all quoted
+        only = "ONLY " if any(TableId(s, n) == table.source_id for s, n, *_ in leaves) else ""
+        query = f"SELECT {select_list(table)} FROM {only}{sql.table(table.source_id)}"  # noqa: S608 - all quoted
         wanted, kept = sql.any_key(table.key, keys), where(table)
         condition = f"({wanted}) AND {kept}" if kept else wanted
         return Chunk(table.id, number, f"{query} WHERE {condition}", keys.num_rows)
@@ -194,6 +211,10 @@ class ChunkReader:
                 connection.execute(BEGIN)
                 connection.execute(f"SET TRANSACTION SNAPSHOT {sql.literal(self.token)}")
                 yield from copied(connection, chunk.query, schema)
+                if not connection.execute(IS_READ, [schema.native_id] * 2).fetchone():
+                    raise ReplicationError("source:table-replaced", table=schema.id)
+        except psycopg.errors.UndefinedTable as err:
+            raise ReplicationError("source:table-replaced", table=schema.id) from err
         except psycopg.Error as err:
             raise translate(err, self.params, table=schema.id) from err
 

@@ -11,7 +11,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import KeptVersion, TargetTable, Token
 from replicators.targets.lakehouse import dialect, evolve, naming, storage
-from replicators.targets.lakehouse.expiry import Expiry
+from replicators.targets.lakehouse.expiry import Expiry, retention
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID, LiveTable
 
@@ -19,8 +19,6 @@ PROPERTIES = {
     "delta.enableDeletionVectors": "true",
     "delta.columnMapping.mode": "name",
     "delta.checkpointInterval": "20",
-    "delta.logRetentionDuration": "interval 1 days",
-    "delta.deletedFileRetentionDuration": "interval 1 days",
 }
 _LEAST_HOURS = 0.1
 _WHOLE_FILES = "128m"
@@ -55,6 +53,7 @@ class Delta:
     def __init__(self, params: LakehouseParams) -> None:
         self.params = params
         self._expiry = Expiry(params)
+        self._properties = {**PROPERTIES, **retention(params)}
 
     def folder(self, names: tuple[str, ...]) -> str:
         """Where the table lies."""
@@ -114,7 +113,7 @@ class Delta:
         staged = self._staged(table)
         storage.remove_folder(self.folder(staged))
         text = dialect.create(
-            self.path(staged), schema, provider="delta", location="", values=PROPERTIES
+            self.path(staged), schema, provider="delta", location="", values=self._properties
         )
         session.sql(text)
 
@@ -168,7 +167,7 @@ class Delta:
             raise ReplicationError("target:rewind-shape", table=table.source)
         staged = self._staged(table)
         storage.remove_folder(self.folder(staged))
-        session.sql(dialect.replace_table(self.path(staged), older, PROPERTIES))
+        session.sql(dialect.replace_table(self.path(staged), older, self._properties))
 
     def abandon_rewind(self, session: Any, table: TargetTable) -> None:
         """Remove the staging table."""
@@ -194,7 +193,7 @@ class Delta:
         own = live.uuid if live else str(uuid.uuid4())
         token = Token(table.replicator, table.generation, sequence, own)
         marks = {OWNER: table.replicator, UUID: own, GENERATION: str(table.generation)}
-        values = {**PROPERTIES, **marks, evolve.ORDINALS: evolve.ordinals(schema)}
+        values = {**self._properties, **marks, evolve.ORDINALS: evolve.ordinals(schema)}
         self.stamp(session, token)
         session.conf.set("spark.sql.files.openCostInBytes", _WHOLE_FILES)
         session.sql(dialect.replace_table(self.path(names), self.path(self._staged(table)), values))
@@ -227,8 +226,9 @@ class Delta:
             storage.remove_folder(self.folder(names))
 
     def maintain(self, session: Any, names: tuple[str, ...], token: Token) -> dict[str, Any]:
-        """Compact small and delete-heavy files, remove files older than the history."""
+        """Compact small and delete-heavy files, remove files older than the history; the log is kept as long."""
         target = self.path(names)
+        self._keep_log(session, names)
         for name, value in _COMPACTION.items():
             session.conf.set(name, value)
         done = session.sql(f"OPTIMIZE {target}").collect()
@@ -241,6 +241,14 @@ class Delta:
             if metrics
             else {}
         )
+
+    def _keep_log(self, session: Any, names: tuple[str, ...]) -> None:
+        """The history may have been changed since the table was made."""
+        opened = self._open(names)
+        known = opened.metadata().configuration if opened is not None else None
+        wanted = retention(self.params)
+        if known is not None and any(known.get(n) != v for n, v in wanted.items()):
+            session.sql(dialect.set_properties(self.path(names), wanted))
 
 
 def _application(token: Token) -> str:

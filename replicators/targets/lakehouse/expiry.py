@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from datetime import datetime
 from replicators.targets.lakehouse.params import LakehouseParams
 
 SHARE_OF_HISTORY = 0.25
+MINUTES_A_DAY = 1440
 
 
 def current_at(history: str, snapshots: str, moment: datetime) -> str:
@@ -26,6 +28,14 @@ def current_at(history: str, snapshots: str, moment: datetime) -> str:
 def ancestry(snapshots: str) -> str:
     """Every snapshot of an Iceberg table with its parent, summary and commit time in microseconds since the epoch."""
     return f"SELECT snapshot_id, parent_id, summary, unix_micros(committed_at) FROM {snapshots}"  # noqa: S608
+
+
+def retention(params: LakehouseParams) -> dict[str, str]:
+    """A Delta table's properties that keep its log, and the files that it names, as long as the history: whole days, one at
+    least. Delta's own clean-up would take versions away that the history promises."""
+    days = max(1, math.ceil(params.history_minutes / MINUTES_A_DAY))
+    names = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
+    return dict.fromkeys(names, f"interval {days} days")
 
 
 class Expiry:

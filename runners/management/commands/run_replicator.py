@@ -25,6 +25,8 @@ from runners.transitions import IllegalTransition, run_transition
 logger = logging.getLogger("replicator.run")
 
 EXIT_UNEXPECTED = 1
+PATIENCE = 0.6
+"""How long the own database is waited for, of a lease: less than the watchdog waits for its renewal."""
 
 
 class Command(BaseCommand):
@@ -101,7 +103,9 @@ def _attach(run: Run) -> RowHandler:
 def _work(run: Run, lease: str, stop: threading.Event) -> None:
     from runners.engine.pipeline import run_pipeline
 
-    store = DjangoStore(run.pk, lease)
+    settings = settings_of(run.replicator)
+    patience = settings.lease_seconds * PATIENCE
+    store = DjangoStore(run.pk, lease, patience_seconds=patience)
     try:
         run_transition(run=run, event="run_started", started_at=timezone.now())
     except IllegalTransition:
@@ -113,4 +117,4 @@ def _work(run: Run, lease: str, stop: threading.Event) -> None:
         field, reason = next(iter(err.errors.items()))
         raise ReplicationError("config:invalid", field=field, reason=reason) from err
     logger.info("Started.")
-    run_pipeline(job, store, settings_of(run.replicator), stop)
+    run_pipeline(job, store, settings, stop)

@@ -138,8 +138,20 @@ def test_ignore_follows_no_column_that_the_copy_has_not() -> None:
     found = replace(SHAPE, columns=(ID, replace(NOTE, name="z"), N, ADDED), layout=((1, "id", 20),))
     kept = followed(found, TableSelection(TABLE), SHAPE, SchemaPolicy.IGNORE)
     assert [c.name for c in kept.columns] == ["id", "n"]
+    assert kept.left_out == ("z", "b")
     fresh = followed(found, TableSelection(TABLE), None, SchemaPolicy.IGNORE)
     assert fresh.columns == found.columns and fresh.former == ()
+
+
+def test_a_column_that_is_left_out_is_told_once_also_over_a_restart() -> None:
+    """Left out silently, nobody would know that the copy lacks it."""
+    place = Place("ignore")
+    for _ in range(2):
+        assert place.follow(is_look=True, left_out=("b",)) == ""
+        assert place.follow() == ""
+    assert place.events == ["schema_kept"]
+    stored = TableSchema.from_json(place.row.schema.to_json())  # type: ignore[union-attr]
+    assert stored == place.row.schema and stored.left_out == ("b",)
 
 
 def test_a_chosen_column_is_followed_under_its_new_name() -> None:
@@ -191,6 +203,19 @@ def test_a_look_finds_what_no_row_tells() -> None:
     assert finding(Place("stop"), seen(native_id=71)).error.code == "source:schema-changed"
 
 
+def test_a_new_name_is_noted_and_told_once_and_the_log_does_not_take_it_back() -> None:
+    """Shapes of the log say no name: were theirs stored, the table would be taken for renamed at every look."""
+    place, now = Place("evolve"), TableId("shop", "z")
+    found = finding(place, seen(called=now))
+    assert (found.called, found.shape, found.error) == (now, None, None)
+    place.evolver.renamed(place.row, found.called)
+    assert place.row.schema == replace(SHAPE, called=now) and place.events == ["schema_followed"]
+    assert place.follow(storage="") == "" and place.follow(is_look=True) == ""
+    assert place.row.schema == replace(SHAPE, called=now)
+    assert finding(place, seen(called=now)) is None
+    assert finding(place, seen(called=TABLE)).called == TABLE
+
+
 def test_a_shape_waits_for_the_rows_before_it() -> None:
     """Followed at once, rows of the older shape would come after it."""
     found = finding(Place("stop"), seen(columns=(ID, N)))
@@ -216,6 +241,21 @@ def test_a_table_that_is_there_again_is_copied_afresh() -> None:
     found = finding(place, seen())
     assert found.error.code == "source:table-replaced"
     assert place.evolver.mends(place.row, found.error.code)
+
+
+def test_a_table_that_keeps_its_owner_from_writing_leaves_the_stream_and_comes_back_when_it_is_mended() -> (
+    None
+):
+    """Left in the stream, every update of the partition would fail at the source."""
+    place = Place("evolve")
+    refused = replace(seen(), refused={TABLE: "ALTER TABLE x"}, left=frozenset({TABLE}))
+    found = finding(place, refused)
+    assert found.is_refused and found.error.facts["statement"] == "ALTER TABLE x"
+    place.store.table_event(
+        TABLE, "table_failed", error_code=found.error.code, error_facts={}, retry_at=None
+    )
+    assert finding(place, refused) is None
+    assert place.evolver.mends(place.row, finding(place, seen()).error.code)
 
 
 def test_a_fault_that_comes_again_and_again_is_left_failing() -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableId, TableSchema
+from runners.engine.store import MemoryStore
 from runners.engine.streaming import Streaming
 
 
@@ -49,3 +51,18 @@ def test_a_cut_of_the_sources_connection_is_made_again_some_times() -> None:
     assert streaming.again == 8
     with pytest.raises(ReplicationError):
         streaming.check()
+
+
+def test_a_table_that_somebody_took_out_does_not_come_back_silently() -> None:
+    """Guards rule 21: the view of another table publishes every chosen one again, and afterwards no look into the catalog
+    would find that this one was away."""
+    there, copied, asked = (TableId("s", n) for n in ("there", "copied", "asked"))
+    store = MemoryStore([there, copied, asked, TableId("s", "new")])
+    for table in (there, copied, asked):
+        store.table_event(table, "table_snapshot_done", is_snapshot_done=True)
+    store.table_progress(asked, is_resync_asked=True)
+    told: list[Any] = []
+    streaming: Any = Streaming.__new__(Streaming)
+    streaming._store, streaming._on_fault = store, lambda *fault: told.append(fault)
+    streaming._tell_missed([TableSchema(t.id, ()) for t in store.tables() if t.id != there])
+    assert told == [(copied, "source:table-unpublished", {})]

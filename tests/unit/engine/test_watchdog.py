@@ -96,6 +96,15 @@ def test_a_process_that_was_held_up_for_longer_than_its_lease_ends_without_askin
     assert store.until == 0.0
 
 
+def test_the_lease_ends_the_process_also_while_the_database_is_asked() -> None:
+    """Guards fencing: a database behind a cut network answers neither yes nor no, and the thread that asks it counts nothing."""
+    watchdog, killed = make(Unreachable(), timer := Clock())
+    timer.now += 29
+    assert not watchdog.guard() and killed == []
+    timer.now += 2
+    assert watchdog.guard() and killed == ["killed"]
+
+
 def test_a_clock_that_is_set_back_an_hour_neither_ends_the_run_nor_lengthens_its_lease() -> None:
     """Guards that the lease's end is by a timer that nobody sets: by the clock, a run cut off from its database would go on
     for an hour beside the one that took over."""

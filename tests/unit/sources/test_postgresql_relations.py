@@ -99,6 +99,14 @@ def test_what_has_two_readings_stops_the_table() -> None:
     assert shape_of(relation, table).code == "source:schema-ambiguous"
 
 
+@pytest.mark.parametrize("name", ["_op", "_delete", "_Origin", "_unsent"])
+def test_a_column_with_a_name_of_ours_stops_its_table(name: str) -> None:
+    """Guards against a column that came later: two columns of one name in a batch would give one the other's values."""
+    table = described((1, "id"), (2, name))
+    shape = shape_of(sent("id", name), table)
+    assert (shape.code, shape.column) == ("source:column-reserved", name)
+
+
 def test_a_type_of_users_that_is_not_the_described_one_is_unclear() -> None:
     """Its values would be decoded as the type that the column has now."""
     relation = sent("id", "a", "b")

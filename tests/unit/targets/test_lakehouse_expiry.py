@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from replicators.connectors.params import parse
-from replicators.targets.lakehouse.expiry import Expiry
+from replicators.targets.lakehouse.expiry import Expiry, retention
 from replicators.targets.lakehouse.params import LakehouseParams
 
 
@@ -25,3 +27,11 @@ def test_without_history_it_is_always_due() -> None:
     values = {"warehouse": "/w", "format": "delta", "history_minutes": 0}
     expiry = Expiry(parse(LakehouseParams, values), lambda: 5.0)
     assert all(expiry.is_due(("shop", "orders")) for _ in range(3))
+
+
+@pytest.mark.parametrize(("minutes", "days"), [(0, 1), (30, 1), (1440, 1), (1441, 2), (43200, 30)])
+def test_a_delta_log_is_kept_as_long_as_the_history(minutes: int, days: int) -> None:
+    """Were it kept for a day, as it was, versions of a longer history could not be opened: their log is gone."""
+    values = {"warehouse": "/w", "format": "delta", "history_minutes": minutes}
+    kept = retention(parse(LakehouseParams, values))
+    assert set(kept.values()) == {f"interval {days} days"} and len(kept) == 2

@@ -1,0 +1,141 @@
+"""Partitions that keep their owner from writing while their table is in the stream (CORRECTNESS 20), and those that come with
+rows in the transaction that makes them (CORRECTNESS 21)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableId, TableSelection
+from replicators.sources.postgresql.checks import PostgresqlChecks
+from replicators.sources.postgresql.log import LogControl, LogReader
+from replicators.sources.postgresql.snapshot import snapshot_again
+from runners.models import Event
+from tests.harness import World, differing
+from tests.integration.postgresql_source import describe, params_of
+from tests.servers import Database
+from tests.world_fixtures import MakeWorld
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+
+SLOT = "partitions_slot"
+ROOTS = {
+    "counted": "(n int) PARTITION BY RANGE (n)",
+    "keyed": "(n int NOT NULL) PARTITION BY RANGE (n)",
+}
+
+
+@pytest.fixture
+def published(database: Database) -> Iterator[LogControl]:
+    """Two partitioned tables in the stream, known by whole rows and by an index."""
+    for name, columns in ROOTS.items():
+        database.execute(f"CREATE TABLE {name} {columns}")
+        database.execute(f"CREATE TABLE {name}_1 PARTITION OF {name} FOR VALUES FROM (0) TO (10)")
+    database.execute(
+        "CREATE UNIQUE INDEX by_n ON keyed (n); ALTER TABLE keyed REPLICA IDENTITY USING INDEX by_n;"
+        " ALTER TABLE keyed_1 REPLICA IDENTITY FULL;"
+        " ALTER TABLE counted REPLICA IDENTITY FULL; ALTER TABLE counted_1 REPLICA IDENTITY FULL"
+    )
+    params = params_of(database)
+    LogReader(params, SLOT).prepare(describe(database, *ROOTS), None)
+    with LogControl(params, SLOT) as control:
+        yield control
+        control.drop()
+
+
+def add_part(database: Database, name: str) -> None:
+    database.execute(f"CREATE TABLE {name}_2 PARTITION OF {name} FOR VALUES FROM (10) TO (20)")
+    database.execute(f"INSERT INTO {name} VALUES (15)")
+
+
+@pytest.mark.parametrize("name", sorted(ROOTS))
+def test_a_partition_without_identity_is_told_and_its_owner_can_write_again(
+    database: Database, published: LogControl, name: str
+) -> None:
+    """Guards that a table is neither published nor copied while a partition of it would refuse its owner's updates: the copy
+    would be followed by inserts only, or the owner could not write."""
+    tables = describe(database, *ROOTS)
+    assert published.refused(tables) == {}
+    add_part(database, name)
+    update = f"UPDATE {name} SET n = 16 WHERE n = 15"
+    with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+        database.execute(update)
+    (mine,) = (t for t in tables if t.id.name == name)
+    (statement,) = published.refused(tables).values()
+    assert statement == f"ALTER TABLE public.{name}_2 REPLICA IDENTITY FULL;"
+
+    published.remove_tables([mine])
+    database.execute(update)
+    published.add_tables(tables)
+    database.execute("UPDATE " + name + " SET n = 17 WHERE n = 16")
+    with snapshot_again(params_of(database), SLOT) as session:
+        with pytest.raises(ReplicationError) as caught:
+            session.plan(mine, rows_per_chunk=10)
+        assert caught.value.code == "source:partition-identity"
+
+    database.execute(statement)
+    assert published.refused(tables) == {}
+    published.add_tables(tables)
+    database.execute("UPDATE " + name + " SET n = 18 WHERE n = 17")
+    assert published.unpublished(tables) == []
+
+
+def test_the_assessment_says_it_before(database: Database, published: LogControl) -> None:
+    """By whole rows the table counts as one without a key; by an index it would be published."""
+    add_part(database, "keyed")
+    with PostgresqlChecks(params_of(database)) as checks:
+        (problem,) = checks.tables([TableSelection(TableId("public", "keyed"))])
+    assert problem.code == "source:partition-identity"
+    assert "ALTER TABLE public.keyed_2 REPLICA IDENTITY FULL;" in problem.message.suggestion
+
+
+def make_tables(database: Database) -> None:
+    database.execute(
+        "CREATE SCHEMA shop; CREATE TABLE shop.counted (n int) PARTITION BY RANGE (n);"
+        "CREATE TABLE shop.counted_1 PARTITION OF shop.counted FOR VALUES FROM (0) TO (10);"
+        "ALTER TABLE shop.counted REPLICA IDENTITY FULL; ALTER TABLE shop.counted_1 REPLICA IDENTITY FULL;"
+        "CREATE TABLE shop.days (n int PRIMARY KEY) PARTITION BY RANGE (n);"
+        "CREATE TABLE shop.days_1 PARTITION OF shop.days FOR VALUES FROM (0) TO (10);"
+        "INSERT INTO shop.days VALUES (1), (2); INSERT INTO shop.counted VALUES (1), (1), (2)"
+    )
+
+
+def is_same(world: World, name: str) -> bool:
+    rows = [{"n": r["n"]} for r in world.target_rows(name)]
+    return not differing(world.source_rows(name), rows)
+
+
+@pytest.mark.long
+def test_partitions_are_never_a_silent_hole(world_maker: MakeWorld) -> None:
+    """Guards the look at partitions over the whole path: one that was made, filled and attached at once is copied, and a table
+    whose partition refuses updates leaves the stream, says the statement that mends it, and comes back after it."""
+    environment = {"REPLICATOR_CATALOG_SECONDS": "1"}
+    with world_maker(
+        prepare=make_tables, tables=("counted", "days"), environment=environment
+    ) as world:
+        world.start()
+        world.settle()
+        world.database.execute(
+            "BEGIN; CREATE TABLE shop.days_2 (n int PRIMARY KEY); INSERT INTO shop.days_2 VALUES (11), (12);"
+            " ALTER TABLE shop.days ATTACH PARTITION shop.days_2 FOR VALUES FROM (10) TO (20); COMMIT"
+        )
+        world.database.execute(
+            "CREATE TABLE shop.counted_2 PARTITION OF shop.counted FOR VALUES FROM (10) TO (20);"
+            "INSERT INTO shop.counted VALUES (11), (11)"
+        )
+        world.until_states("failing source:partition-identity", "counted", seconds=60)
+        world.database.execute("DELETE FROM shop.counted WHERE n = 11")
+        world.until(lambda: is_same(world, "days"), "the attached rows are there", 60)
+        told = Event.objects.get(replicator=world.replicator, kind="schema_resync")
+        assert told.table_name == "days"
+        world.database.execute(world.row("counted").error_facts["statement"])
+        world.until_states("replicating", "counted", seconds=60)
+        world.database.execute(
+            "INSERT INTO shop.counted VALUES (12), (12); DELETE FROM shop.counted WHERE n = 2"
+        )
+        world.settle()
+        assert is_same(world, "counted") and is_same(world, "days")
+        assert world.stop() == 0
