@@ -5,9 +5,12 @@ from __future__ import annotations
 import random
 from typing import Any, ClassVar
 
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.offsets import Position
 from replicators.connectors.params import parse
 from replicators.sources.mysql.control import LogControl
 from replicators.sources.mysql.params import MysqlParams
+from runners.models import Progress
 from tests.harness import World
 from tests.mysql_servers import SqlDatabase
 
@@ -66,8 +69,19 @@ class MysqlWorld(World):
         return {name: found[name] for name in ("host", "port", "user", "password")}
 
     def mark(self) -> int:
-        with LogControl(parse(MysqlParams, self.database.params), "mark") as control:
-            return control.heartbeat()
+        """The log's end in the stream's order; waits until the stream is at the server."""
+        return int(self.until(self._mark, "the stream is at its server", 120))
+
+    def _mark(self) -> int:
+        known = Progress.objects.filter(replicator=self.replicator).first()
+        reached = Position.from_json(known.position) if known and known.position else None
+        try:
+            with LogControl(parse(MysqlParams, self.database.params), "mark", reached) as control:
+                return control.heartbeat()
+        except ReplicationError as err:
+            if err.code != "source:server-changed":
+                raise
+        return 0
 
     def source_rows(self, name: str) -> list[dict[str, Any]]:
         """The table's rows as the driver reads them, in the forms that the lakehouse has."""
@@ -95,6 +109,10 @@ class MysqlTraffic:
         self._database = database
         self._random = random.Random(seed)
         self._next = 1_000_000
+
+    def move(self, database: SqlDatabase) -> None:
+        """Write to another server from now on, which has all that was written."""
+        self._database = database
 
     def write(self, transactions: int) -> None:
         """So many transactions now."""

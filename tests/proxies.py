@@ -33,6 +33,10 @@ class CuttingProxy:
         self._stop.set()
         self._listener.close()
 
+    def lead_to(self, port: int) -> None:
+        """New connections go there from now on."""
+        self._to = ("127.0.0.1", port)
+
     def cut_after(self, size: int) -> None:
         """The connection that brings the server's next `size` bytes to an end is cut there."""
         with self._lock:

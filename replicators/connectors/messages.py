@@ -107,6 +107,14 @@ MESSAGES: dict[str, Message] = {
         "Changes arrive later.",
         Retry.AUTO,
     ),
+    "source:server-changed": Message(
+        "Another server answers",
+        "The source's address leads to another server than before, while the log is still read from the old one.",
+        "Nothing to do where that server took over: the log goes on there once the old connection ends. An address that leads to "
+        "several servers in turn is no good for a replicator: name one of them.",
+        "Copies and figures wait.",
+        Retry.AUTO,
+    ),
     "source:version": Message(
         "Server too old",
         "The server runs PostgreSQL {version}; version 14 or newer is needed.",

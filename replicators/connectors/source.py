@@ -192,11 +192,18 @@ class FirstViewOpener(Protocol):
 
 class ViewOpener(Protocol):
     """Opens a consistent view of now. `wait` may be called where the source lets it wait; what it raises is raised here,
-    and nothing is left at the source then."""
+    and nothing is left at the source then. `after`: as in `ControlOpener`."""
 
     def __call__(
-        self, params: Any, name: str, wait: ViewWait | None = None, /
+        self, params: Any, name: str, wait: ViewWait | None = None, after: Position | None = None, /
     ) -> SnapshotSession: ...
+
+
+class ControlOpener(Protocol):
+    """Makes a `LogControl`. `after`: a position that the stream has reached; the positions that are told are in one order with
+    it, also where the stream has gone on at another server."""
+
+    def __call__(self, params: Any, name: str, after: Position | None = None, /) -> LogControl: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +319,7 @@ class SourcePlugin:
     catalog: Callable[[Any], Catalog]
     checks: Callable[[Any], Checks]
     log_reader: Callable[[Any, str], LogReader]
-    log_control: Callable[[Any, str], LogControl]
+    log_control: ControlOpener
     snapshot_first: FirstViewOpener
     snapshot_again: ViewOpener
     chunk_reader: str

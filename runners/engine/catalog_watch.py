@@ -55,7 +55,8 @@ def look(job: Job, store: Store, *, follows: bool) -> Look:
         )
     shapes = found.shapes
     renamed = {t.id: found.renamed[t.id] for t in known if t.id in found.renamed}
-    with job.source.log_control(job.source_params, job.slot) as control:
+    reached = store.memory().position
+    with job.source.log_control(job.source_params, job.slot, reached) as control:
         same = [t for t in known if t.id in shapes and shapes[t.id].native_id == t.native_id]
         left = _left(control, same)
         refused = _refused(control, known)

@@ -182,7 +182,9 @@ class Pipeline:
         views = Views(
             backlog=self._backlog,
             publish=self._streaming.publish,
-            open_view=lambda wait: job.source.snapshot_again(params, job.slot, wait),
+            open_view=lambda wait: job.source.snapshot_again(
+                params, job.slot, wait, self._streaming.capture.position
+            ),
             wait=self._wait,
             snapshotter=lambda session, table: Snapshotter(
                 self._spark,
@@ -199,7 +201,7 @@ class Pipeline:
             first=first,
         )
         pulse = Pulse(
-            lambda: job.source.log_control(params, job.slot),
+            lambda: job.source.log_control(params, job.slot, self._streaming.capture.position),
             self._store,
             self._log,
             self._backlog,

@@ -134,7 +134,9 @@ class Streaming:
         self.capture.refresh_tables()
 
     def _control(self) -> LogControl:
-        return self._job.source.log_control(self._job.source_params, self._job.slot)
+        return self._job.source.log_control(
+            self._job.source_params, self._job.slot, self._store.memory().position
+        )
 
     def prepare(
         self, position: Position | None, wait: ViewWait

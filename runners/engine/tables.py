@@ -33,7 +33,14 @@ from runners.engine.watchdog import Watchdog
 
 logger = logging.getLogger("replicator.tables")
 SKIP_SECONDS = 30.0
-CUTS = frozenset({"source:snapshot-lost", "source:connection-lost", "source:unreachable"})
+CUTS = frozenset(
+    {
+        "source:snapshot-lost",
+        "source:connection-lost",
+        "source:unreachable",
+        "source:server-changed",
+    }
+)
 
 
 class TableJobs:

@@ -17,6 +17,7 @@ from replicators.connectors.errors import ReplicationError, Retry
 from replicators.connectors.source import LogBlock
 from replicators.sources.mysql.checks import MysqlChecks
 from replicators.sources.mysql.dump import COM_REGISTER_SLAVE
+from replicators.sources.mysql.lineage import LACKS
 from replicators.sources.mysql.log import LogControl, LogReader
 from replicators.sources.mysql.params import MysqlParams
 from tests.integration.mysql_source import NAME, decode_all, decoded, following, params_of, until
@@ -232,7 +233,7 @@ def test_another_server_and_a_replica_that_logs_nothing_of_its_source(
             with LogReader(params, NAME) as reader, pytest.raises(ReplicationError) as caught:
                 reader.prepare(tables, position)
             assert caught.value.code == "source:position-lost"
-            assert caught.value.facts["reason"] == "this is another server"
+            assert caught.value.facts["reason"] == LACKS
             with MysqlChecks(params) as checks:
                 assert checks.connection() == []
                 server.execute(f"CHANGE {words} = '127.0.0.1'")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from replicators.connectors.problems import Problem
 from replicators.connectors.schema import TableId, TableSelection
+from replicators.sources.mysql import checks as checks_module
 from replicators.sources.mysql.checks import MysqlChecks
 from replicators.sources.mysql.setup import setup
 from tests.integration.mysql_source import params_of
@@ -69,6 +71,13 @@ def test_settings_are_named_with_the_line_that_mends_them(private_server: SqlSer
             assert problem.code in {"source:setting", "source:log-short"}
             database.execute(mending(problem))
             assert problems(database) == [], setting
+        if private_server.flavour == "mysql":
+            # A short time that is never kept to.
+            database.execute(
+                "SET GLOBAL binlog_expire_logs_seconds = 3600",
+                "SET GLOBAL binlog_expire_logs_auto_purge = OFF",
+            )
+            assert problems(database) == []
 
 
 def test_rights_are_named_with_the_line_that_grants_them(any_database: SqlDatabase) -> None:
@@ -189,3 +198,14 @@ def test_cascades_are_logged_or_refused(any_database: SqlDatabase) -> None:
         is_logged = "children" in follower.changes()
     refused = "source:cascade" in of_tables(any_database, "children")["children"]
     assert is_logged is not refused
+
+
+def test_vitess_is_refused(mysql: SqlServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards against a proxy that answers like a MySQL and has no binlog of its own."""
+    real = checks_module.server_of
+    monkeypatch.setattr(
+        checks_module, "server_of", lambda c: replace(real(c), version_text="8.0.30-Vitess")
+    )
+    with fresh_sql_database(mysql) as database:
+        (problem,) = problems(database)
+    assert (problem.code, dict(problem.facts)["version"]) == ("source:server-version", "Vitess")

@@ -6,6 +6,7 @@ import datetime as dt
 import decimal
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import Column
 from replicators.connectors.source import Poison
+from replicators.connectors.types import Timestamp, Unsupported
 from tests.integration.mysql_source import decode_all, following
 from tests.mysql_servers import SqlDatabase, fresh_sql_database
 
@@ -145,6 +148,51 @@ def test_log_and_snapshot_give_the_value_that_was_written(any_database: SqlDatab
         assert log.schema.field("c0").type == copy.schema.field("c0").type
         wkb = log.column(f"c{list(cases).index('geometry')}").to_pylist()[0]
         assert wkb[:5] == b"\1\1\0\0\0"
+
+
+def test_invisible_and_generated_columns_are_the_same_by_log_and_by_copy(
+    any_database: SqlDatabase,
+) -> None:
+    """Guards columns that `SELECT *` leaves out, and values that the server makes: stored and virtual."""
+    any_database.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, hidden int INVISIBLE DEFAULT 7, n int,"
+        " kept int AS (n * 2) STORED, made int AS (n * 3) VIRTUAL, last varchar(9))"
+    )
+    with following(any_database, "t") as follower:
+        any_database.execute(
+            "INSERT INTO t (id, n, last) VALUES (1, 5, 'a'), (2, NULL, 'b')",
+            "INSERT INTO t (id, hidden, n, last) VALUES (3, 8, 9, 'c')",
+            "UPDATE t SET n = 6, hidden = NULL WHERE id = 1",
+        )
+        log = follower.changes()["t"].to_pylist()
+        copy = follower.copy().sort_by("id").to_pylist()
+        last = {r["id"]: {c: r[c] for c in copy[0]} for r in log}
+        assert list(last.values()) == copy
+        assert copy[0] == {"id": 1, "hidden": None, "n": 6, "kept": 12, "made": 18, "last": "a"}
+        assert copy[2]["hidden"] == 8
+
+
+def test_a_form_that_is_not_known_is_told_and_never_passed_over(
+    mariadb_database: SqlDatabase,
+) -> None:
+    """Guards against a column that would be empty without a word: dates as MariaDB before 10.1 stored them."""
+    server = mariadb_database.server
+    server.execute("SET GLOBAL mysql56_temporal_format = OFF")
+    try:
+        mariadb_database.execute("CREATE TABLE t (id int PRIMARY KEY, at datetime)")
+    finally:
+        server.execute("SET GLOBAL mysql56_temporal_format = ON")
+    with following(mariadb_database, "t") as follower:
+        (table,) = follower.tables
+        assert isinstance(table.column("at").type, Unsupported)
+        known = replace(
+            table,
+            columns=(*table.supported, Column("at", Timestamp(0), "datetime", wire="datetime")),
+        )
+        mariadb_database.execute("INSERT INTO t VALUES (1, '2024-01-02 03:04:05')")
+        (found,) = decode_all(follower.blocks(), [known])
+        assert isinstance(found, Poison)
+        assert (found.code, found.facts["column"]) == ("source:value-unsupported", "at")
 
 
 def test_json_of_mysql_is_the_text_that_the_server_prints(request: pytest.FixtureRequest) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
+from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.source import LogStatus
 from replicators.sources.memory.catalog import require_reachable
@@ -16,7 +17,7 @@ DROPPED: list[str] = []
 class MemoryControl:
     """`LogControl`; what was dropped stands in `DROPPED`."""
 
-    def __init__(self, params: MemoryParams, name: str) -> None:
+    def __init__(self, params: MemoryParams, name: str, after: Position | None = None) -> None:
         self._params = params
         self._name = name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from replicators.connectors.capabilities import SourceCapabilities
+from replicators.connectors.offsets import Position
 from replicators.connectors.source import (
     Catalog,
     Checks,
@@ -38,10 +39,10 @@ def _log_reader(params: Any, name: str) -> LogReader:
     return Reader(params, name)
 
 
-def _log_control(params: Any, name: str) -> LogControl:
+def _log_control(params: Any, name: str, after: Position | None = None) -> LogControl:
     from replicators.sources.mysql.control import LogControl as Control
 
-    return Control(params, name)
+    return Control(params, name, after)
 
 
 def _snapshot_first(
@@ -49,13 +50,15 @@ def _snapshot_first(
 ) -> SnapshotSession:
     from replicators.sources.mysql.snapshot import SnapshotSession as Session
 
-    return Session(params, name)
+    return Session(params, name, lost=getattr(reader, "lost", None))
 
 
-def _snapshot_again(params: Any, name: str, wait: ViewWait | None = None) -> SnapshotSession:
+def _snapshot_again(
+    params: Any, name: str, wait: ViewWait | None = None, after: Position | None = None
+) -> SnapshotSession:
     from replicators.sources.mysql.snapshot import SnapshotSession as Session
 
-    return Session(params, name)
+    return Session(params, name, after)
 
 
 def _translate(err: BaseException) -> Exception:

@@ -6,6 +6,7 @@ import base64
 import struct
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,14 +15,9 @@ from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId
 from replicators.connectors.source import LogBlock
 from replicators.sources.mysql import kernels as k
+from replicators.sources.mysql.executed import Executed
 from replicators.sources.mysql.expand import Damaged
-from replicators.sources.mysql.offsets import (
-    MARIADB,
-    Coordinates,
-    MariadbGtids,
-    file_number,
-    gtids_of,
-)
+from replicators.sources.mysql.offsets import MARIADB, Coordinates, file_number
 from replicators.sources.mysql.prepared import (
     LOST,
     PARKED_BYTES,
@@ -69,7 +65,7 @@ class BlockCutter:
         self.at = start
         self.stamp = start.stamp
         self._charsets = dict(charsets)
-        self._gtids = gtids_of(start.flavour, start.gtids)
+        self._executed = Executed(start.flavour, start.gtids)
         self._wanted = frozenset(wanted)
         self._columns: dict[TableId, tuple[MapColumn, ...]] = {}
         self._begin = b""
@@ -94,7 +90,6 @@ class BlockCutter:
         self._tables: dict[int, TableId] = {}
         self._maps: dict[str, str] = {}
 
-    # --- what the loop stopped for -----------------------------------------------------------------------------------
     @property
     def is_open(self) -> bool:
         """Whether a transaction has begun and not ended."""
@@ -253,6 +248,16 @@ class BlockCutter:
         if k.take_prepare(e, at, size, state, self.buffer, self.runs, is_kept):
             raise ReplicationError("source:log-damaged", position=self._place())
 
+    def tagged(self, e: np.ndarray, at: int, size: int) -> None:
+        """A GTID event with a tag."""
+        event = e[at : at + size].tobytes()
+        try:
+            found = self._executed.of_event(event[:-4] if self.state[k.P_HAS_CRC] else event)
+        except ValueError as err:
+            raise ReplicationError("source:log-damaged", position=self._place()) from err
+        if k.take_tagged(e, at, size, self.state, self.buffer, *found):
+            raise ReplicationError("source:log-damaged", position=self._place())
+
     def statement(self, event: bytes) -> Statement:
         """What a QUERY event (with checksum, perhaps compressed) says."""
         try:
@@ -270,7 +275,7 @@ class BlockCutter:
             raise ReplicationError("source:log-damaged", position=self._place())
         self.emit_closed()
         self.context_version += 1
-        self.at = Coordinates(self.at.flavour, self.at.server, file, offset)
+        self.at = replace(self.at, file=file, offset=offset)
         file_number(file)
         self.stamp = 0
         self.state[[k.P_OFFSET, k.P_CLOSED_OFFSET]] = offset
@@ -304,25 +309,20 @@ class BlockCutter:
 
     # --- blocks --------------------------------------------------------------------------------------------------------
     def flush_gtids(self) -> None:
-        """Add the runs of numbers that the loop noted to the set."""
-        for a, b, first, last in self.runs[: int(self.state[k.P_RUNS])].tolist():
-            if isinstance(self._gtids, MariadbGtids):
-                self._gtids.add(a, b, last)
-            else:
-                raw = struct.pack("<qq", a, b).hex()
-                source = f"{raw[:8]}-{raw[8:12]}-{raw[12:16]}-{raw[16:20]}-{raw[20:]}"
-                self._gtids.add(source, first, last)
-        self.state[k.P_RUNS] = 0
+        """Make room for more runs of numbers."""
+        self._executed.flush(self.state, self.runs)
 
     def position(self) -> Position:
         """The end of the last complete transaction."""
         self.flush_gtids()
-        at = self.at
-        offset = int(self.state[k.P_CLOSED_OFFSET])
-        return Coordinates(
-            at.flavour, at.server, at.file, offset, str(self._gtids), self.stamp,
-            self.prepared.places(), self._dropped,
-        ).position()  # fmt: skip
+        return replace(
+            self.at,
+            offset=int(self.state[k.P_CLOSED_OFFSET]),
+            gtids=str(self._executed),
+            stamp=self.stamp,
+            prepared=self.prepared.places(),
+            dropped=self._dropped,
+        ).position()
 
     def emit_closed(self) -> None:
         """Put what is complete into a block; an unfinished transaction behind it is carried over."""
@@ -387,7 +387,7 @@ class BlockCutter:
         """What decoding needs at the start of the block that is emitted now."""
         is_inside = bool(self._begin)
         return {
-            "file": file_number(self.at.file),
+            "file": self.at.number,
             "flavour": self.at.flavour,
             "has_checksums": bool(self.state[k.P_HAS_CRC]),
             "transaction": base64.b64encode(self._begin).decode() if is_inside else None,

@@ -9,10 +9,12 @@ from typing import Any, Self, TypeVar
 import pymysql
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.source import LogStatus
 from replicators.sources.mysql.connections import Connection, connect, log_end, query, server_of
 from replicators.sources.mysql.errors import translate
+from replicators.sources.mysql.lineage import counted
 from replicators.sources.mysql.offsets import Coordinates
 from replicators.sources.mysql.params import MysqlParams
 
@@ -22,9 +24,10 @@ T = TypeVar("T")
 class LogControl:
     """See `connectors.source.LogControl`. Connects when first asked; for one thread."""
 
-    def __init__(self, params: MysqlParams, name: str) -> None:
+    def __init__(self, params: MysqlParams, name: str, after: Position | None = None) -> None:
         self.params = params
         self.name = name
+        self._after = after
         self._connection: Connection | None = None
 
     def _ask(self, act: Callable[[Connection], T]) -> T:
@@ -38,7 +41,7 @@ class LogControl:
 
     def heartbeat(self) -> int:
         """Where the log ends now. Nothing is written: what was committed before this moment lies before that place."""
-        return self._ask(_end).value
+        return counted(self._ask(_end), self._after).value
 
     def status(self) -> LogStatus:
         """The server's clock and its log's end; it keeps its log by time, whatever we have read."""
@@ -49,7 +52,7 @@ class LogControl:
                 is_active=True,
                 hours_left=retention_hours(connection),
                 server_time=float(now) if now else time.time(),
-                end=_end(connection).value,
+                end=counted(_end(connection), self._after).value,
             )
 
         return self._ask(look)
@@ -96,9 +99,12 @@ def retention_hours(connection: Connection) -> float | None:
     values: dict[str, Any] = dict(
         query(
             connection,
-            "SHOW GLOBAL VARIABLES WHERE variable_name IN ('binlog_expire_logs_seconds', 'expire_logs_days')",
+            "SHOW GLOBAL VARIABLES WHERE variable_name IN"
+            " ('binlog_expire_logs_seconds', 'expire_logs_days', 'binlog_expire_logs_auto_purge')",
         )
     )
+    if str(values.get("binlog_expire_logs_auto_purge", "ON")).upper() in ("OFF", "0"):
+        return None
     seconds = float(values.get("binlog_expire_logs_seconds") or 0)
     seconds = seconds or 86400 * float(values.get("expire_logs_days") or 0)
     return seconds / 3600 if seconds else None

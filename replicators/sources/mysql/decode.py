@@ -87,6 +87,8 @@ def _warm_stream() -> None:
     )
     k.take_query(data, 0, 0, state, data, np.zeros((1, 4), np.int64), False, False)
     k.take_prepare(data, 0, 0, state, data, np.zeros((1, 4), np.int64), False)
+    state[k.P_IS_OPEN] = 1
+    k.take_tagged(data, 0, 0, state, data, 0, 0)
     none, places = np.zeros(0, np.int64), np.zeros((1, 1), np.int64)
     k.split_rows(data, 0, none, places, places, 0, 0)
     k.split_big_row(data, none, places, places)
@@ -153,7 +155,7 @@ def _measure_table(index: Index, table: TableSchema, counts: np.ndarray) -> list
         if shape.schema.id != table.id or not len(mine):
             continue
         if shape.code:
-            raise _Stopped(int(index.events[mine[0], k.E_AT]), shape.code)
+            raise _Stopped(int(index.events[mine[0], k.E_AT]), shape.code, shape.facts)
         where = dict(zip((c.name for c in shape.schema.columns), shape.where, strict=True))
         try:
             layout = Layout.of(shape.map.columns, [where[name] for name in table.key])

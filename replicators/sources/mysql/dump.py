@@ -12,27 +12,49 @@ import pymysql
 from replicators.connectors.errors import ReplicationError
 from replicators.sources.mysql.connections import Connection, connect, query, records, server_of
 from replicators.sources.mysql.errors import translate
+from replicators.sources.mysql.offsets import Gtids, MysqlGtids
 from replicators.sources.mysql.params import MysqlParams
 
-COM_BINLOG_DUMP, COM_REGISTER_SLAVE = 18, 21
+COM_BINLOG_DUMP, COM_REGISTER_SLAVE, COM_BINLOG_DUMP_GTID = 18, 21, 30
+THROUGH_GTIDS = 4
+START_OFFSET = 4
 HEARTBEAT_SECONDS = 5
 REPORT_HOST = "replicator"
 FIRST_ID, LAST_ID = 1_000_000_000, 4_000_000_000
 
 
 class Dump:
-    """The stream of a binlog from (file, offset) on. For one thread."""
+    """The stream of a binlog from (file, offset) on, or (`gtids`) of all transactions that are not among these. `identity`:
+    the only server that will do, "" for any. For one thread."""
 
     def __init__(
-        self, params: MysqlParams, name: str, file: str, offset: int, *, ends: bool = False
+        self,
+        params: MysqlParams,
+        name: str,
+        file: str,
+        offset: int,
+        *,
+        ends: bool = False,
+        gtids: Gtids | None = None,
+        identity: str = "",
     ) -> None:
         self.params = params
         connection = connect(params)
         try:
             server = server_of(connection)
+            if identity and server.identity != identity:
+                raise ReplicationError("source:server-changed")
             self.has_checksums = _pin(connection, server.is_mariadb, name)
             number = server_id(connection, params, name)
-            self._socket = _begin(connection, number, name, file, offset, ends)
+            _register(connection, number)
+            if isinstance(gtids, MysqlGtids):
+                _send_gtids(connection, number, gtids, ends)
+            else:
+                if gtids is not None:
+                    file, offset = "", START_OFFSET
+                    _pin_gtids(connection, gtids)
+                _send_place(connection, number, file, offset, ends)
+            self._socket: Any = connection._sock
         except (pymysql.Error, OSError) as err:
             _close(connection)
             raise translate(err, params) from err
@@ -113,18 +135,36 @@ def _replicas(connection: Connection) -> set[int]:
     return set()
 
 
-def _begin(
-    connection: Connection, number: int, name: str, file: str, offset: int, ends: bool
-) -> Any:
+def _register(connection: Connection, number: int) -> None:
     raw: Any = connection
     host = REPORT_HOST.encode()
     register = struct.pack("<IB", number, len(host)) + host + b"\0\0" + struct.pack("<HII", 0, 0, 0)
     raw._execute_command(COM_REGISTER_SLAVE, register)
     raw._read_packet()
-    raw._execute_command(
-        COM_BINLOG_DUMP, struct.pack("<IHI", offset, int(ends), number) + file.encode()
-    )
-    return raw._sock
+
+
+def _send_place(connection: Connection, number: int, file: str, offset: int, ends: bool) -> None:
+    raw: Any = connection
+    said = struct.pack("<IHI", offset, int(ends), number) + file.encode()
+    raw._execute_command(COM_BINLOG_DUMP, said)
+
+
+def _send_gtids(connection: Connection, number: int, gtids: MysqlGtids, ends: bool) -> None:
+    """MySQL leaves out the transactions of the set, wherever they lie in its log."""
+    raw: Any = connection
+    known = gtids.encoded()
+    flags = THROUGH_GTIDS | int(ends)
+    said = struct.pack("<HIIQI", flags, number, 0, START_OFFSET, len(known)) + known
+    raw._execute_command(COM_BINLOG_DUMP_GTID, said)
+
+
+def _pin_gtids(connection: Connection, gtids: Gtids) -> None:
+    """MariaDB goes on after the last one of each domain; strict: one that it does not have is an error."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SET @slave_connect_state = %s, @slave_gtid_strict_mode = 1, @slave_gtid_ignore_duplicates = 0",
+            (str(gtids),),
+        )
 
 
 def collations(connection: Connection) -> dict[int, str]:

@@ -255,8 +255,47 @@ def find(ids, number):
 
 
 @njit
+def stepwise(d, p, end):
+    """A whole number whose first byte says by its low bits how many follow (see `tagged`): (value or -1, position after it)."""
+    if p >= end:
+        return np.int64(-1), p
+    first = byte(d, p)
+    more = 0
+    while more < 7 and (first >> more) & 1:
+        more += 1
+    if first == 0xFF or p + 1 + more > end:
+        return np.int64(-1), p
+    return (le(d, p, more + 1) >> (more + 1)) & ((np.int64(1) << (7 * more + 7)) - 1), p + 1 + more
+
+
+@njit
+def tagged_time(d, at, end):
+    """When a transaction with a tagged GTID was committed, in microseconds; -1 where its event does not tell."""
+    p = at + HEADER
+    for _ in range(3):
+        _, p = stepwise(d, p, end)
+    for wanted in range(7):
+        field, p = stepwise(d, p, end)
+        if field != wanted:
+            return np.int64(-1)
+        value = np.int64(0)
+        for _ in range(16 if field == 1 else 1):
+            value, p = stepwise(d, p, end)
+            if value < 0:
+                return np.int64(-1)
+        if field == 3:
+            p += value
+        elif field == 6:
+            return value
+    return np.int64(-1)
+
+
+@njit
 def begin_time(d, at, end, t):
     """When a transaction was committed, in microseconds, by the event that opens it."""
+    if t == TAGGED_EVENT:
+        v = tagged_time(d, at, end)
+        return v if 0 <= v <= MAX_MICROS else le4(d, at) * 1000000
     if (t == GTID_EVENT or t == ANONYMOUS_EVENT) and end - at >= HEADER + 42 + 7:
         p = at + HEADER + 25
         if byte(d, p) == 2:
@@ -1018,7 +1057,7 @@ def fill(d, events, mine, widths, sizes, keys, slots, ops, row_event, struct_val
 
 # What the loop stopped for.
 (IDLE, BLOCK, OPEN, GROW, ROTATE, FORMAT, MAP, QUERY, HEARTBEAT, REFUSED, ENDED, BIG, FLUSH, BAD_CHECKSUM,
- BAD_EVENT, PREPARE) = range(16)  # fmt: skip
+ BAD_EVENT, SPECIAL) = range(16)  # fmt: skip
 # Fields of the state.
 (P_USED, P_MESSAGES, P_CUT, P_CUT_MESSAGES, P_IS_OPEN, P_BODY_OPEN, P_OPEN_AT, P_OPEN_MESSAGES, P_HAS_CONTENT, P_WAS_SENT,
  P_OFFSET, P_CLOSED_OFFSET, P_OPEN_LIMIT, P_BLOCK_LIMIT, P_HAS_CRC, P_FIRST_AT, P_BEGUN_AT, P_IS_MARIADB, P_RUNS,
@@ -1034,6 +1073,8 @@ FORMAT_EVENT, ROTATE_EVENT, HEARTBEAT_EVENT, XA_PREPARE_EVENT, PAYLOAD_EVENT, IN
 QUERY_COMPRESSED_EVENT, PARTIAL_UPDATE_EVENT, EXECUTE_LOAD_EVENT = 165, 39, 18
 STANDALONE = 1
 MAX_RUNS = 4096
+# Stands in place of a source's second half: its first is the number of a source that is kept as text.
+AS_TEXT = np.int64(-1)
 NEVER = np.int64(2**62)
 
 
@@ -1174,7 +1215,7 @@ def take(e, at, size, state, out, runs, ids, wanted, known_at, known_size, known
         ):
             return MAP
         is_kept = wanted[i] == 1
-    elif t == GTID_EVENT or t == ANONYMOUS_EVENT or t == TAGGED_EVENT or t == MARIADB_GTID_EVENT:
+    elif t == GTID_EVENT or t == ANONYMOUS_EVENT or t == MARIADB_GTID_EVENT:
         if state[P_IS_OPEN]:
             return BAD_EVENT
         begin_transaction(e, at, end, t, state)
@@ -1182,8 +1223,8 @@ def take(e, at, size, state, out, runs, ids, wanted, known_at, known_size, known
         is_kept = True
     elif t == XID_EVENT:
         closes = True
-    elif t == XA_PREPARE_EVENT:
-        return PREPARE
+    elif t == XA_PREPARE_EVENT or t == TAGGED_EVENT:
+        return SPECIAL
     elif t == PAYLOAD_EVENT or t == INCIDENT_EVENT:
         closes = not state[P_BODY_OPEN]
         is_kept = True
@@ -1232,6 +1273,21 @@ def take_query(e, at, size, state, out, runs, opens, is_content):
         state[P_BODY_OPEN] = 1
     else:
         close_transaction(state, runs)
+    return IDLE
+
+
+@njit(cache=True, nogil=True)
+def take_tagged(e, at, size, state, out, source, number):
+    """Take a GTID event with a tag that was looked at; `source` is the number of its source's text."""
+    if state[P_IS_OPEN]:
+        return BAD_EVENT
+    begin_transaction(e, at, at + size, TAGGED_EVENT, state)
+    state[P_BEGIN_SIZE] = size + 4
+    state[P_SOURCE_A], state[P_SOURCE_B], state[P_NUMBER] = source, AS_TEXT, number
+    log_position = le4(e, at + 13)
+    if log_position and not moved_on(state, log_position, size):
+        return BAD_EVENT
+    keep(e, at, size, state, out)
     return IDLE
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,20 +19,23 @@ from replicators.sources.mysql.connections import (
     server_of,
 )
 from replicators.sources.mysql.dump import Dump
-from replicators.sources.mysql.offsets import Coordinates, is_within
+from replicators.sources.mysql.offsets import Coordinates, MariadbGtids, is_within
 from replicators.sources.mysql.params import MysqlParams
 
 FORMAT_EVENT = 15
 START_OFFSET = 4
+REFUSED = 0xFF
 LOOK_BYTES = 1 << 12
 LOOK_SECONDS = 10.0
+LACKS = "the server lacks transactions that were already copied"
+PURGED = "the server purged transactions that were not yet copied"
 
 
 def verify(
     connection: Connection, params: MysqlParams, name: str, position: Position | None
 ) -> None:
     """Raise `source:position-lost` where changes after `position` can't be had from this server, `source:setting` where it
-    writes no log."""
+    writes no log. Another server will do if the position's GTIDs say that it goes on there."""
     server = server_of(connection)
     end = log_end(connection, server)
     if end is None:
@@ -41,17 +45,99 @@ def verify(
     if position is None:
         return
     known = Coordinates.of(position)
-    if (known.flavour, known.server) != (server.flavour, server.identity):
-        raise ReplicationError("source:position-lost", reason="this is another server")
+    is_other = (known.flavour, known.server) != (server.flavour, server.identity)
+    if is_other or known.by_gtids:
+        _verify_by_gtids(connection, params, name, server, known, end)
+        if not is_other and known.file in _files(connection):
+            _verify_stamp(params, name, known)
+        return
     _verify_file(connection, known)
     if known.gtids:
         _verify_gtids(connection, server, known, end)
+    _verify_stamp(params, name, known)
+
+
+def moved(known: Coordinates, server: Server) -> Coordinates:
+    """Where a stream goes on at another server. Transactions that wait prepared lie somewhere else there: their places are
+    given up, and the tables are told at their commit."""
+    return Coordinates(
+        server.flavour,
+        server.identity,
+        "",
+        START_OFFSET,
+        known.gtids,
+        dropped=known.dropped,
+        era=known.next_era(),
+        by_gtids=True,
+    )
+
+
+def counted(found: Coordinates, after: Position | None) -> Coordinates:
+    """A place that the server told, in the order of the stream that has reached `after`. `source:server-changed` where that
+    stream is still at another server: nobody can say yet what comes before what."""
+    if after is None:
+        return found
+    known = Coordinates.of(after)
+    if (known.flavour, known.server) != (found.flavour, found.server):
+        raise ReplicationError("source:server-changed")
+    return replace(found, era=known.era)
+
+
+def begun_again(found: Coordinates, lost: Position | None) -> Coordinates:
+    """A place where a stream begins again whose position was lost: behind everything that came before."""
+    return found if lost is None else replace(found, era=Coordinates.of(lost).next_era())
+
+
+def _verify_by_gtids(
+    connection: Connection,
+    params: MysqlParams,
+    name: str,
+    server: Server,
+    known: Coordinates,
+    end: Coordinates,
+) -> None:
+    """Nothing copied may be missing there, nothing missing here may be purged there."""
+    if known.flavour != server.flavour or not known.gtids or not _has_gtids(connection, server):
+        raise ReplicationError("source:position-lost", reason="this is another server")
+    if not server.is_mariadb:
+        _verify_gtids(connection, server, known, end)
+        return
+    state = str(query(connection, "SELECT @@global.gtid_binlog_state")[0][0] or "")
+    if not MariadbGtids(known.gtids).is_in_state(state):
+        raise ReplicationError("source:position-lost", reason=LACKS)
+    # What MariaDB has purged it tells only to who asks for the log.
+    dump = Dump(
+        params, f"{name} looks", "", START_OFFSET, ends=True, gtids=MariadbGtids(known.gtids)
+    )
+    buffer = np.zeros(LOOK_BYTES, np.uint8)
+    filled = 0
+    try:
+        stop_at = time.monotonic() + LOOK_SECONDS
+        while filled < 7 and time.monotonic() < stop_at:
+            filled += dump.receive(buffer.data[filled:], 1.0)
+    finally:
+        dump.close()
+    if buffer[4] == REFUSED:
+        raise ReplicationError("source:position-lost", reason=PURGED)
+
+
+def _has_gtids(connection: Connection, server: Server) -> bool:
+    if server.is_mariadb:
+        return True
+    return str(query(connection, "SELECT @@global.gtid_mode")[0][0]) == "ON"
+
+
+def _verify_stamp(params: MysqlParams, name: str, known: Coordinates) -> None:
     if known.stamp and known.stamp != file_stamp(params, name, known.file):
         raise ReplicationError("source:position-lost", reason="the server's binlog was reset")
 
 
+def _files(connection: Connection) -> dict[str, int]:
+    return {r["log_name"]: int(r["file_size"]) for r in records(connection, "SHOW BINARY LOGS")}
+
+
 def _verify_file(connection: Connection, known: Coordinates) -> None:
-    sizes = {r["log_name"]: int(r["file_size"]) for r in records(connection, "SHOW BINARY LOGS")}
+    sizes = _files(connection)
     if known.file not in sizes:
         raise ReplicationError(
             "source:position-lost", reason=f"the server no longer has the binlog file {known.file}"
@@ -67,16 +153,12 @@ def _verify_gtids(
     connection: Connection, server: Server, known: Coordinates, end: Coordinates
 ) -> None:
     if not is_within(server.flavour, known.gtids, end.gtids):
-        raise ReplicationError(
-            "source:position-lost", reason="the server lacks transactions that were already copied"
-        )
+        raise ReplicationError("source:position-lost", reason=LACKS)
     if server.is_mariadb:
         return
     purged = str(query(connection, "SELECT @@global.gtid_purged")[0][0] or "")
     if not is_within(server.flavour, purged, known.gtids):
-        raise ReplicationError(
-            "source:position-lost", reason="the server purged transactions that were not yet copied"
-        )
+        raise ReplicationError("source:position-lost", reason=PURGED)
 
 
 def file_stamp(params: MysqlParams, name: str, file: str) -> int:

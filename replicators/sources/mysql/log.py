@@ -17,12 +17,12 @@ from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.source import LogBlock
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.blocks import OPEN_BYTES, BlockCutter
-from replicators.sources.mysql.connections import connect
+from replicators.sources.mysql.connections import connect, server_of
 from replicators.sources.mysql.control import LogControl
-from replicators.sources.mysql.dump import Dump, collations
+from replicators.sources.mysql.dump import START_OFFSET, Dump, collations
 from replicators.sources.mysql.errors import translate
-from replicators.sources.mysql.lineage import verify
-from replicators.sources.mysql.offsets import Coordinates
+from replicators.sources.mysql.lineage import moved, verify
+from replicators.sources.mysql.offsets import Coordinates, gtids_of
 from replicators.sources.mysql.params import MysqlParams
 from replicators.sources.mysql.prepared import Prepared
 
@@ -47,17 +47,24 @@ class LogReader:
         self._began_at = 0.0
         self._heard_at = 0.0
         self._followed: frozenset[Any] | None = None
+        self.lost: Position | None = None
+        self._verified = ""
 
     def prepare(self, tables: Sequence[TableSchema], position: Position | None) -> None:
         """Nothing has to be made at the server. With a position: verify that the log continues there."""
         try:
             with connect(self.params) as connection:
                 verify(connection, self.params, self.name, position)
+                self._verified = server_of(connection).identity
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params) from err
+        except ReplicationError as err:
+            if err.code == "source:position-lost":
+                self.lost = position
+            raise
 
     def start(self, position: Position, tables: Sequence[TableSchema]) -> None:
-        """Open the stream after `position`."""
+        """Open the stream after `position`; at another server by its GTIDs, if `prepare` has looked at them."""
         self._open(Coordinates.of(position), (t.id for t in tables))
 
     def _open(self, start: Coordinates, tables: Iterable[TableId], sought: str = "") -> None:
@@ -65,10 +72,20 @@ class LogReader:
         try:
             with connect(self.params) as connection:
                 charsets = collations(connection)
+                server = server_of(connection)
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params) from err
+        if start.server != server.identity:
+            if server.identity != self._verified:
+                raise ReplicationError("source:server-changed")
+            start = moved(start, server)
+        elif start.by_gtids:
+            start = replace(start, file="", offset=START_OFFSET)
+        gtids = gtids_of(start.flavour, start.gtids) if start.by_gtids else None
         self._cutter = BlockCutter(start, charsets, tables, sought)
-        self._dump = Dump(self.params, self.name, start.file, start.offset)
+        self._dump = Dump(
+            self.params, self.name, start.file, start.offset, gtids=gtids, identity=start.server
+        )
         self._cutter.state[k.P_HAS_CRC] = self._dump.has_checksums
         self._heard_at = time.monotonic()
 
@@ -197,8 +214,8 @@ class LogReader:
         if todo == k.QUERY:
             self._query(cutter, e, at, size)
             return True
-        if todo == k.PREPARE:
-            cutter.prepare(e, at, size)
+        if todo == k.SPECIAL:
+            (cutter.tagged if e[at + 4] == k.TAGGED_EVENT else cutter.prepare)(e, at, size)
             return True
         event = e[at : at + size].tobytes()
         plain = event[:-4] if has_crc else event
@@ -231,7 +248,14 @@ class LogReader:
 
     def _read_again(self, cutter: BlockCutter, missing: Prepared) -> None:
         """The messages of a prepared group, from where the server's log still has them."""
-        start = replace(cutter.at, file=missing.file, offset=missing.offset, gtids="", prepared=())
+        start = replace(
+            cutter.at,
+            file=missing.file,
+            offset=missing.offset,
+            gtids="",
+            prepared=(),
+            by_gtids=False,
+        )
         # A number that was chosen is in use by the stream itself.
         params = replace(self.params, server_id=0)
         end = time.monotonic() + SILENT_SECONDS
@@ -263,6 +287,8 @@ class LogReader:
         """Where everything before it was returned from `read`."""
         cutter = self._cutter
         if cutter is None or cutter.is_open or cutter.has_closed or cutter.ready:
+            return None
+        if not cutter.at.file:
             return None
         return cutter.position()
 

@@ -1,18 +1,22 @@
 """Positions in a binlog and sets of GTIDs of both flavours; asks no server.
 
-`Position.value` is the file's number << 35 | the offset in it: it orders positions of one server between two resets of
-its log. `Position.detail` says which server and which incarnation of the file that was, and the GTIDs up to there.
+`Position.value` is the file's number << 35 | the offset in it, with a number of files added that grows whenever the log goes
+on at another server or begins again: so all positions of a stream are in order. `Position.detail` says which server and which
+incarnation of the file that was, and the GTIDs up to there.
 """
 
 from __future__ import annotations
 
 import re
+import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from replicators.connectors.offsets import Position
 
 OFFSET_BITS = 35
+ERA_BITS = 16
 MARIADB, MYSQL = "mariadb", "mysql"
 _NUMBER = re.compile(r"\.(\d+)$")
 
@@ -39,7 +43,9 @@ def offset_of(value: int) -> int:
 class Coordinates:
     """Where in which file; `stamp` is the file's time of making (0: not known), by which a reset log is seen. `prepared`:
     XID, file and offset of each transaction that was prepared before and waits for its end; `dropped`: schema, table and
-    name of columns that were dropped and not made again."""
+    name of columns that were dropped and not made again; `era`: files added to the file's number in `value`; `by_gtids`: the
+    stream goes on after `gtids`, since it came from another server, where transactions may lie in another order; then file
+    and offset only stand beside, and an empty file is one that the server has yet to tell."""
 
     flavour: str
     server: str
@@ -49,10 +55,22 @@ class Coordinates:
     stamp: int = 0
     prepared: tuple[tuple[str, str, int], ...] = ()
     dropped: tuple[tuple[str, str, str], ...] = ()
+    era: int = 0
+    by_gtids: bool = False
+
+    @property
+    def number(self) -> int:
+        """The file's number within the stream, whatever server it was on."""
+        return file_number(self.file) + self.era
 
     @property
     def value(self) -> int:
-        return value_at(file_number(self.file), self.offset)
+        return value_at(self.number, self.offset)
+
+    def next_era(self) -> int:
+        """The `era` after which every position is higher than any that this server gave: it may have been read some files
+        ahead, so a step of 65,536 files at least."""
+        return ((self.number >> ERA_BITS) + 2) << ERA_BITS
 
     def position(self) -> Position:
         """As the engine keeps it."""
@@ -68,6 +86,10 @@ class Coordinates:
             detail["prepared"] = [list(p) for p in self.prepared]
         if self.dropped:
             detail["dropped"] = [list(d) for d in self.dropped]
+        if self.era:
+            detail["era"] = self.era
+        if self.by_gtids:
+            detail["by_gtids"] = True
         return Position(self.value, detail)
 
     @classmethod
@@ -83,6 +105,8 @@ class Coordinates:
             int(known.get("stamp", 0)),
             tuple((str(x), str(f), int(o)) for x, f, o in known.get("prepared", ())),
             tuple((str(s), str(t), str(c)) for s, t, c in known.get("dropped", ())),
+            int(known.get("era", 0)),
+            bool(known.get("by_gtids", False)),
         )
 
 
@@ -91,8 +115,7 @@ class MariadbGtids:
 
     def __init__(self, text: str = "") -> None:
         self._last: dict[int, tuple[int, int]] = {}
-        for part in filter(None, (p.strip() for p in text.split(","))):
-            domain, server, number = (int(n) for n in part.split("-"))
+        for domain, server, number in _mariadb_gtids(text):
             self.add(domain, server, number)
 
     def add(self, domain: int, server: int, number: int) -> None:
@@ -103,8 +126,19 @@ class MariadbGtids:
         """Whether `other` went at least as far in every domain."""
         return all(n <= other._last.get(d, (0, -1))[1] for d, (_, n) in self._last.items())
 
+    def is_in_state(self, state: str) -> bool:
+        """Whether a server whose `gtid_binlog_state` is `state` (the last of each domain and server) has each of these."""
+        reached = {(d, s): n for d, s, n in _mariadb_gtids(state)}
+        return all(n <= reached.get((d, s), -1) for d, (s, n) in self._last.items())
+
     def __str__(self) -> str:
         return ",".join(f"{d}-{s}-{n}" for d, (s, n) in sorted(self._last.items()))
+
+
+def _mariadb_gtids(text: str) -> Iterator[tuple[int, int, int]]:
+    for part in filter(None, (p.strip() for p in text.split(","))):
+        domain, server, number = (int(n) for n in part.split("-"))
+        yield domain, server, number
 
 
 class MysqlGtids:
@@ -145,6 +179,20 @@ class MysqlGtids:
             for source, ranges in self._ranges.items()
             for low, high in ranges
         )
+
+    def encoded(self) -> bytes:
+        """As COM_BINLOG_DUMP_GTID wants it: sources with 16 bytes, a tag where any has one, and ranges without their ends."""
+        has_tags = any(":" in source for source in self._ranges)
+        count = len(self._ranges)
+        parts = [struct.pack("<Q", (1 << 56 | count << 8 | 1) if has_tags else count)]
+        for source, ranges in sorted(self._ranges.items()):
+            uuid, _, tag = source.partition(":")
+            parts.append(bytes.fromhex(uuid.replace("-", "")))
+            if has_tags:
+                parts.append(bytes([len(tag) << 1]) + tag.encode())
+            parts.append(struct.pack("<Q", len(ranges)))
+            parts += [struct.pack("<QQ", low, high + 1) for low, high in ranges]
+        return b"".join(parts)
 
     def __str__(self) -> str:
         return ",".join(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal as Number
 from typing import Any
 
-from replicators.connectors.schema import TableId, TableSchema
-from replicators.connectors.types import Int
+from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.types import Enum, Int
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.connections import Connection, query, records
 
@@ -69,7 +69,7 @@ def _by_halves(
         waiting += [(middle + 1, last), (first, middle)]
     parts = _joined(parts, rows_per_chunk)
     ends = [last for _, last, _ in parts[:-1]]
-    return _conditions([(e,) for e in ends], [key], [n for _, _, n in parts])
+    return _conditions([(e,) for e in ends], [_Key(key)], [n for _, _, n in parts])
 
 
 def _joined(parts: list[tuple[int, int, int]], rows_per_chunk: int) -> list[tuple[int, int, int]]:
@@ -88,16 +88,47 @@ def _estimate(connection: Connection, table: TableSchema, condition: str) -> int
     return max((int(r.get("rows") or 0) for r in records(connection, text)), default=0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A column of a key: how it is asked for and compared. The servers sort ENUMs by the places of their labels and SETs by
+    their bits, but compare both with text as text: so an ENUM is compared by its later labels, a SET as a number."""
+
+    name: str
+    labels: tuple[str, ...] = ()
+    is_set: bool = False
+
+    @classmethod
+    def of(cls, column: Column) -> _Key:
+        labels = column.type.values if isinstance(column.type, Enum) else ()
+        return cls(sql.name(column.name), labels, column.wire == "set")
+
+    @property
+    def asked(self) -> str:
+        return f"{self.name} + 0" if self.is_set else self.name
+
+    def after(self, value: Any, *, or_same: bool = False) -> str:
+        """The condition for a value that sorts behind this one."""
+        if not self.labels:
+            return f"{self.asked} {'>=' if or_same else '>'} {literal(value)}"
+        # What is none of the labels is the empty text, before all of them.
+        place = self.labels.index(value) if value in self.labels else -1
+        later = self.labels[max(0, place + (not or_same)) :]
+        same = ("",) if or_same and place < 0 else ()
+        wanted = ", ".join(sql.literal(x) for x in (*same, *later))
+        return f"{self.name} IN ({wanted})" if wanted else "FALSE"
+
+
 def _by_walking(connection: Connection, table: TableSchema, rows_per_chunk: int) -> list[Range]:
     """Other keys: walk along the index and note every so many-th key."""
-    keys = [sql.name(k) for k in table.key]
-    names = ", ".join(keys)
+    keys = [_Key.of(table.column(k)) for k in table.key]
+    asked = ", ".join(k.asked for k in keys)
+    names = ", ".join(k.name for k in keys)
     ends: list[tuple[Any, ...]] = []
     while True:
         after = f" WHERE {_after(keys, ends[-1])}" if ends else ""
         found = query(
             connection,
-            f"SELECT {names} FROM {sql.table(table.id)}{after} ORDER BY {names}"  # noqa: S608
+            f"SELECT {asked} FROM {sql.table(table.id)}{after} ORDER BY {names}"  # noqa: S608
             f" LIMIT 1 OFFSET {rows_per_chunk - 1}",
         )
         if not found:
@@ -107,7 +138,7 @@ def _by_walking(connection: Connection, table: TableSchema, rows_per_chunk: int)
 
 
 def _conditions(
-    ends: Sequence[tuple[Any, ...]], keys: list[str], rows: Sequence[int]
+    ends: Sequence[tuple[Any, ...]], keys: Sequence[_Key], rows: Sequence[int]
 ) -> list[Range]:
     """Ranges up to and with each end; the first has no beginning and the last no end."""
     found = []
@@ -121,13 +152,13 @@ def _conditions(
     return found
 
 
-def _after(keys: list[str], end: tuple[Any, ...]) -> str:
+def _after(keys: Sequence[_Key], end: tuple[Any, ...]) -> str:
     """The keys that come after `end`, in a form that the servers find by the index."""
+    first, value = keys[0], end[0]
     if len(keys) == 1:
-        return f"{keys[0]} > {literal(end[0])}"
+        return first.after(value)
     rest = _after(keys[1:], end[1:])
-    first = literal(end[0])
-    return f"{keys[0]} >= {first} AND ({keys[0]} > {first} OR ({rest}))"
+    return f"{first.after(value, or_same=True)} AND ({first.after(value)} OR ({rest}))"
 
 
 def literal(value: Any) -> str:

@@ -56,7 +56,7 @@ from replicators.sources.mysql.types import INTEGER_TYPES, Known, bit, decimal, 
 class Shape:
     """A table as one TABLE_MAP sends it: `schema` holds the columns decoded, `where` their numbers in the rows.
 
-    `code` (with `reason`) is set where the table can't be decoded in this shape.
+    `code` is set where the table can't be decoded in this shape, with `column` and `reason` where it is one column's fault.
     """
 
     schema: TableSchema
@@ -64,7 +64,13 @@ class Shape:
     map: TableMap
     where: tuple[int, ...]
     code: str = ""
+    column: str = ""
     reason: str = ""
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """For the error's text."""
+        return {"column": self.column, "reason": self.reason} if self.column else {}
 
 
 def find_table(table: TableId, tables: Iterable[TableSchema]) -> TableSchema | None:
@@ -76,19 +82,23 @@ def shape_of(found: TableMap, table: TableSchema, charsets: Mapping[int, str]) -
     """How rows of `found` become rows of `table`: the chosen columns that it has, with its own types."""
     numbers = {c.name: i for i, c in enumerate(found.columns)}
     columns = []
+    code, strange, reason = "", "", ""
     for column in table.supported:
         if column.name in numbers:
             sent = as_sent(column, found.columns[numbers[column.name]], charsets)
-            if not isinstance(sent.type, Unsupported):
-                columns.append(sent)
+            if isinstance(sent.type, Unsupported):
+                # Passed over, its values would be missing without a word.
+                code, strange = "source:value-unsupported", column.name
+                reason = f"the log has it in a form that is not known ({sent.type.native})"
+                continue
+            columns.append(sent)
     schema = replace(table, columns=tuple(columns))
-    code, reason = "", ""
     if not found.has_names:
-        code, reason = "source:row-metadata", ""
+        code, strange = "source:row-metadata", ""
     elif not set(table.key) <= {c.name for c in columns}:
-        code = "source:key-changed"
+        code, strange = code or "source:key-changed", strange
     where = tuple(numbers[c.name] for c in columns)
-    return Shape(schema, _version(found, schema), found, where, code, reason)
+    return Shape(schema, _version(found, schema), found, where, code, strange, reason)
 
 
 def as_sent(column: Column, sent: MapColumn, charsets: Mapping[int, str]) -> Column:
@@ -115,7 +125,7 @@ def _is_same(column: Column, sent: MapColumn, kind: LogicalType, wire: str) -> b
 
 
 def sent_type(column: MapColumn, charsets: Mapping[int, str], zero_dates: str) -> Known:
-    """The neutral type and the wire word of a column as the log alone tells them."""
+    """The neutral type and the wire word of a column as the log alone tells them; ValueError where its labels are damaged."""
     kind, meta = column.kind, column.meta
     if kind in INTEGER_WIRES:
         word = ("u" if column.unsigned else "") + INTEGER_WIRES[kind]
@@ -139,14 +149,15 @@ def sent_type(column: MapColumn, charsets: Mapping[int, str], zero_dates: str) -
         JSON: (Json(), "json"),
         GEOMETRY: (Bytes(), "geometry"),
         VECTOR: (Array(Float(32)), "vector"),
-        SET: (String(), "set"),
     }
     if kind == NEWDECIMAL:
         return decimal(meta & 0xFF, meta >> 8)
     if kind == BIT:
         return bit((meta >> 8) * 8 + (meta & 0xFF))
-    if kind == ENUM:
-        return Enum(label_texts(column, charsets)), "enum"
+    if kind in (ENUM, SET):
+        # A SET's labels are no part of its type, but as damaged ones they end here.
+        texts = label_texts(column, charsets)
+        return (Enum(texts), "enum") if kind == ENUM else (String(), "set")
     return simple.get(kind, (Unsupported(f"type {kind}"), ""))
 
 

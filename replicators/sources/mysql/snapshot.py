@@ -14,6 +14,7 @@ import pyarrow as pa
 import pymysql
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.source import Chunk, SnapshotPoint
 from replicators.sources.mysql import sql
@@ -22,7 +23,7 @@ from replicators.sources.mysql.connections import Connection, connect, log_end, 
 from replicators.sources.mysql.errors import translate
 from replicators.sources.mysql.exact import SCHEME, ExactView, read_file
 from replicators.sources.mysql.filters import filtered, where
-from replicators.sources.mysql.lineage import file_stamp
+from replicators.sources.mysql.lineage import begun_again, counted, file_stamp
 from replicators.sources.mysql.params import MysqlParams
 from replicators.sources.mysql.ranges import key_ranges, table_size
 from replicators.sources.mysql.results import ResultRows
@@ -31,9 +32,17 @@ CHUNK_BYTES = 128 << 20
 
 
 class SnapshotSession:
-    """Knows the position that chunks are read after. For most tables nothing is held at the server, so it never goes away."""
+    """Knows the position that chunks are read after, and the server they are read from. For most tables nothing is held at
+    the server, so it never goes away. `after`: the position that the stream has reached; `lost`: one that it lost before it
+    began again."""
 
-    def __init__(self, params: MysqlParams, name: str) -> None:
+    def __init__(
+        self,
+        params: MysqlParams,
+        name: str,
+        after: Position | None = None,
+        lost: Position | None = None,
+    ) -> None:
         self.params = params
         try:
             with connect(params) as connection:
@@ -50,8 +59,10 @@ class SnapshotSession:
             )
         self._name = name
         self._exact: dict[TableId, ExactView] = {}
+        end = begun_again(counted(end, after), lost)
+        self._server = end.server
         stamp = file_stamp(params, name, end.file)
-        self.point = SnapshotPoint("", replace(end, stamp=stamp).position())
+        self.point = SnapshotPoint(end.server, replace(end, stamp=stamp).position())
 
     def point_of(self, table: TableSchema, *, is_exact: bool) -> SnapshotPoint:
         """The place that the table's chunks belong to: for one without a key, or where it is asked for, of a view of its own
@@ -61,8 +72,9 @@ class SnapshotSession:
         self._forget(table.id)
         view = ExactView(self.params, table)
         self._exact[table.id] = view
-        stamp = file_stamp(self.params, self._name, view.start.file)
-        return SnapshotPoint("", replace(view.start, stamp=stamp).position())
+        start = counted(view.start, self.point.position)
+        stamp = file_stamp(self.params, self._name, start.file)
+        return SnapshotPoint(start.server, replace(start, stamp=stamp).position())
 
     def _forget(self, table: TableId) -> None:
         view = self._exact.pop(table, None)
@@ -82,6 +94,7 @@ class SnapshotSession:
             raise ReplicationError("source:key-needed", table=table.id)
         try:
             with connect(self.params) as connection:
+                _same_server(connection, self._server)
                 return _plan(connection, table, rows_per_chunk)
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params, table=table.id) from err
@@ -112,8 +125,14 @@ def _plan(connection: Connection, table: TableSchema, rows_per_chunk: int) -> li
     ]
 
 
+def _same_server(connection: Connection, identity: str) -> None:
+    """A copy is of one server: another may lack what its other chunks show."""
+    if identity and server_of(connection).identity != identity:
+        raise ReplicationError("source:server-changed")
+
+
 class ChunkReader:
-    """Reads chunks, each on a connection of its own. Picklable."""
+    """Reads chunks, each on a connection of its own, from the server that `token` names ("": any). Picklable."""
 
     def __init__(self, params: MysqlParams, token: str) -> None:
         self.params = params
@@ -126,6 +145,7 @@ class ChunkReader:
             return
         try:
             with connect(self.params) as connection:
+                _same_server(connection, self.token)
                 for block in ResultRows(connection, chunk.query):
                     yield to_batch(block, schema)
         except (pymysql.Error, OSError) as err:

@@ -60,6 +60,9 @@ def column_type(native: NativeType, zero_dates: str = "null") -> Known:
     """The neutral type and the wire word; `Unsupported` and "" where not known."""
     if "compressed" in native.full.lower().split("/*")[-1] and "/*" in native.full:
         return Unsupported(native.full), ""
+    if "mariadb-5.3" in native.full.lower():
+        # A table that is older than MariaDB 10.1: the log does not tell how long such values are.
+        return Unsupported(native.full), ""
     if native.name in MOMENTS:
         return moment(native.name, native.seconds_digits or 0, zero_dates)
     if native.name in INTEGERS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from replicators.connectors.capabilities import SourceCapabilities
+from replicators.connectors.offsets import Position
 from replicators.connectors.source import (
     Catalog,
     Checks,
@@ -39,7 +40,7 @@ def _log_reader(params: Any, slot_name: str) -> LogReader:
     return Reader(params, slot_name)
 
 
-def _log_control(params: Any, slot_name: str) -> LogControl:
+def _log_control(params: Any, slot_name: str, after: Position | None = None) -> LogControl:
     from replicators.sources.postgresql.control import LogControl as Control
 
     return Control(params, slot_name)
@@ -53,7 +54,9 @@ def _snapshot_first(
     return snapshot_first(params, slot_name, reader, wait)
 
 
-def _snapshot_again(params: Any, name: str, wait: ViewWait | None = None) -> SnapshotSession:
+def _snapshot_again(
+    params: Any, name: str, wait: ViewWait | None = None, after: Position | None = None
+) -> SnapshotSession:
     from replicators.sources.postgresql.snapshot import snapshot_again
 
     return snapshot_again(params, name, wait)

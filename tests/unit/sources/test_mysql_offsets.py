@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,3 +80,32 @@ def test_ranges_hold_what_was_added(runs: list[tuple[int, int]]) -> None:
     again = MysqlGtids(str(gtids))
     found = {n for n in range(1, 80) if MysqlGtids(f"{A}:{n}").is_within(again)}
     assert found == expected
+
+
+def test_a_stream_that_moves_to_another_server_stays_in_order() -> None:
+    """Guards the order of positions over servers whose files are numbered each for itself."""
+    old = Coordinates(MYSQL, "a", "binlog.065535", 900)
+    ahead = Coordinates(MYSQL, "a", "binlog.065540", 4)
+    new = Coordinates(MYSQL, "b", "log.000001", 4, era=old.next_era(), by_gtids=True)
+    assert old.value < ahead.value < new.value
+    assert Coordinates.of(Position.from_json(new.position().to_json())) == new
+    assert Coordinates(MYSQL, "c", "log.000001", 4, era=new.next_era()).value > new.value
+
+
+def test_a_state_has_what_each_server_wrote() -> None:
+    """Guards transactions of a server that went its own way: the same domain, higher numbers, another server."""
+    copied = MariadbGtids("0-1-100,1-5-7")
+    assert copied.is_in_state("0-1-100,0-2-130,1-5-9")
+    assert not copied.is_in_state("0-1-90,0-2-130,1-5-9")
+    assert not copied.is_in_state("0-1-100,0-2-130")
+
+
+def test_a_set_goes_over_the_wire_with_open_ranges() -> None:
+    """Guards the form of COM_BINLOG_DUMP_GTID, with and without tags."""
+    raw = bytes.fromhex(A.replace("-", ""))
+    plain = MysqlGtids(f"{A}:1-3:5").encoded()
+    assert plain == struct.pack("<Q", 1) + raw + struct.pack("<QQQQQ", 2, 1, 4, 5, 6)
+    tagged = MysqlGtids(f"{A}:1:tag:2").encoded()
+    assert tagged[:8] == bytes([1, 2, 0, 0, 0, 0, 0, 1])
+    assert tagged[8:25] == raw + b"\0"
+    assert tagged[41 + 8 : 41 + 8 + 20] == raw + bytes([6]) + b"tag"
