@@ -33,14 +33,7 @@ from runners.engine.watchdog import Watchdog
 
 logger = logging.getLogger("replicator.tables")
 SKIP_SECONDS = 30.0
-CUTS = frozenset(
-    {
-        "source:snapshot-lost",
-        "source:connection-lost",
-        "source:unreachable",
-        "source:server-changed",
-    }
-)
+CUTS = frozenset({"source:snapshot-lost", "source:connection-lost", "source:unreachable"})
 
 
 class TableJobs:
