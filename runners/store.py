@@ -127,6 +127,8 @@ class DjangoStore:
     def record_start(self, position: Position) -> None:
         with self._write():
             self._progress.update(position=position.to_json())
+            later = self._segments.filter(position__value__gt=position.value)
+            later.update(position=position.to_json())
 
     def record_segment(self, segment: SegmentRow, position: Position) -> None:
         with self._write():

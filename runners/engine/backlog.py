@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Sequence
 
+from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId
 from runners.engine.merge import Frontier, frontier
 from runners.engine.store import ChangeFileRow, SegmentRow
@@ -34,6 +35,11 @@ class Backlog:
             if row.is_decoded:
                 self._decoded.add(row.number)
                 self._frontier = self._reach()
+
+    def begun_again(self, start: Position) -> None:
+        """The log starts at this position; what there was before belongs to one that was lost."""
+        with self._lock:
+            self._segments = {n: s.ended(start) for n, s in self._segments.items()}
 
     def dropped(self, numbers: Iterable[int]) -> None:
         """Segments were discarded or pruned."""

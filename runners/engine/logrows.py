@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replicators.connectors.events import OpCounts
 from replicators.connectors.offsets import Position
@@ -23,6 +23,10 @@ class SegmentRow:
     messages: int = 0
     is_decoded: bool = False
     sealed_at: float = 0.0
+
+    def ended(self, start: Position) -> SegmentRow:
+        """As it is once the log has begun again at `start`, its own positions being of a log that was lost."""
+        return self if self.position.value <= start.value else replace(self, position=start)
 
 
 @dataclass(frozen=True, slots=True)

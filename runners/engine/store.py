@@ -141,7 +141,8 @@ class Store(Copies, Notices, Parking, Watermarks, Protocol):
 
     # capture
     def record_start(self, position: Position) -> None:
-        """The log's first position, once."""
+        """Where the log starts, or starts again after its position was lost: segments of the lost log, whose positions may be
+        higher, end there from now on, so that no copy takes their changes for later ones."""
         ...
 
     def record_segment(self, segment: SegmentRow, position: Position) -> None:
@@ -278,6 +279,7 @@ class MemoryStore(MemoryCopies, MemoryNotices, MemoryParking, MemoryWatermarks):
     def record_start(self, position: Position) -> None:
         self._write()
         self._position = position
+        self._segments = {n: s.ended(position) for n, s in self._segments.items()}
 
     def record_segment(self, segment: SegmentRow, position: Position) -> None:
         self._write()

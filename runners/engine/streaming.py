@@ -160,6 +160,7 @@ class Streaming:
             self._job.source_params, self._job.slot, self._reader, wait
         )
         self._store.record_start(session.point.position)
+        self._backlog.begun_again(session.point.position)
         return session.point.position, (session, [t.bare for t in tables])
 
     def start(self, position: Position) -> None:

@@ -120,6 +120,14 @@ def test_a_segment_and_its_position_are_recorded_together(store: Store) -> None:
     assert store.segments() == [segment(1), segment(2)]
 
 
+def test_a_log_that_begins_again_ends_the_segments_of_the_old_one(store: Store) -> None:
+    """Guards positions of a log that was lost: left as they are, they would count as later than the new start."""
+    record(store, 1, 2, 3)
+    store.record_start(Position(150, {"system": "new"}))
+    assert store.memory().position == Position(150)
+    assert [s.position.value for s in store.segments()] == [100, 150, 150]
+
+
 def test_a_position_never_moves_back(store: Store) -> None:
     store.record_start(Position(50))
     store.record_position(Position(70, {"a": 1}))

@@ -80,6 +80,15 @@ def test_a_snapshot_starts_after_the_segments_that_end_before_its_point() -> Non
     assert backlog.last_before(50) == 0
 
 
+def test_a_log_that_begins_again_lower_leaves_nothing_that_counts_as_later() -> None:
+    """Guards a copy that is made after a position was lost, as of a server that was restored: changes of the old log, whose
+    positions may be higher, would be merged over it."""
+    backlog = Backlog([segment(1, decoded=True), segment(2, decoded=True), segment(3)], 3)
+    backlog.begun_again(Position(150))
+    assert backlog.last_before(150) == 3
+    assert backlog.last_before(149) == 1
+
+
 def test_a_decode_job_takes_many_small_segments_but_few_large_ones() -> None:
     small = [segment(n) for n in range(32)]
     large = [replace(segment(n), size_bytes=100 << 20) for n in range(32)]
