@@ -38,9 +38,7 @@ def walk(
         parts = _chosen(messages, chance)
         hit = {chance.randrange(len(parts)) for _ in range(chance.choice((1, 1, 3)))}
         raw = b"".join(
-            _mutated(x, chance, is_mended=is_mended, is_binlog=is_binlog)
-            if n in hit
-            else _framed(x)
+            _mutated(x, chance, is_mended=is_mended, is_binlog=is_binlog) if n in hit else framed(x)
             for n, x in enumerate(parts)
         )
         try:
@@ -74,7 +72,8 @@ def _chosen(messages: list[bytes], chance: random.Random) -> list[bytes]:
     return [*messages[: MOST_MESSAGES // 2], *messages[at : at + MOST_MESSAGES // 2]]
 
 
-def _framed(message: bytes) -> bytes:
+def framed(message: bytes) -> bytes:
+    """A message as it lies in a body."""
     return struct.pack("<I", len(message)) + message
 
 
@@ -82,16 +81,16 @@ def _mutated(message: bytes, chance: random.Random, *, is_mended: bool, is_binlo
     if not is_mended:
         broken = bytearray(message)
         broken[chance.randrange(len(broken))] ^= 1 << chance.randrange(8)
-        return _framed(bytes(broken))
+        return framed(bytes(broken))
     if not is_binlog:
-        return _framed(_changed(bytearray(message), 0, chance))
+        return framed(_changed(bytearray(message), 0, chance))
     data = _changed(bytearray(message[:-CRC]), HEADER, chance)
     head = bytearray(data[:HEADER].ljust(HEADER, b"\0"))
     if chance.random() < 0.02:
         head[4] = chance.choice(KINDS)
     head[9:13] = struct.pack("<I", max(len(data), HEADER) + CRC)
     whole = bytes(head) + data[HEADER:]
-    return _framed(whole + struct.pack("<I", zlib.crc32(whole)))
+    return framed(whole + struct.pack("<I", zlib.crc32(whole)))
 
 
 def _changed(data: bytearray, first: int, chance: random.Random) -> bytes:
