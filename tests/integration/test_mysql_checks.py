@@ -200,6 +200,24 @@ def test_cascades_are_logged_or_refused(any_database: SqlDatabase) -> None:
     assert is_logged is not refused
 
 
+def test_columns_in_forms_that_the_log_does_not_tell_are_refused(
+    mariadb_database: SqlDatabase,
+) -> None:
+    """Guards MariaDB's compressed columns, and dates as MariaDB before 10.1 stored them."""
+    mariadb_database.execute("CREATE TABLE packed (id int PRIMARY KEY, v text COMPRESSED)")
+    server = mariadb_database.server
+    server.execute("SET GLOBAL mysql56_temporal_format = OFF")
+    try:
+        mariadb_database.execute("CREATE TABLE old (id int PRIMARY KEY, at datetime)")
+    finally:
+        server.execute("SET GLOBAL mysql56_temporal_format = ON")
+    unsupported = ["source:column-unsupported"]
+    assert of_tables(mariadb_database, "packed", "old") == {
+        "packed": unsupported,
+        "old": unsupported,
+    }
+
+
 def test_vitess_is_refused(mysql: SqlServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards against a proxy that answers like a MySQL and has no binlog of its own."""
     real = checks_module.server_of
