@@ -212,6 +212,7 @@ def test_a_copy_and_the_figures_wait_while_the_stream_is_at_another_server(pair:
 
     def stream() -> None:
         with LogReader(there, NAME) as reader:
+            reader.prepare([table], None)
             reader.start(pair.position, [table])
 
     assert sum(b.num_rows for b in ChunkReader(pair.follower.params, token)(chunk, table)) == 40

@@ -55,7 +55,8 @@ class LogReader:
         try:
             with connect(self.params) as connection:
                 verify(connection, self.params, self.name, position)
-                self._verified = server_of(connection).identity
+                # Without a position nothing was compared.
+                self._verified = server_of(connection).identity if position else ""
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params) from err
         except ReplicationError as err:
