@@ -11,7 +11,7 @@ from replicators.connectors.params import parse
 from replicators.sources.mysql.control import LogControl
 from replicators.sources.mysql.params import MysqlParams
 from runners.models import Progress
-from tests.harness import World
+from tests.harness import World, until
 from tests.mysql_servers import SqlDatabase
 
 SHOP = (
@@ -70,7 +70,7 @@ class MysqlWorld(World):
 
     def mark(self) -> int:
         """The log's end in the stream's order; waits until the stream is at the server."""
-        return int(self.until(self._mark, "the stream is at its server", 120))
+        return int(until(self._mark, "the stream is at its server", 120))
 
     def _mark(self) -> int:
         known = Progress.objects.filter(replicator=self.replicator).first()
