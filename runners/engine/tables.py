@@ -319,7 +319,7 @@ class TableJobs:
         try:
             done = self._copied(row)
         except ReplicationError as err:
-            if err.code not in CUTS or self._store.copy(row.id) is None:
+            if err.code not in CUTS:
                 raise
             self._copy_after[row.id] = time.monotonic() + RETRY_FIRST_SECONDS
             logger.warning("The snapshot was cut off: %s", err, extra={"table": str(row.id)})

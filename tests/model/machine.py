@@ -90,17 +90,17 @@ class Machine:
     def _common(self) -> Weights:
         w, a = self.writes, self.acts
         return {
-            w.transfer: 150, w.swap: 50, w.chain: 50, w.toast: 80, w.rename: 30, w.come_and_go: 60,
+            w.transfer: 100, w.swap: 40, w.chain: 40, w.toast: 60, w.rename: 30, w.come_and_go: 50,
             w.rollback: 25, w.burst: 12, w.clear: 3, w.truncate: 10, w.add_column: 10, w.drop_column: 8,
-            a.pause: 5, a.kill: 10, a.die_later: 20, a.restart_source: 5, a.cut: 8, a.target_outage: 6,
-            a.resync: 10, a.leave_and_come: 7, a.rewind: 10, a.breathe: 50, self.check: 20,
+            a.pause: 5, a.kill: 10, a.die_later: 24, a.restart_source: 5, a.cut: 8, a.target_outage: 6,
+            a.resync: 12, a.leave_and_come: 7, a.rewind: 14, a.breathe: 35, self.check: 20,
         }  # fmt: skip
 
     def _of_postgresql(self) -> Weights:
         f, a = self.further, self.acts
         return {
             f.keep: 120, f.keep_nothing: 10, f.empty: 5, f.add_column_kept: 6, f.visit: 50, f.pick: 50, f.misfit: 30,
-            self.shapes.write: 50, self.reshape: 35, a.filter_else: 3, a.new_table: 5, a.drop_table: 4, a.write_extra: 15,
+            self.shapes.write: 50, self.reshape: 45, a.filter_else: 3, a.new_table: 5, a.drop_table: 4, a.write_extra: 15,
         }  # fmt: skip
 
     # --- the walk ------------------------------------------------------------------------------------------------
