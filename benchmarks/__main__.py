@@ -33,11 +33,14 @@ def _run(line: str) -> bool:
         if done.returncode or not path.exists():
             return False
         found = json.loads(path.read_text())
-    results = [Result(**{**r, "peers": tuple(Peer(**p) for p in r["peers"])}) for r in found]
+    results = [
+        Result(**{**r, "peers": tuple(Peer(**p) for p in r["peers"])}) for r in found["results"]
+    ]
     facts = {
         "load_before": before,
         "load_after": load(),
         "seconds": round(time.monotonic() - began),
+        "memory": found["memory"],
         "scale": float(os.environ.get("BENCH_SCALE", "1")),
     }
     record(results, facts)

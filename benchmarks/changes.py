@@ -18,9 +18,9 @@ import pyarrow.parquet as pq
 from benchmarks import place
 from benchmarks.binlog import BinlogLoad
 from benchmarks.capture import SERVER, Taken, is_right
-from benchmarks.cpu import Cpu
 from benchmarks.peers.environments import Conversation, talk
 from benchmarks.report import Peer, Result
+from benchmarks.resources import Cpu
 from benchmarks.workload import Workload
 from demo.postgres import EmbeddedPostgres
 from setup.machine import Missing, mysql_root

@@ -2,55 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import threading
 from typing import Any
 
-import psutil
 import pyarrow.compute as pc
 
 from benchmarks import place
 from benchmarks.report import Result
+from benchmarks.resources import GIB, Memory
 from benchmarks.run import EngineRun
 from benchmarks.workload import DDL, TABLE
 from demo.postgres import EmbeddedPostgres
 
-GIB = 2**30
-SAMPLE_SECONDS = 0.5
 CHANGE_SECONDS = 420.0
-
-
-class Memory(threading.Thread):
-    """Samples the memory of a process and its descendants; what they share counts once (PSS)."""
-
-    def __init__(self, pid: int) -> None:
-        super().__init__(daemon=True)
-        self._root = psutil.Process(pid)
-        self._over = threading.Event()
-        self.peak = 0
-        self.parts: dict[str, int] = {}
-
-    def run(self) -> None:
-        """Sample until closed."""
-        while not self._over.wait(SAMPLE_SECONDS):
-            parts = self._sample()
-            if sum(parts.values()) > self.peak:
-                self.peak, self.parts = sum(parts.values()), parts
-
-    def _sample(self) -> dict[str, int]:
-        parts = {"driver": 0, "JVM": 0, "workers": 0}
-        with contextlib.suppress(psutil.Error):
-            for process in [self._root, *self._root.children(recursive=True)]:
-                with contextlib.suppress(psutil.Error):
-                    name = "driver" if process == self._root else "workers"
-                    name = "JVM" if process.name().startswith("java") else name
-                    parts[name] += process.memory_full_info().pss
-        return parts
-
-    def close(self) -> None:
-        """End sampling."""
-        self._over.set()
-        self.join()
 
 
 def measure(line: str) -> list[Result]:
@@ -73,7 +36,6 @@ def measure(line: str) -> list[Result]:
             run.wait(lambda s: s["events"]["rows"] >= 2 * rows, CHANGE_SECONDS)
             memory.close()
             checked = is_right(target, rows)
-    parts = ", ".join(f"{name} {size / GIB:.2f}" for name, size in memory.parts.items())
     return [
         Result(
             line,
@@ -83,7 +45,7 @@ def measure(line: str) -> list[Result]:
             at_most=True,
             checked=checked,
             note=f"one transaction of {2 * rows:,} row changes (half of them with a before image of all columns); at the "
-            f"peak: {parts}; {start / GIB:.2f} GiB at most before it.",
+            f"peak: {memory.said()}; {start / GIB:.2f} GiB at most before it.",
         )
     ]
 

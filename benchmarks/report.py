@@ -165,6 +165,11 @@ def _is_of(line: str, wanted: Sequence[str]) -> bool:
     return any(line == name or line.removeprefix(name) in PARTS for name in wanted)
 
 
+def _memory(fact: dict[str, Any]) -> str:
+    """The most that everything of a line used at a time, where it was measured."""
+    return f" Memory of all of it at its peak: {fact['memory']}." if "memory" in fact else ""
+
+
 def _page(rows: Sequence[dict[str, Any]], known: dict[str, Any]) -> str:
     facts = known["lines"]
     text = [
@@ -190,6 +195,6 @@ def _page(rows: Sequence[dict[str, Any]], known: dict[str, Any]) -> str:
         load_then = ", ".join(str(x) for x in fact.get("load_before", ()))
         text.append(
             f"- **{row['line']}** ({fact.get('measured_at', '')}, load before it {load_then}, "
-            f"scale {fact.get('scale', 1)}): {fact.get('note') or 'nothing to say.'}"
+            f"scale {fact.get('scale', 1)}): {fact.get('note') or 'nothing to say.'}{_memory(fact)}"
         )
     return "\n".join(text) + "\n"

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 
 from benchmarks import place
 from benchmarks.copied import TABLE, Copied, mysql, postgresql
-from benchmarks.cpu import Cpu
 from benchmarks.peers.environments import talk
 from benchmarks.report import Peer, Result
+from benchmarks.resources import Cpu
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import TargetTable
 from runners.engine.decode import load as load_object
