@@ -121,7 +121,7 @@ def _for_each_batch(folder: Path, target: Any, paths: list[str]) -> float:
         newest = Window.partitionBy("id").orderBy(F.col("lsn").desc())
 
         def merge(batch: Any, _: int) -> None:
-            last = batch.withColumn("n", F.row_number().over(newest)).where("n = 1").drop("n")
+            last = batch.withColumn("nth", F.row_number().over(newest)).where("nth = 1").drop("nth")
             last.createOrReplaceTempView("changes")
             batch.sparkSession.sql(
                 f"MERGE INTO {name} t USING changes s ON t.id = s.id WHEN MATCHED AND s.op = 'd' THEN DELETE"

@@ -21,6 +21,7 @@ from replicators.connectors.events import Op, OpCounts, change_schema, faulty_sc
 from replicators.connectors.modes import ROW_HASH, Mode
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import FoldedBatch, KeyRange
+from runners.engine.buckets import of_bucket
 from runners.engine.changelog import raise_if_away, write_error
 from runners.engine.filtering import filtered
 from runners.engine.fold import MAX_KEYS, few_keys, join_ranges, key_ranges
@@ -75,17 +76,32 @@ def read_changes(plan: FoldPlan, *, with_faults: bool = False) -> pa.Table:
     """The counting rows of the plan's files, by sequence, with `faulty_schema` where asked; `log:file-corrupt` names the
     segment in its facts."""
     schema = faulty_schema(plan.schema) if with_faults else change_schema(plan.schema)
-    parts = []
-    for file in plan.files:
-        try:
-            data = files.read(file.path)
-        except OSError as err:
-            raise_if_away(file.path, err)
-            data = pa.py_buffer(b"")
-        if zlib.crc32(data) != file.crc32:
-            raise ReplicationError("log:file-corrupt", table=file.table, segment=file.segment)
-        parts.append(pq.read_table(pa.BufferReader(data), schema=schema))
+    parts = [_read_file(file, schema) for file in plan.files]
     return _counting(pa.concat_tables(parts) if parts else schema.empty_table(), plan)
+
+
+def _read_file(file: ChangeFileRow, schema: pa.Schema) -> pa.Table:
+    try:
+        data = files.read(file.path)
+    except OSError as err:
+        raise_if_away(file.path, err)
+        data = pa.py_buffer(b"")
+    if zlib.crc32(data) != file.crc32:
+        raise ReplicationError("log:file-corrupt", table=file.table, segment=file.segment)
+    return pq.read_table(pa.BufferReader(data), schema=schema)
+
+
+def _read_bucket(plan: FoldPlan, bucket: int, buckets: int) -> pa.Table:
+    """The counting rows of one bucket, by sequence. Every file is read, one after the other: that is cheaper than to let the
+    rows change places between tasks, and a file is all that is held beside the bucket."""
+    schema = change_schema(plan.schema)
+    key = () if plan.mode is Mode.APPEND else plan.schema.key
+    moves = any(f.has_key_changes for f in plan.files)
+    parts = [
+        of_bucket(_counting(_read_file(file, schema), plan), key, bucket, buckets, moves=moves)
+        for file in plan.files
+    ]
+    return pa.concat_tables(parts).sort_by("_sequence")
 
 
 def _counting(changes: pa.Table, plan: FoldPlan) -> pa.Table:
@@ -213,25 +229,23 @@ def _one_task(
 
 
 def _bucket_task(
-    plan: FoldPlan, truncate: bool
+    plan: FoldPlan, buckets: int, truncate: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = [b for b in batches if b.num_rows]
-        if not rows:
-            return
-        changes = pa.Table.from_batches(rows)
-        bucket = changes.column("_bucket")[0].as_py()
-        changes = changes.drop_columns(["_bucket"]).cast(change_schema(plan.schema))
-        path = f"{plan.prefix}-{bucket}.parquet"
-        part = fold_to_file(
-            changes,
-            plan.schema,
-            path,
-            truncate=truncate,
-            mode=plan.mode,
-            no_inserts=plan.no_inserts,
-        )
-        yield pa.RecordBatch.from_pydict({"part": [pickle.dumps(part)]})
+        for bucket in (n for batch in batches for n in batch.column(0).to_pylist()):
+            changes = _read_bucket(plan, bucket, buckets)
+            if not changes.num_rows:
+                continue
+            path = f"{plan.prefix}-{bucket}.parquet"
+            part = fold_to_file(
+                changes,
+                plan.schema,
+                path,
+                truncate=truncate,
+                mode=plan.mode,
+                no_inserts=plan.no_inserts,
+            )
+            yield pa.RecordBatch.from_pydict({"part": [pickle.dumps(part)]})
 
     return run
 
@@ -254,8 +268,9 @@ def _fold_in_tasks(spark: SparkSession, plan: FoldPlan) -> list[FoldPart]:
     barrier = -1 if plan.mode is Mode.APPEND else _last_truncate(plan)
     truncate = barrier >= 0
     rest = replace(plan, after=max(plan.after, barrier))
-    frame = _bucketed(spark, rest)
-    parts = _parts(frame.mapInArrow(relayed(_bucket_task(plan, truncate)), "part binary"))
+    buckets = max(2, math.ceil(plan.rows / ROWS_A_TASK))
+    frame = spark.range(0, buckets, 1, buckets)
+    parts = _parts(frame.mapInArrow(relayed(_bucket_task(rest, buckets, truncate)), "part binary"))
     if truncate and not parts:
         return [FoldPart("", 0, OpCounts(truncates=1), True, (), False, [], [])]
     return parts
@@ -271,77 +286,3 @@ def _last_truncate(plan: FoldPlan) -> int:
             found = rows.filter(pc.equal(rows.column("_op"), int(Op.TRUNCATE))).column("_sequence")
             last = max([last, *found.to_pylist()[-1:]])
     return last
-
-
-def _bucketed(spark: SparkSession, plan: FoldPlan) -> DataFrame:
-    """The counting rows, a key's rows in one partition by sequence. An update that changed its key becomes a delete of the
-    old one beside it (CORRECTNESS 8); only rows without unsent columns come here with changed keys."""
-    from pyspark.sql import functions as F
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    plain = pa.schema([f.with_type(_without_times(f.type)) for f in change_schema(plan.schema)])
-    shape = from_arrow_schema(plain, prefer_timestamp_ntz=True)
-    rows = (
-        files.parquet_frame(spark, [f.path for f in plan.files], shape)
-        .where((F.col("_sequence") > plan.after) & (F.col("_position") >= plan.position))
-        .where(~F.col("_op").isin(*plan.excluded) if plan.excluded else F.lit(True))
-    )
-    key = [F.col(_quoted(k)) for k in plan.schema.key]
-    buckets = max(2, math.ceil(plan.rows / ROWS_A_TASK))
-    if plan.schema.key and plan.mode is not Mode.APPEND:
-        rows = _with_old_keys(rows, plan)
-        bucket = F.pmod(F.xxhash64(*key), F.lit(buckets)).cast("int")
-    else:
-        bucket = F.pmod(F.col("_sequence"), F.lit(buckets)).cast("int")
-    rows = rows.withColumn("_bucket", bucket)
-    return rows.repartitionById(buckets, F.col("_bucket")).sortWithinPartitions("_sequence")
-
-
-def _without_times(kind: pa.DataType) -> pa.DataType:
-    """The type with times of day as microseconds, since Spark reads no TIME; the task that folds casts back."""
-    if pa.types.is_time(kind):
-        return pa.int64()
-    if pa.types.is_list(kind):
-        return pa.list_(_without_times(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([f.with_type(_without_times(f.type)) for f in kind])
-    return kind
-
-
-def _with_old_keys(rows: DataFrame, plan: FoldPlan) -> DataFrame:
-    from pyspark.sql import functions as F
-
-    if not any(f.has_key_changes for f in plan.files):
-        return rows
-    names = rows.columns
-    keys = set(plan.schema.key)
-    same = F.lit(True)
-    for k in plan.schema.key:
-        same = same & F.col(_quoted(k)).eqNullSafe(F.col(f"_before.{_quoted(k)}"))
-    moved = rows.where((F.col("_op") == int(Op.UPDATE)) & F.col("_before").isNotNull() & ~same)
-    olds = []
-    for field in rows.schema.fields:
-        name = field.name
-        if name in keys:
-            olds.append(F.col(f"_before.{_quoted(name)}").alias(name))
-        elif name == "_op":
-            olds.append(F.lit(int(Op.DELETE)).cast("tinyint").alias(name))
-        elif name.startswith("_") and name in {
-            "_sequence",
-            "_committed_at",
-            "_transaction",
-            "_position",
-        }:
-            olds.append(F.col(name))
-        else:
-            olds.append(F.lit(None).cast(field.dataType).alias(name))
-    blank = F.lit(None).cast(rows.schema["_before"].dataType)
-    return (
-        rows.withColumn("_before", blank)
-        .select(*[_quoted(n) for n in names])
-        .union(moved.select(*olds))
-    )
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
