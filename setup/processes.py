@@ -31,8 +31,9 @@ def worker_runs() -> list[str]:
 
 
 def worker_default() -> list[str]:
-    """Everything short."""
-    queue = ["-n", "default@%h", "-Q", "default", "-P", "prefork", "-c", "1"]
+    """Everything short, in two processes: dropping a deleted replicator's target takes Spark a minute or more, and runs must be
+    reconciled meanwhile."""
+    queue = ["-n", "default@%h", "-Q", "default", "-P", "prefork", "-c", "2"]
     return [sys.executable, *CELERY, *WORKER, *queue]
 
 

@@ -27,7 +27,14 @@ from replicators.connectors.types import (
     Uuid,
 )
 from replicators.targets.lakehouse import dialect, naming
-from replicators.targets.lakehouse.statements import append, history, keys, mirror, soft_delete
+from replicators.targets.lakehouse.statements import (
+    append,
+    history,
+    keys,
+    mirror,
+    no_inserts,
+    soft_delete,
+)
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "lakehouse"
 TARGET = dialect.path(("lakehouse", "a.b", "or`der 🙂"))
@@ -89,6 +96,21 @@ CASES = {
         TARGET, _batch(unsent=("clock",), has_origins=True, truncate=True, truncated_at=AT), "`b`"
     ),
     "history_no_rows": history.without_rows(TARGET, _batch(truncate=True, truncated_at=AT)),
+    "no_inserts": no_inserts.statement(TARGET, _batch(unsent=("select",)), "`b`"),
+    "no_inserts_origins": no_inserts.statement(
+        TARGET, _batch(unsent=("select",), has_origins=True), "`b`"
+    ),
+    "no_inserts_soft": no_inserts.statement(
+        TARGET,
+        _batch(
+            mode=Mode.SOFT_DELETE,
+            unsent=("select",),
+            has_origins=True,
+            truncate=True,
+            truncated_at=AT,
+        ),
+        "`b`",
+    ),
     "append_log": append.statement(TARGET, _batch(mode=Mode.APPEND), "`b`"),
     "evolve": "\n".join(
         (
