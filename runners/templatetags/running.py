@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Any
 
@@ -113,6 +114,16 @@ def all_states() -> list[str]:
 def health() -> WorkerHealth:
     """Whether anybody works."""
     return worker_health()
+
+
+@register.filter
+def key_text(key: str) -> str:
+    """A parked row's key, kept as a JSON object, as `name = value` for each of its columns; what is none stays as it is."""
+    try:
+        values = json.loads(key)
+    except ValueError:
+        return key
+    return ", ".join(f"{n} = {v}" for n, v in values.items()) if isinstance(values, dict) else key
 
 
 @register.filter

@@ -74,6 +74,7 @@ def test_parked_rows_are_counted_shown_with_their_reason_and_replayed_on_the_pag
     assert "2 rows parked" in page(browser, url)
     shown = page(browser, f"{url}parked/?schema=shop&table=orders")
     assert shown.count(REASON.split(": ")[1]) == 2
+    assert "id = 11</td>" in shown, "a key is for people to read"
     assert 'data-act="replay"' in shown
     answer = browser.post(f"{url}replay/", {"schema": "shop", "table": "orders"})
     assert answer.status_code == 302

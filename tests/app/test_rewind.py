@@ -113,3 +113,13 @@ def test_a_moment_of_a_form_is_utc() -> None:
     found = parse_moment("2026-01-02T03:04")
     assert found is not None and found.isoformat() == "2026-01-02T03:04:00+00:00"
     assert parse_moment("2026-13-40T00:00") is None and parse_moment("") is None
+
+
+def test_a_table_without_any_older_version_offers_no_rewind(
+    browser: Client, live: Replicator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the dialog: a time between now and now would only be refused."""
+    monkeypatch.setattr("runners.rewinding._history_seconds", lambda _: 0.0)
+    url = f"{live.get_absolute_url()}tables/rewind/?schema=shop&table=orders"
+    page = browser.get(url).content.decode()
+    assert "Nothing to go back to" in page and 'type="datetime-local"' not in page
