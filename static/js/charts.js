@@ -14,9 +14,11 @@
     }
     return String(+value.toFixed(value < 10 ? 1 : 0));
   }
-  function time(seconds, span) {
+  function time(seconds, span, step = 60) {
     const at = new Date(seconds * 1000);
-    const clock = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
+    const clock = at.toLocaleTimeString([], {
+      hour: "2-digit", minute: "2-digit", second: step < 60 ? "2-digit" : undefined, hour12: false,
+    });
     return span > 86400 ? `${at.getDate()}.${at.getMonth() + 1}. ${clock}` : clock;
   }
 
@@ -30,7 +32,7 @@
       size: side === 3 ? 44 : 24,
       gap: 6,
       space: side === 3 ? 44 : span > 86400 ? 96 : 72,
-      values: (_, marks) => marks.map(format),
+      values: (_, marks, axis, space, step) => marks.map((mark) => format(mark, step)),
     };
   }
 
@@ -50,7 +52,7 @@
         x: { time: true, range: () => [from, to] },
         y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] },
       },
-      axes: [axis(2, (v) => time(v, span), span), axis(3, short, span)],
+      axes: [axis(2, (v, step) => time(v, span, step), span), axis(3, (v) => short(v), span)],
       series: [{}, ...labels.map((label, index) => ({
         label,
         stroke: colour(index ? "--border-strong" : "--accent"),

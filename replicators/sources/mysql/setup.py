@@ -13,6 +13,7 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
     """The steps, with the names that are filled in so far; never with a password."""
     user = f"{sql.literal(str(values.get('user') or 'replicator'))}@'%'"
     database = sql.name(str(values.get("database") or "my_database"))
+    plain = database.replace("`", "")  # within a sentence, where backticks mark what is code
     return (
         SetupStep(
             "Let the log hold whole rows with their columns' names",
@@ -33,7 +34,7 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
         SetupStep(
             "Make a user that may read the log and the tables",
             "Repeat the last one for each database. From MySQL, tables without a key and the modes history and append also need "
-            f"`GRANT LOCK TABLES ON {database}.* TO {user};`: the table is locked for the moment in which its copy begins.",
+            f"`GRANT LOCK TABLES ON {plain}.* TO {user};`: the table is locked for the moment in which its copy begins.",
             (
                 f"CREATE USER {user} IDENTIFIED BY 'choose one';",
                 f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user};",
