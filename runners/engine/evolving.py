@@ -175,8 +175,8 @@ class Evolver:
         """The table has another name at the source: noted, and told. Its copy keeps its name, and no row of it changes."""
         assert row.schema is not None
         text = f"table renamed from {row.schema.source_id} to {called}"
-        self._store.table_progress(row.id, schema=replace(row.schema, called=called))
         self._store.event("schema_followed", row.id, change=text, policy=str(self.policy))
+        self._store.table_progress(row.id, schema=replace(row.schema, called=called))
 
     def stopped(self, row: TableRow, decision: Decision) -> ReplicationError:
         """The error of a table that stops at a change until a person asks for its re-sync."""
