@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from replicators.connectors.steps import SchemaStep
 from replicators.connectors.types import (
     LogicalType,
     Unsupported,
@@ -80,6 +81,10 @@ class TableSchema:
     name, number of its type), a dropped one without a name; `former` has names and ordinals of an earlier description. `called`
     is the table's name at the source where that was told apart from `id`, under which it was chosen; `left_out` names columns that came
     since the copy was made and are not followed.
+
+    Of a source whose columns have no numbers: `steps` is what statements did to the columns, up to the log's position `upto`
+    (0: the source tells none); all of the log up to there is in the description. A copy was read while the log went on up to
+    `read_upto`. `known` is the copy's own shape, where it is to stay: for reading the log.
     """
 
     id: TableId
@@ -95,6 +100,10 @@ class TableSchema:
     filter: str = ""
     called: TableId | None = None
     left_out: tuple[str, ...] = ()
+    steps: tuple[SchemaStep, ...] = ()
+    upto: int = 0
+    read_upto: int = 0
+    known: TableSchema | None = None
 
     @property
     def source_id(self) -> TableId:
@@ -116,7 +125,7 @@ class TableSchema:
     @property
     def bare(self) -> Self:
         """The same without what only the reading of the log needs."""
-        return replace(self, layout=(), former=())
+        return replace(self, layout=(), former=(), steps=(), known=None)
 
     def arrow_schema(self) -> pa.Schema:
         """The Arrow schema of a row image: one field per column, in order."""
@@ -140,6 +149,10 @@ class TableSchema:
             **({"former": [list(one) for one in self.former]} if self.former else {}),
             **({"called": [self.called.schema, self.called.name]} if self.called else {}),
             **({"left_out": list(self.left_out)} if self.left_out else {}),
+            **({"steps": [s.to_json() for s in self.steps]} if self.steps else {}),
+            **({"upto": self.upto} if self.upto else {}),
+            **({"read_upto": self.read_upto} if self.read_upto else {}),
+            **({"known": self.known.to_json()} if self.known is not None else {}),
         }
 
     @classmethod
@@ -158,6 +171,10 @@ class TableSchema:
             filter=data.get("filter", ""),
             called=TableId(*data["called"]) if data.get("called") else None,
             left_out=tuple(data.get("left_out", ())),
+            steps=tuple(SchemaStep.from_json(s) for s in data.get("steps", ())),
+            upto=data.get("upto", 0),
+            read_upto=data.get("read_upto", 0),
+            known=cls.from_json(data["known"]) if data.get("known") else None,
         )
 
 

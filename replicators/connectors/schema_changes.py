@@ -93,7 +93,8 @@ def compare(old: TableSchema, new: TableSchema) -> tuple[SchemaChange, ...]:
     if old.native_id and new.native_id and old.native_id != new.native_id:
         return (SchemaChange(ChangeKind.TABLE_REPLACED, "the table was dropped and made again"),)
     changes = _columns(old, new)
-    if _told_key(old) != _told_key(new):
+    key, key_now = _told_keys(old, new)
+    if key != key_now:
         before, after = (", ".join(s.key) or "none" for s in (old, new))
         changes.append(
             SchemaChange(ChangeKind.KEY_CHANGED, f"key changed from ({before}) to ({after})")
@@ -109,9 +110,13 @@ def compare(old: TableSchema, new: TableSchema) -> tuple[SchemaChange, ...]:
     return tuple(changes)
 
 
-def _told_key(schema: TableSchema) -> tuple[int | str, ...]:
-    """The key by the columns' numbers, so that a key whose column got another name is the same."""
-    return tuple(schema.column(n).ordinal or n for n in schema.key)
+def _told_keys(old: TableSchema, new: TableSchema) -> list[tuple[int | str, ...]]:
+    """The keys by the columns' numbers, so that a key whose column got another name is the same; by names where either
+    description has no numbers."""
+    found = [tuple(s.column(n).ordinal for n in s.key) for s in (old, new)]
+    if all(all(numbers) for numbers in found):
+        return list(found)
+    return [old.key, new.key]
 
 
 def _columns(old: TableSchema, new: TableSchema) -> list[SchemaChange]:

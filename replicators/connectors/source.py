@@ -12,7 +12,13 @@ from replicators.connectors.capabilities import SourceCapabilities
 from replicators.connectors.events import OpCounts
 from replicators.connectors.offsets import Position
 from replicators.connectors.problems import Problem
-from replicators.connectors.schema import TableId, TableSchema, TableSelection, TableSummary
+from replicators.connectors.schema import (
+    Column,
+    TableId,
+    TableSchema,
+    TableSelection,
+    TableSummary,
+)
 from replicators.connectors.setup import SetupStep, no_setup
 
 
@@ -283,12 +289,14 @@ class DecodedTable:
 
 @dataclass(frozen=True, slots=True)
 class Poison:
-    """A table whose bytes can't be decoded: the others of the segment are not touched."""
+    """A table whose bytes can't be decoded: the others of the segment are not touched. `position`: where in the log what
+    happened begins; a copy made after it has that in it (0: not known)."""
 
     table: TableId
     offset: int
     code: str
     facts: dict[str, str] = field(default_factory=dict)
+    position: int = 0
 
 
 class LogDecoder(Protocol):
@@ -308,7 +316,9 @@ class SourcePlugin:
 
     `decoder` and `chunk_reader` are called in Spark tasks and so are named by dotted path. `setup` is given raw params, also
     half-filled ones, and tells what to do at the source beforehand. `objects` gives kind and name of everything a replicator
-    of that slot name makes at the source, and a delete removes.
+    of that slot name makes at the source, and a delete removes. `keeps_values`: of a source that tells `SchemaStep`s, whether a
+    conversion from one column to another, by a statement with that type's text, leaves every value as it is; `shape_at`: a
+    description by the catalog as rows would tell it at a position, the log being captured up to another (None: they don't fit).
     """
 
     name: str
@@ -328,5 +338,7 @@ class SourcePlugin:
     setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup
     row_reader: Callable[[Any], RowReader] | None = None
     objects: Callable[[str], list[tuple[str, str]]] = lambda name: []
+    keeps_values: Callable[[Column, Column, str], bool] | None = None
+    shape_at: Callable[[TableSchema, Position, int], TableSchema | None] | None = None
     icon: str = "database"
     is_hidden: bool = False

@@ -69,7 +69,7 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
         if isinstance(item, Poison):
             poisons.append(
                 {"table": [item.table.schema, item.table.name], "offset": item.offset,
-                 "code": item.code, "facts": item.facts}
+                 "code": item.code, "facts": item.facts, "position": item.position}
             )  # fmt: skip
         elif item.changes.num_rows:
             files.append(_write(task, item))
@@ -169,7 +169,7 @@ def decode_segments(spark: SparkSession, tasks: Sequence[DecodeTask], decoder: s
         poisons += [
             (
                 row["segment"],
-                Poison(TableId(*p["table"]), p["offset"], p["code"], p["facts"]),
+                Poison(TableId(*p["table"]), p["offset"], p["code"], p["facts"], p["position"]),
             )
             for p in result["poisons"]
         ]

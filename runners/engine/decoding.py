@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId
+from replicators.connectors.source import Poison
 from runners.engine import failpoints
 from runners.engine.backlog import Backlog
 from runners.engine.changelog import ChangeLog
@@ -38,6 +39,11 @@ def one_job(rows: Sequence[SegmentRow]) -> list[SegmentRow]:
             break
         taken.append(row)
     return taken
+
+
+def _is_in_copy(row: TableRow, poison: Poison) -> bool:
+    """Whether what happened is older than the table's copy."""
+    return row.is_snapshot_done and 0 < poison.position < row.snapshot_position
 
 
 class Decoding:
@@ -139,7 +145,7 @@ class Decoding:
         if gone:
             self._log.unlink(gone)
         for _, poison in done.poisons:
-            if poison.table in known:
+            if poison.table in known and not _is_in_copy(known[poison.table], poison):
                 self._on_poison(poison.table, poison.code, poison.facts)
         self._store.record_decoded(numbers, files)
         failpoints.hit("change_files_listed")

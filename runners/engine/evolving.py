@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from replicators.connectors.defaults import value_of
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.modes import Mode
+from replicators.connectors.offsets import Position
 from replicators.connectors.schema import Column, TableId, TableSchema
 from replicators.connectors.schema_changes import ChangeKind, SchemaChange, compare
 from replicators.connectors.schema_policy import (
@@ -19,6 +20,8 @@ from replicators.connectors.schema_policy import (
     decide,
     verdict,
 )
+from replicators.connectors.schema_steps import KeepsValues, changes_by_steps
+from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import TargetTable, TargetWriter
 from runners.engine import failpoints
 from runners.engine.faults import fail_table
@@ -30,11 +33,14 @@ RESYNCED = frozenset(
         "source:key-changed",
         "source:table-replaced",
         "source:table-unpublished",
+        "source:change-unlogged",
         "source:schema-ambiguous",
         "target:evolve",
     }
 )
 """Faults of a table that a fresh copy mends, since the source's table is fine."""
+VANISHED = frozenset({"source:table-missing", "source:table-renamed"})
+"""What a log may tell of the time before a copy that is being made."""
 AGAIN_TIMES, AGAIN_SECONDS = 3, 600.0
 
 
@@ -47,9 +53,33 @@ class ResyncDue(Exception):
         self.text = text
 
 
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A shape and the next, their columns with the same numbers where they are the same, and what leads from one to the other."""
+
+    old: TableSchema
+    new: TableSchema
+    changes: tuple[SchemaChange, ...]
+
+
+def transition(
+    row: TableRow, old: TableSchema, new: TableSchema, keeps: KeepsValues | None = None
+) -> Transition:
+    """From the shape of a copy to one of the log or the catalog, with what follows from it for a copy in this mode."""
+    changes = compare(old, new)
+    if new.upto:
+        old, new, changes = changes_by_steps(old, new, keeps)
+    return Transition(old, new, _with_rewritten(row, old, new, list(changes)))
+
+
 def schema_changes(row: TableRow, old: TableSchema, new: TableSchema) -> tuple[SchemaChange, ...]:
     """What changed, with what follows from it for a copy in this mode."""
-    changes = list(compare(old, new))
+    return transition(row, old, new).changes
+
+
+def _with_rewritten(
+    row: TableRow, old: TableSchema, new: TableSchema, changes: list[SchemaChange]
+) -> tuple[SchemaChange, ...]:
     if any(c.kind is ChangeKind.REWRITTEN for c in changes):
         return tuple(changes)
     if any(_lacks_default(c) for c in changes) or (changes and _changes_digests(row, old, new)):
@@ -92,7 +122,10 @@ def decision_on(
         c.kind is ChangeKind.RENAMED and c.old is not None and c.old.name in old.key
         for c in changes
     )
-    if decision.verdict is Verdict.KEEP and renames_key:
+    takes_name = policy is SchemaPolicy.IGNORE and any(
+        c.kind is ChangeKind.RENAMED for c in changes
+    )  # a followed name stands for another column now
+    if decision.verdict is Verdict.KEEP and (renames_key or takes_name):
         return replace(decision, verdict=Verdict.STOP)
     if decision.verdict is Verdict.RESYNC and row.keeps_past:
         return replace(decision, verdict=Verdict.STOP)
@@ -102,7 +135,15 @@ def decision_on(
 class Evolver:
     """Follows schema changes of tables, one call a table at a time."""
 
-    def __init__(self, writer: TargetWriter, store: Store, policy: SchemaPolicy) -> None:
+    def __init__(
+        self,
+        writer: TargetWriter,
+        store: Store,
+        policy: SchemaPolicy,
+        source: SourcePlugin | None = None,
+    ) -> None:
+        self._keeps_values = source.keeps_values if source is not None else None
+        self._shape_at = source.shape_at if source is not None else None
         self._writer = writer
         self._store = store
         self._lock = threading.Lock()
@@ -135,11 +176,19 @@ class Evolver:
     def fault(self, table: TableId, code: str, facts: Mapping[str, str]) -> None:
         """A table's log can't be decoded: it fails until its re-sync, which the policy may ask for at once."""
         row = table_row(self._store, table)
-        if self.mends(row, code):
+        is_older = code in VANISHED and not row.is_snapshot_done
+        if is_older or self.mends(row, code):
             told = {name: value for name, value in facts.items() if name != "table"}
             self.resync(row, ReplicationError(code, table=table, **told).message.text)
         else:
             fail_table(self._store, table, code, facts)
+
+    def told(self, schema: TableSchema, reached: Position | None, at: int) -> TableSchema | None:
+        """A description by the catalog as rows would tell it at the log's position `at`, the log being captured up to `reached`; None
+        where it does not fit the log."""
+        if not schema.upto or self._shape_at is None or reached is None:
+            return schema
+        return self._shape_at(schema, reached, at)
 
     def follow(
         self, row: TableRow, table: TargetTable, new: TableSchema, *, is_look: bool = False
@@ -149,7 +198,8 @@ class Evolver:
         old = row.schema
         if old is None:
             raise ReplicationError("source:key-changed", table=row.id)
-        changes = schema_changes(row, old, new)
+        found = transition(row, old, new, self._keeps_values)
+        changes = found.changes
         decision = decision_on(self.policy, row, changes, old)
         if decision.verdict is Verdict.STOP:
             raise self.stopped(row, decision)
@@ -157,9 +207,9 @@ class Evolver:
             raise ResyncDue(row.id, decision.text)
         shape_sequence = row.shape_sequence
         if changes:
-            self._apply(row, table, decision, new)
+            self._apply(replace(row, schema=found.old), table, decision, found.new)
             shape_sequence = row.token_sequence
-        shape = _kept_marks(old, new, is_newer=bool(changes) or is_look)
+        shape = _kept_marks(old, found.new, is_newer=bool(changes) or is_look)
         if is_look and new.left_out != old.left_out:
             shape = replace(shape, left_out=new.left_out)
             self._tell_left_out(row, set(new.left_out) - set(old.left_out))
@@ -216,7 +266,7 @@ def _filled(changes: Sequence[SchemaChange]) -> list[Column]:
 
 
 def _kept_marks(old: TableSchema, new: TableSchema, *, is_newer: bool) -> TableSchema:
-    """The new shape. How rows are stored is known by the newest description only: a shape of the log may be described before a
+    """The new shape. What was read of the log stays so, also where an older file comes. How rows are stored is known by the newest description only: a shape of the log may be described before a
     look into the catalog was, and where nothing changed, it says nothing newer."""
     if is_newer:
         storage = new.storage or old.storage
@@ -225,6 +275,8 @@ def _kept_marks(old: TableSchema, new: TableSchema, *, is_newer: bool) -> TableS
         storage, partitions = old.storage, old.partitions
     return replace(
         new.bare,
+        upto=max(old.upto, new.upto),
+        read_upto=old.read_upto,
         storage=storage,
         partitions=partitions,
         called=new.called or old.called,

@@ -71,9 +71,10 @@ class Findings:
         return self._of_shape(row, row.schema)
 
     def _of_failing(self, row: TableRow) -> Finding | None:
-        """One that was missed and is there again lacks what was done meanwhile."""
+        """One that was missed and is there again lacks what was done meanwhile. One that the log told to be gone is gone."""
         if row.id not in self._look.shapes:
-            return None
+            is_missing = row.error_code == "source:table-missing"
+            return Finding(is_gone=True) if is_missing else None
         if row.error_code == REFUSED and row.id in self._look.refused:
             return None
         is_back = row.error_code in GONE or row.error_code == REFUSED
@@ -85,7 +86,11 @@ class Findings:
             return Finding(called=found.called)
         if not found.layout:  # the source's log tells of every change itself
             return None
-        new = followed(found, row.selection, old, self._evolver.policy).bare
+        new = followed(found, row.selection, old, self._evolver.policy)
+        if found.upto:  # the log tells of every change, but only where rows come
+            is_same = _told(new) == _told(old)
+            return None if is_same else Finding(shape=new, position=self._look.position)
+        new = new.bare
         if new == old:
             return None
         changes = schema_changes(row, old, new)
@@ -95,6 +100,10 @@ class Findings:
         if decision.verdict is Verdict.STOP and any(c.kind in UNSENT for c in changes):
             return Finding(self._evolver.stopped(row, decision))
         return Finding(shape=new, position=self._look.position)
+
+
+def _told(schema: TableSchema) -> tuple[object, ...]:
+    return ({c.name: c.type for c in schema.columns}, schema.key, schema.left_out)
 
 
 def _stops(row: TableRow, code: str, **facts: str) -> Finding:

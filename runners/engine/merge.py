@@ -67,7 +67,7 @@ def target_table(replicator: str, row: TableRow) -> TargetTable:
 
 def same_shape(old: TableSchema, new: TableSchema) -> bool:
     """Whether a target made for `old` takes rows of `new` as they are."""
-    return not compare(old, new)
+    return new.upto <= old.upto and not compare(old, new)
 
 
 def next_batch(
@@ -212,7 +212,10 @@ class Merger:
         everything up to there is merged. Whether it was."""
         if self.decoded_upto() < position or self.unmerged(row):
             return False
-        self._follow(row, schema, is_look=True)
+        told = self._evolver.told(schema, self._store.memory().position, position)
+        if told is None:
+            return False
+        self._follow(row, told, is_look=True)
         return True
 
     def _follow(self, row: TableRow, schema: TableSchema, *, is_look: bool = False) -> None:

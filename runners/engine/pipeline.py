@@ -131,7 +131,7 @@ class Pipeline:
         reader, params = job.source.row_reader, job.source_params
         filler = Filler(self._writer, (lambda: reader(params)) if reader else None)
         policy = SchemaPolicy(job.options.get("schema_changes", SchemaPolicy.EVOLVE))
-        self._evolver = Evolver(self._writer, store, policy)
+        self._evolver = Evolver(self._writer, store, policy, job.source)
         self._merger = Merger(
             self._spark, self._writer, store, log, job.replicator, filler, self._evolver
         )

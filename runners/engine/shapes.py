@@ -22,17 +22,20 @@ def followed(
     """The description of a table, all columns in it, cut to those that are followed.
 
     A chosen column that has another name by now is known by its ordinal. With IGNORE only columns of the copy's shape are
-    followed, under their names. The names of the copy's shape go along, so that log written before a rename can be read.
+    followed, under their names. The copy's shape, or its names, go along, so that log written before a rename can be read.
     """
     numbers = {c.name: c.ordinal for c in known.columns if c.ordinal} if known else {}
     columns = [c for c in found.supported if _is_chosen(c, found, selection, numbers)]
     left_out: list[str] = []
     if policy is SchemaPolicy.IGNORE and known is not None:
-        shape = {(c.name, c.ordinal) for c in known.columns}
+        shape = {(c.name, c.ordinal) for c in known.columns} | {(c.name, 0) for c in known.columns}
         kept = [c for c in columns if (c.name, c.ordinal) in shape or c.name in found.key]
         left_out, columns = [c.name for c in columns if c not in kept], kept
-    former = tuple(sorted(numbers.items()))
-    return replace(found, columns=tuple(columns), former=former, left_out=tuple(left_out))
+    found = replace(found, columns=tuple(columns), left_out=tuple(left_out))
+    if found.upto:
+        is_kept = known is not None and policy is not SchemaPolicy.IGNORE
+        return replace(found, known=known.bare if known and is_kept else None)
+    return replace(found, former=tuple(sorted(numbers.items())))
 
 
 def _is_chosen(

@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from replicators.connectors.errors import ReplicationError, Retry
 from replicators.connectors.offsets import Position
@@ -187,6 +188,13 @@ class Streaming:
             self._reader.close()
             self._drop_cut_transaction()
             self._connect_again()
+
+    def copied(self, schema: TableSchema) -> TableSchema:
+        """The shape of a copy that was read up to now: of a source that tells steps, with the place where its log ends."""
+        if not schema.upto:
+            return schema.bare
+        with self._control() as control:
+            return replace(schema.bare, read_upto=control.status().end)
 
     def mark(self) -> None:
         """Have the log go on by a segment, also where nothing happens."""

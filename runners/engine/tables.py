@@ -331,7 +331,7 @@ class TableJobs:
         self._store.table_event(
             row.id,
             "table_snapshot_done",
-            schema=view.schema.bare,
+            schema=self._streaming.copied(view.schema),
             table_uuid=uuid,
             merged_sequence=view.sequence,
             token_sequence=view.sequence,

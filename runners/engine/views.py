@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import last_sequence
 from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.schema_steps import with_numbers
 from replicators.connectors.source import (
     OpenTransaction,
     OwnViewSession,
@@ -96,6 +98,8 @@ class Views(SnapshotSource):
             if isinstance(session, OwnViewSession):
                 point = session.point_of(schema, is_exact=is_exact)
             position = point.position.value
+            if schema.upto:
+                schema = replace(with_numbers(schema), upto=position)
             sequence = last_sequence(self._backlog.last_before(position))
             return View(self._make(session, table), schema, position, sequence)
 

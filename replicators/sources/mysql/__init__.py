@@ -6,6 +6,7 @@ from typing import Any
 
 from replicators.connectors.capabilities import SourceCapabilities
 from replicators.connectors.offsets import Position
+from replicators.connectors.schema import TableSchema
 from replicators.connectors.source import (
     Catalog,
     Checks,
@@ -15,6 +16,7 @@ from replicators.connectors.source import (
     SourcePlugin,
     ViewWait,
 )
+from replicators.sources.mysql.conversions import keeps_values
 from replicators.sources.mysql.params import MysqlParams
 from replicators.sources.mysql.setup import setup
 
@@ -67,6 +69,14 @@ def _translate(err: BaseException) -> Exception:
     return translate(err)
 
 
+def _shape_at(table: TableSchema, reached: Position, at: int) -> TableSchema | None:
+    from replicators.sources.mysql.shapes import described
+    from replicators.sources.mysql.steps import TableStep, steps_of
+
+    known = [TableStep.from_json(s) for s in reached.detail.get("steps", ())]
+    return described(table, [s for s in steps_of(known, table.id) if s.position <= at])
+
+
 PLUGIN = SourcePlugin(
     name="mysql",
     label="MySQL / MariaDB",
@@ -88,4 +98,6 @@ PLUGIN = SourcePlugin(
     decoder="replicators.sources.mysql.decode:decode",
     translate=_translate,
     setup=setup,
+    keeps_values=keeps_values,
+    shape_at=_shape_at,
 )

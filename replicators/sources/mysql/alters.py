@@ -1,67 +1,52 @@
-"""The parts of an ALTER TABLE: which columns come and go, and what changes rows without the log showing it."""
+"""The parts of an ALTER TABLE: what becomes of its columns, and what changes rows without the log showing it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from replicators.sources.mysql.words import Token
+from replicators.connectors.schema import TableId
+from replicators.connectors.steps import SchemaStep, StepKind
+from replicators.sources.mysql.definitions import definition
+from replicators.sources.mysql.words import Token, Words
+
+NEW_VALUES = "a new column with values in old rows"
+RETYPED = "a change of a column that may have changed values"
+KEY = "a change of its primary key"
+WIDE_CHARSETS = frozenset({"UTF8MB4", "UTF16", "UTF16LE", "UTF32"})
+"""Character sets that have every character of every other one."""
+ENGINES = frozenset({"INNODB", "MYISAM", "ARIA", "ROCKSDB", "TOKUDB", "ARCHIVE", "NDB", "NDBCLUSTER", "MEMORY"})  # fmt: skip
+"""Storage engines that take rows as they are."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Alteration:
-    """`unlogged`: why rows changed without being logged, in our words; "" where they did not."""
+    """`unlogged`: why rows may have changed without being logged, in our words; "" where they did not. `steps`: what became of
+    columns, without a position. `renamed`: the table's new name."""
 
     unlogged: str = ""
-    added: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
+    steps: list[SchemaStep] = field(default_factory=list)
+    renamed: TableId | None = None
+
+    def doubt(self, why: str) -> None:
+        """The first reason counts."""
+        self.unlogged = self.unlogged or why
+
+    def step(self, kind: StepKind, old: str = "", new: str = "", text: str = "") -> None:
+        self.steps.append(SchemaStep(0, kind, old, new, text))
 
 
-def alteration(words: Sequence[Token]) -> Alteration:
-    """What stands behind `ALTER TABLE name`."""
-    actions = [a for a in _actions(words) if a]
-    dropped = tuple(name for a in actions for name in _dropped_column(a))
-    added = tuple(name for a in actions for name in _added_columns(a))
-    why = next(filter(None, map(_unlogged, actions)), "")
-    again = {n.lower() for n in dropped} & {n.lower() for n in added}
-    return Alteration(why or (MADE_AGAIN if again else ""), added, dropped)
-
-
-MADE_AGAIN = "a column that was dropped and made again"
-
-
-def _name_at(action: Sequence[Token], at: int) -> Iterator[str]:
-    words = [w.upper for w in action]
-    at += words[at : at + 1] == ["COLUMN"]
-    for more in (["IF", "NOT", "EXISTS"], ["IF", "EXISTS"]):
-        if words[at : at + len(more)] == more:
-            at += len(more)
-    if at < len(action):
-        yield action[at].name
-
-
-def _dropped_column(action: Sequence[Token]) -> Iterator[str]:
-    words = [w.upper for w in action]
-    if words[0] == "DROP" and not (words[1:2] and action[1].is_word and words[1] in NO_COLUMN):
-        yield from _name_at(action, 1)
-
-
-def _added_columns(action: Sequence[Token]) -> Iterator[str]:
-    words = [w.upper for w in action]
-    if words[0] != "ADD" or (words[1:2] and action[1].is_word and words[1] in NO_COLUMN):
-        return
-    at = 1 + (words[1:2] == ["COLUMN"])
-    if words[at : at + 1] != ["("]:
-        yield from _name_at(action, 1)
-        return
-    for part in _actions(action[at + 1 : -1]):
-        if part:
-            yield part[0].name
+def alteration(words: Sequence[Token], database: str = "", mode: int = 0) -> Alteration:
+    """What stands behind `ALTER TABLE name`, under that sql_mode."""
+    found = Alteration()
+    for action in _actions(words):
+        if action:
+            _take(found, action, database, mode)
+    return found
 
 
 def _actions(words: Iterable[Token]) -> Iterator[list[Token]]:
-    """The parts of an ALTER TABLE between its outer commas."""
+    """The parts between the outer commas."""
     part: list[Token] = []
     depth = 0
     for word in words:
@@ -75,71 +60,142 @@ def _actions(words: Iterable[Token]) -> Iterator[list[Token]]:
         yield part
 
 
-NO_COLUMN = frozenset(
-    {
-        "INDEX",
-        "KEY",
-        "UNIQUE",
-        "FULLTEXT",
-        "SPATIAL",
-        "CONSTRAINT",
-        "FOREIGN",
-        "CHECK",
-        "VECTOR",
-        "PRIMARY",
-        "PARTITION",
-        "SYSTEM",
-        "PERIOD",
-    }
-)
-PLAIN_ADDS = frozenset(
-    {"INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "VECTOR"}
-)
+NO_COLUMN = frozenset({
+    "INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "VECTOR", "PRIMARY", "PARTITION",
+    "SYSTEM", "PERIOD",
+})  # fmt: skip
 PLAIN_FIRSTS = frozenset({
-    "ENGINE", "AUTO_INCREMENT", "COMMENT", "ROW_FORMAT", "KEY_BLOCK_SIZE", "ALGORITHM", "LOCK", "ENABLE",
+    "AUTO_INCREMENT", "COMMENT", "ROW_FORMAT", "KEY_BLOCK_SIZE", "ALGORITHM", "LOCK", "ENABLE",
     "DISABLE", "FORCE", "ORDER", "MAX_ROWS", "MIN_ROWS", "AVG_ROW_LENGTH", "STATS_PERSISTENT",
     "STATS_AUTO_RECALC", "STATS_SAMPLE_PAGES", "DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ALTER",
     "ENCRYPTION", "ENCRYPTED", "COMPRESSION", "CHECKSUM", "DELAY_KEY_WRITE", "ANALYZE", "OPTIMIZE", "CHECK",
-    "REBUILD", "REPAIR", "COALESCE", "REORGANIZE", "PARTITION", "WITH", "WITHOUT", "VALIDATION", "TRANSACTIONAL",
-    "CONVERT",
+    "REBUILD", "REPAIR", "COALESCE", "REORGANIZE", "PARTITION", "REMOVE", "WITH", "WITHOUT", "VALIDATION",
+    "TRANSACTIONAL", "PACK_KEYS", "PAGE_CHECKSUM", "PAGE_COMPRESSED", "PAGE_COMPRESSION_LEVEL",
+    "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE", "TABLESPACE", "NOWAIT", "WAIT",
 })  # fmt: skip
 
 
-def _unlogged(action: list[Token]) -> str:
-    """Why an ALTER's part changes rows without logging them, or "" where it does not."""
+def _take(found: Alteration, action: list[Token], database: str, mode: int) -> None:
     words = [w.upper for w in action]
-    first, second = words[0], words[1] if len(words) > 1 else ""
-    if first == "ADD":
-        return _added(words[1:])
-    if first == "DROP":
-        if second == "PARTITION":
-            return "a drop of partitions"
-        return "a change of its primary key" if second == "PRIMARY" else ""
-    if first == "RENAME":
-        return (
-            ""
-            if second in ("INDEX", "KEY")
-            else f"a rename of {'a column' if second == 'COLUMN' else 'the table'}"
-        )
-    if first in ("TRUNCATE", "EXCHANGE", "DISCARD", "IMPORT"):
-        return "a change of its partitions or its tablespace"
-    if first in ("CHANGE", "MODIFY"):
-        return "a change of a column's type or name"
-    return "" if first in PLAIN_FIRSTS else "an ALTER TABLE of an unknown kind"
+    handler = HANDLERS.get(words[0])
+    if handler is not None:
+        handler(found, action, words, mode)
+    elif words[0] == "RENAME":
+        _rename(found, action, words, database)
+    elif words[0] not in PLAIN_FIRSTS:
+        found.doubt("an ALTER TABLE of an unknown kind")
 
 
-def _added(words: list[str]) -> str:
-    if words[:1] == ["PRIMARY"]:
-        return "a change of its primary key"
-    if words and (words[0] in PLAIN_ADDS or words[0] == "PARTITION"):
-        return "a change of its primary key" if "PRIMARY" in words[:3] else ""
-    if words[:1] in (["SYSTEM"], ["PERIOD"]):
-        return "versioning by the system"
-    outer = " ".join(words)
-    if "PRIMARY KEY" in outer or "AUTO_INCREMENT" in words:
-        return "a new column with values in old rows"
-    if re.search(r"\b(AS|GENERATED)\b", outer):
-        return "a new column with values in old rows"
-    has_default = "DEFAULT" in words and not re.search(r"\bDEFAULT NULL\b", outer)
-    is_required = "NOT NULL" in outer
-    return "a new column with values in old rows" if has_default or is_required else ""
+def _is_column(action: Sequence[Token], words: Sequence[str]) -> bool:
+    return len(words) > 1 and not (action[1].is_word and words[1] in NO_COLUMN)
+
+
+def _behind(words: Sequence[str], at: int) -> int:
+    """Where a column's name stands."""
+    at += list(words[at : at + 1]) == ["COLUMN"]
+    for more in (["IF", "NOT", "EXISTS"], ["IF", "EXISTS"]):
+        if list(words[at : at + len(more)]) == more:
+            at += len(more)
+    return at
+
+
+def _add(found: Alteration, action: list[Token], words: list[str], mode: int) -> None:
+    if not _is_column(action, words):
+        if "PRIMARY" in words[1:4]:
+            found.doubt(KEY)
+        elif words[1:2] in (["SYSTEM"], ["PERIOD"]):
+            found.doubt("versioning by the system")
+        return
+    at = _behind(words, 1)
+    parts = [action[at:]] if words[at : at + 1] != ["("] else _actions(action[at + 1 : -1])
+    for part in parts:
+        if not part:
+            continue
+        if words[at : at + 1] == ["("] and part[0].is_word and part[0].upper in NO_COLUMN:
+            if part[0].upper == "PRIMARY":
+                found.doubt(KEY)
+            continue
+        said = definition(part[1:], mode)
+        if said.default is None or {"PRIMARY", "SERIAL"} & {w.upper for w in part[1:]}:
+            found.doubt(NEW_VALUES)
+        found.step(StepKind.ADDED, said.type, part[0].name, said.default or "")
+
+
+def _drop(found: Alteration, action: list[Token], words: list[str], mode: int) -> None:
+    if _is_column(action, words):
+        at = _behind(words, 1)
+        if at < len(action):
+            found.step(StepKind.DROPPED, old=action[at].name)
+    elif words[1:2] == ["PARTITION"]:
+        found.doubt("a drop of partitions")
+    elif words[1:2] == ["PRIMARY"]:
+        found.doubt(KEY)
+    elif words[1:2] == ["SYSTEM"]:
+        found.doubt("versioning by the system")
+
+
+def _modify(found: Alteration, action: list[Token], words: list[str], mode: int) -> None:
+    at = _behind(words, 1)
+    if at + 1 >= len(action) or words[at] == "(":
+        found.doubt(RETYPED)
+        return
+    old = new = action[at].name
+    if words[0] == "CHANGE":
+        at += 1
+        new = action[at].name
+    said = definition(action[at + 1 :], mode)
+    if said.is_unsafe or not said.type:
+        found.doubt(RETYPED)
+    found.step(StepKind.MODIFIED, old, new, said.type)
+    if old != new:
+        found.step(StepKind.RENAMED, old, new)
+
+
+def _rename(found: Alteration, action: list[Token], words: list[str], database: str) -> None:
+    if words[1:2] in (["INDEX"], ["KEY"]) and len(words) > 3:
+        return
+    if words[1:2] == ["COLUMN"] and len(words) > 3:
+        at = _behind(words, 1)
+        if words[at + 1 : at + 2] == ["TO"] and at + 2 < len(action):
+            found.step(StepKind.RENAMED, action[at].name, action[at + 2].name)
+            return
+        found.doubt("a rename of a column")
+        return
+    rest = Words(action, 1)
+    _ = rest.skip("TO") or rest.skip("AS") or rest.skip("=")
+    found.renamed = rest.table(database)
+    found.doubt("a rename of the table")
+
+
+def _convert(found: Alteration, action: list[Token], words: list[str], mode: int) -> None:
+    """A character that the new set lacks becomes `?`, or the statement fails, by a setting of its session."""
+    if words[1:2] != ["TO"]:
+        found.doubt("a change of its partitions or its tablespace")
+        return
+    named = words[4:5] if words[2:4] == ["CHARACTER", "SET"] else words[3:4]
+    if not set(named) & WIDE_CHARSETS:
+        found.doubt("a change of its character set that may lose characters")
+
+
+def _engine(found: Alteration, action: list[Token], words: list[str], mode: int) -> None:
+    named = words[2:3] if words[1:2] == ["="] else words[1:2]
+    if not {n.strip("'\"").upper() for n in named} & ENGINES:
+        found.doubt("a change of its storage engine")
+
+
+def _moved(found: Alteration, action: list[Token], words: list[str], mode: int) -> None:
+    found.doubt("a change of its partitions or its tablespace")
+
+
+HANDLERS = {
+    "ADD": _add,
+    "DROP": _drop,
+    "MODIFY": _modify,
+    "CHANGE": _modify,
+    "CONVERT": _convert,
+    "ENGINE": _engine,
+    "TRUNCATE": _moved,
+    "EXCHANGE": _moved,
+    "DISCARD": _moved,
+    "IMPORT": _moved,
+}

@@ -29,12 +29,8 @@ from replicators.sources.mysql.prepared import (
     same_xid,
     xid_of,
 )
-from replicators.sources.mysql.queries import (
-    Kind,
-    Statement,
-    statement_in,
-    with_dropped,
-)
+from replicators.sources.mysql.queries import Kind, Statement, statement_in
+from replicators.sources.mysql.steps import TableStep, with_statement
 from replicators.sources.mysql.tablemaps import HEADER, MapColumn, parse_map
 
 BLOCK_BYTES = 256 << 10
@@ -71,7 +67,8 @@ class BlockCutter:
         self._begin = b""
         self.prepared = PreparedTransactions(start.prepared)
         self._xid = ""
-        self._dropped = start.dropped
+        self._steps = tuple(TableStep.from_json(s) for s in start.steps)
+        self._steps_told, self._steps_before = start.steps, start.steps
         state = self.state
         state[k.P_BLOCK_LIMIT], state[k.P_OPEN_LIMIT] = BLOCK_BYTES, OPEN_BYTES
         state[[k.P_OFFSET, k.P_CLOSED_OFFSET]] = start.offset
@@ -199,8 +196,11 @@ class BlockCutter:
         if k.take_query(e, at, size, state, self.buffer, self.runs, opens, is_content):
             raise ReplicationError("source:log-damaged", position=self._place())
         if said.kind is Kind.CHANGE and is_touching:
+            # The position behind the statement knows of it; the block that ends with it begins before.
+            self._steps = with_statement(self._steps, said, self.position().value)
+            self._steps_told = tuple(tuple(s.to_json()) for s in self._steps)
             self.emit_closed()
-            self._dropped = with_dropped(self._dropped, said)
+            self._steps_before = self._steps_told
             self.context_version += 1
 
     def _end_prepared(self, said: Statement, size: int) -> bool:
@@ -321,7 +321,7 @@ class BlockCutter:
             gtids=str(self._executed),
             stamp=self.stamp,
             prepared=self.prepared.places(),
-            dropped=self._dropped,
+            steps=self._steps_told,
         ).position()
 
     def emit_closed(self) -> None:
@@ -393,7 +393,7 @@ class BlockCutter:
             "transaction": base64.b64encode(self._begin).decode() if is_inside else None,
             "maps": self._maps if is_inside else {},
             "charsets": self._charsets,
-            "dropped": [list(d) for d in self._dropped],
+            "steps": [list(s) for s in self._steps_before],
         }
 
     def _place(self) -> str:

@@ -11,6 +11,7 @@ import pymysql
 from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection, TableSummary
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.connections import Connection, connect, query
+from replicators.sources.mysql.conversions import NUMBERED
 from replicators.sources.mysql.errors import translate
 from replicators.sources.mysql.params import MysqlParams
 from replicators.sources.mysql.types import NativeType, column_type
@@ -163,6 +164,8 @@ def _table(
         # The log has whole rows of every table; they are decoded where nothing else tells rows apart.
         full_before=not key,
         filter=selection.filter,
+        upto=1,  # the log tells what becomes of columns
+        layout=tuple((0, str(r[0]), 0) for r in rows),
     )
 
 
@@ -192,7 +195,8 @@ def _column(row: tuple[Any, ...], is_json: bool, zero_dates: str) -> Column:
     )
     kind, wire = column_type(native, zero_dates)
     generated = bool(expression) and "GENERATED" in str(extra).upper()
-    return Column(name, kind, full, nullable == "YES", 0, generated, wire)
+    shown = full + (NUMBERED if "auto_increment" in str(extra).lower() else "")
+    return Column(name, kind, shown, nullable == "YES", 0, generated, wire)
 
 
 def _keys(indexes: list[tuple[Any, ...]]) -> tuple[tuple[str, ...], tuple[str, ...]]:

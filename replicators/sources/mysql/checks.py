@@ -56,6 +56,8 @@ SETTINGS = (
     Setting("binlog_row_image", ("FULL",), "SET GLOBAL binlog_row_image = 'FULL';"),
     Setting("binlog_row_metadata", ("FULL",), "SET GLOBAL binlog_row_metadata = 'FULL';"),
     Setting("binlog_row_value_options", ("",), "SET GLOBAL binlog_row_value_options = '';"),
+    # A MariaDB that logs an ALTER when it begins and again when it ends would tell each step twice.
+    Setting("binlog_alter_two_phase", ("OFF", "0"), "SET GLOBAL binlog_alter_two_phase = OFF;"),
 )
 REPLICA = Setting(
     "log_replica_updates", ("ON", "1"), "log_replica_updates = ON (in the configuration)"

@@ -124,12 +124,20 @@ def _decode_tables(
     rows = _Rows(index, counts, file, segment)
     for table in tables:
         if table.id in poisons:
-            yield poisons[table.id]
+            yield _with_position(poisons[table.id], index, rows)
             continue
         try:
             yield from _decode_parts(parts[table.id], rows, table, charsets)
         except _Stopped as stopped:
             yield stopped.poison(table, segment)
+
+
+def _with_position(poison: Poison, index: Index, rows: _Rows) -> Poison:
+    transaction = index.changed.get(poison.table)
+    if transaction is None:
+        return poison
+    (position,) = rows.positions(np.array([transaction]))
+    return replace(poison, position=int(position))
 
 
 class _Stopped(Exception):

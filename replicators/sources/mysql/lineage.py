@@ -66,7 +66,7 @@ def moved(known: Coordinates, server: Server) -> Coordinates:
         "",
         START_OFFSET,
         known.gtids,
-        dropped=known.dropped,
+        steps=known.steps,
         era=known.next_era(),
         by_gtids=True,
     )

@@ -42,8 +42,8 @@ def offset_of(value: int) -> int:
 @dataclass(frozen=True, slots=True)
 class Coordinates:
     """Where in which file; `stamp` is the file's time of making (0: not known), by which a reset log is seen. `prepared`:
-    XID, file and offset of each transaction that was prepared before and waits for its end; `dropped`: schema, table and
-    name of columns that were dropped and not made again; `era`: files added to the file's number in `value`; `by_gtids`: the
+    XID, file and offset of each transaction that was prepared before and waits for its end; `steps`: what statements
+    did to the columns of tables (`steps.TableStep`); `era`: files added to the file's number in `value`; `by_gtids`: the
     stream goes on after `gtids`, since it came from another server, where transactions may lie in another order; then file
     and offset only stand beside, and an empty file is one that the server has yet to tell."""
 
@@ -54,7 +54,7 @@ class Coordinates:
     gtids: str = ""
     stamp: int = 0
     prepared: tuple[tuple[str, str, int], ...] = ()
-    dropped: tuple[tuple[str, str, str], ...] = ()
+    steps: tuple[tuple[Any, ...], ...] = ()
     era: int = 0
     by_gtids: bool = False
 
@@ -84,8 +84,8 @@ class Coordinates:
         }
         if self.prepared:
             detail["prepared"] = [list(p) for p in self.prepared]
-        if self.dropped:
-            detail["dropped"] = [list(d) for d in self.dropped]
+        if self.steps:
+            detail["steps"] = [list(s) for s in self.steps]
         if self.era:
             detail["era"] = self.era
         if self.by_gtids:
@@ -104,7 +104,7 @@ class Coordinates:
             str(known.get("gtids", "")),
             int(known.get("stamp", 0)),
             tuple((str(x), str(f), int(o)) for x, f, o in known.get("prepared", ())),
-            tuple((str(s), str(t), str(c)) for s, t, c in known.get("dropped", ())),
+            tuple(tuple(s) for s in known.get("steps", ())),
             int(known.get("era", 0)),
             bool(known.get("by_gtids", False)),
         )

@@ -9,12 +9,14 @@ from enum import StrEnum
 import numpy as np
 
 from replicators.connectors.schema import TableId
+from replicators.connectors.steps import SchemaStep
 from replicators.sources.mysql.alters import alteration
 from replicators.sources.mysql.expand import QUERY, expand
 from replicators.sources.mysql.tablemaps import HEADER, Reader
 from replicators.sources.mysql.words import Token, Words, tokens
 
 EXECUTE_LOAD = 18
+FLAGS, SQL_MODE = 0, 1
 SWAPS = (("_gho", "_del", "gh-ost"), ("_new", "_old", "pt-online-schema-change"))
 
 
@@ -38,28 +40,42 @@ class Kind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Statement:
     """`tables`: those it touches. `unlogged`: why their rows changed without being logged, in our words; "" where they
-    did not. `opens`: rows follow in the same transaction, as after CREATE TABLE ... SELECT. `added` and `dropped`: columns of
-    an ALTER TABLE."""
+    did not. `opens`: rows follow in the same transaction, as after CREATE TABLE ... SELECT. `steps`: what an ALTER TABLE does to
+    columns, without a position. `moved`: tables with the names that they get; `gone`: tables that are no more."""
 
     kind: Kind
     tables: tuple[TableId, ...] = ()
     unlogged: str = ""
     xid: str = ""
     opens: bool = False
-    added: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
+    steps: tuple[SchemaStep, ...] = ()
+    moved: tuple[tuple[TableId, TableId], ...] = ()
+    gone: bool = False
 
 
-def query_of(event: bytes) -> tuple[str, str]:
-    """Database and text of a QUERY event (with header, without checksum); ValueError where it is damaged."""
+def query_of(event: bytes) -> tuple[str, str, int]:
+    """Database, text and sql_mode of a QUERY event (with header, without checksum); ValueError where it is damaged."""
     reader = Reader(event, HEADER)
     reader.take(8)
     database_size = reader.number(1)
     reader.take(2)
-    reader.take(reader.number(2))
+    mode = _sql_mode(reader.take(reader.number(2)))
     database = reader.take(database_size).decode(errors="replace")
     reader.take(1)
-    return database, reader.take(reader.left).decode(errors="replace")
+    return database, reader.take(reader.left).decode(errors="replace"), mode
+
+
+def _sql_mode(variables: bytes) -> int:
+    """The sql_mode among a QUERY event's variables, where it is the first or second; 0 where it was not told."""
+    reader = Reader(variables)
+    while reader.left:
+        code = reader.number(1)
+        if code == SQL_MODE:
+            return reader.number(8)
+        if code != FLAGS:
+            break
+        reader.take(4)
+    return 0
 
 
 def statement_in(event: bytes, has_checksums: bool, wanted: Iterable[TableId]) -> Statement:
@@ -74,9 +90,9 @@ def statement_in(event: bytes, has_checksums: bool, wanted: Iterable[TableId]) -
     return statement(*query_of(plain))
 
 
-def statement(database: str, text: str) -> Statement:
-    """What a statement does, with `database` as its default one."""
-    words = tokens(text)
+def statement(database: str, text: str, mode: int = 0) -> Statement:
+    """What a statement does, with `database` as its default one, under that sql_mode."""
+    words = tokens(text, mode)
     first = words[0].upper if words else ""
     second = words[1].upper if len(words) > 1 else ""
     if first in ("BEGIN", "COMMIT", "SAVEPOINT", "ROLLBACK", "START"):
@@ -89,9 +105,10 @@ def statement(database: str, text: str) -> Statement:
         "TRUNCATE": _truncate,
         "RENAME": _rename,
         "DROP": _drop,
-        "ALTER": _alter,
         "CREATE": _create,
     }
+    if first == "ALTER":
+        return _alter(words, database, mode)
     if first in handlers:
         return handlers[first](words, database)
     return Statement(Kind.OTHER)
@@ -153,17 +170,26 @@ def _rename(words: list[Token], database: str) -> Statement:
         if not rest.skip(","):
             break
     tables = tuple(dict.fromkeys(t for pair in pairs for t in pair))
-    return Statement(Kind.CHANGE, tables, _swap(pairs) or "a rename of the table")
+    why = _swap(pairs) or "a rename of the table"
+    return Statement(Kind.CHANGE, tables, why, moved=tuple(pairs))
 
 
 def _swap(pairs: list[tuple[TableId, TableId]]) -> str:
-    """Whether this is how an online schema change ends: the table goes to one shadow's name, and comes from another's."""
-    moved = {(old.name, new.name) for old, new in pairs}
-    for old, new in moved:
-        for fresh, gone, program in SWAPS:
-            if new == f"_{old}{gone}" and (f"_{old}{fresh}", old) in moved:
-                return f"an online schema change ({program})"
+    """Whether this is how an online schema change ends: the table goes to one shadow's name, and comes from another's. It is
+    only called so: what a shadow holds, nobody proves."""
+    for old, gone in pairs:
+        for fresh, new in pairs:
+            for started, ended, program in SWAPS:
+                is_shadow = _is_shadow(fresh.name, old.name, started)
+                if new == old and is_shadow and _is_shadow(gone.name, old.name, ended):
+                    return f"an online schema change ({program})"
     return ""
+
+
+def _is_shadow(name: str, table: str, ending: str) -> bool:
+    """`_t_gho`, with more underscores or a time where a name was taken, and cut where it was too long."""
+    bare = name.lstrip("_")
+    return bare != name and bare.endswith(ending) and bare.startswith(table.lstrip("_")[:40])
 
 
 def _drop(words: list[Token], database: str) -> Statement:
@@ -172,7 +198,10 @@ def _drop(words: list[Token], database: str) -> Statement:
         rest.skip("IF", "EXISTS")
         name = rest.table("")
         return Statement(
-            Kind.CHANGE, (TableId(name.name, "*"),) if name else (), "a drop of its database"
+            Kind.CHANGE,
+            (TableId(name.name, "*"),) if name else (),
+            "a drop of its database",
+            gone=True,
         )
     if not (rest.skip("TABLE") or rest.skip("TABLES")):
         return Statement(Kind.OTHER)
@@ -182,7 +211,7 @@ def _drop(words: list[Token], database: str) -> Statement:
         tables.append(table)
         if not rest.skip(","):
             break
-    return Statement(Kind.CHANGE, tuple(tables), "a drop of the table")
+    return Statement(Kind.CHANGE, tuple(tables), "a drop of the table", gone=True)
 
 
 def _create(words: list[Token], database: str) -> Statement:
@@ -197,10 +226,10 @@ def _create(words: list[Token], database: str) -> Statement:
     return Statement(Kind.CHANGE, (table,) if table else (), why, opens=opens)
 
 
-def _alter(words: list[Token], database: str) -> Statement:
+def _alter(words: list[Token], database: str, mode: int) -> Statement:
     rest = Words(words, 1)
     rest.skip("ONLINE")
-    rest.skip("IGNORE")
+    is_ignoring = rest.skip("IGNORE")
     if not rest.skip("TABLE"):
         return Statement(Kind.OTHER)
     rest.skip("IF", "EXISTS")
@@ -209,18 +238,9 @@ def _alter(words: list[Token], database: str) -> Statement:
         return Statement(Kind.OTHER)
     while rest.next in ("WAIT", "NOWAIT") or rest.next.isdigit():
         rest.at += 1
-    said = alteration(rest.words[rest.at :])
-    return Statement(Kind.CHANGE, (table,), said.unlogged, added=said.added, dropped=said.dropped)
-
-
-KEPT_DROPPED = 500
-
-
-def with_dropped(
-    known: tuple[tuple[str, str, str], ...], said: Statement
-) -> tuple[tuple[str, str, str], ...]:
-    """The columns that were dropped, the last ones, after a statement: with those that it drops, without those it makes."""
-    made = {name.lower() for name in said.added}
-    kept = [d for d in known if not (d[2] in made and TableId(d[0], d[1]) in said.tables)]
-    kept += [(t.schema, t.name, c.lower()) for t in said.tables for c in said.dropped]
-    return tuple(dict.fromkeys(kept))[-KEPT_DROPPED:]
+    said = alteration(rest.words[rest.at :], database, mode)
+    why = said.unlogged or ("an ALTER IGNORE, which may drop rows" if is_ignoring else "")
+    if said.renamed is None:
+        return Statement(Kind.CHANGE, (table,), why, steps=tuple(said.steps))
+    moved = ((table, said.renamed),)
+    return Statement(Kind.CHANGE, moved[0], why, steps=tuple(said.steps), moved=moved)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.sources.mysql import kernels as k
-from replicators.sources.mysql.alters import MADE_AGAIN
 from replicators.sources.mysql.expand import Damaged, Expanded
 from replicators.sources.mysql.prepared import is_one_phase
 from replicators.sources.mysql.queries import Kind, Statement, query_of, statement
 from replicators.sources.mysql.shapes import Shape, find_table, shape_of
+from replicators.sources.mysql.steps import TableStep, steps_of
 from replicators.sources.mysql.tablemaps import TableMap, parse_map
 
 NOT_SELECTED = -1
@@ -35,7 +35,8 @@ class Truncation:
 @dataclass(slots=True)
 class Index:
     """The events of a segment: lines of rows (`kernels.E_*`) in the log's order and their shapes, lines of transactions,
-    truncations, and what stops a table: (offset, code, facts)."""
+    truncations, and what stops a table: (offset, code, facts); `changed`: the number of the transaction that changed a table in
+    a way that its log does not show."""
 
     body: np.ndarray
     events: np.ndarray
@@ -44,6 +45,7 @@ class Index:
     shape_of_event: np.ndarray
     truncations: list[Truncation] = field(default_factory=list)
     faults: dict[TableId, tuple[int, str, dict[str, str]]] = field(default_factory=dict)
+    changed: dict[TableId, int] = field(default_factory=dict)
 
 
 def index_segment(
@@ -91,11 +93,13 @@ def index_segment(
         _parse(_event(data, int(at), has_crc), flavour, int(at)) for at in maps[:n_maps]
     ]
     shapes: list[Shape] = []
-    of_map = np.array([_shape_number(m, tables, charsets, shapes) for m in parsed] or [0], np.int64)
+    steps = [TableStep.from_json(s) for s in context.get("steps", ())]
+    of_map = np.array(
+        [_shape_number(m, tables, charsets, steps, shapes) for m in parsed] or [0], np.int64
+    )
     events = events[:n_rows]
     index = Index(data, events, begins[:n_begins], shapes, of_map[events[:, k.E_MAP]])
-    dropped = {(TableId(s, t), c) for s, t, c in context.get("dropped", ())}
-    _look_at_others(index, others[:n_others], has_crc, tables, dropped)
+    _look_at_others(index, others[:n_others], has_crc, tables)
     return index
 
 
@@ -112,7 +116,11 @@ def _parse(event: bytes, flavour: str, offset: int) -> TableMap:
 
 
 def _shape_number(
-    found: TableMap, tables: Sequence[TableSchema], charsets: dict[int, str], shapes: list[Shape]
+    found: TableMap,
+    tables: Sequence[TableSchema],
+    charsets: dict[int, str],
+    steps: Sequence[TableStep],
+    shapes: list[Shape],
 ) -> int:
     table = find_table(found.table, tables)
     if table is None:
@@ -121,7 +129,7 @@ def _shape_number(
         if shape.map.table == found.table and shape.map.columns == found.columns:
             return i
     try:
-        shapes.append(shape_of(found, table, charsets))
+        shapes.append(shape_of(found, table, charsets, steps_of(steps, table.id)))
     except ValueError as err:
         raise Damaged(0) from err
     return len(shapes) - 1
@@ -146,7 +154,6 @@ def _look_at_others(
     others: np.ndarray,
     has_crc: bool,
     tables: Sequence[TableSchema],
-    dropped: Set[tuple[TableId, str]],
 ) -> None:
     """Truncations become events of their own; what makes rows unsure stops their tables."""
     ids = {t.id for t in tables}
@@ -158,7 +165,6 @@ def _look_at_others(
                 said = statement(*query_of(event))
             except ValueError as err:
                 raise Damaged(at) from err
-            said = _judged(said, dropped)
             truncations += _look_at_query(index, said, at, transaction, ids)
         elif event[4] in (INCIDENT, PARTIAL_UPDATE):
             code = "source:log-incident" if event[4] == INCIDENT else "source:row-image"
@@ -167,12 +173,6 @@ def _look_at_others(
         elif event[4] == XA_PREPARE and not is_one_phase(event):
             _stop_tables_of(index, transaction, at, "source:transaction-unsure")
     index.truncations = truncations
-
-
-def _judged(said: Statement, dropped: Set[tuple[TableId, str]]) -> Statement:
-    """A column that comes again under its old name has none of the values that the copy may still have there."""
-    is_again = any((t, c.lower()) in dropped for t in said.tables for c in said.added)
-    return replace(said, unlogged=MADE_AGAIN) if is_again and not said.unlogged else said
 
 
 def _look_at_query(
@@ -185,9 +185,8 @@ def _look_at_query(
         return [Truncation(at, transaction, t) for t in touched]
     if said.kind is Kind.CHANGE and said.unlogged:
         for table in touched:
-            index.faults.setdefault(
-                table, (at, "source:change-unlogged", {"change": said.unlogged})
-            )
+            index.faults.setdefault(table, (at, *_change(said, table)))
+            index.changed.setdefault(table, transaction)
     elif said.kind is Kind.ROWS:
         for table in touched:
             index.faults.setdefault(table, (at, "source:statement-logged", {}))
@@ -200,6 +199,16 @@ def _look_at_query(
     elif said.kind in (Kind.ROLLBACK, Kind.ROLLBACK_TO):
         _stop_tables_of(index, transaction, at, "source:transaction-unsure")
     return []
+
+
+def _change(said: Statement, table: TableId) -> tuple[str, dict[str, str]]:
+    """Code and facts for a table that a statement touches: gone, gone under another name, or with rows that nobody saw."""
+    now = dict(said.moved).get(table)
+    if said.gone:
+        return "source:table-missing", {}
+    if now is not None and table not in {new for _, new in said.moved}:
+        return "source:table-renamed", {"now": str(now)}
+    return "source:change-unlogged", {"change": said.unlogged}
 
 
 def _stop_tables_of(index: Index, transaction: int, at: int, code: str) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.schema_steps import Lineage
+from replicators.connectors.steps import SchemaStep, StepKind
 from replicators.connectors.types import (
     Array,
     Bytes,
@@ -22,6 +24,7 @@ from replicators.connectors.types import (
 )
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.charsets import UTF8, decoder_of
+from replicators.sources.mysql.defaults import missing_of
 from replicators.sources.mysql.tablemaps import (
     BINARY_COLLATION,
     BIT,
@@ -78,27 +81,138 @@ def find_table(table: TableId, tables: Iterable[TableSchema]) -> TableSchema | N
     return next((t for t in tables if t.id == table), None)
 
 
-def shape_of(found: TableMap, table: TableSchema, charsets: Mapping[int, str]) -> Shape:
-    """How rows of `found` become rows of `table`: the chosen columns that it has, with its own types."""
+def shape_of(
+    found: TableMap,
+    table: TableSchema,
+    charsets: Mapping[int, str],
+    steps: Sequence[SchemaStep] = (),
+) -> Shape:
+    """How rows of `found` become rows of `table`: the chosen columns that it has, with its own types. `steps`: what became of
+    the table's columns before; the description of the table may be newer than the rows."""
     numbers = {c.name: i for i, c in enumerate(found.columns)}
+    past = Past(table.known, steps)
     columns = []
     code, strange, reason = "", "", ""
-    for column in table.supported:
-        if column.name in numbers:
-            sent = as_sent(column, found.columns[numbers[column.name]], charsets)
-            if isinstance(sent.type, Unsupported):
-                # Passed over, its values would be missing without a word.
-                code, strange = "source:value-unsupported", column.name
-                reason = f"the log has it in a form that is not known ({sent.type.native})"
-                continue
+    followed = {c.name for c in table.supported}
+    for column in _chosen(table, past, numbers):
+        sent = as_sent(column, found.columns[numbers[column.name]], charsets)
+        if not isinstance(sent.type, Unsupported):
             columns.append(sent)
-    schema = replace(table, columns=tuple(columns))
+        elif column.name in followed:
+            # Passed over, its values would be missing without a word.
+            code, strange = "source:value-unsupported", column.name
+            reason = f"the log has it in a form that is not known ({sent.type.native})"
+    schema = _told(replace(table, key=_key(table, past, numbers)), columns, past, steps)
     if not found.has_names:
         code, strange = "source:row-metadata", ""
-    elif not set(table.key) <= {c.name for c in columns}:
+    elif not set(schema.key) <= {c.name for c in columns}:
         code, strange = code or "source:key-changed", strange
     where = tuple(numbers[c.name] for c in columns)
     return Shape(schema, _version(found, schema), found, where, code, strange, reason)
+
+
+def _told(
+    table: TableSchema, columns: Sequence[Column], past: Past, steps: Sequence[SchemaStep]
+) -> TableSchema:
+    """The table with these columns, what old rows have in them, and the steps."""
+    upto = max((s.position for s in steps), default=1)
+    filled = [past.filled(c) for c in columns]
+    told = [SchemaStep(upto, StepKind.UNFILLED, new=c.name) for c, known in filled if not known]
+    return replace(
+        table,
+        columns=tuple(c for c, _ in filled),
+        steps=(*steps, *told),
+        upto=upto,
+        layout=(),
+        known=None,
+    )
+
+
+def described(table: TableSchema, steps: Sequence[SchemaStep]) -> TableSchema | None:
+    """A description by the catalog as rows of the log would tell it, after these steps; None where the two don't fit, since one of
+    them is newer."""
+    past = Past(table.known, steps)
+    names = {c.name.lower() for c in table.supported}
+    there = {name.lower() for _, name, _ in table.layout}
+    if table.known is not None and not (names <= past.names <= there):
+        return None
+    numbers = {c.name: n for n, c in enumerate(table.supported)}
+    return _told(table, list(_chosen(table, past, numbers)), past, steps)
+
+
+class Past:
+    """What became of the columns of a copy's shape (None: none is known) up to some rows."""
+
+    def __init__(self, known: TableSchema | None, steps: Sequence[SchemaStep]) -> None:
+        columns = known.columns if known is not None else ()
+        after = known.upto if known is not None else 0
+        self._columns = dict(enumerate(columns, 1))
+        self._lineage = Lineage.of({c.name: n for n, c in self._columns.items()})
+        self._lineage.go(s for s in steps if s.position > after)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names now, in lower case, of the copy's columns and of those that were added."""
+        return frozenset(self._lineage.numbers)
+
+    def known(self, name: str) -> Column | None:
+        """The copy's column that has this name now."""
+        return self._columns.get(self._number(name))
+
+    def said(self, name: str) -> str:
+        """The type that the last statement about this column said; "" where none did."""
+        number = self._number(name)
+        added = self._lineage.added.get(number)
+        modified = self._lineage.modified.get(number)
+        return modified[-1].text if modified else added.old if added else ""
+
+    def name_now(self, column: str) -> str:
+        """The name, in lower case, that a column of the copy has now; "" where it is gone."""
+        old = {c.name: n for n, c in self._columns.items()}.get(column)
+        return next((name for name, n in self._lineage.numbers.items() if n == old), "")
+
+    def filled(self, column: Column) -> tuple[Column, bool]:
+        """The column with what old rows have in it, and whether that is known."""
+        number = self._number(column.name)
+        step = self._lineage.added.get(number)
+        if step is None:
+            return replace(column, missing=None), True
+        try:
+            missing = missing_of(column, step.text)
+        except ValueError:
+            return replace(column, missing=None), False
+        return replace(
+            column, missing=missing
+        ), missing is None or number not in self._lineage.modified
+
+    def _number(self, name: str) -> int:
+        return self._lineage.numbers.get(name.lower(), 0)
+
+
+def _chosen(table: TableSchema, past: Past, numbers: Mapping[str, int]) -> Iterator[Column]:
+    """The columns that rows have and the copy is to have: those that are chosen, and those that the copy has and that got
+    another name, or were dropped, after these rows. The description may be newer than the rows: what the copy knows of a column,
+    or its last statement said, comes first."""
+    chosen = {c.name: c for c in table.supported if c.name in numbers}
+    for name in (*chosen, *(n for n in numbers if n not in chosen)):
+        known, said = past.known(name), past.said(name)
+        column = chosen.get(name, known)
+        if column is None:
+            continue
+        if said and table.known is not None:
+            column = replace(column, native=said)
+        elif known is not None:
+            column = known if known.wire == column.wire else replace(column, native=known.native)
+        yield replace(column, name=name, ordinal=0)
+
+
+def _key(table: TableSchema, past: Past, numbers: Mapping[str, int]) -> tuple[str, ...]:
+    """The key by the names that these rows have."""
+    if table.known is None or set(table.key) <= set(numbers):
+        return table.key
+    sent = {name.lower(): name for name in numbers}
+    names = [sent.get(past.name_now(column), "") for column in table.known.key]
+    return tuple(names) if all(names) and names else table.key
 
 
 def as_sent(column: Column, sent: MapColumn, charsets: Mapping[int, str]) -> Column:
@@ -202,6 +316,7 @@ def _version(found: TableMap, schema: TableSchema) -> str:
         ],
         "columns": [[c.name, type_to_json(c.type), c.wire] for c in schema.columns],
         "key": schema.key,
+        **({"upto": schema.upto} if schema.steps else {}),
         **({"filter": schema.filter} if schema.filter else {}),
     }
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]

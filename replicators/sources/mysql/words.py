@@ -7,15 +7,28 @@ from dataclasses import dataclass
 
 from replicators.connectors.schema import TableId
 
-TOKEN = re.compile(
-    r"""(?P<comment>/\*(?!!|M!).*?\*/|--(?=\s|$)[^\n]*|\#[^\n]*)
-      | (?P<open>/\*M?!\d*) | (?P<close>\*/)
-      | (?P<quoted>`(?:[^`]|``)*`)
-      | (?P<string>'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*")
-      | (?P<word>[\w$\u0080-\U0010ffff]+)
-      | (?P<mark>\S)""",
-    re.VERBOSE | re.DOTALL,
-)
+ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 20
+STRICT_MODES = 1 << 21 | 1 << 22
+NO_AUTO_VALUE_ON_ZERO = 1 << 19
+"""Bits of sql_mode, as a QUERY event carries it; the same in both flavours."""
+
+
+def _pattern(strings: str) -> re.Pattern[str]:
+    return re.compile(
+        r"""(?P<comment>/\*(?!!|M!).*?\*/|--(?=\s|$)[^\n]*|\#[^\n]*)
+          | (?P<open>/\*M?!\d*) | (?P<close>\*/)
+          | (?P<quoted>`(?:[^`]|``)*`)
+          | (?P<string>"""
+        + strings
+        + r""")
+          | (?P<word>[\w$\u0080-\U0010ffff]+)
+          | (?P<mark>\S)""",
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+TOKEN = _pattern(r"""'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*\"""")
+TOKEN_WITHOUT_ESCAPES = _pattern(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +44,17 @@ class Token:
         return self.text.upper() if self.is_word else self.text
 
 
-def tokens(text: str) -> list[Token]:
-    """The words of a statement, without comments; what stands in executable comments counts."""
+def tokens(text: str, mode: int = 0) -> list[Token]:
+    """The words of a statement under that sql_mode, without comments; what stands in executable comments counts."""
     found = []
-    for match in TOKEN.finditer(text):
+    pattern = TOKEN_WITHOUT_ESCAPES if mode & NO_BACKSLASH_ESCAPES else TOKEN
+    for match in pattern.finditer(text):
         kind, part = match.lastgroup, match.group()
         if kind in ("comment", "open", "close"):
             continue
         name = part[1:-1].replace("``", "`") if kind == "quoted" else part
+        if mode & ANSI_QUOTES and part[0] == '"':
+            name = part[1:-1].replace('""', '"')
         found.append(Token(part, name, kind == "word"))
     return found
 

@@ -30,6 +30,15 @@ def ordinals(schema: TableSchema) -> str:
     return _told({c.name: c.ordinal for c in schema.supported})
 
 
+def known_at_start(known: Mapping[str, int], new: TableSchema) -> Mapping[str, int]:
+    """What is known of a live table when its next copy begins. Where the numbers are those of a copy, not the source's (`upto`), the
+    next one's mean something else: the names count."""
+    if not new.upto:
+        return known
+    numbers = {c.name: c.ordinal for c in new.columns}
+    return {name: numbers.get(name, 0) for name in known}
+
+
 def _told(numbers: Mapping[str, int]) -> str:
     return json.dumps(numbers, sort_keys=True)
 
@@ -153,7 +162,7 @@ def plan(
         name = where.get(column.ordinal, column.name) if column.ordinal else column.name
         if name not in left:
             changes.append(_added(target, column))
-        elif name == column.name and known.get(name, column.ordinal) != column.ordinal:
+        elif name == column.name and (known.get(name) or column.ordinal) != column.ordinal:
             changes += _replaced(target, column)
         else:
             changes += _fitted(target, left[name], column, new, may_replace=may_replace)

@@ -320,6 +320,8 @@ class Iceberg:
         target = self.path(names)
         types = {f.name: f.dataType.simpleString() for f in session.table(target).schema.fields}
         known = json.loads(shown.get(evolve.ORDINALS, "{}"))
+        if may_replace:
+            known = evolve.known_at_start(known, new)
         changes = evolve.plan(target, types, known, new, drops=drops, may_replace=may_replace)
         for change in changes:
             session.sql(change.statement)

@@ -11,6 +11,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.modes import Mode
 from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection
 from replicators.connectors.schema_policy import SchemaPolicy
+from replicators.connectors.steps import SchemaStep, StepKind
 from replicators.connectors.target import TargetTable
 from replicators.connectors.types import Array, Int, String
 from runners.engine.catalog_watch import Look
@@ -274,3 +275,116 @@ def test_a_decoders_fault_may_name_its_table_among_its_facts() -> None:
     place = Place("evolve")
     place.evolver.fault(TABLE, "source:key-changed", {"table": str(TABLE), "change": "x"})
     assert place.row.is_resync_asked
+
+
+# --- a source that tells steps in place of numbers ------------------------------------------------------------------
+
+AFTER = 100
+COPY = TableSchema(
+    TABLE,
+    tuple(Column(n, String(), "text", ordinal=i) for i, n in enumerate(("id", "a", "b"), 1)),
+    ("id",),
+    upto=AFTER,
+)
+
+
+def stepping(policy: str, mode: Mode = Mode.MIRROR) -> Place:
+    place = Place(policy, mode)
+    place.store.table_progress(TABLE, schema=COPY)
+    return place
+
+
+def told(place: Place, *names: str, steps: list[tuple[str, str, str]], upto: int = 110) -> str:
+    """What became of rows with these columns after these steps."""
+    found = tuple(SchemaStep(upto, StepKind(kind), old, new) for kind, old, new in steps)
+    columns = tuple(Column(n, String(), "text", missing="x") for n in names)
+    shape = replace(COPY, columns=columns, steps=found, upto=upto)
+    try:
+        place.evolver.follow(place.row, TargetTable(TABLE, "r", 1), shape)
+    except ResyncDue:
+        return "resync"
+    except ReplicationError as err:
+        return err.code
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("policy", "kind", "became"),
+    [
+        ("evolve", "renamed", ""),
+        ("lenient", "renamed", "source:schema-changed"),
+        ("ignore", "renamed", "source:schema-changed"),
+        ("stop", "renamed", "source:schema-changed"),
+        ("evolve", "modified", "resync"),
+        ("lenient", "modified", "source:schema-changed"),
+    ],
+)
+def test_steps_go_by_the_policy(policy: str, kind: str, became: str) -> None:
+    """Guards the policies where a source has no numbers: a swap of two names, and a conversion that may change values."""
+    place = stepping(policy)
+    swap = [(kind, "a", "b"), (kind, "b", "a")]
+    assert told(place, "id", "b", "a", steps=swap) == became
+    assert bool(place.writer.done) is (became == "")
+
+
+def test_a_step_is_followed_once() -> None:
+    """Guards `upto`: the next file still has the steps in it."""
+    place = stepping("evolve")
+    steps = [("renamed", "a", "z"), ("added", "", "c")]
+    assert told(place, "id", "z", "b", "c", steps=steps) == ""
+    assert [kind for kind, *_ in place.writer.done] == ["evolve", "fill"]
+    found = place.row.schema
+    assert found is not None
+    assert [(c.name, c.ordinal) for c in found.columns] == [("id", 1), ("z", 2), ("b", 3), ("c", 4)]
+    assert (found.upto, found.steps) == (110, ())
+    assert told(place, "id", "z", "b", "c", steps=steps) == ""
+    assert len(place.writer.done) == 2
+
+
+def test_a_table_that_the_log_tells_to_be_gone() -> None:
+    """Guards the policy of vanished tables, and what the log tells of the time before a copy."""
+    place = stepping("evolve")
+    findings = Findings(place.evolver)
+    place.evolver.fault(TABLE, "source:table-missing", {"table": str(TABLE)})
+    assert place.row.state is TableState.FAILING
+    findings.see(Look({}, missed=frozenset({TABLE}), known={TABLE: place.row}))
+    found = findings.of(place.row)
+    assert found is not None
+    assert found.is_gone
+    findings.see(Look({TABLE: COPY}, known={TABLE: place.row}))
+    again = findings.of(place.row)
+    assert again is not None
+    assert again.error is not None
+    assert again.error.code == "source:table-replaced"
+    young = Place("stop")
+    young.store.table_progress(TABLE, is_snapshot_done=False)
+    young.evolver.fault(TABLE, "source:table-missing", {"table": str(TABLE)})
+    assert young.row.is_resync_asked
+
+
+def test_a_shape_without_rows_waits_for_the_log() -> None:
+    """Guards a table that nobody writes to: its change is seen in the catalog, and the log's steps tell what it was."""
+    place = stepping("evolve")
+    findings = Findings(place.evolver)
+    shape = replace(COPY, columns=COPY.columns[:2], upto=1, layout=((0, "id", 0), (0, "a", 0)))
+    findings.see(Look({TABLE: shape}, position=7, known={TABLE: place.row}))
+    found = findings.of(place.row)
+    assert found is not None
+    assert found.shape is not None
+    assert (found.position, found.shape.known) == (7, COPY)
+    same = replace(COPY, upto=1, layout=((0, "id", 0),))
+    findings.see(Look({TABLE: same}, position=7, known={TABLE: place.row}))
+    assert findings.of(place.row) is None
+
+
+def test_the_copy_s_shape_goes_along_where_the_log_has_no_numbers() -> None:
+    """Guards rows that are older than the description; under IGNORE only names of the copy are followed."""
+    found = replace(COPY, columns=tuple(replace(c, ordinal=0) for c in COPY.columns), upto=1)
+    new = replace(found, columns=(*found.columns, Column("c", String(), "text")))
+    whole = followed(new, TableSelection(TABLE), COPY, SchemaPolicy.EVOLVE)
+    assert whole.known == COPY
+    assert [c.name for c in whole.columns] == ["id", "a", "b", "c"]
+    kept = followed(new, TableSelection(TABLE), COPY, SchemaPolicy.IGNORE)
+    assert kept.known is None
+    assert [c.name for c in kept.columns] == ["id", "a", "b"]
+    assert followed(new, TableSelection(TABLE), None, SchemaPolicy.EVOLVE).known is None

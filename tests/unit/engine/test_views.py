@@ -156,3 +156,18 @@ def test_a_copy_that_must_be_exact_belongs_to_its_own_views_point() -> None:
     exact, other = views.view(SCHEMA.id, is_exact=True), views.view(OTHER.id)
     assert exact is not None and other is not None
     assert (exact.position, other.position) == (777, 5)
+
+
+def test_a_copy_counts_columns_that_the_source_does_not() -> None:
+    """Guards renames from a source whose columns have no numbers: the copy knows its own from the start, and up to where the log
+    is in it."""
+    bare = tuple(replace(c, ordinal=0) for c in SCHEMA.columns)
+    source = Source(replace(SCHEMA, columns=bare, upto=1), OTHER)
+    source.sessions = [Session(n) for n in range(7)]
+    views, _ = make(source, None)
+    view, other = views.view(SCHEMA.id), views.view(OTHER.id)
+    assert view is not None
+    assert other is not None
+    assert [c.ordinal for c in view.schema.columns] == list(range(1, len(bare) + 1))
+    assert view.schema.upto == view.position == 7
+    assert other.schema == OTHER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -120,3 +120,28 @@ def test_a_type_that_loses_something_is_refused() -> None:
     new = TableSchema(old.id, (Column("n", String(), "", ordinal=1),))
     with pytest.raises(ReplicationError, match="target:evolve"):
         Lake.of(old).plan(old, new)
+
+
+def test_numbers_of_a_copy_mean_nothing_for_the_next_one() -> None:
+    """Where a source has no numbers, each copy counts its columns anew: taken for the same, they would rename columns that readers
+    still see."""
+    new = replace(shape(id=1, b=2, a=3), upto=5)
+    lake = Lake.of(OLD)
+    lake.known = dict(evolve.known_at_start(lake.known, new))
+    for change in lake.plan(OLD, new):
+        lake.apply(change)
+    assert lake.values() == Lake.of(OLD).values()
+    assert evolve.known_at_start(OLD_NUMBERS, shape(id=1, b=2)) == OLD_NUMBERS
+
+
+def test_a_table_from_before_numbers_gets_them_and_keeps_its_values() -> None:
+    """Taken for other columns, all would be emptied."""
+    lake = Lake.of(OLD)
+    lake.known = dict.fromkeys(lake.known, 0)
+    for change in lake.plan(OLD, shape(id=1, a=2, b=3, c=4)):
+        lake.apply(change)
+    assert lake.values() == {**Lake.of(OLD).values(), "c": "NULL"}
+    assert lake.known == {"id": 1, "a": 2, "b": 3, "c": 4}
+
+
+OLD_NUMBERS = {"id": 1, "a": 2, "b": 3}

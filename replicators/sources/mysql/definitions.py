@@ -1,0 +1,121 @@
+"""A column's definition in an ALTER TABLE: its type, and what rows that were there have in it. Runs nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from replicators.sources.mysql.words import NO_AUTO_VALUE_ON_ZERO, STRICT_MODES, Token
+
+ALIASES = {
+    "integer": "int", "int1": "tinyint", "int2": "smallint", "int3": "mediumint", "int4": "int", "int8": "bigint",
+    "middleint": "mediumint", "bool": "tinyint", "boolean": "tinyint", "dec": "decimal", "numeric": "decimal",
+    "fixed": "decimal", "real": "double", "float4": "float", "float8": "double", "character": "char",
+}  # fmt: skip
+TWO_WORDS = {
+    ("double", "precision"): "double",
+    ("character", "varying"): "varchar",
+    ("char", "varying"): "varchar",
+}
+EMPTY, IMPLICIT = "", "~"
+"""What old rows have: NULL; the type's own default. Otherwise `n` and a number, or `s` and a text."""
+NUMBER = re.compile(r"\d+(?:\.\d+)?|\.\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """`type`: its text, small, without what says nothing of values. `default`: `EMPTY`, `IMPLICIT`, a literal, or None where only the
+    server knows. `is_unsafe`: old values may become others although they fit."""
+
+    type: str
+    default: str | None
+    is_unsafe: bool = False
+
+
+def definition(words: Sequence[Token], mode: int) -> Definition:
+    """What stands behind the column's name, up to the next comma, under that sql_mode."""
+    kind, at = _type(words)
+    rest = _outer(words[at:])
+    upper = [w.upper for w in rest]
+    is_required = _has(upper, "NOT", "NULL")
+    is_made = bool({"GENERATED", "AS", "AUTO_INCREMENT", "SERIAL", "PRIMARY"} & set(upper))
+    unsafe = is_required and not mode & STRICT_MODES
+    if "AUTO_INCREMENT" in upper and not mode & NO_AUTO_VALUE_ON_ZERO:
+        kind += " auto_increment"
+    is_own = bool({"GENERATED", "AS", "SERIAL", "PRIMARY"} & set(upper)) or kind.startswith(
+        "serial"
+    )
+    default = None if is_made or kind.startswith("serial") else _default(rest, upper, is_required)
+    if kind.startswith("timestamp") and default == EMPTY and not _says_null(upper):
+        default = None  # by an old setting: the time of the statement
+    return Definition(kind, default, unsafe or is_own)
+
+
+def _type(words: Sequence[Token]) -> tuple[str, int]:
+    lower = [w.text.lower() for w in words]
+    name, at = (lower[0], 1) if lower else ("", 0)
+    if tuple(lower[:2]) in TWO_WORDS:
+        name, at = TWO_WORDS[lower[0], lower[1]], 2
+    text = ALIASES.get(name, name)
+    if lower[at : at + 1] == ["("]:
+        end = at + 1
+        while end < len(words) and words[end].text != ")":
+            end += 1
+        text += "(" + "".join(w.text for w in words[at + 1 : end]) + ")"
+        at = min(end + 1, len(words))
+    while at < len(words) and lower[at] in ("unsigned", "signed", "zerofill"):
+        text += " unsigned" if lower[at] != "signed" and "unsigned" not in text else ""
+        at += 1
+    return text, at
+
+
+def _outer(words: Sequence[Token]) -> list[Token]:
+    """The words without what stands in parentheses, of which the first one is left."""
+    found, depth = [], 0
+    for word in words:
+        depth -= word.text == ")"
+        if depth == 0 and word.text != ")":
+            found.append(word)
+        depth += word.text == "("
+    return found
+
+
+def _has(upper: Sequence[str], *wanted: str) -> bool:
+    size = len(wanted)
+    return any(tuple(upper[i : i + size]) == wanted for i in range(len(upper)))
+
+
+def _says_null(upper: Sequence[str]) -> bool:
+    return any(
+        w == "NULL" and upper[i - 1 : i] not in (["NOT"], ["DEFAULT"]) for i, w in enumerate(upper)
+    )
+
+
+def _default(rest: Sequence[Token], upper: Sequence[str], is_required: bool) -> str | None:
+    if "DEFAULT" not in upper:
+        return IMPLICIT if is_required else EMPTY
+    behind = list(rest[upper.index("DEFAULT") + 1 :])
+    words = [w.upper for w in behind]
+    if words[:1] == ["NULL"]:
+        return EMPTY
+    if words[:1] in (["TRUE"], ["FALSE"]):
+        return f"n{int(words[0] == 'TRUE')}"
+    if words[:1] and words[0][:1] == "'":
+        return _text(behind)
+    return _number("".join(w.text for w in behind[:4]), words)
+
+
+def _text(behind: Sequence[Token]) -> str | None:
+    """A text without anything that depends on a setting."""
+    text = behind[0].text[1:-1].replace("''", "'")
+    is_joined = len(behind) > 1 and behind[1].text[:1] in "'\""
+    return None if is_joined or "\\" in text or not text.isascii() else f"s{text}"
+
+
+def _number(joined: str, words: Sequence[str]) -> str | None:
+    sign = "-" if joined[:1] == "-" else ""
+    found = NUMBER.match(joined.lstrip("+-"))
+    if found is None or words[0] not in ("+", "-", ".") and not words[0].isdigit():
+        return None
+    return f"n{sign}{found.group()}"
