@@ -67,16 +67,25 @@ def _by_halves(
             continue
         middle = (first + last) // 2
         waiting += [(middle + 1, last), (first, middle)]
-    parts = _joined(parts, rows_per_chunk)
+    parts = _joined(_levelled(parts, rows), rows_per_chunk)
     ends = [last for _, last, _ in parts[:-1]]
     return _conditions([(e,) for e in ends], [_Key(key)], [n for _, _, n in parts])
 
 
+def _levelled(parts: list[tuple[int, int, int]], rows: int) -> list[tuple[int, int, int]]:
+    """The parts with estimates that come to `rows` together, where the server's came to more: of a range it often says twice
+    what is there, of the whole table it does not."""
+    total = sum(n for _, _, n in parts)
+    if total <= rows:
+        return parts
+    return [(first, last, max(1, n * rows // total)) for first, last, n in parts]
+
+
 def _joined(parts: list[tuple[int, int, int]], rows_per_chunk: int) -> list[tuple[int, int, int]]:
-    """Neighbours that are small together become one."""
+    """Neighbours that are small together become one, up to a quarter more than asked."""
     joined: list[tuple[int, int, int]] = []
     for first, last, rows in parts:
-        if joined and joined[-1][2] + rows <= rows_per_chunk:
+        if joined and joined[-1][2] + rows <= rows_per_chunk * 5 // 4:
             joined[-1] = (joined[-1][0], last, joined[-1][2] + rows)
         else:
             joined.append((first, last, rows))
