@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Prefetch, QuerySet
+from django.db.models.fields.json import KeyTransform
 from django.utils import timezone
 
 from replicators.connectors.messages import MESSAGES
@@ -41,7 +42,7 @@ class TableView:
     @property
     def called(self) -> str:
         """The table's name at the source where that is another one by now, empty otherwise."""
-        now = (self.row.shape or {}).get("called")
+        now = self.row.__dict__.get("called")  # only what `tables_shown` read has it
         return "" if now in (None, [self.row.schema_name, self.row.name]) else ".".join(now)
 
     def to_json(self) -> dict[str, Any]:
@@ -212,7 +213,7 @@ def replicator_badge(replicator: Replicator) -> Shown:
 def tables_shown(replicator: Replicator) -> QuerySet[Table]:
     """The tables of a replicator, by name; one whose removal was asked for is not shown any more."""
     rows = Table.objects.shown().filter(replicator=replicator)
-    return rows.defer("shape")
+    return rows.annotate(called=KeyTransform("called", "shape")).defer("shape")
 
 
 def table_views(view: ReplicatorView, rows: Iterable[Table]) -> list[TableView]:
