@@ -366,6 +366,9 @@ class TestDjangoOnly:
             assert caught.value.code == "run:database-lost"
 
 
+ATOMIC = transaction.atomic
+
+
 class Outage:
     """In place of `atomic`: a database that goes away so many times, before anything is done or (`at_commit`) when all is."""
 
@@ -377,7 +380,8 @@ class Outage:
     def __call__(self) -> Iterator[None]:
         if not self._at_commit:
             self._fail()
-        yield
+        with ATOMIC():
+            yield
         self._fail()
 
     def _fail(self) -> None:
