@@ -127,6 +127,13 @@ def renames(
     return changes
 
 
+def _renamed_told(target: str, where: Mapping[int, str], new: TableSchema) -> Change:
+    """The numbers of the live columns by the names that the renames gave them."""
+    names = {c.ordinal: c.name for c in new.supported}
+    told = _told({names.get(number, name): number for number, name in where.items()})
+    return Change(dialect.set_properties(target, {ORDINALS: told}), "")
+
+
 def plan(
     target: str,
     live: Mapping[str, str],
@@ -158,9 +165,13 @@ def plan(
         changes.append(Change(dialect.set_properties(target, {ORDINALS: _told(told)}), ""))
     changes += moves
     where = _where(left, known)
+    away = {where[c.ordinal] for c in new.supported if where.get(c.ordinal, c.name) != c.name}
+    if away:
+        # Else the name of one that went, given to a new column, would seem to be the old one, after a cut.
+        changes.append(_renamed_told(target, where, new))
     for column in new.supported:
         name = where.get(column.ordinal, column.name) if column.ordinal else column.name
-        if name not in left:
+        if name not in left or (name in away and column.ordinal not in where):
             changes.append(_added(target, column))
         elif name == column.name and (known.get(name) or column.ordinal) != column.ordinal:
             changes += _replaced(target, column)

@@ -80,6 +80,14 @@ CASES = {
     "dropped, and its name taken": (shape(id=1, a=3), {"a": "values of 3"}),
     "dropped and added": (shape(id=1, b=3, c=4), {"b": "values of 3", "c": "NULL"}),
     "made again": (shape(id=1, a=4, b=3), {"a": "NULL", "b": "values of 3"}),
+    "renamed, and its name taken": (
+        shape(id=1, z=2, a=4, b=3),
+        {"z": "values of 2", "a": "NULL", "b": "values of 3"},
+    ),
+    "moved on, and the first name taken": (
+        shape(id=1, b=2, c=3, a=4),
+        {"b": "values of 2", "c": "values of 3", "a": "NULL"},
+    ),
     "round of three": (
         shape(id=2, a=3, b=1),
         {"id": "values of 2", "a": "values of 3", "b": "values of 1"},
