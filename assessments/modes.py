@@ -58,7 +58,7 @@ def _inserts(
     chosen = {t.id: t for t in config.tables}
     for shape in shapes:
         table = chosen[shape.id]
-        if set(table.excluded) in ({"inserts"}, {"inserts", "updates"}, {"inserts", "deletes"}):
+        if table.follows_without_inserts:
             why = why_inserts(replace(shape, filter=table.filter), modes[shape.id])
             if why:
                 yield Problem.of("target:mode-inserts", table=shape.id, why=why)

@@ -42,7 +42,7 @@ class TableView:
     @property
     def called(self) -> str:
         """The table's name at the source where that is another one by now, empty otherwise."""
-        now = self.row.__dict__.get("called")  # only what `tables_shown` read has it
+        now = getattr(self.row, "called", None)  # only what `tables_shown` read has it
         return "" if now in (None, [self.row.schema_name, self.row.name]) else ".".join(now)
 
     def to_json(self) -> dict[str, Any]:

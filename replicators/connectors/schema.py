@@ -207,3 +207,8 @@ class TableSelection:
     mode: str = ""
     filter: str = ""
     unfit: str = ""
+
+    @property
+    def follows_without_inserts(self) -> bool:
+        """Whether inserts are left out, and something else is not: where nothing is applied the copy stays as it was made."""
+        return "inserts" in self.excluded and set(self.excluded) != set(EXCLUDABLE)

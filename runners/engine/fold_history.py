@@ -17,7 +17,7 @@ import pyarrow as pa
 from replicators.connectors.events import Op
 from replicators.connectors.schema import TableSchema
 from runners.engine.fold import CodedKeys, Folded, coded_keys, unsent_matrix
-from runners.engine.fold_soft import finished, unsent_columns
+from runners.engine.fold_soft import finished, gathered, unsent_columns
 
 _INSERT, _DELETE, _TRUNCATE = int(Op.INSERT), int(Op.DELETE), int(Op.TRUNCATE)
 _MOMENT = pa.timestamp("us", tz="UTC")
@@ -142,21 +142,16 @@ def _assembled(
     versions, sent, closes, truncated = state
     made, blank = len(versions), np.full(len(closes), -1, np.int64)
     places = np.concatenate([versions[:, 0], closes[:, 0]])
-    keys = dict(zip(schema.key, coded.columns, strict=True))
-    missing = np.zeros((len(places), len(schema.columns)), bool)
-    arrays: dict[str, Any] = {}
-    for position, column in enumerate(schema.columns):
-        if column.name in keys:
-            arrays[column.name] = keys[column.name].take(pa.array(coded.first[places]))
-            continue
-        rows = sent[:, partial.index(position)] if position in partial else versions[:, 1]
-        missing[:made, position] = rows < 0
-        rows = np.concatenate([rows, blank])
-        arrays[column.name] = changes.column(column.name).take(pa.array(rows, mask=rows < 0))
+    is_close = np.arange(len(places)) >= made
+    image = np.concatenate([versions[:, 1], blank])
+    sent_by = np.concatenate([sent, np.full((len(closes), sent.shape[1]), -1, np.int64)])
+    arrays, missing = gathered(
+        coded, schema, partial, places, (image, sent_by), changes.column, is_close
+    )
     origins = np.where(missing.any(axis=1), np.concatenate([versions[:, 2], blank]), -1)
     begin = np.concatenate([versions[:, 3], closes[:, 1]])
     end = np.concatenate([versions[:, 4], np.full(len(closes), NEVER)])
-    arrays["_delete"] = pa.array(np.arange(len(places)) >= made)
+    arrays["_delete"] = pa.array(is_close)
     arrays |= unsent_columns(coded, schema, missing, origins)
     arrays["_valid_from"] = pa.array(begin, pa.int64()).cast(_MOMENT)
     arrays["_valid_to"] = pa.array(end, pa.int64(), mask=end == NEVER).cast(_MOMENT)

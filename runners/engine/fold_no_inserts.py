@@ -19,7 +19,7 @@ from replicators.connectors.events import Op
 from replicators.connectors.modes import Mode
 from replicators.connectors.schema import TableSchema
 from runners.engine.fold import CodedKeys, Folded, coded_keys, unsent_matrix
-from runners.engine.fold_soft import DELETED_AT, finished, unsent_columns
+from runners.engine.fold_soft import DELETED_AT, finished, gathered, unsent_columns
 
 RANK = "_sequence"
 _UPDATE, _TRUNCATE = int(Op.UPDATE), int(Op.TRUNCATE)
@@ -125,18 +125,9 @@ def _assembled(
     is_gone = ended[chosen] >= 0
     is_empty = is_gone if mode is Mode.MIRROR else np.zeros(len(chosen), bool)
     places = key[chosen]
-    keys = dict(zip(schema.key, coded.columns, strict=True))
-    missing = np.zeros((len(chosen), len(schema.columns)), bool)
-    arrays: dict[str, Any] = {}
-    for position, column in enumerate(schema.columns):
-        if column.name in keys:
-            arrays[column.name] = keys[column.name].take(pa.array(coded.first[places]))
-            continue
-        at = partial.index(position) if position in partial else None
-        rows = image[chosen] if at is None else sent_by[chosen, at]
-        missing[:, position] = (rows < 0) & ~is_empty
-        absent = pa.array(rows, mask=(rows < 0) | is_empty)
-        arrays[column.name] = changes.column(column.name).take(absent)
+    arrays, missing = gathered(
+        coded, schema, partial, places, (image[chosen], sent_by[chosen]), changes.column, is_empty
+    )
     origins = np.where((origin[chosen] != places) & ~is_empty, origin[chosen], -1)
     arrays["_delete"] = pa.array(is_gone)
     arrays |= unsent_columns(coded, schema, missing, origins)

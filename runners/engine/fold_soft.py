@@ -8,6 +8,7 @@ fills from its own row.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -103,24 +104,47 @@ def _assembled(
 ) -> Folded:
     last, gone, origin, image, sent_by, truncated = state
     places = np.flatnonzero(last >= 0)
-    keys = dict(zip(schema.key, coded.columns, strict=True))
-    missing = np.zeros((len(places), len(schema.columns)), bool)
-    arrays: dict[str, Any] = {}
-    for position, column in enumerate(schema.columns):
-        if column.name in keys:
-            arrays[column.name] = keys[column.name].take(pa.array(coded.first[places]))
-            continue
-        at = partial.index(position) if position in partial else None
-        rows = image[places] if at is None else sent_by[places, at]
-        missing[:, position] = rows < 0
-        values = images(changes, schema, column.name)
-        arrays[column.name] = values.take(pa.array(rows, mask=rows < 0))
+    arrays, missing = gathered(
+        coded,
+        schema,
+        partial,
+        places,
+        (image[places], sent_by[places]),
+        lambda name: images(changes, schema, name),
+    )
     origins = np.where(missing.any(axis=1) & (origin[places] != places), origin[places], -1)
     is_gone = gone[places].astype(bool)
     arrays["_delete"] = pa.array(is_gone)
     arrays |= unsent_columns(coded, schema, missing, origins)
     arrays[DELETED_AT] = changes.column("_committed_at").take(pa.array(last[places], mask=~is_gone))
     return finished(changes, schema, arrays, missing, origins, truncated)
+
+
+def gathered(
+    coded: CodedKeys,
+    schema: TableSchema,
+    partial: list[int],
+    places: np.ndarray[Any, Any],
+    rows_of: tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]],
+    values: Callable[[str], pa.ChunkedArray],
+    blank: np.ndarray[Any, Any] | None = None,
+) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
+    """The table's columns of rows whose keys have the codes `places`, and which values of them were never sent. `rows_of`: each
+    one's last image, and per partial column the row that sent it (-1: none), which `values` has. Of `blank` rows nothing but
+    the key is wanted."""
+    image, sent_by = rows_of
+    keys = dict(zip(schema.key, coded.columns, strict=True))
+    blank = np.zeros(len(places), bool) if blank is None else blank
+    missing = np.zeros((len(places), len(schema.columns)), bool)
+    arrays: dict[str, Any] = {}
+    for position, column in enumerate(schema.columns):
+        if column.name in keys:
+            arrays[column.name] = keys[column.name].take(pa.array(coded.first[places]))
+            continue
+        rows = sent_by[:, partial.index(position)] if position in partial else image
+        missing[:, position] = (rows < 0) & ~blank
+        arrays[column.name] = values(column.name).take(pa.array(rows, mask=(rows < 0) | blank))
+    return arrays, missing
 
 
 def unsent_columns(

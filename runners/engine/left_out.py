@@ -30,7 +30,7 @@ def left_out(selection: TableSelection, schema: TableSchema, mode: Mode) -> Left
     """What a table of this shape leaves out in this mode. A log of changes only lacks what is left out, and a copy to which nothing
     is applied stays as it was made. `target:mode-inserts` where rows that were left out could not be told from the others."""
     ops = excluded_ops(selection)
-    if Op.INSERT not in ops or mode is Mode.APPEND or len(ops) == len(Op):
+    if mode is Mode.APPEND or not selection.follows_without_inserts:
         return LeftOut(ops)
     why = why_inserts(schema, mode)
     if why:

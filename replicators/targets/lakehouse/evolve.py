@@ -166,7 +166,7 @@ def plan(
     changes += moves
     where = _where(left, known)
     away = {where[c.ordinal] for c in new.supported if where.get(c.ordinal, c.name) != c.name}
-    if away:
+    if any(c.name in away and c.ordinal not in where for c in new.supported):
         # Else the name of one that went, given to a new column, would seem to be the old one, after a cut.
         changes.append(_renamed_told(target, where, new))
     for column in new.supported:
