@@ -25,6 +25,7 @@ def _steps(with_tests: bool) -> list[tuple[str, Callable[[], None]]]:
         *([("MySQL for the tests", steps.mysql_server)] if with_tests else []),
         ("front-end files", steps.front_end),
         ("compiled decoder", steps.warm_up),
+        ("Spark's classes", steps.archive_classes),
     ]
 
 

@@ -26,6 +26,15 @@ PACKAGES_DEV = Stamp(
     VENV / ".packages-dev", (ROOT / "requirements.txt", ROOT / "requirements-dev.txt")
 )
 JAR_LIST = Stamp(JARS / ".stamp", (ROOT / "jars" / "pom.xml",))
+CLASSES = Stamp(
+    JARS / ".classes",
+    (
+        ROOT / "requirements.txt",
+        ROOT / "jars" / "pom.xml",
+        ROOT / "runners" / "engine" / "class_sharing.py",
+    ),
+    salt=str(ROOT),
+)
 FRONT_END = Stamp(
     VENDOR / ".stamp",
     (ROOT / "package.json", ROOT / "package-lock.json", ROOT / "setup" / "vendor.txt"),
@@ -164,3 +173,19 @@ def warm_up() -> None:
     """Compile the decoder's numba functions into their cache, where there is a module for it."""
     if (ROOT / "runners" / "engine" / "warm.py").is_file():
         run("warm", [str(PYTHON), "-m", "runners.engine.warm"], needs="This is a fault of ours.")
+
+
+def archive_classes() -> None:
+    """The JVM's classes of Spark and of the table formats, archived, so that runs start sooner. Nothing else needs it."""
+    if CLASSES.is_valid():
+        return
+    CLASSES.clear()
+    home = machine.java_home()
+    env = {**os.environ, **({"JAVA_HOME": str(home)} if home else {})}
+    command = [str(PYTHON), "-m", "runners.engine.class_sharing"]
+    try:
+        run("classes", command, needs="", env=env)
+    except Missing as problem:
+        say(f"{problem}\n      Not archived: runs start more slowly. The next set-up tries again.")
+    else:
+        CLASSES.write()

@@ -257,7 +257,8 @@ class TargetChecks(Closing, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TargetPlugin:
-    """A target's light descriptor; `writer` gets the Spark session that `spark_conf` was put into."""
+    """A target's light descriptor; `writer` gets the Spark session that `spark_conf` was put into. `rehearsals`: params of
+    throw-away targets inside a folder, on which set-up tries the writer so that its classes are archived."""
 
     name: str
     label: str
@@ -271,5 +272,6 @@ class TargetPlugin:
     jars: Callable[[Any], tuple[str, ...]]
     history_seconds: Callable[[Any], float] = lambda _: 0.0
     setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup
+    rehearsals: Callable[[str], tuple[Any, ...]] = lambda _: ()
     icon: str = "database"
     is_hidden: bool = False

@@ -47,7 +47,7 @@ ENGINE_HELP = {
     "spark_driver_memory": "Memory of the JVM of a run.",
     "spark_local_dir": "Spark's scratch folder; empty: its own default.",
     "spark_java_options": "More options for Spark's JVM, behind ours.",
-    "jars_dir": "Folder of the jars that `make setup` fetches.",
+    "jars_dir": "Folder of the jars that `make setup` fetches, and of the classes that it archives.",
     "seal_seconds": "Age at which a raw segment is sealed; a replicator's option wins.",
     "seal_bytes": "Size at which a raw segment is sealed.",
     "merge_seconds": "Time between two merges of a table; a replicator's option wins.",

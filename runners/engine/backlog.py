@@ -95,6 +95,17 @@ class Backlog:
         with self._lock:
             return self._segments.get(self._frontier.segment), self._committed_at
 
+    def is_done(self, table: TableId, position: int, captured: int) -> bool:
+        """Whether everything up to the log's `position` is decoded, and what that brought of the table is merged. `captured`:
+        up to where the log is captured, asked before this."""
+        with self._lock:
+            if self._oldest.get(table) is not None:
+                return False
+            if len(self._segments) == len(self._decoded):
+                return captured >= position
+            last = self._segments.get(self._frontier.segment)
+            return last is not None and last.position.value >= position
+
     def last_before(self, position: int) -> int:
         """The last closed segment whose transactions all ended at or before `position`; 0 for none."""
         with self._lock:

@@ -21,6 +21,7 @@ from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.source import DecodedTable, Poison
 from runners.engine.changelog import file_word, read_segment, write_error
 from runners.engine.relay import from_tasks, relayed
+from runners.engine.spark import DECODE_POOL, in_pool
 from runners.engine.store import ChangeFileRow, SegmentRow
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def _task_function(
 def decode_segments(spark: SparkSession, tasks: Sequence[DecodeTask], decoder: str) -> Decoded:
     """Run the job over a run of segments; the caller lists the files in one transaction."""
     frame = spark.range(0, len(tasks), 1, len(tasks))
-    with from_tasks():
+    with in_pool(spark, DECODE_POOL), from_tasks():
         rows = frame.mapInArrow(relayed(_task_function(tasks, decoder)), RESULT).collect()
     files: list[ChangeFileRow] = []
     poisons: list[tuple[int, Poison]] = []

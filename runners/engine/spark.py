@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from replicators.connectors.errors import ReplicationError
+from runners.engine import class_sharing
 from runners.engine.settings import RunnerSettings
 
 if TYPE_CHECKING:
@@ -29,12 +32,32 @@ _CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.scheduler.mode": "FAIR",
+    "spark.scheduler.allocation.file": (Path(__file__).parent / "pools.xml").as_uri(),
 }
+DECODE_POOL = "decode"
+"""In `pools.xml`. All other jobs share the pool that is there by itself, the first one first."""
+_POOL = "spark.scheduler.pool"
 _JAVA_OPTIONS = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=160m "
     "-XX:MaxMetaspaceSize=320m "
     "-Dderby.system.home=/nonexistent"
 )
+
+
+@contextmanager
+def in_pool(spark: SparkSession, pool: str) -> Iterator[None]:
+    """Jobs of this thread go to that pool of the scheduler meanwhile. Nothing with Spark Connect, whose server has its own."""
+    from pyspark.sql import SparkSession
+
+    if not isinstance(spark, SparkSession):
+        yield
+        return
+    context = spark.sparkContext
+    context.setLocalProperty(_POOL, pool)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_POOL, None)
 
 
 def _require_java() -> None:
@@ -79,9 +102,13 @@ def open_session(
         builder = builder.master(settings.spark_master)
         builder = builder.config("spark.jars", ",".join(_jar_paths(settings.jars_dir, jars)))
         builder = builder.config("spark.driver.memory", settings.spark_driver_memory)
+        java_options = (
+            _JAVA_OPTIONS,
+            class_sharing.options(settings.jars_dir),
+            settings.spark_java_options,
+        )
         builder = builder.config(
-            "spark.driver.extraJavaOptions",
-            f"{_JAVA_OPTIONS} {settings.spark_java_options}".strip(),
+            "spark.driver.extraJavaOptions", " ".join(filter(None, java_options))
         )
         builder = builder.config("spark.executorEnv.PYTHONPATH", path)
         if settings.spark_local_dir:

@@ -19,6 +19,7 @@ from runners.engine.backlog import Backlog
 from runners.engine.capture import Capture, discard_open_tail
 from runners.engine.changelog import ChangeLog
 from runners.engine.described import Described, describe_tables
+from runners.engine.evolving import VANISHED
 from runners.engine.faults import fail_all, fail_table
 from runners.engine.job import Job
 from runners.engine.settings import RunnerSettings
@@ -70,12 +71,32 @@ class Streaming:
         self._reader = self._new_reader()
         self._members = threading.RLock()
         self._chosen = chosen(store)
+        self._shapes: dict[TableId, TableSchema] = {}
         self._policy = SchemaPolicy(job.options.get("schema_changes", SchemaPolicy.EVOLVE))
         self.capture: Capture
 
     def describe(self) -> list[TableSchema]:
-        """The tables of the stream that exist, with the columns that are followed."""
-        return self._describe(self._chosen)
+        """The tables of the stream, with the columns that are followed: those that exist, and those whose end the log is yet to
+        tell. The catalog may be ahead of the log, so that a table is gone, or away for a moment, before rows of it are read."""
+        found = self._describe(self._chosen)
+        return found + self._untold(found)
+
+    def _untold(self, found: Sequence[TableSchema]) -> list[TableSchema]:
+        """Missing tables that the log has not told to be gone, where it tells such things, as they were."""
+        self._shapes |= {t.id: t for t in found}
+        there = {t.id for t in found}
+        missing = [t for t in self._chosen if t.id not in there]
+        rows = {r.id: r for r in self._store.tables()} if missing else {}
+        shapes = []
+        for table in missing:
+            row = rows.get(table.id)
+            if row is None or (row.state is TableState.FAILING and row.error_code in VANISHED):
+                continue
+            known = known_shape(row)
+            shape = self._shapes.get(table.id) if known is None else known
+            if shape is not None and shape.upto:
+                shapes.append(followed(shape.bare, table, known, self._policy))
+        return shapes
 
     def _describe(self, tables: Sequence[TableSelection]) -> list[TableSchema]:
         rows = {r.id: r for r in self._store.tables()}
@@ -106,18 +127,22 @@ class Streaming:
         segments that begin afterwards meet without a gap. The tables' shapes."""
         with self._members, self._control() as control:
             self._chosen = chosen(self._store)
-            tables = self.describe()
+            tables = self._describe(self._chosen)
             self._tell_missed(control.add_tables(tables))
-            self._follow(tables)
+            self._follow(tables + self._untold(tables))
         failpoints.hit("tables_published")
         return [t.bare for t in tables]
 
     def _tell_missed(self, added: Sequence[TableSchema]) -> None:
         """A table that is copied, and that the stream did not carry: taken out by somebody, it would come back with a hole,
-        since from now on no look into the catalog misses it."""
+        since from now on no look into the catalog misses it. One that was made again under the copy's name is another table, and
+        told as that by the next look."""
         rows = {r.id: r for r in self._store.tables()}
-        for row in [rows[t.id] for t in added if t.id in rows]:
-            if row.state is TableState.REPLICATING and not row.is_resync_asked:
+        for table in added:
+            row = rows.get(table.id)
+            if row is None or row.state is not TableState.REPLICATING or row.is_resync_asked:
+                continue
+            if row.schema is None or row.schema.native_id == table.native_id:
                 self._on_fault(row.id, "source:table-unpublished", {})
 
     def withdraw(self, table: TableSelection, known: TableSchema | None) -> None:
@@ -195,6 +220,11 @@ class Streaming:
             return schema.bare
         with self._control() as control:
             return replace(schema.bare, read_upto=control.status().end)
+
+    def is_done(self, row: TableRow, position: int) -> bool:
+        """Whether everything of the table up to that place of the log is decoded and merged. Asks nobody."""
+        captured = self.capture.position
+        return captured is not None and self._backlog.is_done(row.id, position, captured.value)
 
     def mark(self) -> None:
         """Have the log go on by a segment, also where nothing happens."""

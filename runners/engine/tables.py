@@ -70,7 +70,7 @@ class TableJobs:
         self._streaming = streaming
         self._evolver = evolver
         self._drops_vanished = drops_vanished
-        self._findings = Findings(evolver)
+        self._findings = Findings(evolver, streaming.is_done)
         self._rounds = rounds
         self._rewinder = rewinder
         self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")

@@ -155,7 +155,7 @@ def equal(world: World, *names: str) -> None:
             return not told and world.states()[name] == "replicating"
 
         try:
-            world.until(same, f"{name} is equal", 120)
+            world.until(same, f"{name} is equal")
         except AssertionError as err:
             raise AssertionError(f"{name}: {told} {kinds(world, name)}") from err
 
@@ -195,8 +195,8 @@ def test_each_change_is_followed_copied_afresh_or_said(world_maker: MakeWorld) -
             )
             for name, case in CASES.items():
                 if case.failing:
-                    world.until_states(f"failing {case.failing}", name, seconds=60)
-            world.until(lambda: world.row("parts").generation > 1, "the attached rows are read", 60)
+                    world.until_states(f"failing {case.failing}", name)
+            world.until(lambda: world.row("parts").generation > 1, "the attached rows are read")
         equal(world, "idle", "parts", *(n for n, c in CASES.items() if not c.failing))
         for name, case in CASES.items():
             copied = world.row(name).generation > 1

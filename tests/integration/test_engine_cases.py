@@ -15,7 +15,9 @@ from tests.model.verify import table_differences
 from tests.servers import Database
 from tests.world_fixtures import MakeWorld
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
+SETTLE_SECONDS = 1200.0
+"""Some forty copies and as many merges, one after the other where the cores are busy."""
 
 
 class CaseWorld(World):
@@ -45,6 +47,7 @@ class CaseWorld(World):
                 and not self.unmerged()
             ),
             "all cases settled",
+            SETTLE_SECONDS,
         )
 
     def told(self, case: Case) -> list[str]:

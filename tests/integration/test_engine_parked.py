@@ -154,6 +154,6 @@ def test_a_value_that_fits_after_its_column_got_another_type_comes_by_itself(
         world.database.execute("ALTER TABLE shop.odd ALTER at TYPE text")
         world.database.execute("UPDATE shop.odd SET v = 'after' WHERE id = 7")
         world.until(lambda: waiting(world) == keys(500), "only the number waits", 120)
-        world.until(lambda: target(world).get(100, {}).get("at") == "infinity", "it has come", 60)
+        world.until(lambda: target(world).get(100, {}).get("at") == "infinity", "it has come")
         assert 500 not in target(world)
         assert world.stop() == 0

@@ -156,6 +156,16 @@ class TestChunks:
             rows = snapshot(session, database, table, rows_per_chunk=100)
         assert sorted(rows.column("id").to_pylist()) == list(range(1, 3001))
 
+    def test_a_table_that_was_dropped_after_the_view_was_opened_is_missing(self, database):
+        """The view's catalog still lists it. Found by the adversary (seed 201): its size is NULL then."""
+        database.execute("CREATE TABLE gone (id int PRIMARY KEY)")
+        (table,) = describe(database, "gone")
+        with snapshot_again(params_of(database), SLOT) as session:
+            database.execute("DROP TABLE gone")
+            with pytest.raises(ReplicationError) as caught:
+                session.plan(table, rows_per_chunk=100)
+        assert caught.value.code == "source:table-missing"
+
     def test_partitions_come_with_their_parent_and_children_of_plain_tables_do_not(self, database):
         database.execute("CREATE TABLE parts (id int, k int) PARTITION BY LIST (k)")
         database.execute("CREATE TABLE part_one PARTITION OF parts FOR VALUES IN (1)")

@@ -116,16 +116,16 @@ def assert_effects(world: World, case: Case) -> None:
     """What each table's copy is in the end."""
     going_on = [n for n in TABLES if n not in case.states]
     for name in going_on:
-        world.until(partial(is_equal, world, name, case), f"{name} goes on", 60)
+        world.until(partial(is_equal, world, name, case), f"{name} goes on")
         assert world.row(name).generation == 1, f"{name} was copied afresh"
     for name, kind in case.events.items():
-        world.until(partial(is_told, world, name, kind), f"{name} {kind}", 60)
+        world.until(partial(is_told, world, name, kind), f"{name} {kind}")
     for name, column in case.kept.items():
         values = {r["id"]: r[column] for r in world.target_rows(name)}
         assert values[1000] is None and len(values) == 101
         assert values[50] == (None if case.empty.get(name) else "a50"), f"{name}.{column}"
     for name, state in case.states.items():
-        world.until_states(state, name, seconds=60)
+        world.until_states(state, name)
     for name, state in case.states.items():
         if state.startswith("failing"):
             assert "table_failed" in kinds(world, name), name
@@ -167,14 +167,14 @@ def assert_new_table(world: World, policy: str) -> None:
     if policy == "ignore":
         assert not told.exists() and "fresh" not in world.states()
         return
-    world.until(told.exists, "the new table is told", 60)
+    world.until(told.exists, "the new table is told")
     names = {t for facts in told.values_list("facts", flat=True) for t in facts["tables"]}
     assert "shop.fresh" in names
     if policy == "ask":
         assert asked.filter(name="fresh").exists() and "fresh" not in world.states()
     else:
         world.until(lambda: world.states().get("fresh") == "replicating", "it is added", 120)
-        world.until(lambda: len(world.target_rows("fresh")) == 2, "its rows are there", 60)
+        world.until(lambda: len(world.target_rows("fresh")) == 2, "its rows are there")
 
 
 def assert_vanished(world: World, policy: str) -> None:
@@ -207,7 +207,7 @@ def test_a_renamed_table_is_followed_also_where_nothing_ran(world_maker: MakeWor
         write(world, "first_name", "added")
         world.settle()
         assert not differ("first_name")
-        world.until(lambda: "schema_followed" in kinds(world, "quiet"), "it is told", 60)
+        world.until(lambda: "schema_followed" in kinds(world, "quiet"), "it is told")
         world.database.execute("ALTER TABLE shop.first_name RENAME TO second_name")
         assert world.stop() == 0
         world.start()
@@ -215,7 +215,7 @@ def test_a_renamed_table_is_followed_also_where_nothing_ran(world_maker: MakeWor
         world.settle()
         assert not differ("second_name") and world.row("quiet").generation == 1
         world.resync("quiet")
-        world.until(lambda: world.row("quiet").generation == 2, "it is copied afresh", 60)
+        world.until(lambda: world.row("quiet").generation == 2, "it is copied afresh")
         world.database.execute("DELETE FROM shop.second_name WHERE id < 30")
         world.settle()
         assert not differ("second_name")

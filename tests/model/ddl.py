@@ -1,16 +1,19 @@
-"""Changes of a table's shape on PostgreSQL, with writes in the same transaction and around it, and tables that are made and
-dropped at the source."""
+"""Changes of a table's shape, with writes in the same transaction and around it. Types and defaults are PostgreSQL's; what
+MySQL has in their place is in `ddl_mysql`."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 from tests.model.tables import FILL_SHAPES, SHAPES
 
-Run = Callable[..., None]
-NEXT = "nextval('shop.versions')"
+if TYPE_CHECKING:
+    from tests.model.sources import Source
+
+Kinds = tuple[str, ...]
 PLAIN = ("text", "int", "timestamptz", "boolean", "numeric(9,2)")
 WITH_DEFAULT = (
     "int NOT NULL DEFAULT 7", "text DEFAULT 'it''s \"{,}\\ ü'", "timestamptz DEFAULT now()",
@@ -26,7 +29,11 @@ class Shapes:
     """The table `shapes`: `free` are the columns that come and go, `size` how long its code may be, `wide` whether its
     number is a bigint."""
 
-    sql: Run
+    _plain: ClassVar[Kinds] = PLAIN
+    _with_default: ClassVar[Kinds] = WITH_DEFAULT
+    _copied: ClassVar[Kinds] = COPIED
+
+    source: Source
     random: random.Random
     free: list[str] = field(default_factory=list)
     size: int = 10
@@ -34,15 +41,32 @@ class Shapes:
     next: int = 1000
     named: int = 0
 
+    def ways(self) -> dict[Callable[[], None], int]:
+        """The changes, with how often they come."""
+        return {
+            self.add: 6, self.add_with_default: 8, self.add_volatile: 2, self.drop: 8, self.rename: 8, self.swap_names: 3,
+            self.widen: 4, self.retype: 4, self.truncate: 4, self.make_again: 2,
+        }  # fmt: skip
+
+    def _made(self) -> tuple[str, ...]:
+        """What makes the table with its rows."""
+        return tuple(filter(str.strip, (SHAPES + FILL_SHAPES).split(";")))
+
+    def _added(self, name: str, kinds: Kinds) -> str:
+        return f"ADD COLUMN {name} {self.random.choice(kinds)}"
+
+    def _sql(self, *statements: str) -> None:
+        self.source.run(statements)
+
     def _id(self) -> int:
         return self.random.randint(1, 200)
 
     def _rows(self) -> list[str]:
         """A row comes, one changes, one goes, whatever the shape is."""
         self.next += 1
-        change = f"UPDATE shapes SET v = v || '+', version = {NEXT} WHERE id = {self._id()} AND length(v) < 50"
+        change = f"UPDATE shapes SET v = concat(v, '+'), version = {self.source.next} WHERE id = {self._id()} AND length(v) < 50"
         return [
-            f"INSERT INTO shapes (id, version, v) VALUES ({self.next}, {NEXT}, 'new')",
+            f"INSERT INTO shapes (id, version, v) VALUES ({self.next}, {self.source.next}, 'new')",
             change,
             f"DELETE FROM shapes WHERE id = {self._id() + 50 if self.next % 2 else self.next - 7}",
         ]
@@ -50,36 +74,36 @@ class Shapes:
     def write(self) -> None:
         """A transaction of rows."""
         used = [f"UPDATE shapes SET {c} = {c}, n = 1 WHERE id = {self._id()}" for c in self.free]
-        self.sql(*self._rows(), *used[:2])
+        self._sql(*self._rows(), *used[:2])
 
     def _altered(self, *changes: str) -> None:
         """The change, with rows before or after it in the same transaction, or alone."""
         alters = [f"ALTER TABLE shapes {c}" for c in changes]
         how = self.random.randrange(4)
         before, after = self._rows() if how & 1 else [], self._rows() if how & 2 else []
-        self.sql(*before, *alters, *after)
+        self._sql(*before, *alters, *after)
 
     def _name(self) -> str:
         self.named += 1
         return f"s{self.named}"
 
-    def _add(self, kinds: tuple[str, ...]) -> None:
+    def _add(self, kinds: Kinds) -> None:
         if len(self.free) >= MOST_COLUMNS:
             return self.drop()
         self.free.append(self._name())
-        return self._altered(f"ADD COLUMN {self.free[-1]} {self.random.choice(kinds)}")
+        return self._altered(self._added(self.free[-1], kinds))
 
     def add(self) -> None:
         """A column without a default."""
-        self._add(PLAIN)
+        self._add(self._plain)
 
     def add_with_default(self) -> None:
         """A column that old rows have a value in, without a row being sent."""
-        self._add(WITH_DEFAULT)
+        self._add(self._with_default)
 
     def add_volatile(self) -> None:
         """A column for which the server writes every row again."""
-        self._add(COPIED)
+        self._add(self._copied)
 
     def drop(self) -> None:
         """A column goes."""
@@ -102,9 +126,9 @@ class Shapes:
             return self.add()
         one, two = self.random.sample(self.free, 2)
         return self._altered(
-            f"RENAME COLUMN {one} TO between",
+            f"RENAME COLUMN {one} TO meanwhile",
             f"RENAME COLUMN {two} TO {one}",
-            f"RENAME COLUMN between TO {two}",
+            f"RENAME COLUMN meanwhile TO {two}",
         )
 
     def widen(self) -> None:
@@ -121,24 +145,22 @@ class Shapes:
         """All rows go, others come, in one transaction."""
         first = self.next + 1
         self.next += 60
-        fill = f"INSERT INTO shapes (id, version, v) SELECT i, {NEXT}, 't' FROM generate_series({first}, {self.next}) i"
-        refill = f"INSERT INTO shapes (id, version, v) SELECT i, {NEXT}, 'v' FROM generate_series(1, 200) i"
-        self.sql(*self._rows(), "TRUNCATE shapes", fill, refill)
+        fill = f"INSERT INTO shapes (id, version, v) SELECT i, {self.source.next}, 't' FROM {self.source.series(first, self.next)}"
+        refill = f"INSERT INTO shapes (id, version, v) SELECT i, {self.source.next}, 'v' FROM {self.source.series(1, 200)}"
+        self._sql(*self._rows(), "TRUNCATE shapes", fill, refill)
 
     def make_again(self) -> None:
         """The table is dropped and made again, with another shape, in one transaction."""
         self.free, self.size, self.wide = [], 10, False
-        self.sql(
-            *self._rows(),
-            "DROP TABLE shapes",
-            *filter(str.strip, (SHAPES + FILL_SHAPES).split(";")),
-        )
+        self._sql(*self._rows(), "DROP TABLE shapes", *self._made())
 
     def call_else(self) -> None:
         """The table gets another name, and is written under it."""
-        self.sql("ALTER TABLE shapes RENAME TO shapes_else")
-        self.sql(f"UPDATE shapes_else SET v = 'else', version = {NEXT} WHERE id = {self._id()}")
+        self._sql("ALTER TABLE shapes RENAME TO shapes_else")
+        self._sql(
+            f"UPDATE shapes_else SET v = 'else', version = {self.source.next} WHERE id = {self._id()}"
+        )
 
     def call_again(self) -> None:
         """It has its own name again."""
-        self.sql("ALTER TABLE shapes_else RENAME TO shapes")
+        self._sql("ALTER TABLE shapes_else RENAME TO shapes")

@@ -1,30 +1,30 @@
-"""Writes to the further tables on PostgreSQL: those that keep the past, equal rows, rows that enter and leave a filter, values
-that don't fit, and a table whatever its shape is just then."""
+"""Writes to the further tables: those that keep the past, equal rows, rows that enter and leave a filter, and, where they can
+be parked, values that don't fit. In words that every server knows; the rest is its `Source`'s."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 
+from tests.model.sources import Source
 from tests.model.tables import MODES, ROWS
-
-Run = Callable[..., None]
-NEXT = "nextval('shop.versions')"
-_VALUES = f"{NEXT}, 1, repeat(md5('{{}}'), 100), ARRAY['b']"
 
 
 class FurtherWrites:
-    """Each act is one transaction. `sql` runs statements in one, in the schema of the tables."""
+    """Each act is one transaction (where the server has them around such statements)."""
 
-    def __init__(self, sql: Run, rng: random.Random) -> None:
-        self._sql = sql
+    def __init__(self, source: Source, rng: random.Random) -> None:
+        self._source = source
         self._random = rng
+        self._version = source.next
         self._next = 1000
         self.columns: dict[str, list[str]] = {t: [] for t in MODES}
         self._added = 0
 
     def _id(self, rows: int = ROWS) -> int:
         return self._random.randint(1, rows)
+
+    def _sql(self, *statements: str) -> None:
+        self._source.run(statements)
 
     def _new(self) -> int:
         self._next += 1
@@ -39,8 +39,9 @@ class FurtherWrites:
 
     def _change(self, table: str, act: int) -> list[str]:
         one, two, new = self._id(), self._id(), self._new()
-        insert = f"INSERT INTO {table} (id, version, n, big, tags) VALUES ({{}}, {_VALUES}) ON CONFLICT (id) DO NOTHING"
-        update = f"UPDATE {table} SET {{}}, version = {NEXT} WHERE {{}}"
+        values = f"{self._version}, 1, repeat('large {{1}}, ', 300), '{{{{b}}}}'"
+        insert = f"INSERT INTO {table} (id, version, n, big, tags) SELECT {{0}}, {values} WHERE NOT EXISTS (SELECT 1 FROM {table} WHERE id = {{0}})"  # noqa: S608
+        update = f"UPDATE {table} SET {{}}, version = {self._version} WHERE {{}}"
         delete = f"DELETE FROM {table} WHERE id = {{}}"
         extra = self._random.choice([*self.columns[table], "n"])
         value = "n + 1" if extra == "n" else f"'x{new}'"
@@ -58,7 +59,7 @@ class FurtherWrites:
         """A transaction over a table that keeps the past which never happened, and a large value that changes."""
         table, one = self._random.choice(tuple(MODES)), self._id()
         self._sql(
-            f"UPDATE {table} SET big = repeat(md5('{self._new()}'), 100), version = {NEXT} WHERE id = {one}",
+            f"UPDATE {table} SET big = repeat('large {self._new()}, ', 300), version = {self._version} WHERE id = {one}",
             "SAVEPOINT before_it",
             f"DELETE FROM {table}",
             "ROLLBACK TO SAVEPOINT before_it",
@@ -68,10 +69,10 @@ class FurtherWrites:
         """A table that keeps the past is emptied between two changes of the same transaction."""
         table, one = self._random.choice(tuple(MODES)), self._id()
         self._sql(
-            f"UPDATE {table} SET n = n + 1, version = {NEXT} WHERE id = {one}",
+            f"UPDATE {table} SET n = n + 1, version = {self._version} WHERE id = {one}",
             f"TRUNCATE {table}",
-            f"INSERT INTO {table} (id, version, n, big, tags) SELECT i, {NEXT}, 1, repeat(md5(i::text), 100), ARRAY['b']"
-            f" FROM generate_series({one}, {one + 5}) i",
+            f"INSERT INTO {table} (id, version, n, big, tags) SELECT i, {self._version}, 1, repeat(concat('large ', i), 400), '{{b}}'"
+            f" FROM {self._source.series(one, one + 5)}",
         )
 
     def add_column_kept(self) -> None:
@@ -83,16 +84,14 @@ class FurtherWrites:
         self.columns[table].append(f"k{self._added}")
         return self._sql(
             f"ALTER TABLE {table} ADD COLUMN k{self._added} text",
-            f"UPDATE {table} SET k{self._added} = 'new', version = {NEXT} WHERE id = {self._id()}",
+            f"UPDATE {table} SET k{self._added} = 'new', version = {self._version} WHERE id = {self._id()}",
         )
 
     # --- without a key -------------------------------------------------------------------------------------------
     def visit(self) -> None:
         """Rows that equal others come, change and go, one at a time."""
         page, n = f"p{self._random.randrange(20)}", self._random.randrange(1, 3)
-        one = (
-            f"ctid = ANY(ARRAY(SELECT ctid FROM visits WHERE page = '{page}' AND n = {n} LIMIT 1))"  # noqa: S608
-        )
+        one = self._source.one("visits", f"page = '{page}' AND n = {n}")
         again = f"INSERT INTO visits SELECT * FROM visits WHERE {one}"  # noqa: S608
         change = f"UPDATE visits SET n = 3 - n WHERE {one}"  # noqa: S608
         move = f"UPDATE visits SET page = 'p{self._random.randrange(20)}' WHERE {one}"  # noqa: S608
@@ -104,16 +103,16 @@ class FurtherWrites:
     def pick(self) -> None:
         """Rows enter the filter, leave it, change inside and outside, and change their keys, mostly without their large value."""
         one, two, n = self._id(200), self._id(200), self._random.randrange(100)
-        update = f"UPDATE picked SET {{}}, version = {NEXT} WHERE id = {{}}"
+        update = f"UPDATE picked SET {{}}, version = {self._version} WHERE id = {{}}"
         moved = [f"DELETE FROM picked WHERE id = {two}", update.format(f"id = {two}", one)]
         acts = (
             [update.format(f"n = {n}", one)],
             [update.format(f"n = {n}", one), update.format(f"n = {100 - n}", one)],
-            [update.format("big = big || 'x'", f"{one} AND length(big) < 5000")],
+            [update.format("big = concat(big, 'x')", f"{one} AND length(big) < 5000")],
             moved if one != two else [],
             [
                 f"DELETE FROM picked WHERE id = {two}",
-                f"INSERT INTO picked VALUES ({two}, {NEXT}, {n}, repeat(md5('{n}'), 100))",
+                f"INSERT INTO picked VALUES ({two}, {self._version}, {n}, repeat('large {n}, ', 300))",
             ],
             [f"DELETE FROM picked WHERE id = {two}"],
             [update.format("n = NULL", one)],
@@ -126,22 +125,24 @@ class FurtherWrites:
         sign = self._random.choice(("", "-"))
         bad = "SELECT id FROM odd WHERE NOT isfinite(at) ORDER BY id LIMIT 1"
         acts = (
-            [f"UPDATE odd SET at = '{sign}infinity', version = {NEXT} WHERE id = {one}"],
+            [f"UPDATE odd SET at = '{sign}infinity', version = {self._version} WHERE id = {one}"],
             [
-                f"UPDATE odd SET v = v || '+', version = {NEXT} WHERE id IN ({one}, ({bad})) AND length(v) < 90"
+                f"UPDATE odd SET v = v || '+', version = {self._version} WHERE id IN ({one}, ({bad})) AND length(v) < 90"
             ],
-            [f"UPDATE odd SET at = '2026-02-01', version = {NEXT} WHERE id = ({bad})"],
+            [f"UPDATE odd SET at = '2026-02-01', version = {self._version} WHERE id = ({bad})"],
             [f"DELETE FROM odd WHERE id = ({bad})"],
             [
                 f"DELETE FROM odd WHERE id = {two}",
-                f"INSERT INTO odd VALUES ({two}, {NEXT}, '{sign}infinity', 'new')",
+                f"INSERT INTO odd VALUES ({two}, {self._version}, '{sign}infinity', 'new')",
             ],
             [
-                f"INSERT INTO odd VALUES ({one}, {NEXT}, '2026-03-01', 'back') ON CONFLICT DO NOTHING"
+                f"INSERT INTO odd VALUES ({one}, {self._version}, '2026-03-01', 'back') ON CONFLICT DO NOTHING"
             ],
         )
         self._sql(*self._random.choice(acts))
 
     def mend(self) -> None:
         """Every value fits again."""
-        self._sql(f"UPDATE odd SET at = '2026-04-01', version = {NEXT} WHERE NOT isfinite(at)")
+        self._sql(
+            f"UPDATE odd SET at = '2026-04-01', version = {self._version} WHERE NOT isfinite(at)"
+        )

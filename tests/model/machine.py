@@ -14,7 +14,6 @@ from runners.models import Event
 from tests.harness import World
 from tests.model.acts import FAULTS, Acts
 from tests.model.checks import Checks
-from tests.model.ddl import Shapes
 from tests.model.figures import Figures, LagSampler
 from tests.model.further import FurtherWrites
 from tests.model.past import Base
@@ -43,16 +42,13 @@ class Machine:
     def __post_init__(self) -> None:
         self.random = rng = random.Random(self.seed)
         self.writes = Writes(self.source, rng)
-        self.further = FurtherWrites(self._sql, rng)
-        self.shapes = Shapes(self._sql, rng)
+        self.further = FurtherWrites(self.source, rng)
+        self.shapes = self.source.shapes(self.source, rng)
         names = tuple(self.tables)
         self.acts = Acts(self.world, self.source, self.writes, rng, self.counts, names)
         self.acts.bases |= {t: Base() for t in MODES if t in names}
         self.checks = Checks(self.world, self.source, self.acts, self.counts)
-        self.weights = self._common() | (self._of_postgresql() if "shapes" in names else {})
-
-    def _sql(self, *statements: str) -> None:
-        self.source.run(statements)
+        self.weights = self._common() | self._further()
 
     # --- steps of more than one part -----------------------------------------------------------------------------
     def check(self) -> None:
@@ -76,11 +72,7 @@ class Machine:
 
     def reshape(self) -> None:
         """The shape of a table changes, in one of the ways."""
-        s = self.shapes
-        ways: dict[Callable[[], None], int] = {
-            s.add: 6, s.add_with_default: 8, s.add_volatile: 2, s.drop: 8, s.rename: 8, s.swap_names: 3,
-            s.widen: 4, s.retype: 4, s.truncate: 4, s.make_again: 2, self.call_else: 2,
-        }  # fmt: skip
+        ways = self.shapes.ways() | {self.call_else: 2}
         (way,) = self.random.choices(list(ways), list(ways.values()))
         self.acts.pending.add("shapes")
         self.told[-1] += f" {way.__name__}"
@@ -96,10 +88,11 @@ class Machine:
             a.resync: 12, a.leave_and_come: 7, a.rewind: 14, a.breathe: 35, self.check: 20,
         }  # fmt: skip
 
-    def _of_postgresql(self) -> Weights:
+    def _further(self) -> Weights:
         f, a = self.further, self.acts
+        misfits = {f.misfit: 30} if "odd" in self.tables else {}
         return {
-            f.keep: 120, f.keep_nothing: 10, f.empty: 5, f.add_column_kept: 6, f.visit: 50, f.pick: 50, f.misfit: 30,
+            f.keep: 120, f.keep_nothing: 10, f.empty: 5, f.add_column_kept: 6, f.visit: 50, f.pick: 50, **misfits,
             self.shapes.write: 50, self.reshape: 45, a.filter_else: 3, a.new_table: 5, a.drop_table: 4, a.write_extra: 15,
         }  # fmt: skip
 
@@ -107,7 +100,7 @@ class Machine:
     def walk(self, steps: int, seconds: float = 0.0) -> Figures:
         """So many steps, or as many as fit into `seconds` (0: no limit), then a last check and a pause. Whatever ends it, its
         figures are kept."""
-        figures = Figures(self.world.kind, self.world.format, self.seed, steps)
+        figures = Figures(self.source.kind, self.world.format, self.seed, steps)
         begun = time.monotonic()
         with LagSampler(self.world.replicator) as sampler:
             try:

@@ -22,7 +22,7 @@ _END = dt.datetime.max.replace(tzinfo=dt.UTC)
 @dataclass(frozen=True, slots=True)
 class Change:
     """One row's change: number in order, transaction, operation (0 insert, 1 update, 2 delete, 3 truncate), key before and
-    after, and the row after it with its large value as MD5."""
+    after, and the row after it with its large value as SHA-256."""
 
     number: int
     transaction: int
@@ -102,10 +102,10 @@ class Past:
 
 
 def short(value: Any) -> Any:
-    """A large text as its MD5, as the triggers keep it."""
+    """A large text as its SHA-256, as the triggers keep it."""
     if not isinstance(value, str):
         return value
-    return hashlib.md5(value.encode(), usedforsecurity=False).hexdigest()
+    return hashlib.sha256(value.encode()).hexdigest()
 
 
 def same(row: Row, image: Row, columns: Sequence[str]) -> bool:

@@ -26,10 +26,14 @@ WHERE constraint_schema = %s AND table_name = %s AND check_clause LIKE 'json_val
 
 
 class MysqlTable:
-    """A table of a MySQL or MariaDB database, read in one consistent statement; `server` holds the driver's arguments."""
+    """A table of a MySQL or MariaDB database, read in one consistent statement; `server` holds the driver's arguments, `where`:
+    the rows for which this SQL holds."""
 
-    def __init__(self, server: Mapping[str, Any], database: str, table: str) -> None:
+    def __init__(
+        self, server: Mapping[str, Any], database: str, table: str, *, where: str = ""
+    ) -> None:
         self._server = dict(server)
+        self._where = f" WHERE {where}" if where else ""
         self._name = f"`{database}`.`{table}`"
         with self._connect() as connection, connection.cursor() as cursor:
             cursor.execute(_COLUMNS, [database, table])
@@ -51,7 +55,7 @@ class MysqlTable:
     def rows(self) -> Iterator[dict[str, Any]]:
         """Every row, once."""
         with self._connect(cursorclass=SSCursor) as connection, connection.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM {self._name}")  # noqa: S608 - a test's own names
+            cursor.execute(f"SELECT * FROM {self._name}{self._where}")  # noqa: S608 - a test's own names
             names = [d[0] for d in cursor.description or ()]
             while batch := cursor.fetchmany(BATCH_ROWS):
                 for values in batch:

@@ -1,4 +1,4 @@
-"""The adversary's further tables on PostgreSQL: one in each mode, one without a key, one with a row filter, one whose rows may
+"""The adversary's further tables, as they are made on PostgreSQL: one in each mode, one without a key, one with a row filter, one whose rows may
 not fit, and one whose shape changes. Triggers keep what happens to those that keep the past."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BEGIN
     CASE WHEN TG_OP <> 'INSERT' THEN (to_jsonb(OLD) ->> 'id')::bigint END,
     CASE WHEN TG_OP <> 'DELETE' THEN (to_jsonb(NEW) ->> 'id')::bigint END,
     CASE WHEN TG_OP <> 'DELETE' THEN
-      to_jsonb(NEW) || jsonb_build_object('big', md5(to_jsonb(NEW) ->> 'big')) END);
+      to_jsonb(NEW) || jsonb_build_object('big', encode(sha256(convert_to(to_jsonb(NEW) ->> 'big', 'UTF8')), 'hex')) END);
   RETURN NULL;
 END $$;
 """

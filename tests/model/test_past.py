@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.model.ddl import Shapes
+from tests.model.checks import KEYS
 from tests.model.further import FurtherWrites
 from tests.model.past import (
     Base,
@@ -23,9 +23,13 @@ from tests.model.past import (
     short,
     soft_failures,
 )
-from tests.model.sources import PostgresSource
+from tests.model.sources import PostgresSource, Source
+from tests.model.sources_mysql import MysqlSource
 from tests.model.tables import MODES
+from tests.model.tables_mysql import history_of
+from tests.model.watermarks import is_one_moment
 from tests.model.writes import Writes
+from tests.mysql_servers import fresh_sql_database
 from tests.servers import Database
 
 Rows = list[dict[str, Any]]
@@ -165,37 +169,66 @@ def test_numbers_of_equal_rows_are_checked() -> None:
     assert multiset_failures([rows[0], rows[2]])
 
 
-@pytest.mark.integration
-def test_every_write_of_the_adversary_runs_and_its_model_is_the_source(database: Database) -> None:
-    """Guards the walk itself: statements that do nothing or fail would make it say less than it seems to, and a model that
-    differs from the source would find faults that are none."""
-    PostgresSource.prepare(database)
-    world: Any = SimpleNamespace(database=database)
-    source, rng = PostgresSource(world, None), random.Random(5)
-
-    def sql(*statements: str) -> None:
-        source.run(statements)
-
-    parts = (Writes(source, rng), FurtherWrites(sql, rng), Shapes(sql, rng))
+def walked(source: Source, times: int) -> None:
+    """Every write so many times; then what was noted must be the tables."""
+    rng = random.Random(5)
+    shapes = source.shapes(source, rng)
+    parts = (Writes(source, rng), FurtherWrites(source, rng))
     acts = [
         getattr(part, name)
         for part in parts
         for name in dir(part)
         if not name.startswith("_") and callable(getattr(part, name))
     ]
-    acts = [a for a in acts if a.__name__ not in ("call_else", "call_again", "sql")] * 15
+    if not isinstance(source, PostgresSource):
+        acts = [a for a in acts if a.__name__ not in ("misfit", "mend")]
+    acts = [*acts, shapes.write, *shapes.ways()] * times
     rng.shuffle(acts)
     for act in acts:
         act()
-    parts[2].call_else()
-    parts[2].call_again()
+    shapes.call_else()
+    shapes.call_again()
+    grown = emptied = False
     for table in MODES:
         model = Past()
         model.add(source.changes(table, 0))
         rows = {r["id"]: r for r in source.table(table).rows()}
-        assert model.number == source.past_number(table) > 100
+        assert model.number == source.past_number(table) > 100, table
         assert rows.keys() == model.rows.keys()
+        emptied |= any(op == "truncate" for _, op, _ in model.log)
         columns = source.table(table).columns
+        grown |= len(columns) > len(COLUMNS) + 1
         shown = [dict(r, _is_deleted=False, _deleted_at=None) for r in rows.values()]
         gone = Base(asked=model.number, done=model.number)
         assert not soft_failures(model, shown, gone, columns)
+    assert grown and emptied
+    history = [e[1:] for e in source.events(0)]
+    for table, key in KEYS.items():
+        versions = {str(r[key]): r["version"] for r in source.table(table).rows()}
+        assert is_one_moment(history, {table: versions})
+        assert not is_one_moment(history, {table: {**versions, "none": 1 << 60}})
+
+
+@pytest.mark.integration
+def test_every_write_of_the_adversary_runs_and_its_model_is_the_source(database: Database) -> None:
+    """Guards the walk itself: statements that do nothing or fail would make it say less than it seems to, and a model that
+    differs from the source would find faults that are none."""
+    PostgresSource.prepare(database)
+    world: Any = SimpleNamespace(database=database)
+    walked(PostgresSource(world, None), 15)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("flavour", ["mariadb", "mysql"])
+def test_so_does_every_write_on_the_other_servers(
+    request: pytest.FixtureRequest, flavour: str
+) -> None:
+    """Guards the same there, and the notes that are made beside a TRUNCATE."""
+    with fresh_sql_database(request.getfixturevalue(flavour)) as made:
+        driver = {**made.params}
+        world: Any = SimpleNamespace(database=made, schema=made.name, driver=driver)
+        try:
+            MysqlSource.prepare(made)
+            walked(MysqlSource(world, made.server), 8)
+        finally:
+            made.execute(f"DROP DATABASE IF EXISTS {history_of(made)}")

@@ -64,6 +64,18 @@ def test_a_copy_is_seen_only_when_published_and_carries_its_token(house: Lakehou
     assert house.read(schema) == [(1, "a", None)]
 
 
+def test_a_table_that_was_dropped_and_copied_again_is_merged_into(house: Lakehouse) -> None:
+    """As where a table is removed with its target and added again: what was written to the first one is no sign of another
+    writer. Found by the adversary (seed 201)."""
+    schema = shape("came_back", PLAIN)
+    table = house.copied(schema, [(1, "a", "x")])
+    house.writer.merge(table, house.batch(schema, 5, [(1, "b", None)]))
+    house.writer.drop(table)
+    again = house.copied(schema, [(2, "c", None)], sequence=9)
+    assert house.writer.merge(again, house.batch(schema, 10, [(3, "d", None)])).was_applied
+    assert house.read(schema) == [(2, "c", None), (3, "d", None)]
+
+
 def test_a_batch_inserts_updates_and_deletes_once(house: Lakehouse) -> None:
     schema = shape("merged", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y"), (3, "c", "z")])

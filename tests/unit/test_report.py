@@ -16,19 +16,40 @@ def case(outcome: str, *, when: str = "call", name: str = "test_a", **more: obje
     )  # type: ignore[arg-type]  # fmt: skip
 
 
+def done(folder: Path, *cases: pytest.TestReport, commit: str = "abc") -> str:
+    """The page after a session with these."""
+    report = Report(folder / "report.md", folder / "parts", commit)
+    for one in cases:
+        report.pytest_runtest_logreport(one)
+    report.pytest_sessionfinish()
+    return (folder / "report.md").read_text()
+
+
 def test_it_counts_cases_and_keeps_failures_seeds_and_durations(tmp_path: Path) -> None:
     """A report that left out a failure, or an error of a fixture, would be worse than none."""
-    report = Report(tmp_path / "report.md")
-    report.pytest_runtest_logreport(case("passed", when="setup"))
-    report.pytest_runtest_logreport(case("passed", user_properties=[("seed", 7)]))
-    report.pytest_runtest_logreport(case("failed", name="test_b", longrepr="assert 1 == 2"))
-    report.pytest_runtest_logreport(case("failed", when="setup", name="test_c", longrepr="no disk"))
-    report.pytest_runtest_logreport(case("skipped", when="setup", name="test_d"))
-    report.pytest_sessionfinish()
-    text = (tmp_path / "report.md").read_text()
-    assert "4 cases: 1 passed, 2 failed, 1 skipped" in text
-    assert "| `tests/unit/test_x.py` | 4 | 1 | 2 | 1 | 10 |" in text
+    text = done(
+        tmp_path,
+        case("passed", when="setup"),
+        case("passed", user_properties=[("seed", 7)]),
+        case("failed", name="test_b", longrepr="assert 1 == 2"),
+        case("failed", when="setup", name="test_c", longrepr="no disk"),
+        case("skipped", when="setup", name="test_d"),
+        case("passed", name="test_e"),
+        case("failed", when="teardown", name="test_e", longrepr="still open"),
+    )
+    assert "5 cases: 1 passed, 3 failed, 1 skipped" in text
+    assert "| `tests/unit/test_x.py` | 5 | 1 | 3 | 1 | 14 |" in text
     assert "- `tests/unit/test_x.py::test_b`: assert 1 == 2" in text
     assert "- `tests/unit/test_x.py::test_c`: no disk" in text
+    assert "- `tests/unit/test_x.py::test_e`: still open" in text
     assert "- `tests/unit/test_x.py::test_a`: seed 7" in text
-    assert "- 2.0 s `tests/unit/test_x.py::test_a`" in text
+    assert "- 4.0 s `tests/unit/test_x.py::test_a`" in text
+
+
+def test_parts_of_one_commit_are_one_page_and_the_last_end_of_a_case_counts(tmp_path: Path) -> None:
+    """Another commit's results must not be taken for this one's."""
+    done(tmp_path, case("passed", name="test_old"), commit="older")
+    done(tmp_path, case("failed", longrepr="no disk"), case("passed", name="test_b"))
+    text = done(tmp_path, case("passed"))
+    assert "2 cases: 2 passed, 0 failed, 0 skipped" in text and "2 sessions" in text
+    assert "no disk" not in text and "test_old" not in text and "commit abc" in text

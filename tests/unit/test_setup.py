@@ -81,3 +81,21 @@ def test_the_packaged_postgresql_is_installed_without_starting_a_server(tmp_path
     shipped.write_text("# Create a cluster?\n#create_main_cluster = true\nstart_conf = 'auto'\n")
     subprocess.run(["sed", "-ri", machine.NO_CLUSTER, str(shipped)], check=True)
     assert "\ncreate_main_cluster = false\n" in shipped.read_text()
+
+
+def test_a_machine_that_can_not_archive_classes_is_set_up_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is an optimisation: it must never keep anybody from the program, and is tried again the next time."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise Missing("no memory")
+
+    stamp = Stamp(tmp_path / "stamp", ())
+    monkeypatch.setattr(steps, "CLASSES", stamp)
+    monkeypatch.setattr(steps, "run", fail)
+    steps.archive_classes()
+    assert "runs start more slowly" in capsys.readouterr().out and not stamp.is_valid()
+    monkeypatch.setattr(steps, "run", lambda *_, **__: None)
+    steps.archive_classes()
+    assert stamp.is_valid()

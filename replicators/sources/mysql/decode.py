@@ -58,7 +58,8 @@ def warm() -> None:
     column = {"name": "id", "type": {"type": "Int", "bits": 32}, "native": "int", "wire": "int"}
     table = {"schema": "s", "name": "t", "columns": [column], "key": ["id"]}
     context = {"file": 1, "flavour": "mariadb", "has_checksums": False}
-    body = np.frombuffer(b"".join(parts), np.uint8)
+    # Of bytes it would be read-only, which is another type to numba than what a segment is read into.
+    body = np.frombuffer(bytearray().join(parts), np.uint8)
     list(decode({"context": context, "tables": [table]}, body, 0))
     k.crc32(body, 0, len(body), k.CRC_TABLES)
     _warm_stream()

@@ -164,7 +164,8 @@ class SnapshotSession:
         except psycopg.Error as err:
             self._holder.close()
             raise ReplicationError("source:snapshot-lost") from err
-        if not leaves:
+        # The catalog of this view still lists a table that was dropped since; its size is NULL.
+        if not leaves or any(pages is None for *_, pages in leaves):
             raise ReplicationError("source:table-missing", table=table.id)
         return leaves
 

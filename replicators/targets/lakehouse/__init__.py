@@ -27,6 +27,14 @@ def _writer(params: LakehouseParams, spark: Any) -> Any:
     return LakehouseWriter(params, spark)
 
 
+def _rehearsals(folder: str) -> tuple[LakehouseParams, ...]:
+    catalog = f"sqlite:///{folder}/catalog.db"
+    return (
+        LakehouseParams(warehouse=f"{folder}/iceberg", catalog_uri=catalog),
+        LakehouseParams(warehouse=f"{folder}/delta", format="delta"),
+    )
+
+
 PLUGIN = TargetPlugin(
     name="lakehouse",
     label="Lakehouse",
@@ -40,5 +48,6 @@ PLUGIN = TargetPlugin(
     jars=jars,
     history_seconds=lambda params: 60.0 * params.history_minutes,
     setup=setup,
+    rehearsals=_rehearsals,
     icon="building-warehouse",
 )

@@ -148,7 +148,8 @@ class LakehouseWriter:
             storage.remove_folder(folder)
 
     def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
-        """The staged rows become the live table, with the token; the table's UUID. Done again, it does nothing."""
+        """The staged rows become the live table, with the token; the table's UUID. Done again, it does nothing. What this process
+        wrote to a table that was dropped since, and had this generation too, counts no more."""
         with self._session(table) as session:
             live = self.format.live(session, self.names(table.source))
             token = live.token if live else None
@@ -159,7 +160,10 @@ class LakehouseWriter:
             ):
                 return str(live.uuid)
             shape = stored(schema, table.mode)
-            return str(self.format.publish(session, table, shape, sequence))
+            made = str(self.format.publish(session, table, shape, sequence))
+            with self._lock:
+                self._written[_place(table)] = Written(sequence)
+            return made
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
         """Apply a batch and its sequence in one commit, unless the table's token shows it done."""

@@ -178,8 +178,13 @@ def test_what_changes_nothing_for_rows_is_noted_silently_from_a_look_only() -> N
 
 
 # --- a look into the catalog ------------------------------------------------------------------------------------
+def at_once(row: TableRow, position: int) -> bool:
+    """The log is decoded and merged up to any place."""
+    return True
+
+
 def finding(place: Place, look: Look) -> Any:
-    findings = Findings(place.evolver)
+    findings = Findings(place.evolver, at_once)
     findings.see(replace(look, known={TABLE: place.row}))
     found = findings.of(place.row)
     assert findings.of(place.row) is None, "told once"
@@ -227,7 +232,7 @@ def test_a_shape_waits_for_the_rows_before_it() -> None:
 def test_a_look_at_another_copy_says_nothing(since: dict[str, Any]) -> None:
     """The table may have been merged or copied since, to a newer shape: the look would take that back."""
     place = Place("evolve")
-    findings = Findings(place.evolver)
+    findings = Findings(place.evolver, at_once)
     findings.see(replace(seen(columns=(ID, N)), known={TABLE: place.row}))
     place.store.table_progress(TABLE, **since)
     assert findings.of(place.row) is None
@@ -344,7 +349,7 @@ def test_a_step_is_followed_once() -> None:
 def test_a_table_that_the_log_tells_to_be_gone() -> None:
     """Guards the policy of vanished tables, and what the log tells of the time before a copy."""
     place = stepping("evolve")
-    findings = Findings(place.evolver)
+    findings = Findings(place.evolver, at_once)
     place.evolver.fault(TABLE, "source:table-missing", {"table": str(TABLE)})
     assert place.row.state is TableState.FAILING
     findings.see(Look({}, missed=frozenset({TABLE}), known={TABLE: place.row}))
@@ -365,7 +370,7 @@ def test_a_table_that_the_log_tells_to_be_gone() -> None:
 def test_a_shape_without_rows_waits_for_the_log() -> None:
     """Guards a table that nobody writes to: its change is seen in the catalog, and the log's steps tell what it was."""
     place = stepping("evolve")
-    findings = Findings(place.evolver)
+    findings = Findings(place.evolver, at_once)
     shape = replace(COPY, columns=COPY.columns[:2], upto=1, layout=((0, "id", 0), (0, "a", 0)))
     findings.see(Look({TABLE: shape}, position=7, known={TABLE: place.row}))
     found = findings.of(place.row)
@@ -388,3 +393,59 @@ def test_the_copy_s_shape_goes_along_where_the_log_has_no_numbers() -> None:
     assert kept.known is None
     assert [c.name for c in kept.columns] == ["id", "a", "b"]
     assert followed(new, TableSelection(TABLE), None, SchemaPolicy.EVOLVE).known is None
+
+
+def test_a_table_that_is_missing_is_told_so_only_once_the_log_had_its_say() -> None:
+    """Guards the order: where decoding is behind, the log's own statement, with the new name, is still to come. A look that says
+    the same again does not begin the wait anew, or a busy log would never be waited for to the end."""
+    place, reached = stepping("evolve"), [0]
+    findings = Findings(place.evolver, lambda row, position: reached[0] >= position)
+
+    def look(position: int) -> None:
+        missed = frozenset({TABLE})
+        findings.see(Look({}, missed=missed, position=position, known={TABLE: place.row}))
+
+    look(50)
+    assert findings.of(place.row) is None
+    look(60)
+    reached[0] = 49
+    assert findings.of(place.row) is None
+    reached[0] = 50
+    found = findings.of(place.row)
+    assert found is not None
+    assert found.error is not None
+    assert (found.error.code, found.is_gone) == ("source:table-missing", True)
+    assert findings.of(place.row) is None, "told once"
+    look(70)
+    place.evolver.fault(TABLE, "source:table-renamed", {"now": "shop.x"})
+    assert findings.of(place.row) is None
+    assert place.row.error_code == "source:table-renamed"
+
+
+def test_a_look_from_before_a_fault_says_nothing_of_it() -> None:
+    """Guards a renamed table against a look that still saw it: it would seem to be there again, and be copied afresh."""
+    place = stepping("evolve")
+    findings = Findings(place.evolver, at_once)
+    findings.see(Look({TABLE: COPY}, known={TABLE: place.row}))
+    place.evolver.fault(TABLE, "source:table-renamed", {"now": "shop.x"})
+    assert findings.of(place.row) is None
+    findings.see(Look({TABLE: COPY}, known={TABLE: place.row}))
+    found = findings.of(place.row)
+    assert found is not None
+    assert found.error is not None
+    assert found.error.code == "source:table-replaced"
+
+
+def test_a_change_without_rows_waits_through_looks_that_say_the_same() -> None:
+    """Guards a quiet table beside busy ones: each look lies further ahead than what is merged by then."""
+    place, reached = stepping("evolve"), [40]
+    findings = Findings(place.evolver, lambda row, position: reached[0] >= position)
+    shape = replace(COPY, columns=COPY.columns[:2], upto=1, layout=((0, "id", 0), (0, "a", 0)))
+    for position in (50, 60):
+        findings.see(Look({TABLE: shape}, position=position, known={TABLE: place.row}))
+        assert findings.of(place.row) is None
+    reached[0] = 55
+    found = findings.of(place.row)
+    assert found is not None
+    assert found.position == 50
+    assert findings.of(place.row) is None

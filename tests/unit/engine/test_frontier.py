@@ -95,3 +95,15 @@ def test_a_decode_job_takes_many_small_segments_but_few_large_ones() -> None:
     assert one_job(small) == small
     assert one_job(large) == large[:2]
     assert one_job([replace(segment(1), size_bytes=1 << 40)]) != []
+
+
+def test_a_table_is_done_up_to_a_place_once_that_is_decoded_and_its_files_are_merged() -> None:
+    """Guards what the catalog says of a table against the log that is behind it."""
+    backlog = Backlog([segment(5, decoded=True), segment(6)], 6)
+    assert backlog.is_done(SCHEMA.id, 500, 600)
+    assert not backlog.is_done(SCHEMA.id, 501, 600)
+    backlog.decoded([6], [change_file(6)])
+    assert not backlog.is_done(SCHEMA.id, 501, 600), "not merged"
+    backlog.mark(SCHEMA.id, (), backlog.touched(SCHEMA.id))
+    assert backlog.is_done(SCHEMA.id, 650, 650), "nothing came after the last segment"
+    assert not backlog.is_done(SCHEMA.id, 651, 650)

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId, TableSchema
-from runners.engine.store import MemoryStore
+from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.schema_policy import SchemaPolicy
+from replicators.connectors.types import Int
+from runners.engine.store import MemoryStore, chosen
 from runners.engine.streaming import Streaming
 
 
@@ -55,14 +57,44 @@ def test_a_cut_of_the_sources_connection_is_made_again_some_times() -> None:
 
 def test_a_table_that_somebody_took_out_does_not_come_back_silently() -> None:
     """Guards rule 21: the view of another table publishes every chosen one again, and afterwards no look into the catalog
-    would find that this one was away."""
-    there, copied, asked = (TableId("s", n) for n in ("there", "copied", "asked"))
-    store = MemoryStore([there, copied, asked, TableId("s", "new")])
-    for table in (there, copied, asked):
-        store.table_event(table, "table_snapshot_done", is_snapshot_done=True)
+    would find that this one was away. A table that was made again under its name is told as that, not as this."""
+    there, copied, asked, again = (TableId("s", n) for n in ("there", "copied", "asked", "again"))
+    store = MemoryStore([there, copied, asked, again, TableId("s", "new")])
+    for table in (there, copied, asked, again):
+        shape = TableSchema(table, (), native_id=7 if table is again else 0)
+        store.table_event(table, "table_snapshot_done", is_snapshot_done=True, schema=shape)
     store.table_progress(asked, is_resync_asked=True)
     told: list[Any] = []
     streaming: Any = Streaming.__new__(Streaming)
     streaming._store, streaming._on_fault = store, lambda *fault: told.append(fault)
     streaming._tell_missed([TableSchema(t.id, ()) for t in store.tables() if t.id != there])
     assert told == [(copied, "source:table-unpublished", {})]
+
+
+def test_a_table_that_the_catalog_lacks_already_stays_in_the_stream_until_the_log_tells_its_end() -> (
+    None
+):
+    """Guards rows and statements between what is read of the log and the catalog, which is ahead of it: a table that is renamed, or
+    away only between a DROP and a CREATE, would miss its own statement, and go on with another table's rows."""
+    copied, copying, gone, numbered, never = (TableId("s", n) for n in ("a", "b", "c", "d", "e"))
+    store = MemoryStore([copied, copying, gone, numbered, never])
+    column = Column("id", Int(64), "bigint", False)
+    for table in (copied, gone, numbered):
+        upto = 0 if table is numbered else 100
+        shape = TableSchema(table, (column,), ("id",), upto=upto)
+        store.table_event(table, "table_snapshot_done", is_snapshot_done=True, schema=shape)
+    streaming: Any = Streaming.__new__(Streaming)
+    streaming._store, streaming._chosen, streaming._shapes = store, chosen(store), {}
+    streaming._policy = SchemaPolicy.EVOLVE
+    seen = [TableSchema(copying, (column,), ("id",), upto=1, layout=((0, "id", 0),))]
+    streaming._describe = lambda tables: list(seen)
+    assert [t.id for t in streaming.describe()] == [copying, copied, gone]
+    seen.clear()
+    fault = {"error_code": "source:table-renamed", "error_facts": {"now": "x"}, "retry_at": None}
+    store.table_event(gone, "table_failed", **fault)
+    found = {t.id: t for t in streaming.describe()}
+    assert set(found) == {copied, copying}
+    assert found[copied].known == TableSchema(copied, (column,), ("id",), upto=100)
+    assert found[copying].known is None
+    store.table_event(copied, "table_failed", **(fault | {"error_code": "target:permission"}))
+    assert copied in {t.id for t in streaming.describe()}
