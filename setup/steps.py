@@ -119,6 +119,12 @@ def python_packages(python: str, *, with_tests: bool) -> None:
     BUILDING.unlink()
 
 
+def _with_java() -> dict[str, str]:
+    """This process's environment, with the Java that was found."""
+    home = machine.java_home()
+    return {**os.environ, **({"JAVA_HOME": str(home)} if home else {})}
+
+
 def jars() -> None:
     """The pinned jars, fetched once: nothing is fetched at run time."""
     if JAR_LIST.is_valid():
@@ -128,12 +134,10 @@ def jars() -> None:
     mvn = shutil.which("mvn")
     if mvn is None:
         raise Missing("Maven is missing. As root: apt-get install --no-install-recommends maven")
-    home = machine.java_home()
-    env = {**os.environ, **({"JAVA_HOME": str(home)} if home else {})}
     pom = str(ROOT / "jars" / "pom.xml")
     goal = "dependency:copy-dependencies"
     command = [mvn, "--batch-mode", "--file", pom, goal, f"-DoutputDirectory={fresh}"]
-    run("jars", command, needs=NETWORK, env=env)
+    run("jars", command, needs=NETWORK, env=_with_java())
     shutil.rmtree(JARS, ignore_errors=True)
     fresh.rename(JARS)
     JAR_LIST.write()
@@ -180,11 +184,9 @@ def archive_classes() -> None:
     if CLASSES.is_valid():
         return
     CLASSES.clear()
-    home = machine.java_home()
-    env = {**os.environ, **({"JAVA_HOME": str(home)} if home else {})}
     command = [str(PYTHON), "-m", "runners.engine.class_sharing"]
     try:
-        run("classes", command, needs="", env=env)
+        run("classes", command, needs="", env=_with_java())
     except Missing as problem:
         say(f"{problem}\n      Not archived: runs start more slowly. The next set-up tries again.")
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The page is written by a plugin of its own."""
+    """The page is written by a plugin of its own. The seed of the adversary's walks is drawn here, so that a run that is broken off
+    has named it."""
+    os.environ.setdefault("SEED", str(random.SystemRandom().randrange(1_000_000)))
     if named := config.getoption("--report"):
         config.pluginmanager.register(Report(Path(named)), "report")
 
@@ -46,15 +49,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("long")]
 
 
-def pytest_report_header() -> str | None:
-    """Another PostgreSQL than the wheel's is named in the report."""
+def pytest_report_header() -> list[str]:
+    """The seed of the adversary's walks, and another PostgreSQL than the wheel's."""
+    seed = f"nemesis: SEED={os.environ['SEED']}"
     named = os.environ.get("TEST_POSTGRES_BIN")
     if not named:
-        return None
+        return [seed]
     said = subprocess.run(
         [f"{named}/postgres", "--version"], capture_output=True, text=True, check=True
     )
-    return said.stdout.replace("(PostgreSQL)", "PostgreSQL").strip()
+    return [seed, said.stdout.replace("(PostgreSQL)", "PostgreSQL").strip()]
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 import uuid
 from collections import Counter
@@ -41,6 +40,7 @@ from runners.services import (
 )
 from runners.supervisor import run_lose
 from runners.transitions import run_transition
+from tests.background import Background
 from tests.servers import Database
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -550,16 +550,15 @@ def make_shop(database: Database, rows: int = 3000) -> None:
         database.execute(fill, {"first": 1, "last": rows})
 
 
-class Traffic:
+class Traffic(Background):
     """Random transactions over the shop's tables: inserts, updates that send no TOAST column, key changes, deletes, and
     deletes followed by an insert of the same key. The seed makes them repeatable."""
 
     def __init__(self, database: Database, seed: int = 1) -> None:
+        super().__init__()
         self._database = database
         self._random = random.Random(seed)
         self._next = seed * 1_000_000  # keys that another seed's traffic does not use
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
         self.transactions = 0
 
     def write(self, transactions: int, connection: psycopg.Connection[Any] | None = None) -> None:
@@ -595,30 +594,8 @@ class Traffic:
             "DELETE FROM shop.pairs WHERE word = %s AND part = %s", [f"w{three // 10}", three % 10]
         )
 
-    def begin(self) -> None:
-        """Write in a thread of its own, about 20 transactions a second, until `end`."""
-        self._stop.clear()
-        self._thread = threading.Thread(target=self._go, daemon=True)
-        self._thread.start()
-
     def _go(self) -> None:
+        """About 20 transactions a second."""
         with self._database.connect() as connection:
             while not self._stop.wait(0.05):
                 self.write(1, connection)
-
-    def end(self) -> None:
-        """Stop writing; what was written is committed."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(30)
-            assert not self._thread.is_alive()
-            self._thread = None
-
-    @contextmanager
-    def going_on(self) -> Iterator[None]:
-        """Traffic while the block runs."""
-        self.begin()
-        try:
-            yield
-        finally:
-            self.end()

@@ -24,10 +24,9 @@ from replicators.connectors.schema import Column, TableId, TableSchema
 from replicators.connectors.target import FoldedBatch, KeyRange, TargetTable, TargetWriter
 from replicators.connectors.types import Int, String
 from runners.engine.settings import RunnerSettings
+from runners.engine.spark import QUIET_SHARING, class_archive, open_session
 
-NAME = "classes.jsa"
 EXIT_SECONDS = 600.0
-_QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 _ROWS = 100
 _MERGES = 3
 _SHAPE = TableSchema(
@@ -41,33 +40,21 @@ _SHAPE = TableSchema(
 )
 
 
-def options(jars_dir: str) -> str:
-    """What the JVM is told, so that it uses the archive beside the jars; nothing where there is none."""
-    archive = Path(jars_dir).absolute() / NAME
-    return f"-XX:SharedArchiveFile={archive} {_QUIET}" if archive.is_file() else ""
-
-
 def make(jars_dir: str) -> Path:
     """Rehearse every target and keep the classes that were loaded. The archive appears whole or not at all: the JVM dies of half a
     one."""
-    archive = Path(jars_dir).absolute() / NAME
+    archive = class_archive(jars_dir)
     fresh = archive.with_suffix(".new")
     archive.unlink(missing_ok=True)
     fresh.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        _rehearse(folder, jars_dir, f"-XX:ArchiveClassesAtExit={fresh} {_QUIET}")
-    end = time.monotonic() + EXIT_SECONDS
-    size = -1
-    while not fresh.is_file() or size != (size := fresh.stat().st_size):
-        if time.monotonic() > end:
-            raise TimeoutError(f"The JVM left no archive of its classes after {EXIT_SECONDS} s.")
-        time.sleep(1)
+        _rehearse(folder, jars_dir, f"-XX:ArchiveClassesAtExit={fresh} {QUIET_SHARING}")
+    if not fresh.is_file():
+        raise FileNotFoundError("The JVM left no archive of its classes.")
     return fresh.rename(archive)
 
 
 def _rehearse(folder: str, jars_dir: str, java_options: str) -> None:
-    from runners.engine.spark import open_session
-
     settings = RunnerSettings(
         jars_dir=jars_dir, spark_java_options=java_options, spark_local_dir=folder
     )

@@ -40,7 +40,7 @@ RESYNCED = frozenset(
 )
 """Faults of a table that a fresh copy mends, since the source's table is fine."""
 VANISHED = frozenset({"source:table-missing", "source:table-renamed"})
-"""What a log may tell of the time before a copy that is being made."""
+"""The source has the table no longer under its name. A log may tell so of the time before a copy that is being made."""
 AGAIN_TIMES, AGAIN_SECONDS = 3, 600.0
 
 

@@ -11,14 +11,13 @@ from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.schema_changes import ChangeKind
 from replicators.connectors.schema_policy import Verdict
 from runners.engine.catalog_watch import Look
-from runners.engine.evolving import Evolver, decision_on, schema_changes
+from runners.engine.evolving import VANISHED, Evolver, decision_on, schema_changes
 from runners.engine.shapes import followed
 from runners.engine.store import TableRow, TableState
 
 UNSENT = frozenset({ChangeKind.TABLE_REPLACED, ChangeKind.REPLACED, ChangeKind.PARTITIONS_CHANGED})
 """Changes that no message of the log tells: there is nothing to wait for."""
 REFUSED = "source:partition-identity"
-GONE = frozenset({"source:table-missing", "source:table-renamed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,7 @@ class Findings:
             return Finding(is_gone=True) if is_missing else None
         if row.error_code == REFUSED and row.id in self._look.refused:
             return None
-        is_back = row.error_code in GONE or row.error_code == REFUSED
+        is_back = row.error_code in VANISHED or row.error_code == REFUSED
         return _stops(row, "source:table-replaced") if is_back else None
 
     def _of_shape(self, row: TableRow, old: TableSchema) -> Finding | None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from replicators.connectors.errors import ReplicationError
-from runners.engine import class_sharing
 from runners.engine.settings import RunnerSettings
 
 if TYPE_CHECKING:
@@ -42,6 +41,19 @@ _JAVA_OPTIONS = (
     "-XX:MaxMetaspaceSize=320m "
     "-Dderby.system.home=/nonexistent"
 )
+
+QUIET_SHARING = "-Xlog:cds=off -Xlog:cds+dynamic=off"
+
+
+def class_archive(jars_dir: str) -> Path:
+    """Where set-up keeps the JVM's classes (`class_sharing`): beside the jars."""
+    return Path(jars_dir).absolute() / "classes.jsa"
+
+
+def class_options(jars_dir: str) -> str:
+    """What the JVM is told, so that it uses that archive; nothing where there is none."""
+    archive = class_archive(jars_dir)
+    return f"-XX:SharedArchiveFile={archive} {QUIET_SHARING}" if archive.is_file() else ""
 
 
 @contextmanager
@@ -104,7 +116,7 @@ def open_session(
         builder = builder.config("spark.driver.memory", settings.spark_driver_memory)
         java_options = (
             _JAVA_OPTIONS,
-            class_sharing.options(settings.jars_dir),
+            class_options(settings.jars_dir),
             settings.spark_java_options,
         )
         builder = builder.config(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import psycopg
 import pytest
 
 from runners.models import Event
+from tests.background import Background
 from tests.harness import World, differing, table_rows
 from tests.servers import Database
 from tests.world_fixtures import MakeWorld
@@ -91,12 +89,12 @@ def make_tables(database: Database) -> None:
     )
 
 
-class Writer:
+class Writer(Background):
     """Writes every table whatever its shape is just then: rows come, go and change."""
 
     def __init__(self, database: Database) -> None:
+        super().__init__()
         self._database = database
-        self._stop = threading.Event()
         self._next = 100_000
 
     def round(self, connection: psycopg.Connection) -> None:
@@ -116,18 +114,6 @@ class Writer:
         with self._database.connect() as connection:
             while not self._stop.wait(0.1):
                 self.round(connection)
-
-    @contextmanager
-    def going_on(self) -> Iterator[None]:
-        self._stop.clear()
-        thread = threading.Thread(target=self._go, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._stop.set()
-            thread.join(30)
-            assert not thread.is_alive()
 
 
 def kinds(world: World, name: str) -> list[str]:

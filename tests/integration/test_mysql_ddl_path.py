@@ -3,9 +3,7 @@ said, and every table that is left equals its source, read by pyiceberg (CORRECT
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pymysql
@@ -14,6 +12,7 @@ from django.db import connections
 
 from replicators.connectors.events import last_sequence
 from runners.models import Event, Segment
+from tests.background import Background
 from tests.harness import World
 from tests.model.reading import iceberg_rows
 from tests.model.reading_mysql import MysqlTable
@@ -97,13 +96,15 @@ def make_tables(database: SqlDatabase) -> None:
         )
 
 
-class Writer:
+class Writer(Background):
     """Writes every table that is there, whatever its shape is just then: rows come, change and go. Where the run is behind, as on a
     busy machine, it waits, so that each wave of changes meets traffic and not a backlog."""
 
+    end_seconds = 60.0
+
     def __init__(self, world: World) -> None:
+        super().__init__()
         self._world = world
-        self._stop = threading.Event()
         self._next = 100_000
         self._fault: BaseException | None = None
 
@@ -130,17 +131,8 @@ class Writer:
         finally:
             connections.close_all()
 
-    @contextmanager
-    def going_on(self) -> Iterator[None]:
-        """Traffic while the block runs."""
-        thread = threading.Thread(target=self._go, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            self._stop.set()
-            thread.join(60)
-        assert not thread.is_alive()
+    def end(self) -> None:
+        super().end()
         assert self._fault is None, self._fault
 
 
@@ -186,15 +178,6 @@ def wait(world: World, changes: Sequence[Change]) -> None:
     level(world, *(c.table for c in changes if c.event != FAILED))
 
 
-def killed(world: World) -> None:
-    """SIGKILL to the run, and what the supervisor does about it."""
-    child = world.child
-    assert child is not None
-    child.kill()
-    child.wait()
-    child.end()
-
-
 def assert_same(world: MysqlWorld, name: str) -> None:
     """Columns, types and rows are those of the source."""
     source = MysqlTable(world.driver, world.schema, name)
@@ -233,7 +216,7 @@ def test_each_change_is_followed_copied_afresh_or_said(
             take(world, SECOND)
             wait(world, SECOND)
             take(world, THIRD[2:])
-            killed(world)
+            world.kill()
             take(world, THIRD[:2])
             world.start()
             wait(world, THIRD)

@@ -13,7 +13,7 @@ from runners.models import ChangeFile, Segment, Table, Watermark
 from runners.models import Event as Happened
 from tests.harness import World
 from tests.model.acts import Acts
-from tests.model.history import Event, failures, file_events
+from tests.model.history import failures, file_events, numbered_events
 from tests.model.past import (
     Past,
     append_failures,
@@ -23,11 +23,10 @@ from tests.model.past import (
 )
 from tests.model.reading import delta_at, delta_rows, iceberg_rows
 from tests.model.sources import Source
-from tests.model.tables import MODES
+from tests.model.tables import KEYS, MODES
 from tests.model.verify import table_differences
 from tests.model.watermarks import is_one_moment, keys_and_versions
 
-KEYS = {"accounts": "id", "ledger": "day", "notes": "id"}
 STREAMED = (("accounts", "id"), ("notes", "id"))
 WATERMARKS_A_CHECK = 2
 SETTLE_SECONDS = 420.0
@@ -183,7 +182,7 @@ class Checks:
         )
         paths = [Path(f.path) for f in listed.order_by("first_sequence")]
         found = [(s, e) for s, e in file_events(paths, key) if s > sequence]
-        numbered: list[tuple[int, Event]] = self.source.history(name, max(0, number))
+        numbered = numbered_events(self.source.events(max(0, number)), name)
         self.captured += len(found)
         self.doubled += len(found) - len({s for s, _ in found})
         history = [e for _, e in numbered]

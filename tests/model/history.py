@@ -54,6 +54,14 @@ def source_events(rows: Iterable[Sequence[Any]]) -> list[Event]:
     return [Event(op, old if op == 2 else new or "", version) for op, old, new, version in rows]
 
 
+def numbered_events(rows: Iterable[Sequence[Any]], table: str) -> list[tuple[int, Event]]:
+    """One table's of (number, table, operation, old key, new key, version), by number."""
+    found = [row for row in rows if row[1] == table]
+    return list(
+        zip((row[0] for row in found), source_events(row[2:] for row in found), strict=True)
+    )
+
+
 def file_events(paths: Iterable[Path], key: str) -> list[tuple[int, Event]]:
     """Sequence and event of each row of a table's change files, file by file, as they lie there."""
     found = []

@@ -84,8 +84,8 @@ class Machine:
         return {
             w.transfer: 100, w.swap: 40, w.chain: 40, w.toast: 60, w.rename: 30, w.come_and_go: 50,
             w.rollback: 25, w.burst: 12, w.clear: 3, w.truncate: 10, w.add_column: 10, w.drop_column: 8,
-            a.pause: 5, a.kill: 10, a.die_later: 24, a.restart_source: 5, a.cut: 8, a.target_outage: 6,
-            a.resync: 12, a.leave_and_come: 7, a.rewind: 14, a.breathe: 35, self.check: 20,
+            a.pause: 4, a.kill: 8, a.die_later: 15, a.restart_source: 5, a.cut: 8, a.target_outage: 6,
+            a.resync: 12, a.leave_and_come: 7, a.rewind: 14, a.breathe: 15, self.check: 14,
         }  # fmt: skip
 
     def _further(self) -> Weights:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from tests.harness import World
 from tests.model.ddl import Shapes
-from tests.model.history import INSTALL, WATCH, Event, source_events
+from tests.model.history import INSTALL, WATCH
 from tests.model.past import Change
 from tests.model.reading import PostgresTable
 from tests.model.tables import changes_since, make_further
@@ -49,9 +49,6 @@ class Source(Protocol):
 
     def table(self, name: str, where: str = "") -> SourceTable:
         """A table, to be compared; `where`: the rows for which this SQL holds."""
-
-    def history(self, table: str, after: int) -> list[tuple[int, Event]]:
-        """What happened to a table, by number, after that number."""
 
     def events(self, after: int) -> list[Any]:
         """(number, table, operation, old key, new key, version) of everything that is noted after that number."""
@@ -124,10 +121,6 @@ class PostgresSource:
 
     def table(self, name: str, where: str = "") -> SourceTable:
         return PostgresTable(self.database.dsn, "shop", name, where=where)
-
-    def history(self, table: str, after: int) -> list[tuple[int, Event]]:
-        found = [e for e in self.events(after) if e[1] == table]
-        return list(zip((e[0] for e in found), source_events(e[2:] for e in found), strict=True))
 
     def events(self, after: int) -> list[Any]:
         sql = "SELECT n, tab, op, old, new, version FROM history.events WHERE n > %s ORDER BY n"

@@ -12,11 +12,10 @@ import pymysql
 from tests.harness import World
 from tests.model import tables_mysql as tables
 from tests.model.ddl_mysql import MysqlShapes
-from tests.model.history import Event, source_events
 from tests.model.past import Change
 from tests.model.reading_mysql import MysqlTable
 from tests.model.sources import ACCOUNTS, CLICKS, FILL, NOTES
-from tests.model.tables import MODES, ROWS
+from tests.model.tables import KEYS, MODES, ROWS
 from tests.model.verify import SourceTable
 from tests.mysql_servers import SqlDatabase
 
@@ -47,7 +46,7 @@ class MysqlSource:
         counts = {"accounts": ACCOUNTS, "notes": NOTES, "clicks": CLICKS}
         lists = {name: tables.numbers(1, count) for name, count in counts.items()}
         database.execute(*(fill.format(**words, **lists) for fill in FILL))
-        for table in tables.WATCHED:
+        for table in KEYS:
             database.execute(*tables.keys_and_version(history, table))
         for table in MODES:
             database.execute(tables.KEPT.format(table=table))
@@ -110,10 +109,6 @@ class MysqlSource:
     def table(self, name: str, where: str = "") -> SourceTable:
         world: Any = self.world
         return MysqlTable(world.driver, world.schema, name, where=where)
-
-    def history(self, table: str, after: int) -> list[tuple[int, Event]]:
-        found = [e for e in self.events(after) if e[1] == table]
-        return list(zip((e[0] for e in found), source_events(e[2:] for e in found), strict=True))
 
     def events(self, after: int) -> list[Any]:
         sql = f"SELECT n, tab, op, gone, come, version FROM {self._history}.events WHERE n > {after} ORDER BY n"  # noqa: S608

@@ -9,6 +9,8 @@ from typing import Any
 from tests.model.past import Change
 from tests.servers import Database
 
+KEYS = {"accounts": "id", "ledger": "day", "notes": "id"}
+"""The tables whose every change is noted, and the column whose value tells a row."""
 MODES = {"softly": "soft_delete", "stages": "history", "changes": "append"}
 FURTHER = (*MODES, "visits", "picked", "odd", "shapes")
 CHOICES: Mapping[str, Mapping[str, str]] = {

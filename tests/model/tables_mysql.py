@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.model.past import Change
-from tests.model.tables import MODES
+from tests.model.tables import KEYS, MODES
 from tests.mysql_servers import SqlDatabase
 
 FURTHER_MYSQL = (*MODES, "visits", "picked", "shapes")
 """As on PostgreSQL, without the table whose rows may not fit: rows are parked from PostgreSQL only."""
-WATCHED = {"accounts": "id", "notes": "id", "ledger": "day"}
 PLAIN = (
     "CREATE TABLE accounts (id bigint PRIMARY KEY, balance decimal(14,2), version bigint, memo text, extra json)",
     "CREATE TABLE ledger (account varchar(40), day int, amount decimal(14,2), version bigint,"
@@ -67,7 +66,7 @@ def _trigger(table: str, op: int, note: str) -> list[str]:
 
 def keys_and_version(history: str, table: str) -> list[str]:
     """The triggers that note keys and versions of a table."""
-    made, key = [], WATCHED[table]
+    made, key = [], KEYS[table]
     for op in range(3):
         gone = f"OLD.{key}" if op else "NULL"
         come = f"NEW.{key}, NEW.version" if op < 2 else "NULL, NULL"
@@ -97,7 +96,7 @@ def emptied(history: str, table: str) -> list[str]:
         return [
             f"INSERT INTO {history}.images (tab, op, act) VALUES ('{table}', {TRUNCATED}, @act)"
         ]
-    if table in WATCHED:
+    if table in KEYS:
         return [f"INSERT INTO {history}.events (tab, op) VALUES ('{table}', {TRUNCATED})"]
     return []
 

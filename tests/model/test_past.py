@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.model.checks import KEYS
 from tests.model.further import FurtherWrites
 from tests.model.past import (
     Base,
@@ -25,7 +24,7 @@ from tests.model.past import (
 )
 from tests.model.sources import PostgresSource, Source
 from tests.model.sources_mysql import MysqlSource
-from tests.model.tables import MODES
+from tests.model.tables import KEYS, MODES
 from tests.model.tables_mysql import history_of
 from tests.model.watermarks import is_one_moment
 from tests.model.writes import Writes

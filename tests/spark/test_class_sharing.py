@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runners.engine import class_sharing
+from runners.engine.spark import class_archive, class_options
 
 ROOT = Path(__file__).resolve().parents[2]
 OPEN = """
@@ -36,9 +36,9 @@ def loaded(jars: Path, folder: Path) -> list[str]:
 
 @pytest.mark.spark
 def test_sparks_and_icebergs_classes_come_from_the_archive_that_set_up_made(tmp_path: Path) -> None:
-    """Fails where `class_sharing.options` is empty, or the archive does not fit Java or the jars."""
+    """Fails where `class_options` is empty, or the archive does not fit Java or the jars."""
     jars = ROOT / "var" / "jars"
-    assert (jars / class_sharing.NAME).is_file(), "make setup writes it"
+    assert class_archive(str(jars)).is_file(), "make setup writes it"
     lines = loaded(jars, tmp_path)
     ours = [line for line in lines if FROM_ARCHIVE in line]
     assert len(ours) > len(lines) / 3
@@ -52,9 +52,9 @@ def test_an_archive_that_does_not_fit_is_passed_over(tmp_path: Path) -> None:
     jars.mkdir()
     for jar in (ROOT / "var" / "jars").glob("*.jar"):
         (jars / jar.name).symlink_to(jar)
-    (jars / class_sharing.NAME).write_bytes(b"of another Java")
+    class_archive(str(jars)).write_bytes(b"of another Java")
     assert not any(FROM_ARCHIVE in line for line in loaded(jars, tmp_path))
 
 
 def test_without_an_archive_the_jvm_is_told_nothing(tmp_path: Path) -> None:
-    assert class_sharing.options(str(tmp_path)) == ""
+    assert class_options(str(tmp_path)) == ""
