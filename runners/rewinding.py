@@ -33,16 +33,17 @@ class Window:
 
 
 def rewind_window(replicator: Replicator, now: datetime | None = None) -> Window:
-    """As far as can be told without opening the target: the change log's keep time and its first segment, and the target's
-    history. The run looks again, and refuses what the target does not have."""
+    """As far as can be told without opening the target: the change log's keep time and its first segment, and the versions
+    that the target keeps. The run looks again, and refuses what the target does not have."""
     now = now or timezone.now()
     keep = Options.parse(replicator.options).keep_hours
-    history = _history_seconds(replicator)
-    bounds = [
-        (now - timedelta(hours=keep), f"changes are kept for {keep} hours"),
-        (now - timedelta(seconds=history),
-         f"the target keeps old versions for {round(history / 60)} minutes (its setting History)"),
-    ]  # fmt: skip
+    reach = _reach_seconds(replicator, 3600 * keep)
+    bounds = [(now - timedelta(hours=keep), f"changes are kept for {keep:g} hours")]
+    if reach < 3600 * keep:
+        told = (
+            f"the target keeps old versions for {round(reach / 60)} minutes (its setting History)"
+        )
+        bounds.append((now - timedelta(seconds=reach), told))
     first = Segment.objects.filter(replicator=replicator).order_by("number").first()
     if first is not None:
         bounds.append((first.sealed_at, "the change log begins there"))
@@ -51,9 +52,13 @@ def rewind_window(replicator: Replicator, now: datetime | None = None) -> Window
     return Window(min(whole, now), now, reason)
 
 
-def _history_seconds(replicator: Replicator) -> float:
-    """How long the target keeps a version after another took its place."""
-    return target_plugin(replicator.target_kind).history_seconds(target_of(replicator))
+def _reach_seconds(replicator: Replicator, keep_seconds: float) -> float:
+    """How far back the target has a version to begin with: as long as it keeps each, or, where it keeps single ones beyond that, as
+    long as changes are kept."""
+    plugin, params = target_plugin(replicator.target_kind), target_of(replicator)
+    if plugin.apart_seconds(params, keep_seconds):
+        return keep_seconds
+    return plugin.history_seconds(params)
 
 
 def parse_moment(text: str) -> datetime | None:

@@ -168,6 +168,7 @@ class World:
     options: Mapping[str, Any] = field(default_factory=dict)
     choices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     source: Mapping[str, Any] = field(default_factory=dict)
+    target: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     modes: Mapping[str, str] = field(default_factory=dict)
     child: Child | None = None
@@ -207,6 +208,7 @@ class World:
                 "catalog_uri": f"sqlite:///{self.folder}/catalog.db",
                 "warehouse": str(self.warehouse),
                 "namespace": self.namespace,
+                **self.target,
             },
             tables=self.chosen(),
             options={"seal_seconds": 0.3, "merge_seconds": 0.3, **self.options},

@@ -207,8 +207,9 @@ class TargetWriter(Protocol):
         """Set a column of every row of the live table to one value (None: NULL); the token stays what it was."""
         ...
 
-    def maintain(self, table: TargetTable) -> dict[str, Any]:
-        """Compact and expire, keeping the token readable; figures of what was done."""
+    def maintain(self, table: TargetTable, keep_seconds: float = 0.0) -> dict[str, Any]:
+        """Compact and expire, keeping the token readable; figures of what was done. Of what is older than the history, single
+        versions stay where the plugin's `apart_seconds` says so: enough for a rewind to any time within `keep_seconds`."""
         ...
 
     def version_at(self, table: TargetTable, sequence: int) -> KeptVersion | None:
@@ -258,7 +259,8 @@ class TargetChecks(Closing, Protocol):
 @dataclass(frozen=True, slots=True)
 class TargetPlugin:
     """A target's light descriptor; `writer` gets the Spark session that `spark_conf` was put into. `rehearsals`: params of
-    throw-away targets inside a folder, on which set-up tries the writer so that its classes are archived."""
+    throw-away targets inside a folder, on which set-up tries the writer so that its classes are archived. `apart_seconds`: for a
+    time that changes are kept, how far apart older versions lie that are kept for rewinds beyond the history; 0: none are."""
 
     name: str
     label: str
@@ -271,6 +273,7 @@ class TargetPlugin:
     spark_conf: Callable[[Any], dict[str, str]]
     jars: Callable[[Any], tuple[str, ...]]
     history_seconds: Callable[[Any], float] = lambda _: 0.0
+    apart_seconds: Callable[[Any, float], float] = lambda *_: 0.0
     setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup
     rehearsals: Callable[[str], tuple[Any, ...]] = lambda _: ()
     icon: str = "database"

@@ -95,6 +95,8 @@ class Pipeline:
             settings.log_url, job.replicator, uuid.uuid4().hex[:8], settings.log_spool_dir
         )
         self._writer: TargetWriter = job.target.writer(job.target_params, spark)
+        apart = job.target.apart_seconds(job.target_params, settings.keep_seconds)
+        self._log_seconds = settings.keep_seconds + apart
         self._publisher = Publisher(self._writer, job.replicator, settings.watermark_seconds)
 
     # --- start ---------------------------------------------------------------------------------------------------
@@ -275,8 +277,9 @@ class Pipeline:
 
     # --- end -----------------------------------------------------------------------------------------------------
     def _prune(self) -> None:
-        """Step 7: what is older than the keep time and merged by every live table goes (CORRECTNESS 28)."""
-        older = time.time() - self._settings.keep_seconds
+        """Step 7: what is older than the keep time and merged by every live table goes (CORRECTNESS 28). Where rewinds begin at single
+        older versions, the log since the last one before the keep time is needed too."""
+        older = time.time() - self._log_seconds
         segments, files = self._store.prunable(older_than=older)
         if segments:
             self._log.unlink([s.path for s in segments] + [f.path for f in files])

@@ -139,7 +139,8 @@ class Rewinder:
             )
         segments = self._store.segments()
         lowest = min((s.number for s in segments), default=self._store.memory().last_segment + 1)
-        if lowest > segment_of(found.sequence) + 1:
+        is_present = found.sequence == row.token_sequence
+        if lowest > segment_of(found.sequence) + 1 and not is_present:
             earliest = told(segments[0].sealed_at) if segments else "now"
             raise ReplicationError(
                 "log:rewind-too-early", table=row.id, asked=told(moment), earliest=earliest

@@ -386,11 +386,11 @@ class TableJobs:
     def _maintain(self, row: TableRow) -> None:
         self._rounds.changed(row.id)
         started = time.monotonic()
-        facts: dict[str, Any] = self._writer.maintain(target_table(self._replicator, row))
+        table = target_table(self._replicator, row)
+        done = figures_told(self._writer.maintain(table, self._settings.keep_seconds))
         self._merges[row.id] = 0
         took = time.monotonic() - started
-        about = {"table": str(row.id)}
-        logger.info("Maintained in %.1f s%s.", took, figures_told(facts), extra=about)
+        logger.info("Maintained in %.1f s%s.", took, done, extra={"table": str(row.id)})
 
     def _skip_idle(self, rows: list[TableRow]) -> None:
         reached = self._backlog.frontier

@@ -27,7 +27,7 @@ ORDERS = {"schema": "shop", "name": "orders"}
 def live(replicator: Replicator, monkeypatch: pytest.MonkeyPatch) -> Replicator:
     """Its tables replicate, and its target keeps versions for half an hour."""
     Table.objects.update(state=TableState.REPLICATING, is_snapshot_done=True)
-    monkeypatch.setattr("runners.rewinding._history_seconds", lambda _: 1800.0)
+    monkeypatch.setattr("runners.rewinding._reach_seconds", lambda *_: 1800.0)
     return replicator
 
 
@@ -64,6 +64,21 @@ def test_the_window_is_the_narrowest_of_keep_time_history_and_log(live: Replicat
     window = rewind_window(live, now)
     assert (now - window.earliest).total_seconds() == pytest.approx(180, abs=2)
     assert "the change log begins there" in str(window)
+
+
+def test_where_the_target_keeps_single_versions_the_window_is_as_long_as_changes_are_kept(
+    replicator: Replicator,
+) -> None:
+    """Guards the offer: the history alone would end it after half an hour."""
+    replicator.target_kind = "lakehouse"
+    replicator.target_params = {"warehouse": "/w", "catalog_uri": "sqlite:////w/c.db"}
+    replicator.save()
+    now = timezone.now()
+    for versions, seconds, reason in ((3, 86400, "24 hours"), (0, 1800, "30 minutes")):
+        replicator.target_params["rewind_versions"] = versions
+        window = rewind_window(replicator, now)
+        assert (now - window.earliest).total_seconds() == pytest.approx(seconds, abs=2)
+        assert reason in window.reason
 
 
 @pytest.mark.parametrize("minutes", [-1, 60])
@@ -119,7 +134,7 @@ def test_a_table_without_any_older_version_offers_no_rewind(
     browser: Client, live: Replicator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guards the dialog: a time between now and now would only be refused."""
-    monkeypatch.setattr("runners.rewinding._history_seconds", lambda _: 0.0)
+    monkeypatch.setattr("runners.rewinding._reach_seconds", lambda *_: 0.0)
     url = f"{live.get_absolute_url()}tables/rewind/?schema=shop&table=orders"
     page = browser.get(url).content.decode()
     assert "Nothing to go back to" in page and 'type="datetime-local"' not in page

@@ -27,6 +27,50 @@ def house(
     return Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
 
 
+@pytest.mark.parametrize("reader", [True, False], ids=["file", "queries"])
+def test_a_version_older_than_the_history_stays_for_rewinds(
+    spark: Any,
+    lakehouse_root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    reader: bool,
+) -> None:
+    """Guards the tags (docs/decisions/0022): without them an expiry leaves the present version alone. Its rows are staged again; switched
+    off, it goes. Read from the metadata file and, as in a store elsewhere, by Spark's queries."""
+    params = lakehouse_params(lakehouse_root, "iceberg", history_minutes=0)
+    house = Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
+    if not reader:
+        monkeypatch.setattr(house.writer.format, "_open_reader", lambda: None)
+    schema = shape(f"spread_{reader}", PLAIN)
+    table = house.copied(schema, [(1, "a", "x")], sequence=10)
+    first = house.read(schema)
+    batches = [house.batch(schema, at, [(1, f"b{at}", "y")]) for at in (20, 30, 40)]
+    for batch in batches:
+        house.writer.merge(table, batch)
+    live = house.read(schema)
+    house.writer.maintain(table, 3600.0)
+    kept = {at: house.writer.version_at(table, at) for at in (5, 35, 40)}
+    assert {at: v.sequence for at, v in kept.items() if v} == {5: 10, 35: 10, 40: 40}
+
+    old = kept[35]
+    assert old is not None
+    copy = replace(table, generation=2)
+    house.writer.begin_rewind(copy, old.version)
+    assert spark.table(house.writer.format.staging_path(spark, copy)).count() == len(first)
+    for batch in batches:
+        house.writer.merge_staged(copy, batch)
+    house.writer.publish_snapshot(copy, schema, 40)
+    assert house.read(schema) == live
+    LakehouseWriter(params, spark).maintain(copy, 3600.0)
+    gone = house.writer.version_at(replace(table, generation=1), 10)
+    assert gone is None, "a version of a generation that was replaced was kept"
+    place = house.writer.format.path(("shop", f"spread_{reader}"))
+    tags = [n for (n,) in spark.sql(f"SELECT name FROM {place}.refs").collect() if n != "main"]
+    assert len(tags) == 1 and old.version not in tags[0]
+    LakehouseWriter(params, spark).maintain(copy)
+    assert [n for (n,) in spark.sql(f"SELECT name FROM {place}.refs").collect()] == ["main"]
+
+
 def test_an_older_version_is_brought_level_beside_the_live_rows_and_published_in_one_step(
     house: Lakehouse,
 ) -> None:

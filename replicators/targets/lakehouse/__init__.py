@@ -11,6 +11,7 @@ from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.setup import setup
 from replicators.targets.lakehouse.statements import MODES
 from replicators.targets.lakehouse.types import fit
+from replicators.targets.lakehouse.versions import apart_seconds
 
 __all__ = ["PLUGIN"]
 
@@ -47,6 +48,7 @@ PLUGIN = TargetPlugin(
     spark_conf=spark_conf,
     jars=jars,
     history_seconds=lambda params: 60.0 * params.history_minutes,
+    apart_seconds=apart_seconds,
     setup=setup,
     rehearsals=_rehearsals,
     icon="building-warehouse",

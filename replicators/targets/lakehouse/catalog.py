@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER, UUID, LiveTable, token_from
+from replicators.targets.lakehouse.versions import Snapshot, Snapshots
 
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
@@ -48,16 +49,20 @@ def open_catalog(params: LakehouseParams) -> Any:
     )
 
 
-def history(catalog: Any, names: tuple[str, ...]) -> list[tuple[str, dict[str, str], float]]:
-    """The snapshots that led to a table's present one, newest first: id, summary, commit time in seconds."""
+def snapshots(catalog: Any, names: tuple[str, ...]) -> Snapshots:
+    """A table's snapshots, from its metadata file."""
     metadata: TableMetadata = catalog.load_table(names).metadata
-    snapshot, found = metadata.current_snapshot(), []
-    while snapshot is not None:
-        summary = snapshot.summary.additional_properties if snapshot.summary else {}
-        found.append((str(snapshot.snapshot_id), dict(summary), snapshot.timestamp_ms / 1000))
-        parent = snapshot.parent_snapshot_id
-        snapshot = metadata.snapshot_by_id(parent) if parent is not None else None
-    return found
+    known = {
+        s.snapshot_id: Snapshot(
+            s.snapshot_id,
+            s.parent_snapshot_id,
+            s.summary.additional_properties if s.summary else {},
+            s.timestamp_ms / 1000,
+        )
+        for s in metadata.snapshots
+    }
+    tags = {n: r.snapshot_id for n, r in metadata.refs.items() if r.snapshot_ref_type == "tag"}
+    return Snapshots(metadata.current_snapshot_id, known, tags)
 
 
 def live_table(catalog: Any, names: tuple[str, ...]) -> LiveTable | None:

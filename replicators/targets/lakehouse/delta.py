@@ -225,7 +225,9 @@ class Delta:
         if live and live.owner == table.replicator:
             storage.remove_folder(self.folder(names))
 
-    def maintain(self, session: Any, names: tuple[str, ...], token: Token) -> dict[str, Any]:
+    def maintain(
+        self, session: Any, names: tuple[str, ...], token: Token, keep_seconds: float = 0.0
+    ) -> dict[str, Any]:
         """Compact small and delete-heavy files, remove files older than the history; the log is kept as long."""
         target = self.path(names)
         self._keep_log(session, names)

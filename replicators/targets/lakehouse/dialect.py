@@ -145,6 +145,19 @@ def touch(target: str) -> str:
     return f"INSERT INTO {target} SELECT * FROM {target} WHERE FALSE"
 
 
+def create_tag(target: str, name: str, version: int, minutes: int) -> str:
+    """A name that keeps an Iceberg table's snapshot, so long at most: also where nobody is left to drop it."""
+    return (
+        f"ALTER TABLE {target} CREATE TAG IF NOT EXISTS {quote(name)} AS OF VERSION {version} "
+        f"RETAIN {minutes} MINUTES"
+    )
+
+
+def drop_tag(target: str, name: str) -> str:
+    """The snapshot may expire again."""
+    return f"ALTER TABLE {target} DROP TAG IF EXISTS {quote(name)}"
+
+
 def truncate(target: str) -> str:
     """A commit that leaves the table empty, and carries the token (a plain DELETE would not)."""
     return f"INSERT OVERWRITE {target} SELECT * FROM {target} WHERE FALSE"

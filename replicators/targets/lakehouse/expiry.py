@@ -30,6 +30,11 @@ def ancestry(snapshots: str) -> str:
     return f"SELECT snapshot_id, parent_id, summary, unix_micros(committed_at) FROM {snapshots}"  # noqa: S608
 
 
+def named(refs: str) -> str:
+    """Name, kind (BRANCH, TAG) and snapshot of an Iceberg table's references; `refs`: that metadata table."""
+    return f"SELECT name, type, snapshot_id FROM {refs}"  # noqa: S608
+
+
 def retention(params: LakehouseParams) -> dict[str, str]:
     """A Delta table's properties that keep its log, and the files that it names, as long as the history: whole days, one at
     least. Delta's own clean-up would take versions away that the history promises."""

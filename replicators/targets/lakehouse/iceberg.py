@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import time
 import uuid
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import KeptVersion, TargetTable, Token
 from replicators.targets.lakehouse import catalog, dialect, evolve, naming
-from replicators.targets.lakehouse.expiry import Expiry, ancestry, current_at
+from replicators.targets.lakehouse.expiry import Expiry, ancestry, current_at, named
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import (
     GENERATION,
@@ -21,6 +22,12 @@ from replicators.targets.lakehouse.state import (
     LiveTable,
     token_from,
     token_values,
+)
+from replicators.targets.lakehouse.versions import (
+    Snapshot,
+    Snapshots,
+    apart_seconds,
+    retag,
 )
 
 SUMMARY_CONF = "spark.sql.iceberg.snapshot-property."
@@ -204,35 +211,19 @@ class Iceberg:
         self, session: Any, table: TargetTable, own: str, sequence: int
     ) -> KeptVersion | None:
         """See `TargetWriter.version_at`."""
-        kept: KeptVersion | None = None
-        for version, summary, committed_at in self._history(session, self.live_names(table)):
-            token = token_from(summary, own)
-            if token is None:
-                continue
-            if (token.replicator, token.generation) != (table.replicator, table.generation):
-                break
-            kept = KeptVersion(version, token.sequence, committed_at)
-            if token.sequence <= sequence:
-                break
-        return kept
+        owner = Token(table.replicator, table.generation, sequence, own)
+        return self._snapshots(session, self.live_names(table)).at(owner, sequence)
 
-    def _history(
-        self, session: Any, names: tuple[str, ...]
-    ) -> Iterator[tuple[str, dict[str, str], float]]:
+    def _snapshots(self, session: Any, names: tuple[str, ...]) -> Snapshots:
         reader = self._open_reader()
         if reader is not None:
-            yield from catalog.history(reader, names)
-            return
-        parents = self.path((*names, "snapshots"))
-        rows = session.sql(ancestry(parents)).collect()
-        known = {r[0]: r for r in rows}
-        shown = self._properties(session, names) or {}
-        current = shown.get("current-snapshot-id", "none")
-        at: int | None = None if current == "none" else int(current)
-        while at in known:
-            _, parent, summary, micros = known[at]
-            yield str(at), dict(summary or {}), micros / 1e6
-            at = parent
+            return catalog.snapshots(reader, names)
+        rows = session.sql(ancestry(self.path((*names, "snapshots")))).collect()
+        known = {r[0]: Snapshot(r[0], r[1], dict(r[2] or {}), r[3] / 1e6) for r in rows}
+        refs = session.sql(named(self.path((*names, "refs")))).collect()
+        tags = {name: version for name, kind, version in refs if kind == "TAG"}
+        current = {name: version for name, _, version in refs}.get("main")
+        return Snapshots(current, known, tags)
 
     def begin_rewind(self, session: Any, table: TargetTable, version: str) -> None:
         """A branch that begins at an older snapshot: no rows are copied."""
@@ -338,7 +329,9 @@ class Iceberg:
             if shown is not None and shown.get(OWNER) == table.replicator:
                 session.sql(f"DROP TABLE IF EXISTS {self.path(one)} PURGE")
 
-    def maintain(self, session: Any, names: tuple[str, ...], token: Token) -> dict[str, Any]:
+    def maintain(
+        self, session: Any, names: tuple[str, ...], token: Token, keep_seconds: float = 0.0
+    ) -> dict[str, Any]:
         """Compact small and delete-heavy files, sorted by key; put the token on top; now and then expire what is older
         than the history. Manifests need nothing: each commit joins small ones, and drops old metadata files."""
         rewritten = self._call(
@@ -350,6 +343,7 @@ class Iceberg:
         done = {n: facts[n] for n in ("rewritten_data_files_count", "added_data_files_count")}
         if self._expiry.is_due(names):
             before = self._oldest_shown(session, names)
+            self._retag(session, names, token, before, keep_seconds)
             expired = self._call(
                 session,
                 "expire_snapshots",
@@ -359,6 +353,29 @@ class Iceberg:
             )
             done["expired_data_files_count"] = expired[0]["deleted_data_files_count"]
         return done
+
+    def _retag(
+        self,
+        session: Any,
+        names: tuple[str, ...],
+        owner: Token,
+        ends_at: datetime,
+        keep_seconds: float,
+    ) -> None:
+        """Of what is about to be removed, keep single versions for rewinds (docs/decisions/0022)."""
+        apart = apart_seconds(self.params, keep_seconds)
+        change = retag(
+            self._snapshots(session, names),
+            owner,
+            ends_at=ends_at.timestamp(),
+            since=time.time() - keep_seconds,
+            apart=apart,
+        )
+        target, minutes = self.path(names), math.ceil(2 * (keep_seconds + apart) / 60)
+        for name, version in change.made.items():
+            session.sql(dialect.create_tag(target, name, version, minutes))
+        for name in change.dropped:
+            session.sql(dialect.drop_tag(target, name))
 
     def _oldest_shown(self, session: Any, names: tuple[str, ...]) -> datetime:
         """The commit time of the version that readers had when the history began: that one and all since stay, however old

@@ -41,6 +41,15 @@ class LakehouseParams:
         minimum=0,
         maximum=43200,
     )
+    rewind_versions: int = param(
+        "Versions for rewinds",
+        help="So many older versions, spread over the time that changes are kept, stay for rewinds to begin at; "
+        "the files that only they read stay too",
+        default=3,
+        minimum=0,
+        maximum=100,
+        note="Iceberg",
+    )
 
     def __post_init__(self) -> None:
         errors: dict[str, str] = {}

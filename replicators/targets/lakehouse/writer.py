@@ -223,12 +223,12 @@ class LakehouseWriter:
             target = self.format.path(self.names(table.source))
             session.sql(dialect.fill_column(target, column, value))
 
-    def maintain(self, table: TargetTable) -> dict[str, Any]:
-        """Compact and expire; the token stays readable."""
+    def maintain(self, table: TargetTable, keep_seconds: float = 0.0) -> dict[str, Any]:
+        """Compact and expire; the token stays readable, and so do single versions for rewinds within `keep_seconds`."""
         with self._session(table) as session:
             names = self.names(table.source)
             token = own_token(self.format.live(session, names), table, None)
-            return dict(self.format.maintain(session, names, token))
+            return dict(self.format.maintain(session, names, token, keep_seconds))
 
     def version_at(self, table: TargetTable, sequence: int) -> KeptVersion | None:
         """The newest version of this generation at or before `sequence` that can still be opened; where all are later, the

@@ -1,0 +1,106 @@
+"""Versions of an Iceberg table: those that led to the present one, and single older ones that tags keep over the time that changes are
+kept, so that a rewind can begin at them. Pure: reads and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from replicators.connectors.target import KeptVersion, Token
+from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.state import token_from
+
+TAG = "rewind_"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One of the table's snapshots; `committed_at` in seconds since the epoch."""
+
+    version: int
+    parent: int | None
+    summary: Mapping[str, str]
+    committed_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """Everything that can still be opened: the present snapshot, all that are there by id, the ids of tags by name."""
+
+    current: int | None
+    known: Mapping[int, Snapshot]
+    tags: Mapping[str, int] = field(default_factory=dict)
+
+    def line(self) -> Iterator[Snapshot]:
+        """The present one and what led to it, as far as that is there, then the tagged ones before; newest first."""
+        last, at = float("inf"), self.current
+        while at is not None and at in self.known:
+            found = self.known[at]
+            yield found
+            last, at = found.committed_at, found.parent
+        tagged = sorted(self.tagged().values(), key=lambda s: -s.committed_at)
+        yield from (s for s in tagged if s.committed_at < last)
+
+    def tagged(self) -> dict[str, Snapshot]:
+        """The snapshots that our tags keep, by tag."""
+        ours = {n: v for n, v in self.tags.items() if n.startswith(TAG) and v in self.known}
+        return {name: self.known[version] for name, version in ours.items()}
+
+    def of(self, owner: Token) -> Iterator[tuple[Snapshot, Token]]:
+        """The line's versions of the owner's generation, with their tokens."""
+        for snapshot in self.line():
+            token = token_from(dict(snapshot.summary), owner.table_uuid)
+            if token is None:
+                continue
+            if (token.replicator, token.generation) != (owner.replicator, owner.generation):
+                return
+            yield snapshot, token
+
+    def at(self, owner: Token, sequence: int) -> KeptVersion | None:
+        """See `TargetWriter.version_at`; `owner` says whose version of which generation."""
+        kept: KeptVersion | None = None
+        for snapshot, token in self.of(owner):
+            kept = KeptVersion(str(snapshot.version), token.sequence, snapshot.committed_at)
+            if token.sequence <= sequence:
+                break
+        return kept
+
+
+def apart_seconds(params: LakehouseParams, keep_seconds: float) -> float:
+    """See `TargetPlugin.apart_seconds`. Delta keeps no single versions: removing what is older takes them along."""
+    if params.format != "iceberg" or not params.rewind_versions:
+        return 0.0
+    is_further = keep_seconds > 60 * params.history_minutes
+    return keep_seconds / params.rewind_versions if is_further else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Tags to be made, by name, and tags to be dropped."""
+
+    made: dict[str, int]
+    dropped: tuple[str, ...]
+
+
+def retag(
+    snapshots: Snapshots, owner: Token, *, ends_at: float, since: float, apart: float
+) -> Change:
+    """Which tags are due where everything committed before `ends_at` is about to be removed and changes since `since` are kept:
+    a version every `apart` seconds (0: none). Dropped are those of other generations, and those after which another begins before
+    `since`. Times in seconds since the epoch."""
+    tagged = snapshots.tagged()
+    own = {s.version for s, _ in snapshots.of(owner)} if apart else set()
+    kept = {n: s.committed_at for n, s in tagged.items() if s.version in own}
+    outlived = sorted(n for n in kept if any(kept[n] < t <= since for t in kept.values()))
+    foreign = sorted(tagged.keys() - kept.keys())
+    last = max(kept.values(), default=float("-inf"))
+    made: dict[str, int] = {}
+    for snapshot in _oldest_first(snapshots, owner) if apart else ():
+        if snapshot.committed_at < ends_at and snapshot.committed_at - last >= apart:
+            made[f"{TAG}{snapshot.version}"] = snapshot.version
+            last = snapshot.committed_at
+    return Change(made, (*foreign, *outlived))
+
+
+def _oldest_first(snapshots: Snapshots, owner: Token) -> Sequence[Snapshot]:
+    return [s for s, _ in snapshots.of(owner)][::-1]

@@ -1,0 +1,94 @@
+"""Which older versions of an Iceberg table are found, and which tags keep."""
+
+from __future__ import annotations
+
+import pytest
+
+from replicators.connectors.target import Token
+from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.state import token_values
+from replicators.targets.lakehouse.versions import TAG, Snapshot, Snapshots, apart_seconds, retag
+
+ICEBERG = LakehouseParams(warehouse="/w", catalog_uri="sqlite:////w/c.db", history_minutes=30)
+DAY = 86400.0
+OWNER = Token("r", 1, 0, "u")
+
+
+def snapshots(
+    count: int, *, first: int = 1, tags: tuple[int, ...] = (), generation: int = 1
+) -> Snapshots:
+    """Versions 1 to `count`, one every 100 s from 0 on, whose sequence is ten times their number. Those before `first` are there
+    only where a tag keeps them."""
+    known = {
+        n: Snapshot(
+            n,
+            n - 1 if n > 1 else None,
+            token_values(Token("r", generation, 10 * n, "u")),
+            100.0 * (n - 1),
+        )
+        for n in range(1, count + 1)
+        if n >= first or n in tags
+    }
+    return Snapshots(count, known, {"mine": 1} | {f"{TAG}{n}": n for n in tags})
+
+
+def test_a_version_before_the_history_is_found_by_its_tag() -> None:
+    """Fails where only the line of ancestors is followed: it ends at the first one that was removed."""
+    found = snapshots(9, first=6, tags=(1, 4))
+    wanted = {5: 10, 15: 10, 39: 10, 45: 40, 59: 40, 65: 60, 99: 90}
+    for sequence, expected in wanted.items():
+        kept = found.at(OWNER, sequence)
+        assert kept is not None and kept.sequence == expected, sequence
+
+
+def test_what_another_generation_wrote_is_not_found() -> None:
+    assert snapshots(5, generation=2).at(OWNER, 30) is None
+
+
+def test_a_tag_in_the_line_is_not_found_twice() -> None:
+    assert [s.version for s in snapshots(5, tags=(2, 3)).line()] == [5, 4, 3, 2, 1]
+
+
+def test_of_what_would_go_a_version_is_kept_for_each_stretch_of_time() -> None:
+    """Without the tags a rewind would reach only as far back as the history does."""
+    due = retag(snapshots(9), OWNER, ends_at=700.0, since=-1000.0, apart=250.0)
+    assert due.made == {f"{TAG}1": 1, f"{TAG}4": 4, f"{TAG}7": 7}
+    assert due.dropped == ()
+    again = retag(snapshots(9, first=8, tags=(1, 4, 7)), OWNER, ends_at=700.0, since=-1000.0, apart=250.0)  # fmt: skip
+    assert (again.made, again.dropped) == ({}, ())
+
+
+def test_a_tag_goes_once_the_next_one_lies_before_what_is_kept() -> None:
+    """The last one before the changes that are kept has to stay: a rewind to the oldest of them begins there."""
+    found = snapshots(9, first=8, tags=(1, 4, 7))
+    assert retag(found, OWNER, ends_at=700.0, since=299.0, apart=300.0).dropped == ()
+    assert retag(found, OWNER, ends_at=700.0, since=300.0, apart=300.0).dropped == (f"{TAG}1",)
+    assert retag(found, OWNER, ends_at=700.0, since=DAY, apart=300.0).dropped == (f"{TAG}1", f"{TAG}4")  # fmt: skip
+
+
+def test_tags_of_another_generation_and_all_of_them_once_switched_off_go_and_others_stay() -> None:
+    """Otherwise files that nobody can use any more stay for ever. A tag that somebody else made is not ours to drop."""
+    found = snapshots(9, first=8, tags=(1, 4))
+    both = (f"{TAG}1", f"{TAG}4")
+    assert retag(found, OWNER, ends_at=0.0, since=0.0, apart=0.0).dropped == both
+    renewed = Token("r", 2, 0, "u")
+    assert retag(found, renewed, ends_at=0.0, since=0.0, apart=300.0).dropped == both
+
+
+@pytest.mark.parametrize(
+    ("changes", "keep", "apart"),
+    [
+        ({}, DAY, DAY / 3),
+        ({"rewind_versions": 12}, DAY, 7200.0),
+        ({"rewind_versions": 0}, DAY, 0.0),
+        ({"history_minutes": 1440}, DAY, 0.0),
+        ({}, 0.0, 0.0),
+        ({"format": "delta"}, DAY, 0.0),
+    ],
+)
+def test_single_versions_are_kept_where_changes_are_kept_longer_than_the_history(
+    changes: dict[str, object], keep: float, apart: float
+) -> None:
+    values = {"warehouse": "/w", "catalog_uri": "sqlite:////w/c.db", "history_minutes": 30}
+    params = LakehouseParams(**{**values, **changes})  # type: ignore[arg-type]
+    assert apart_seconds(params, keep) == apart
