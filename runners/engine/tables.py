@@ -11,15 +11,14 @@ from functools import partial
 from typing import Any
 
 from replicators.connectors.errors import ReplicationError, Retry, Scope
-from replicators.connectors.modes import mode_for
 from replicators.connectors.schema import TableId, TableSelection
 from replicators.connectors.target import TargetWriter
-from runners.engine import failpoints
 from runners.engine.backlog import Backlog
 from runners.engine.catalog_watch import Look
+from runners.engine.copier import Copier
 from runners.engine.decoding import Decoding
 from runners.engine.evolving import Evolver, ResyncDue
-from runners.engine.faults import RETRY_FIRST_SECONDS, RETRY_LAST_SECONDS, retry_delay
+from runners.engine.faults import RETRY_LAST_SECONDS, retry_delay
 from runners.engine.findings import Finding, Findings
 from runners.engine.maintenance import figures_told
 from runners.engine.merge import Merger, skip_to, target_table
@@ -28,12 +27,11 @@ from runners.engine.rounds import Rounds
 from runners.engine.settings import RunnerSettings
 from runners.engine.store import FRESH, Store, TableRow, TableState, is_live, table_row
 from runners.engine.streaming import Streaming
-from runners.engine.view import SnapshotSource, View
+from runners.engine.view import SnapshotSource
 from runners.engine.watchdog import Watchdog
 
 logger = logging.getLogger("replicator.tables")
 SKIP_SECONDS = 30.0
-CUTS = frozenset({"source:snapshot-lost", "source:connection-lost", "source:unreachable"})
 
 
 class TableJobs:
@@ -73,12 +71,12 @@ class TableJobs:
         self._findings = Findings(evolver, streaming.is_done)
         self._rounds = rounds
         self._rewinder = rewinder
+        self._copier = Copier(store, snapshots, streaming, replicator)
         self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")
-        self._copies = ThreadPoolExecutor(1, "snapshot")
+        self._copies = ThreadPoolExecutor(settings.copy_parallel, "snapshot")
         self._busy: dict[TableId, Future[None]] = {}
         self._merged_at: dict[TableId, float] = {}
         self._merges: dict[TableId, int] = {}
-        self._copy_after: dict[TableId, float] = {}
         self._skipped_at = time.monotonic()
 
     def turn(self) -> bool:
@@ -123,9 +121,8 @@ class TableJobs:
             return
         match row.state:
             case TableState.WAITING | TableState.SNAPSHOTTING:
-                if time.monotonic() < self._copy_after.get(row.id, 0.0):
-                    return
-                self._start(row, "snapshot", self._snapshot, self._copies)
+                if self._copier.is_due(row.id):
+                    self._start(row, "snapshot", self._snapshot, self._copies)
             case TableState.FAILING:
                 self._retry(row)
             case TableState.REPLICATING if row.rewind_to is not None:
@@ -316,62 +313,9 @@ class TableJobs:
             self._store.table_progress(row.id, is_replay_asked=False)
 
     def _snapshot(self, row: TableRow) -> None:
-        try:
-            done = self._copied(row)
-        except ReplicationError as err:
-            if err.code not in CUTS:
-                raise
-            self._copy_after[row.id] = time.monotonic() + RETRY_FIRST_SECONDS
-            logger.warning("The snapshot was cut off: %s", err, extra={"table": str(row.id)})
-            return
-        if done is None:
-            return
-        view, uuid, rows = done
-        self._store.record_snapshot_rows(row.id, rows, rows)
-        self._store.table_event(
-            row.id,
-            "table_snapshot_done",
-            schema=self._streaming.copied(view.schema),
-            table_uuid=uuid,
-            merged_sequence=view.sequence,
-            token_sequence=view.sequence,
-            snapshot_position=view.position,
-            shape_sequence=0,
-            is_snapshot_done=True,
-            error_code="",
-            error_facts={},
-            failures=0,
-        )
-        failpoints.hit("snapshot_recorded")
-        self._rounds.copied(row.id)
-        self._mark(row.id)
-
-    def _copied(self, row: TableRow) -> tuple[View, str, int] | None:
-        """Copy the table in a consistent view, or go on with a copy that was cut off: the view, the target's UUID and the
-        rows; None where a stop was asked."""
-        view = self._snapshots.view(row.id, is_exact=row.needs_exact)
-        if view is None:
-            return None
-        is_cut = row.state is TableState.SNAPSHOTTING
-        table, mode = target_table(self._replicator, row), mode_for(row.mode_asked, view.schema)
-        can_go_on = is_cut and mode is row.mode and not row.needs_exact
-        known = view.snapshotter.find(table, view.schema) if can_go_on else None
-        if known is None:
-            self._store.copy_forget(row.id)
-        is_new = known is None and (is_cut or bool(row.table_uuid))
-        self._store.table_event(
-            row.id,
-            "table_snapshot_started",
-            generation=row.generation + is_new,
-            is_snapshot_done=False,
-            mode=mode,
-        )
-        row = table_row(self._store, row.id)
-        table = target_table(self._replicator, row)
-        done = view.snapshotter.copy(
-            table, view.schema, view.sequence, known, parks=row.parks, resumes=not row.needs_exact
-        )
-        return None if done is None else (view, *done)
+        if self._copier.copy(row):
+            self._rounds.copied(row.id)
+            self._mark(row.id)
 
     def _rewind(self, row: TableRow) -> None:
         self._rounds.changed(row.id)

@@ -23,10 +23,15 @@ class View:
 
 
 class SnapshotSource:
-    """Gives the view for a table; None where a stop is near. Implemented by `views.Views`."""
+    """Gives the view for a table. Implemented by `views.Views`."""
 
     def view(self, table: TableId, *, is_exact: bool = False) -> View | None:
-        """The view to copy the table in; `source:table-missing` and others of the source."""
+        """The view to copy the table in, until `done`; None where a stop is near, or where a new one is needed while others copy in the
+        present one. `source:table-missing` and others of the source."""
+        raise NotImplementedError
+
+    def done(self, table: TableId) -> None:
+        """The table needs its view no longer, however its copy ended; idempotent."""
         raise NotImplementedError
 
     def forget(self, table: TableId) -> None:

@@ -7,8 +7,10 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
 
 from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.versions import Snapshot, Snapshots
 
 SHARE_OF_HISTORY = 0.25
 MINUTES_A_DAY = 1440
@@ -25,14 +27,16 @@ def current_at(history: str, snapshots: str, moment: datetime) -> str:
     )
 
 
-def ancestry(snapshots: str) -> str:
-    """Every snapshot of an Iceberg table with its parent, summary and commit time in microseconds since the epoch."""
-    return f"SELECT snapshot_id, parent_id, summary, unix_micros(committed_at) FROM {snapshots}"  # noqa: S608
-
-
-def named(refs: str) -> str:
-    """Name, kind (BRANCH, TAG) and snapshot of an Iceberg table's references; `refs`: that metadata table."""
-    return f"SELECT name, type, snapshot_id FROM {refs}"  # noqa: S608
+def by_queries(session: Any, snapshots: str, refs: str) -> Snapshots:
+    """What an Iceberg table still has, by Spark's queries of these metadata tables."""
+    rows = session.sql(
+        f"SELECT snapshot_id, parent_id, summary, unix_micros(committed_at) FROM {snapshots}"  # noqa: S608 - quoted by the caller
+    ).collect()
+    known = {r[0]: Snapshot(r[0], r[1], dict(r[2] or {}), r[3] / 1e6) for r in rows}
+    named = session.sql(f"SELECT name, type, snapshot_id FROM {refs}").collect()  # noqa: S608 - likewise
+    tags = {name: version for name, kind, version in named if kind == "TAG"}
+    current = {name: version for name, _, version in named}.get("main")
+    return Snapshots(current, known, tags)
 
 
 def retention(params: LakehouseParams) -> dict[str, str]:

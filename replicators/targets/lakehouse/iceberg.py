@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 import time
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -13,7 +14,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import KeptVersion, TargetTable, Token
 from replicators.targets.lakehouse import catalog, dialect, evolve, naming
-from replicators.targets.lakehouse.expiry import Expiry, ancestry, current_at, named
+from replicators.targets.lakehouse.expiry import Expiry, by_queries, current_at
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import (
     GENERATION,
@@ -23,12 +24,7 @@ from replicators.targets.lakehouse.state import (
     token_from,
     token_values,
 )
-from replicators.targets.lakehouse.versions import (
-    Snapshot,
-    Snapshots,
-    apart_seconds,
-    retag,
-)
+from replicators.targets.lakehouse.versions import Snapshots, apart_seconds, retag
 
 SUMMARY_CONF = "spark.sql.iceberg.snapshot-property."
 PROPERTIES = {
@@ -68,6 +64,7 @@ class Iceberg:
         self.params = params
         self.catalog = params.catalog_name
         self._expiry = Expiry(params)
+        self._namespaces = threading.Lock()
         self._reader: Any = None
 
     def path(self, names: tuple[str, ...]) -> str:
@@ -145,7 +142,7 @@ class Iceberg:
         }
         metrics = {KEY_METRICS + k: "full" for k in schema.key}
         place = self._location(table, own)
-        session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.path(names[:1])}")
+        self.make_namespace(session, names)
         values = {**PROPERTIES, **marks, **metrics}
         session.sql(
             dialect.create(
@@ -158,8 +155,9 @@ class Iceberg:
         return "/".join((self.params.warehouse_url, *folders, own[:8]))
 
     def make_namespace(self, session: Any, names: tuple[str, ...]) -> None:
-        """The namespace of these names is there."""
-        session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.path(names[:1])}")
+        """The namespace of these names is there. Two that make it at once would both find it missing."""
+        with self._namespaces:
+            session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.path(names[:1])}")
 
     def live_names(self, table: TargetTable) -> tuple[str, str]:
         return naming.names(self.params, table.source)
@@ -218,12 +216,7 @@ class Iceberg:
         reader = self._open_reader()
         if reader is not None:
             return catalog.snapshots(reader, names)
-        rows = session.sql(ancestry(self.path((*names, "snapshots")))).collect()
-        known = {r[0]: Snapshot(r[0], r[1], dict(r[2] or {}), r[3] / 1e6) for r in rows}
-        refs = session.sql(named(self.path((*names, "refs")))).collect()
-        tags = {name: version for name, kind, version in refs if kind == "TAG"}
-        current = {name: version for name, _, version in refs}.get("main")
-        return Snapshots(current, known, tags)
+        return by_queries(session, *(self.path((*names, part)) for part in ("snapshots", "refs")))
 
     def begin_rewind(self, session: Any, table: TargetTable, version: str) -> None:
         """A branch that begins at an older snapshot: no rows are copied."""
@@ -277,7 +270,7 @@ class Iceberg:
         session.sql(dialect.touch(target))
         if kind == "table":
             live = self.live_names(table)
-            session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.path(live[:1])}")
+            self.make_namespace(session, live)
             session.sql(f"ALTER TABLE {self.path(names)} RENAME TO {dialect.path(live)}")
             return shown[UUID]
         branch = naming.branch(table.generation)

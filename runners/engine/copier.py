@@ -1,0 +1,98 @@
+"""A table's copy: in which view, under which generation, and its end in the store. Several tables are copied at a time."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.modes import mode_for
+from replicators.connectors.schema import TableId
+from runners.engine import failpoints
+from runners.engine.faults import RETRY_FIRST_SECONDS
+from runners.engine.merge import target_table
+from runners.engine.store import Store, TableRow, TableState, table_row
+from runners.engine.streaming import Streaming
+from runners.engine.view import SnapshotSource, View
+
+logger = logging.getLogger("replicator.copier")
+VIEW_SECONDS = 0.5
+CUTS = frozenset({"source:snapshot-lost", "source:connection-lost", "source:unreachable"})
+
+
+class Copier:
+    """One call for a table at a time, by its job."""
+
+    def __init__(
+        self, store: Store, snapshots: SnapshotSource, streaming: Streaming, replicator: str
+    ) -> None:
+        self._store = store
+        self._snapshots = snapshots
+        self._streaming = streaming
+        self._replicator = replicator
+        self._after: dict[TableId, float] = {}
+
+    def is_due(self, table: TableId) -> bool:
+        """Whether the table's copy may begin, or be tried again."""
+        return time.monotonic() >= self._after.get(table, 0.0)
+
+    def copy(self, row: TableRow) -> bool:
+        """Copy the table and record it; False where it was cut off, a stop was asked, or no view could be had yet."""
+        try:
+            done = self._copied(row)
+        except ReplicationError as err:
+            if err.code not in CUTS:
+                raise
+            self._after[row.id] = time.monotonic() + RETRY_FIRST_SECONDS
+            logger.warning("The snapshot was cut off: %s", err, extra={"table": str(row.id)})
+            return False
+        finally:
+            self._snapshots.done(row.id)
+        if done is None:
+            self._after[row.id] = time.monotonic() + VIEW_SECONDS
+            return False
+        view, uuid, rows = done
+        self._store.record_snapshot_rows(row.id, rows, rows)
+        self._store.table_event(
+            row.id,
+            "table_snapshot_done",
+            schema=self._streaming.copied(view.schema),
+            table_uuid=uuid,
+            merged_sequence=view.sequence,
+            token_sequence=view.sequence,
+            snapshot_position=view.position,
+            shape_sequence=0,
+            is_snapshot_done=True,
+            error_code="",
+            error_facts={},
+            failures=0,
+        )
+        failpoints.hit("snapshot_recorded")
+        return True
+
+    def _copied(self, row: TableRow) -> tuple[View, str, int] | None:
+        """Copy the table in a consistent view, or go on with a copy that was cut off: the view, the target's UUID and the
+        rows; None where a stop was asked, or others copy in a view that is no good for this table."""
+        view = self._snapshots.view(row.id, is_exact=row.needs_exact)
+        if view is None:
+            return None
+        is_cut = row.state is TableState.SNAPSHOTTING
+        table, mode = target_table(self._replicator, row), mode_for(row.mode_asked, view.schema)
+        can_go_on = is_cut and mode is row.mode and not row.needs_exact
+        known = view.snapshotter.find(table, view.schema) if can_go_on else None
+        if known is None:
+            self._store.copy_forget(row.id)
+        is_new = known is None and (is_cut or bool(row.table_uuid))
+        self._store.table_event(
+            row.id,
+            "table_snapshot_started",
+            generation=row.generation + is_new,
+            is_snapshot_done=False,
+            mode=mode,
+        )
+        row = table_row(self._store, row.id)
+        table = target_table(self._replicator, row)
+        done = view.snapshotter.copy(
+            table, view.schema, view.sequence, known, parks=row.parks, resumes=not row.needs_exact
+        )
+        return None if done is None else (view, *done)
