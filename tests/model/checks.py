@@ -6,8 +6,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+
+from django.utils import timezone
 
 from runners.models import ChangeFile, Segment, Table, Watermark
 from runners.models import Event as Happened
@@ -29,6 +32,7 @@ from tests.model.watermarks import is_one_moment, keys_and_versions
 
 STREAMED = (("accounts", "id"), ("notes", "id"))
 WATERMARKS_A_CHECK = 2
+READING_SECONDS = 10.0
 SETTLE_SECONDS = 420.0
 PENDING_SECONDS = 180.0
 RESHAPED = ("shapes", "extra_")
@@ -207,7 +211,11 @@ class Checks:
 
     # --- watermarks ----------------------------------------------------------------------------------------------
     def _verify_watermarks(self) -> None:
-        listed = Watermark.objects.filter(replicator=self.world.replicator, pk__gt=self._looked_at)
+        listed = Watermark.objects.filter(
+            replicator=self.world.replicator,
+            pk__gt=self._looked_at,
+            readable_until__gt=timezone.now() + timedelta(seconds=READING_SECONDS),
+        )
         marks = list(listed.order_by("-pk")[:WATERMARKS_A_CHECK])
         if not marks:
             return
