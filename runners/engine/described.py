@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.source import Catalog
 
+TRIES = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Described:
@@ -27,9 +29,33 @@ def describe_tables(
     follows: bool,
 ) -> Described:
     """The shapes of `tables`. One that is in `known` with its number is looked up by that: where it has another name now, it is
-    described under that name (`follows`) or told as renamed. Otherwise, and where its number is gone, its name counts."""
+    described under that name (`follows`) or told as renamed. Otherwise, and where its number is gone, its name counts. What is
+    renamed between the question for names and that for shapes is asked for again: it is there, and must not be taken for gone."""
     shapes = {s.id: s for s in known}
-    now = names_now(catalog, list(shapes.values()))
+    for _ in range(TRIES):
+        now = names_now(catalog, list(shapes.values()))
+        found = _described(catalog, tables, shapes, now, follows=follows)
+        if all(_is_it(found, shapes[t], n) for t, n in now.items()):
+            break
+    return found
+
+
+def _is_it(found: Described, known: TableSchema, now: TableId) -> bool:
+    """Whether what was described is the table whose number the catalog had under the name `now`."""
+    if known.id in found.renamed:
+        return True
+    shape = found.shapes.get(known.id)
+    return shape is not None and (shape.native_id, shape.source_id) == (known.native_id, now)
+
+
+def _described(
+    catalog: Catalog,
+    tables: Sequence[TableSelection],
+    shapes: Mapping[TableId, TableSchema],
+    now: Mapping[TableId, TableId],
+    *,
+    follows: bool,
+) -> Described:
     renamed = {t: n for t, n in now.items() if n != shapes[t].source_id and not follows}
     names = {
         t.id: t.id if t.id in renamed else now.get(t.id, t.id)

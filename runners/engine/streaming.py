@@ -76,13 +76,14 @@ class Streaming:
         self.capture: Capture
 
     def describe(self) -> list[TableSchema]:
-        """The tables of the stream, with the columns that are followed: those that exist, and those whose end the log is yet to
-        tell. The catalog may be ahead of the log, so that a table is gone, or away for a moment, before rows of it are read."""
+        """The tables of the stream, with the columns that are followed: those that exist, and those whose end is yet to
+        be told. The catalog may be ahead of the log, so that a table is gone, or away for a moment, before rows of it are read."""
         found = self._describe(self._chosen)
         return found + self._untold(found)
 
     def _untold(self, found: Sequence[TableSchema]) -> list[TableSchema]:
-        """Missing tables that the log has not told to be gone, where it tells such things, as they were."""
+        """Missing tables that were not told to be gone, as they were: by the log where it tells such things, and otherwise by a look into
+        the catalog. One that is away for a moment only would leave a hole that nobody sees."""
         self._shapes |= {t.id: t for t in found}
         there = {t.id for t in found}
         missing = [t for t in self._chosen if t.id not in there]
@@ -92,10 +93,12 @@ class Streaming:
             row = rows.get(table.id)
             if row is None or (row.state is TableState.FAILING and row.error_code in VANISHED):
                 continue
-            known = known_shape(row)
-            shape = self._shapes.get(table.id) if known is None else known
+            known, last = known_shape(row), self._shapes.get(table.id)
+            shape = last if known is None else known
             if shape is not None and shape.upto:
                 shapes.append(followed(shape.bare, table, known, self._policy))
+            elif shape is not None and shape.native_id:
+                shapes.append(last or followed(shape, table, known, self._policy))
         return shapes
 
     def _describe(self, tables: Sequence[TableSelection]) -> list[TableSchema]:
@@ -169,7 +172,7 @@ class Streaming:
     ) -> tuple[Position, FirstView | None]:
         """Slot and publication made or verified (CORRECTNESS 23). A lost position fails every table until its re-sync is
         asked for, and the log starts again. Where the log starts, and the first view, with the tables in it, if it does."""
-        tables = self.describe()
+        tables = self._describe(self._chosen)
         if position is not None:
             try:
                 self._reader.prepare(tables, position)

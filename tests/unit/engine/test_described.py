@@ -90,3 +90,36 @@ def test_two_chosen_names_never_stand_for_one_table() -> None:
 def test_the_name_at_the_source_survives_the_stored_form() -> None:
     shape = replace(KNOWN[A], called=C)
     assert TableSchema.from_json(shape.to_json()) == shape
+
+
+class Renamed(Source):
+    """A catalog in which `a` gets the name `c`, or its own again, between the two questions, so many times."""
+
+    def __init__(self, turns: int) -> None:
+        super().__init__(a=1, b=2)
+        self._turns = turns
+
+    def find(self, numbers: Sequence[int]) -> dict[int, TableId]:
+        found = super().find(numbers)
+        if self._turns:
+            self._turns -= 1
+            old, new = (A, C) if A in self._numbers else (C, A)
+            self._numbers[new] = self._numbers.pop(old)
+        return found
+
+
+@pytest.mark.parametrize("turns", [1, 2])
+def test_a_table_that_is_renamed_between_two_questions_is_not_taken_for_gone(turns: int) -> None:
+    """Found by the adversary. Asked once, the segments that begin then did not name the table: its rows in them were lost, and
+    nothing told so, since every later look found it."""
+    found = described(Renamed(turns))
+    assert {t.name: s.native_id for t, s in found.shapes.items()} == {"a": 1, "b": 2}
+
+
+def test_a_number_that_never_comes_with_a_shape_ends_the_questions() -> None:
+    class Strange(Source):
+        def describe(self, tables: Sequence[TableSelection]) -> dict[TableId, TableSchema]:
+            found = super().describe(tables)
+            return {t: s for t, s in found.items() if t != A}
+
+    assert numbers(described(Strange(a=1, b=2))) == {"b": (2, "b")}
