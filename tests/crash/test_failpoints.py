@@ -82,7 +82,9 @@ def test_a_kill_at_any_step_loses_and_doubles_nothing(
     assert world.last_segment() > number
 
 
-@pytest.mark.parametrize("name", AT_RESYNC)
+@pytest.mark.parametrize(
+    "name", [AT_RESYNC[-1], *(pytest.param(n, marks=pytest.mark.long) for n in AT_RESYNC[:-1])]
+)
 def test_a_kill_within_a_resync_leaves_the_old_rows_and_copies_again(
     world: World, traffic: Traffic, name: str
 ) -> None:

@@ -29,7 +29,16 @@ def traffic(world: World) -> Traffic:
     return Traffic(world.database)
 
 
-@pytest.mark.parametrize("name", ["tables_published", "snapshot_loaded", "snapshot_published"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tables_published",
+        *(
+            pytest.param(n, marks=pytest.mark.long)
+            for n in ("snapshot_loaded", "snapshot_published")
+        ),
+    ],
+)
 def test_a_kill_within_an_add_and_within_the_removal_after_it(
     world: World, traffic: Traffic, name: str
 ) -> None:

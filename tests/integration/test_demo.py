@@ -89,6 +89,7 @@ def answers(told: dict[str, Any]) -> bool:
     return bool(urllib.request.urlopen(told["url"], timeout=10).status == 200)
 
 
+@pytest.mark.long
 def test_two_of_them_run_side_by_side_and_one_is_made_afresh(demo: Demo, neighbour: Demo) -> None:
     one, two = demo.start(), neighbour.start()
     for part in ("url", "password", "token", "replicator_id"):

@@ -47,6 +47,7 @@ def test_at_its_limit_capture_waits_visibly_and_goes_on_when_the_limit_is_raised
         assert world.stop() == 0
 
 
+@pytest.mark.long
 def test_a_table_over_its_share_gives_way_to_the_others_until_its_resync(
     world_maker: MakeWorld,
 ) -> None:

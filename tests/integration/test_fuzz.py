@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
-SEED = os.environ.get("SEED", "1")
+SEED = os.environ.get("FUZZ_SEED", "1")
 ROOT = Path(__file__).resolve().parents[2]
 
 
