@@ -118,17 +118,22 @@ def test_a_merge_that_lost_against_an_earlier_one_is_planned_again_on_top_of_it(
 
 def test_a_commit_whose_end_is_unknown_is_not_done_again(house: Lakehouse) -> None:
     class Unsure(LakehouseWriter):
+        is_heard = False
+
         def _apply(self, *args: Any) -> None:
             super()._apply(*args)
-            raise RuntimeError("CommitStateUnknownException: the catalog did not answer")
+            if not self.is_heard:
+                raise RuntimeError("CommitStateUnknownException: the catalog did not answer")
 
     schema = shape("unsure", PLAIN, ())
     table = house.copied(schema, [(1, "a", "x")])
     batch = house.batch(schema, 5, [(1, "a", "x"), (2, "b", None)], append_only=True)
+    writer = Unsure(house.params, house.writer.spark)
     with pytest.raises(ReplicationError) as caught:
-        Unsure(house.params, house.writer.spark).merge(table, batch)
+        writer.merge(table, batch)
     assert caught.value.retry is Retry.AUTO
-    assert not house.writer.merge(table, batch).was_applied
+    writer.is_heard = True
+    assert not writer.merge(table, batch).was_applied
     assert house.read(schema) == [(1, "a", "x"), (1, "a", "x"), (2, "b", None)]
 
 
@@ -140,9 +145,11 @@ def test_an_append_of_an_older_run_that_went_on_past_its_lease_is_seen(house: La
     newer = LakehouseWriter(house.params, house.writer.spark)
     newer.token(table)
     newer.merge(table, house.batch(schema, 8, [(2, "b", None)], append_only=True))
-    house.writer.merge(
-        table, house.batch(schema, 9, [(2, "b", None), (3, "c", None)], append_only=True)
-    )
+    late = house.batch(schema, 9, [(2, "b", None), (3, "c", None)], append_only=True)
+    with pytest.raises(ReplicationError) as refused:
+        house.writer.merge(table, late)
+    assert refused.value.code == "target:table-ahead", "the older one looks before it writes"
+    LakehouseWriter(house.params, house.writer.spark).merge(table, late)
     with pytest.raises(ReplicationError) as caught:
         newer.merge(table, house.batch(schema, 10, [(3, "c", None)], append_only=True))
     assert caught.value.code == "target:table-ahead"
