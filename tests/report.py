@@ -25,6 +25,7 @@ PACKAGES = (
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ROOT / "var" / "test-report"
 SLOWEST = 15
+MOST_LEFT = 100
 REASON_CHARACTERS = 160
 
 
@@ -49,6 +50,12 @@ class Report:
         self._cases: dict[str, Case] = defaultdict(Case)
         self._sessions = 0
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Every case that there is, also those that are then left out."""
+        for item in items:
+            self._cases[item.nodeid]
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One phase of one case."""
         case = self._cases[report.nodeid]
@@ -64,7 +71,7 @@ class Report:
         """Keep this session's part, and write the page of all."""
         self._folder.mkdir(parents=True, exist_ok=True)
         part = self._folder / f"{time.time_ns()}-{os.getpid()}.json"
-        part.write_text(json.dumps({n: asdict(c) for n, c in self._cases.items() if c.outcome}))
+        part.write_text(json.dumps({n: asdict(c) for n, c in self._cases.items()}))
         self._path.write_text(self.text())
 
     def _all(self) -> dict[str, Case]:
@@ -73,7 +80,10 @@ class Report:
         parts = sorted(self._folder.glob("*.json"))
         self._sessions = len(parts)
         for part in parts:
-            found |= {n: Case(**c) for n, c in json.loads(part.read_text()).items()}
+            for name, told in json.loads(part.read_text()).items():
+                case = Case(**told)
+                if case.outcome or name not in found:
+                    found[name] = case
         return found
 
     def text(self) -> str:
@@ -88,12 +98,16 @@ class Report:
             "Written by `make test-long`; not edited by hand.", "",
             f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, commit {self._commit}, {_versions()}.",
             f"{_counted(list(cases.values()))}, in {minutes:.0f} minutes of tests and {self._sessions} sessions.", "",
-            "| file | cases | passed | failed | skipped | seconds |", "|---|---|---|---|---|---|",
+            "| file | cases | passed | failed | skipped | not run | seconds |", "|---|---|---|---|---|---|---|",
         ]  # fmt: skip
         lines += [_line(file, files[file]) for file in sorted(files)]
         lines += ["", "## Failures", ""]
         failed = [(n, c) for n, c in cases.items() if c.outcome == "failed"]
         lines += [f"- `{node}`: {case.reason}" for node, case in failed] or ["None."]
+        left = [node for node, case in cases.items() if not case.outcome]
+        lines += ["", "## Not run", ""]
+        lines += [f"- `{node}`" for node in left[:MOST_LEFT]] or ["None."]
+        lines += [f"- and {len(left) - MOST_LEFT} more"] if len(left) > MOST_LEFT else []
         lines += ["", "## Seeds and figures", ""]
         told = [f"- `{n}`: {key} {value}" for n, c in cases.items() for key, value in c.told]
         lines += told or ["None."]
@@ -108,13 +122,13 @@ def _line(file: str, cases: list[Case]) -> str:
     seconds = sum(c.seconds for c in cases)
     return (
         f"| `{file}` | {len(cases)} | {counts['passed']} | {counts['failed']} | {counts['skipped']}"
-        f" | {seconds:.0f} |"
+        f" | {counts['']} | {seconds:.0f} |"
     )
 
 
 def _counted(cases: list[Case]) -> str:
     counts = Counter(c.outcome for c in cases)
-    return f"{len(cases)} cases: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped"
+    return f"{len(cases)} cases: {counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped, {counts['']} not run"
 
 
 def _reason(report: pytest.TestReport) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -37,8 +38,8 @@ def test_it_counts_cases_and_keeps_failures_seeds_and_durations(tmp_path: Path) 
         case("passed", name="test_e"),
         case("failed", when="teardown", name="test_e", longrepr="still open"),
     )
-    assert "5 cases: 1 passed, 3 failed, 1 skipped" in text
-    assert "| `tests/unit/test_x.py` | 5 | 1 | 3 | 1 | 14 |" in text
+    assert "5 cases: 1 passed, 3 failed, 1 skipped, 0 not run" in text
+    assert "| `tests/unit/test_x.py` | 5 | 1 | 3 | 1 | 0 | 14 |" in text
     assert "- `tests/unit/test_x.py::test_b`: assert 1 == 2" in text
     assert "- `tests/unit/test_x.py::test_c`: no disk" in text
     assert "- `tests/unit/test_x.py::test_e`: still open" in text
@@ -51,5 +52,19 @@ def test_parts_of_one_commit_are_one_page_and_the_last_end_of_a_case_counts(tmp_
     done(tmp_path, case("passed", name="test_old"), commit="older")
     done(tmp_path, case("failed", longrepr="no disk"), case("passed", name="test_b"))
     text = done(tmp_path, case("passed"))
-    assert "2 cases: 2 passed, 0 failed, 0 skipped" in text and "2 sessions" in text
+    assert "2 cases: 2 passed, 0 failed, 0 skipped, 0 not run" in text and "2 sessions" in text
     assert "no disk" not in text and "test_old" not in text and "commit abc" in text
+
+
+def test_a_case_that_no_part_ran_is_listed(tmp_path: Path) -> None:
+    """Otherwise a page of some of the cases looks like one of all."""
+    for ran in ("test_a", "test_b"):
+        report = Report(tmp_path / "report.md", tmp_path / "parts", "abc")
+        names = ("test_a", "test_b", "test_c")
+        items = [SimpleNamespace(nodeid=f"tests/unit/test_x.py::{n}") for n in names]
+        report.pytest_collection_modifyitems(items)  # type: ignore[arg-type]
+        report.pytest_runtest_logreport(case("passed", name=ran))
+        report.pytest_sessionfinish()
+    text = (tmp_path / "report.md").read_text()
+    assert "3 cases: 2 passed, 0 failed, 0 skipped, 1 not run" in text
+    assert text.count("::test_c`") == 2 and "## Not run\n\n- `tests/unit/test_x.py::test_c`" in text
