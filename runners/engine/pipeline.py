@@ -278,8 +278,10 @@ class Pipeline:
     # --- end -----------------------------------------------------------------------------------------------------
     def _prune(self) -> None:
         """Step 7: what is older than the keep time and merged by every live table goes (CORRECTNESS 28). Where rewinds begin at single
-        older versions, the log since the last one before the keep time is needed too."""
-        older = time.time() - self._log_seconds
+        older versions, the log since the last one before the keep time is needed too; it gives way where there is no room."""
+        is_short = self._streaming.capture.is_waiting_for_space
+        kept = self._settings.keep_seconds if is_short else self._log_seconds
+        older = time.time() - kept
         segments, files = self._store.prunable(older_than=older)
         if segments:
             self._log.unlink([s.path for s in segments] + [f.path for f in files])
