@@ -24,6 +24,7 @@ from tests.servers import Database, fresh_database
 from tests.spark_fixtures import lakehouse_root, spark
 
 __all__ = ["lakehouse_root", "spark"]
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -32,11 +33,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The page is written by a plugin of its own. The seed of the adversary's walks is drawn here, so that a run that is broken off
+    """The page is written by a plugin of its own. The seed of the adversary's walks is set here, so that a run that is broken off
     has named it."""
-    os.environ.setdefault("SEED", str(random.SystemRandom().randrange(1_000_000)))
+    os.environ.setdefault("SEED", str(_seed()))
     if named := config.getoption("--report"):
         config.pluginmanager.register(Report(Path(named)), "report")
+
+
+def _seed() -> int:
+    """Another walk for each commit, and the same for all who test it; a random one where there is no commit."""
+    said = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    commit = said.stdout.strip()
+    return int(commit[:10] or f"{random.SystemRandom().getrandbits(40):x}", 16) % 1_000_000
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
