@@ -128,7 +128,10 @@ class Acts:
 
     def resync(self) -> None:
         """One table is copied again while the others go on."""
-        name = self.random.choice(self.tables)
+        self.copy_again(self.random.choice(self.tables))
+
+    def copy_again(self, name: str) -> None:
+        """This table is copied again."""
         self._asked(name)
         self.world.resync(name)
 

@@ -88,8 +88,14 @@ class Checks:
         self.largest_settle = max(self.largest_settle, time.monotonic() - begun)
 
     def _ask_again(self, name: str, state: str) -> None:
-        """What a person does about a table whose shape changes so often that it is left failing."""
+        """What a person does about a table whose shape changes so often that it is left failing, and about one that keeps the past and
+        was emptied and given a column between two looks: that may have been a rewrite, and a copy made afresh would lose the past."""
         code = state.partition(" ")[2]
+        if name in self.pasts and code == "source:schema-changed":
+            if not Table.objects.get(replicator=self.world.replicator, name=name).is_resync_asked:
+                self.acts.copy_again(name)
+                self.counts[f"asked for again after {code}"] += 1
+            return
         if not name.startswith(RESHAPED) or code not in FOR_A_PERSON:
             return
         row = Table.objects.get(replicator=self.world.replicator, name=name)
