@@ -16,6 +16,7 @@ from tests.world_fixtures import MakeWorld
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
 
 
+@pytest.mark.long
 def test_a_log_in_a_store_loses_and_doubles_nothing(
     world_maker: MakeWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 @pytest.mark.parametrize(
     ("form", "master"),
-    [("iceberg", "local-cluster[2,1,1024]"), ("delta", "local[2]")],
+    [
+        pytest.param("iceberg", "local-cluster[2,1,1024]", marks=pytest.mark.long),
+        ("delta", "local[2]"),
+    ],
     ids=["iceberg on a cluster", "delta"],
 )
 def test_snapshot_changes_and_columns_arrive(
