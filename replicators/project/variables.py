@@ -54,7 +54,6 @@ ENGINE_HELP = {
     "round_seconds": "Least time between two watermarks (moments at which all tables of the target are level).",
     "watermark_seconds": "Least time between two rows of the target's table `replicator_progress`; 0: none are written.",
     "merge_parallel": "Tables merged at a time.",
-    "copy_parallel": "Tables copied at a time.",
     "rows_per_chunk": "Rows of a snapshot's chunk.",
     "log_limit_bytes": "Size of a replicator's change log at which reading waits.",
     "table_limit_bytes": "Backlog of a table at which it is stopped and needs a re-sync.",

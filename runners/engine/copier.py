@@ -1,4 +1,4 @@
-"""A table's copy: in which view, under which generation, and its end in the store. Several tables are copied at a time."""
+"""A table's copy: in which view, under which generation, and its end in the store."""
 
 from __future__ import annotations
 

@@ -23,7 +23,6 @@ class RunnerSettings:
     round_seconds: float = 5.0
     watermark_seconds: float = 10.0
     merge_parallel: int = 4
-    copy_parallel: int = 4
     rows_per_chunk: int = 250_000
     log_limit_bytes: int = 50 << 30
     table_limit_bytes: int = 20 << 30

@@ -73,7 +73,7 @@ class TableJobs:
         self._rewinder = rewinder
         self._copier = Copier(store, snapshots, streaming, replicator)
         self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")
-        self._copies = ThreadPoolExecutor(settings.copy_parallel, "snapshot")
+        self._copies = ThreadPoolExecutor(1, "snapshot")
         self._busy: dict[TableId, Future[None]] = {}
         self._merged_at: dict[TableId, float] = {}
         self._merges: dict[TableId, int] = {}
