@@ -19,12 +19,11 @@ from tests.mysql_servers import (
     SqlServer,
     fresh_sql_database,
 )
-from tests.report import Report
+from tests.report import UNKNOWN, Report, tested_commit
 from tests.servers import Database, fresh_database
 from tests.spark_fixtures import lakehouse_root, spark
 
 __all__ = ["lakehouse_root", "spark"]
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,11 +41,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _seed() -> int:
     """Another walk for each commit, and the same for all who test it; a random one where there is no commit."""
-    said = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    commit = said.stdout.strip()
-    return int(commit[:10] or f"{random.SystemRandom().getrandbits(40):x}", 16) % 1_000_000
+    commit = tested_commit()
+    if commit == UNKNOWN:
+        return random.SystemRandom().randrange(1_000_000)
+    return int(commit[:10], 16) % 1_000_000
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -27,6 +27,7 @@ PARTS = ROOT / "var" / "test-report"
 SLOWEST = 15
 MOST_LEFT = 100
 REASON_CHARACTERS = 160
+UNKNOWN = "unknown"
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Report:
 
     def __init__(self, path: Path, parts: Path = PARTS, commit: str = "") -> None:
         self._path = path
-        self._commit = commit or _commit()
+        self._commit = commit or tested_commit()
         self._folder = parts / self._commit
         self._cases: dict[str, Case] = defaultdict(Case)
         self._sessions = 0
@@ -137,13 +138,13 @@ def _reason(report: pytest.TestReport) -> str:
     return " ".join(text.split())[:REASON_CHARACTERS]
 
 
-def _commit() -> str:
+def tested_commit() -> str:
     """The commit that is checked out; with `-changed` where files differ from it."""
     told = subprocess.run(
         ["git", "describe", "--always", "--exclude=*", "--abbrev=10", "--dirty=-changed"],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    return told.stdout.strip() or "unknown"
+    return told.stdout.strip() or UNKNOWN
 
 
 def _versions() -> str:

@@ -222,8 +222,7 @@ class SnapshotPoint:
 
 
 class SnapshotSession(Closing, Protocol):
-    """Holds a consistent view open (CORRECTNESS 16). `create` of a first snapshot also makes the log's start. Thread safe for
-    different tables: several are copied in it at a time."""
+    """Holds a consistent view open (CORRECTNESS 16). `create` of a first snapshot also makes the log's start."""
 
     @property
     def point(self) -> SnapshotPoint: ...

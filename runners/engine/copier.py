@@ -16,7 +16,6 @@ from runners.engine.streaming import Streaming
 from runners.engine.view import SnapshotSource, View
 
 logger = logging.getLogger("replicator.copier")
-VIEW_SECONDS = 0.5
 CUTS = frozenset({"source:snapshot-lost", "source:connection-lost", "source:unreachable"})
 
 
@@ -37,7 +36,7 @@ class Copier:
         return time.monotonic() >= self._after.get(table, 0.0)
 
     def copy(self, row: TableRow) -> bool:
-        """Copy the table and record it; False where it was cut off, a stop was asked, or no view could be had yet."""
+        """Copy the table and record it; False where it was cut off or a stop was asked."""
         try:
             done = self._copied(row)
         except ReplicationError as err:
@@ -46,10 +45,7 @@ class Copier:
             self._after[row.id] = time.monotonic() + RETRY_FIRST_SECONDS
             logger.warning("The snapshot was cut off: %s", err, extra={"table": str(row.id)})
             return False
-        finally:
-            self._snapshots.done(row.id)
         if done is None:
-            self._after[row.id] = time.monotonic() + VIEW_SECONDS
             return False
         view, uuid, rows = done
         self._store.record_snapshot_rows(row.id, rows, rows)
@@ -72,7 +68,7 @@ class Copier:
 
     def _copied(self, row: TableRow) -> tuple[View, str, int] | None:
         """Copy the table in a consistent view, or go on with a copy that was cut off: the view, the target's UUID and the
-        rows; None where a stop was asked, or others copy in a view that is no good for this table."""
+        rows; None where a stop was asked."""
         view = self._snapshots.view(row.id, is_exact=row.needs_exact)
         if view is None:
             return None

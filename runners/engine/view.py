@@ -26,12 +26,7 @@ class SnapshotSource:
     """Gives the view for a table. Implemented by `views.Views`."""
 
     def view(self, table: TableId, *, is_exact: bool = False) -> View | None:
-        """The view to copy the table in, until `done`; None where a stop is near, or where a new one is needed while others copy in the
-        present one. `source:table-missing` and others of the source."""
-        raise NotImplementedError
-
-    def done(self, table: TableId) -> None:
-        """The table needs its view no longer, however its copy ended; idempotent."""
+        """The view to copy the table in; None where a stop is near. `source:table-missing` and others of the source."""
         raise NotImplementedError
 
     def forget(self, table: TableId) -> None:

@@ -59,7 +59,7 @@ class PatientWait:
 
 
 class Views(SnapshotSource):
-    """Holds at most one session open, in which several tables may be copied at a time, with the shapes of the tables that were part of the stream before its point: only
+    """Holds at most one session open, with the shapes of the tables that were part of the stream before its point: only
     these may be copied in it. `publish` makes every chosen table part of the stream; `open_view` opens a new view."""
 
     def __init__(
@@ -78,18 +78,15 @@ class Views(SnapshotSource):
         self._make = snapshotter
         self._wait = wait
         self._lock = threading.Lock()
-        self._users: set[TableId] = set()
         self._session = first[0] if first else None
         self._shapes = {s.id: s for s in first[1]} if first else {}
 
     def view(self, table: TableId, *, is_exact: bool = False) -> View | None:
         """The present view, or a new one where it went away or the table was not part of the stream before it, or was
-        copied in it already; None while others copy in it. `is_exact`: the copy may not hold what was committed after its point."""
+        copied in it already. `is_exact`: the copy may not hold what was committed after its point."""
         with self._lock:
             session = self._session
             if session is None or table not in self._shapes or not session.is_alive():
-                if self._users:
-                    return None
                 try:
                     session = self._open()
                 except StopAsked:
@@ -104,13 +101,7 @@ class Views(SnapshotSource):
             if schema.upto:
                 schema = replace(with_numbers(schema), upto=position)
             sequence = last_sequence(self._backlog.last_before(position))
-            self._users.add(table)
             return View(self._make(session, table), schema, position, sequence)
-
-    def done(self, table: TableId) -> None:
-        """The table needs its view no longer."""
-        with self._lock:
-            self._users.discard(table)
 
     def forget(self, table: TableId) -> None:
         """The table left the stream: the present view is no good for it any more."""
@@ -131,10 +122,9 @@ class Views(SnapshotSource):
             session.close()
 
     def release(self) -> None:
-        """No table waits: the source may forget the view. Left to the next call while one is being opened or used."""
+        """No table waits: the source may forget the view. Left to the next call while one is being opened."""
         if self._lock.acquire(blocking=False):
             try:
-                if not self._users:
-                    self._close()
+                self._close()
             finally:
                 self._lock.release()

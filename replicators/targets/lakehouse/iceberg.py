@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import threading
 import time
 import uuid
 from datetime import UTC, datetime, timedelta
@@ -64,7 +63,6 @@ class Iceberg:
         self.params = params
         self.catalog = params.catalog_name
         self._expiry = Expiry(params)
-        self._namespaces = threading.Lock()
         self._reader: Any = None
 
     def path(self, names: tuple[str, ...]) -> str:
@@ -155,9 +153,8 @@ class Iceberg:
         return "/".join((self.params.warehouse_url, *folders, own[:8]))
 
     def make_namespace(self, session: Any, names: tuple[str, ...]) -> None:
-        """The namespace of these names is there. Two that make it at once would both find it missing."""
-        with self._namespaces:
-            session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.path(names[:1])}")
+        """The namespace of these names is there."""
+        session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.path(names[:1])}")
 
     def live_names(self, table: TargetTable) -> tuple[str, str]:
         return naming.names(self.params, table.source)

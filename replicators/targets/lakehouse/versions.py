@@ -3,7 +3,7 @@ kept, so that a rewind can begin at them. Pure: reads and writes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from replicators.connectors.target import KeptVersion, Token
@@ -89,18 +89,15 @@ def retag(
     a version every `apart` seconds (0: none). Dropped are those of other generations, and those after which another begins before
     `since`. Times in seconds since the epoch."""
     tagged = snapshots.tagged()
-    own = {s.version for s, _ in snapshots.of(owner)} if apart else set()
+    line = [s for s, _ in snapshots.of(owner)] if apart else []
+    own = {s.version for s in line}
     kept = {n: s.committed_at for n, s in tagged.items() if s.version in own}
     outlived = sorted(n for n in kept if any(kept[n] < t <= since for t in kept.values()))
     foreign = sorted(tagged.keys() - kept.keys())
     last = max(kept.values(), default=float("-inf"))
     made: dict[str, int] = {}
-    for snapshot in _oldest_first(snapshots, owner) if apart else ():
+    for snapshot in reversed(line):
         if snapshot.committed_at < ends_at and snapshot.committed_at - last >= apart:
             made[f"{TAG}{snapshot.version}"] = snapshot.version
             last = snapshot.committed_at
     return Change(made, (*foreign, *outlived))
-
-
-def _oldest_first(snapshots: Snapshots, owner: Token) -> Sequence[Snapshot]:
-    return [s for s, _ in snapshots.of(owner)][::-1]

@@ -55,7 +55,6 @@ class LakehouseWriter:
         self._written: dict[tuple[str, int], Written] = {}
         self._told = -1
         self._lock = threading.Lock()
-        self._beginning = threading.Lock()
 
     def _plain_session(self) -> AbstractContextManager[Any]:
         return self._session(None)
@@ -98,9 +97,8 @@ class LakehouseWriter:
             return TableVersion(live.token, live.version)
 
     def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
-        """An empty staging place for this generation; `target:table-taken` where a foreign table lives.
-        One at a time: the first one may make the catalog, and two that do so at once would fail."""
-        with self._beginning, self._session(table) as session:
+        """An empty staging place for this generation; `target:table-taken` where a foreign table lives."""
+        with self._session(table) as session:
             self.format.begin(session, table, stored(schema, table.mode))
 
     def load_snapshot(self, table: TargetTable, schema: TableSchema, frame: Any) -> None:
