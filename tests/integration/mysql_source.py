@@ -68,7 +68,7 @@ class Follower:
         read = ChunkReader(self.params, "")
         chunks = self.session.plan(table, rows_per_chunk=rows_per_chunk)
         batches = [b for chunk in chunks for b in read(chunk, table)]
-        return pa.Table.from_batches(batches, schema=table.arrow_schema())
+        return pa.Table.from_batches(batches) if batches else table.arrow_schema().empty_table()
 
     def close(self) -> None:
         self.reader.close()

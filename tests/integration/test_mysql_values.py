@@ -256,12 +256,64 @@ def test_zero_dates_by_policy(any_database: SqlDatabase) -> None:
         cursor.execute("TRUNCATE TABLE t")
         with following(any_database, "t", zero_dates="fail") as follower:
             cursor.execute(insert)
-            (found,) = decode_all(follower.blocks(), follower.tables)
-            assert isinstance(found, Poison)
-            assert (found.code, found.facts["column"]) == ("source:value-unsupported", "d")
+            log = follower.changes()["t"]
+            assert log.column("_faulty").to_pylist() == [bytes([0b1110]), None]
+            copied = follower.copy()
+            names = ["id", "d", "t", "m", "_faulty", "_fault_reason"]
+            assert log.select(names).to_pylist() == copied.select(names).to_pylist()
+            first, second = log.select(names).to_pylist()
+            assert [first[n] for n in names[:4]] == [1, None, None, None]
+            assert first["_fault_reason"].count("does not exist in the calendar") == 3
+            assert second["d"] == dt.date(2024, 5, 6)
+
+
+def test_a_zero_date_that_no_row_can_be_known_without_stops_its_table(
+    any_database: SqlDatabase,
+) -> None:
+    """Guards keys, and tables without one: a row whose key is not known can't wait, nor one that is known by all of its values."""
+    any_database.execute(
+        "CREATE TABLE t (d date PRIMARY KEY, v int)", "CREATE TABLE u (d date, v int)"
+    )
+    with any_database.connect() as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_mode = ''")
+        with following(any_database, "t", "u", zero_dates="fail") as follower:
+            for name in ("t", "u"):
+                cursor.execute(f"INSERT INTO {name} VALUES ('0000-00-00', 1)")
+            for found in decode_all(follower.blocks(), follower.tables):
+                assert isinstance(found, Poison)
+                assert (found.code, found.facts["column"]) == ("source:value-unsupported", "d")
             with pytest.raises(ReplicationError) as caught:
                 follower.copy()
             assert caught.value.code == "source:value-unsupported"
+
+
+def test_rows_that_do_not_fit_are_marked_in_both_images_and_beside_a_truncation(
+    any_database: SqlDatabase,
+) -> None:
+    """Guards updates to and from such a value, a real NULL, which is none, many rows, and a TRUNCATE in the same segment, whose row
+    has no marks."""
+    any_database.execute("CREATE TABLE t (id int PRIMARY KEY, d date, note text)")
+    with any_database.connect() as connection:
+        cursor = connection.cursor()
+        cursor.execute("SET sql_mode = ''")
+        with following(any_database, "t", zero_dates="fail") as follower:
+            cursor.execute(
+                "INSERT INTO t VALUES (1, '2024-00-01', 'odd'), (2, NULL, 'none'), (3, '2024-01-01', 'fine')"
+            )
+            cursor.execute("UPDATE t SET d = '2024-02-02' WHERE id = 1")
+            cursor.execute("UPDATE t SET d = '0000-00-00' WHERE id = 3")
+            cursor.execute("TRUNCATE TABLE t")
+            cursor.execute("INSERT INTO t VALUES (4, '2024-01-00', 'odd')")
+            log = follower.changes()["t"].select(["_op", "id", "d", "note", "_faulty"]).to_pylist()
+    assert [(r["_op"], r["id"], r["_faulty"]) for r in log] == [
+        (0, 1, b"\x02"), (0, 2, None), (0, 3, None), (1, 1, None), (1, 3, b"\x02"), (3, None, None),
+        (0, 4, b"\x02"),
+    ]  # fmt: skip
+    assert [r["d"] for r in log] == [
+        None, None, dt.date(2024, 1, 1), dt.date(2024, 2, 2), None, None, None,
+    ]  # fmt: skip
+    assert [r["note"] for r in log] == ["odd", "none", "fine", "odd", "fine", None, "odd"]
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
-"""Writes to the further tables: those that keep the past, equal rows, rows that enter and leave a filter, and, where they can
-be parked, values that don't fit. In words that every server knows; the rest is its `Source`'s."""
+"""Writes to the further tables: those that keep the past, equal rows, rows that enter and leave a filter, and values that don't
+fit. In words that every server knows; the rest is its `Source`'s."""
 
 from __future__ import annotations
 
@@ -122,27 +122,22 @@ class FurtherWrites:
     def misfit(self) -> None:
         """A value that the target can't hold, a change of such a row, and one that fits again."""
         one, two = self._id(100), self._id(100)
-        sign = self._random.choice(("", "-"))
-        bad = "SELECT id FROM odd WHERE NOT isfinite(at) ORDER BY id LIMIT 1"
+        value = self._random.choice(self._source.odd_values)
+        odd = f"(SELECT id FROM (SELECT id FROM odd WHERE {self._source.is_odd} ORDER BY id LIMIT 1) AS found)"  # noqa: S608
+        update = f"UPDATE odd SET {{}}, version = {self._version} WHERE {{}}"
+        insert = f"INSERT INTO odd SELECT {{0}}, {self._version}, '{{1}}', '{{2}}' WHERE NOT EXISTS (SELECT 1 FROM odd WHERE id = {{0}})"  # noqa: S608
         acts = (
-            [f"UPDATE odd SET at = '{sign}infinity', version = {self._version} WHERE id = {one}"],
-            [
-                f"UPDATE odd SET v = v || '+', version = {self._version} WHERE id IN ({one}, ({bad})) AND length(v) < 90"
-            ],
-            [f"UPDATE odd SET at = '2026-02-01', version = {self._version} WHERE id = ({bad})"],
-            [f"DELETE FROM odd WHERE id = ({bad})"],
-            [
-                f"DELETE FROM odd WHERE id = {two}",
-                f"INSERT INTO odd VALUES ({two}, {self._version}, '{sign}infinity', 'new')",
-            ],
-            [
-                f"INSERT INTO odd VALUES ({one}, {self._version}, '2026-03-01', 'back') ON CONFLICT DO NOTHING"
-            ],
+            [update.format(f"at = '{value}'", f"id = {one}")],
+            [update.format("v = concat(v, '+')", f"id IN ({one}, {odd}) AND length(v) < 90")],
+            [update.format("at = '2026-02-01'", f"id = {odd}")],
+            [f"DELETE FROM odd WHERE id = {odd}"],
+            [f"DELETE FROM odd WHERE id = {two}", insert.format(two, value, "new")],
+            [insert.format(one, "2026-03-01", "back")],
         )
         self._sql(*self._random.choice(acts))
 
     def mend(self) -> None:
         """Every value fits again."""
         self._sql(
-            f"UPDATE odd SET at = '2026-04-01', version = {self._version} WHERE NOT isfinite(at)"
+            f"UPDATE odd SET at = '2026-04-01', version = {self._version} WHERE {self._source.is_odd}"
         )

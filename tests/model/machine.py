@@ -53,8 +53,7 @@ class Machine:
     # --- steps of more than one part -----------------------------------------------------------------------------
     def check(self) -> None:
         """Everything is equal now."""
-        if "odd" in self.tables:
-            self.further.mend()
+        self.further.mend()
         self.checks.settle()
         self.checks.verify()
 
@@ -90,9 +89,8 @@ class Machine:
 
     def _further(self) -> Weights:
         f, a = self.further, self.acts
-        misfits = {f.misfit: 30} if "odd" in self.tables else {}
         return {
-            f.keep: 120, f.keep_nothing: 10, f.empty: 5, f.add_column_kept: 6, f.visit: 50, f.pick: 50, **misfits,
+            f.keep: 120, f.keep_nothing: 10, f.empty: 5, f.add_column_kept: 6, f.visit: 50, f.pick: 50, f.misfit: 30,
             self.shapes.write: 50, self.reshape: 45, a.filter_else: 3, a.new_table: 5, a.drop_table: 4, a.write_extra: 15,
         }  # fmt: skip
 

@@ -25,12 +25,15 @@ FILL = (
 
 class Source(Protocol):
     """One kind of server. `kind`: its name in reports; `next`: an expression for a row's own version; `shapes`: how shapes
-    change there. Triggers note what happens. Numbers only grow, in the order of commits: there is one writer."""
+    change there; `odd_values`: what `odd.at` may be that no target holds, and `is_odd`: whether it is, in SQL. Triggers note what
+    happens. Numbers only grow, in the order of commits: there is one writer."""
 
     kind: str
     database: Any
     next: str
     shapes: type[Shapes]
+    odd_values: tuple[str, ...]
+    is_odd: str
 
     def run(self, statements: Iterable[str], *, commits: bool = True) -> None:
         """In one transaction, as far as the server has one around such statements; tables without their schema."""
@@ -66,6 +69,8 @@ class PostgresSource:
     kind = "postgresql"
     next = "nextval('shop.versions')"
     shapes = Shapes
+    odd_values = ("infinity", "-infinity")
+    is_odd = "NOT isfinite(at)"
     SCHEMA = """
     CREATE SCHEMA shop;
     CREATE SEQUENCE shop.versions;

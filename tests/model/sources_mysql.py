@@ -21,6 +21,8 @@ from tests.mysql_servers import SqlDatabase
 
 ALONE = frozenset({"TRUNCATE", "ALTER", "CREATE", "DROP", "RENAME"})
 """First words of statements that end the transaction before them."""
+SQL_MODE = "SET sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
+"""In which days without month or day may be written."""
 
 
 class MysqlSource:
@@ -29,6 +31,8 @@ class MysqlSource:
 
     next = "uuid_short() % 9007199254740991"
     shapes = MysqlShapes
+    odd_values = ("0000-00-00", "2026-00-01", "2026-02-00")
+    is_odd = "month(at) * day(at) = 0"
 
     def __init__(self, world: World, server: Any) -> None:
         self.world, self.server = world, server
@@ -64,7 +68,7 @@ class MysqlSource:
             self.database.connect(autocommit=False, charset="utf8mb4") as connection,
             connection.cursor() as cursor,
         ):
-            for statement in (f"SET {word} = 100000", self._act(), *statements):
+            for statement in (f"SET {word} = 100000", SQL_MODE, self._act(), *statements):
                 for part in self._with_notes(statement):
                     cursor.execute(part)
             connection.commit() if commits else connection.rollback()

@@ -11,8 +11,6 @@ from tests.model.past import Change
 from tests.model.tables import KEYS, MODES
 from tests.mysql_servers import SqlDatabase
 
-FURTHER_MYSQL = (*MODES, "visits", "picked", "shapes")
-"""As on PostgreSQL, without the table whose rows may not fit: rows are parked from PostgreSQL only."""
 PLAIN = (
     "CREATE TABLE accounts (id bigint PRIMARY KEY, balance decimal(14,2), version bigint, memo text, extra json)",
     "CREATE TABLE ledger (account varchar(40), day int, amount decimal(14,2), version bigint,"
@@ -38,6 +36,8 @@ REST = (
     "INSERT INTO visits SELECT concat('p', i % 20), nullif(i % 3, 0), repeat(sha2(i % 5, 256), 50), '2026-01-01' FROM {numbers}",
     "CREATE TABLE picked (id bigint PRIMARY KEY, version bigint, n int, big mediumtext)",
     "INSERT INTO picked SELECT i, {next}, i % 100, repeat(sha2(i, 256), 50) FROM {numbers}",
+    "CREATE TABLE odd (id int PRIMARY KEY, version bigint, at datetime, v varchar(100))",
+    "INSERT INTO odd SELECT i, {next}, '2026-01-01', 'v' FROM {numbers} WHERE i <= 100",
 )
 OPERATIONS = ("INSERT", "UPDATE", "DELETE")
 TRUNCATED = 3

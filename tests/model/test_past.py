@@ -179,8 +179,6 @@ def walked(source: Source, times: int) -> None:
         for name in dir(part)
         if not name.startswith("_") and callable(getattr(part, name))
     ]
-    if not isinstance(source, PostgresSource):
-        acts = [a for a in acts if a.__name__ not in ("misfit", "mend")]
     acts = [*acts, shapes.write, *shapes.ways()] * times
     rng.shuffle(acts)
     for act in acts:

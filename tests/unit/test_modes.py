@@ -104,7 +104,8 @@ def test_a_copy_in_another_mode_than_asked_is_made_afresh() -> None:
         ("soft_delete", "postgresql", ""),
         ("history", "postgresql", "target:mode-parking"),
         ("append", "postgresql", "target:mode-parking"),
-        ("mirror", "mysql", "source:no-parking"),
+        ("mirror", "mysql", ""),
+        ("mirror", "memory", "source:no-parking"),
     ],
 )
 def test_parking_is_refused_for_a_table_and_told_for_all_where_it_can_not_be(

@@ -84,6 +84,7 @@ PLUGIN = SourcePlugin(
     params=MysqlParams,
     capabilities=SourceCapabilities(
         has_exact_snapshot=False,
+        can_park=True,
         has_row_filters=True,
         minimum_version="8.0 (MariaDB: 10.5)",
         log_label="binlog",

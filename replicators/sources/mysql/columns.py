@@ -5,13 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import FAULT_FIELDS
+from replicators.connectors.misfits import Fault, misfits
 from replicators.connectors.schema import Column, TableSchema
 from replicators.connectors.types import arrow_type
-from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.forms import NotText, finish
+from replicators.sources.mysql.misfits import FAILS, fitting, no_days
 from replicators.sources.mysql.results import Block
-from replicators.sources.mysql.values import REASONS
 
 GEOMETRY_HEAD = 4
 TEXTS = ("time", "date_text", "datetime_text", "timestamp_text")
@@ -32,20 +33,36 @@ def expression(column: Column) -> str:
     return name
 
 
-def to_batch(block: Block, table: TableSchema) -> pa.RecordBatch:
-    """The batch with exactly `table.arrow_schema()`; `source:value-unsupported` names a column that can't be had."""
-    fitting = []
-    for array, no_days, column in zip(block.arrays, block.no_days, table.columns, strict=True):
-        try:
-            if no_days and column.wire.endswith("_fail"):
-                raise NotText(REASONS[k.ZERO_DATE])
-            fitting.append(_fitting(array, column))
-        except (NotText, pa.ArrowInvalid) as err:
-            reason = str(err) if isinstance(err, NotText) else "it does not fit its type"
+def to_batch(block: Block, table: TableSchema, *, marks: bool = False) -> pa.RecordBatch:
+    """The batch with exactly `table.arrow_schema()`; `source:value-unsupported` names a column that can't be had. With `marks`,
+    rows that hold such a value, but not in their key, are marked: then the batch has `FAULT_FIELDS` too."""
+    arrays: list[pa.Array] = []
+    faults: list[Fault] = []
+    for place, column in enumerate(table.columns):
+        array, found = _read(block, place, column)
+        if found and (not marks or not table.key or column.name in table.key):
             raise ReplicationError(
-                "source:value-unsupported", table=table.id, column=column.name, reason=reason
-            ) from err
-    return pa.RecordBatch.from_arrays(fitting, schema=table.arrow_schema())
+                "source:value-unsupported", table=table.id, column=column.name, reason=found[0][1]
+            )
+        arrays.append(array)
+        faults += [(row, place, reason) for row, reason in found]
+    schema = table.arrow_schema()
+    if faults:
+        told = misfits(faults, len(arrays[0]), table.columns)
+        schema = pa.schema([*schema, *FAULT_FIELDS])
+        arrays += [told.marks, told.reasons]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _read(block: Block, place: int, column: Column) -> tuple[pa.Array, list[tuple[int, str]]]:
+    """A column in its form, and the rows whose values have none, with their reasons."""
+    array, days = block.arrays[place], block.no_days[place]
+    lost = no_days(days) if days is not None and column.wire.endswith(FAILS) else []
+    try:
+        return _fitting(array, column), lost
+    except (NotText, pa.ArrowInvalid):
+        fits, found = fitting(array, column, _fitting)
+        return fits, lost + found
 
 
 def _fitting(array: pa.Array, column: Column) -> pa.Array:

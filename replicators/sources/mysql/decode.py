@@ -15,15 +15,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from replicators.connectors.events import Op, OpCounts, change_schema, first_sequence
+from replicators.connectors.events import (
+    Op,
+    OpCounts,
+    change_schema,
+    faulty_schema,
+    first_sequence,
+)
+from replicators.connectors.misfits import Misfits
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.source import DecodedTable, Poison
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.expand import Damaged, expand
+from replicators.sources.mysql.misfits import Place, Read, read_with_misfits
 from replicators.sources.mysql.offsets import value_at
 from replicators.sources.mysql.segments import Index, index_segment
 from replicators.sources.mysql.shapes import Shape
-from replicators.sources.mysql.values import Layout, ValueFault, measure, read_images
+from replicators.sources.mysql.values import Images, Layout, ValueFault, measure, read_images
 
 
 def decode(head: dict[str, Any], body: Any, segment: int) -> Iterator[DecodedTable | Poison]:
@@ -235,7 +243,8 @@ def _decode_parts(
     for n, (part, changes) in enumerate(zip(parts, decoded, strict=True)):
         if n in of_part:
             cut_rows = _truncations(part.shape.schema, of_part[n], rows)
-            changes = pa.concat_tables([changes, cut_rows]).sort_by("_sequence")
+            both = [changes, cut_rows]
+            changes = pa.concat_tables(both, promote_options="default").sort_by("_sequence")
         yield _with_counts(part.shape.schema, part.shape.version, changes)
 
 
@@ -263,13 +272,19 @@ def _decode_part(part: Part, rows: _Rows, charsets: dict[int, str]) -> pa.Table:
     schema, index = part.shape.schema, rows.index
     columns = list(zip(schema.columns, part.shape.where, strict=True))
     places = {c.name: (c, n) for c, n in columns}
+    before = columns if schema.full_before else [places[name] for name in schema.key]
     count = int(rows.counts[part.mine].sum())
-    try:
-        images = read_images(
-            index.body, index.events, part.mine, part.layout, part.totals, count,
-            columns, columns if schema.full_before else [places[name] for name in schema.key], charsets,
-            has_whole_before=schema.full_before,
+
+    def read(
+        after: Sequence[Place], before: Sequence[Place], raw: frozenset[str] = frozenset()
+    ) -> Images:
+        return read_images(
+            index.body, index.events, part.mine, part.layout, part.totals, count, after, before, charsets,
+            has_whole_before=schema.full_before, raw=raw,
         )  # fmt: skip
+
+    try:
+        images, misfits = _images(read, columns, before, schema)
     except ValueFault as fault:
         raise _stopped(fault, index, part.mine) from fault
     transactions = index.events[part.mine, k.E_TRANSACTION][images.event]
@@ -284,7 +299,24 @@ def _decode_part(part: Part, rows: _Rows, charsets: dict[int, str]) -> pa.Table:
         *images.after,
         *([images.before] if images.before is not None else []),
     ]
-    return pa.Table.from_arrays(arrays, schema=change_schema(schema))
+    if misfits is None:
+        return pa.Table.from_arrays(arrays, schema=change_schema(schema))
+    arrays += [misfits.marks, misfits.reasons]
+    return pa.Table.from_arrays(arrays, schema=faulty_schema(schema))
+
+
+def _images(
+    read: Read, columns: Sequence[Place], before: Sequence[Place], schema: TableSchema
+) -> tuple[Images, Misfits | None]:
+    """The rows' images; where some values have no neutral form, those as NULL, and which they are. A table without a key
+    has no such rows: nothing could tell later which row was left out."""
+    try:
+        return read(columns, before, frozenset()), None
+    except ValueFault as fault:
+        if not fault.is_of_row or not schema.key:
+            raise
+    images, misfits = read_with_misfits(read, columns, before, schema.key)
+    return images, misfits or None
 
 
 def _corrupt(table: TableSchema, offset: int, segment: int) -> Poison:

@@ -49,10 +49,11 @@ MOMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows: an array for each column, and how many days of it the calendar does not have (they are NULL)."""
+    """Some rows: an array for each column, and which of its values are days that the calendar does not have (they are NULL; None
+    where there is no such day)."""
 
     arrays: list[pa.Array]
-    no_days: list[int]
+    no_days: list[np.ndarray | None]
 
 
 class ResultRows:
@@ -110,7 +111,7 @@ class ResultRows:
 
     def _block(self, data: np.ndarray, at: np.ndarray, size: np.ndarray, rows: int) -> Block:
         made = [_array(t, data, at[c], size[c], rows) for c, t in enumerate(self._types)]
-        return Block([array for array, _ in made], [count for _, count in made])
+        return Block([array for array, _ in made], [days for _, days in made])
 
     def _drop(self, used: int) -> None:
         rest = self._input[used : self._filled].copy()
@@ -172,8 +173,8 @@ def _is_long(kind: pa.DataType) -> bool:
 
 def _array(
     kind: pa.DataType, data: np.ndarray, at: np.ndarray, size: np.ndarray, rows: int
-) -> tuple[pa.Array, int]:
-    """A column's array, and how many days the calendar does not have."""
+) -> tuple[pa.Array, np.ndarray | None]:
+    """A column's array, and which of its values are days that the calendar does not have."""
     sizes = size[:rows]
     nulls, none = int((sizes < 0).sum()), 0
     valid = np.zeros((rows + 7) // 8, np.uint8)
@@ -194,4 +195,7 @@ def _array(
         k.gather_fixed(data, at, size, rows, width, values, valid)
         buffers = [pa.py_buffer(values)]
     is_valid = pa.py_buffer(valid) if nulls + none else None
-    return pa.Array.from_buffers(kind, rows, [is_valid, *buffers], nulls + none), none
+    array = pa.Array.from_buffers(kind, rows, [is_valid, *buffers], nulls + none)
+    if not none:
+        return array, None
+    return array, (sizes >= 0) & (np.unpackbits(valid, bitorder="little")[:rows] == 0)

@@ -139,7 +139,8 @@ class ChunkReader:
         self.token = token
 
     def __call__(self, chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
-        """Batches of about 16 MB with `schema.arrow_schema()`."""
+        """Batches of about 16 MB with `schema.arrow_schema()`; those with values that have no neutral form have `FAULT_FIELDS` too.
+        `source:value-unsupported` for a key's."""
         if chunk.query.startswith(SCHEME):
             yield from read_file(chunk.query)
             return
@@ -147,6 +148,6 @@ class ChunkReader:
             with connect(self.params) as connection:
                 _same_server(connection, self.token)
                 for block in ResultRows(connection, chunk.query):
-                    yield to_batch(block, schema)
+                    yield to_batch(block, schema, marks=True)
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params, table=schema.id) from err

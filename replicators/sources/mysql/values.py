@@ -37,6 +37,7 @@ REASONS = {
     k.PARTIAL: "its rows come with a part of their columns only",
 }
 TOO_LARGE = "the values of one segment are larger than 2 GiB"
+UNSUPPORTED = "source:value-unsupported"
 
 
 class ValueFault(Exception):
@@ -48,6 +49,11 @@ class ValueFault(Exception):
         self.column = column
         self.reason = reason
         self.code = code
+
+    @property
+    def is_of_row(self) -> bool:
+        """Whether other rows can be read without it: a value that has no neutral form."""
+        return self.code == UNSUPPORTED and self.reason != TOO_LARGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +159,7 @@ class _Slot:
             return
         most = self._most_chars(rows, chars)
         if most > MAX_CHARS:
-            raise ValueFault(0, self.column.name, TOO_LARGE, "source:value-unsupported")
+            raise ValueFault(0, self.column.name, TOO_LARGE, UNSUPPORTED)
         self.offsets = arena.place(4 * (rows + 1))
         self.chars = arena.place(most)
 
@@ -166,7 +172,7 @@ class _Slot:
         line[k.S_OFFSETS] = self.offsets // 4
         line[k.S_POS] = line[k.S_CHARS] = max(self.chars, 0)
 
-    def build(self, arena: Arena, line: np.ndarray) -> pa.Array:
+    def build(self, arena: Arena, line: np.ndarray, *, is_raw: bool) -> pa.Array:
         nulls = int(line[k.S_NULLS])
         valid = arena.buffer(self.valid, (self.rows + 7) // 8)
         if self.code >= k.TEXT:
@@ -175,11 +181,9 @@ class _Slot:
             buffers = [valid, arena.buffer(self.offsets, 4 * (self.rows + 1)), chars]
             array = pa.Array.from_buffers(pa.binary(), self.rows, buffers, nulls)
             try:
-                return finish(array, self.column)
+                return array if is_raw else finish(array, self.column)
             except NotText as err:
-                raise ValueFault(
-                    -1 - err.row, self.column.name, str(err), "source:value-unsupported"
-                ) from err
+                raise ValueFault(-1 - err.row, self.column.name, str(err), UNSUPPORTED) from err
         size = (self.rows + 7) // 8 if not self.width else self.width * self.rows
         buffers = [valid, arena.buffer(self.data, size)]
         return pa.Array.from_buffers(arrow_type(self.column.type), self.rows, buffers, nulls)
@@ -212,9 +216,11 @@ def read_images(
     charsets: dict[int, str],
     *,
     has_whole_before: bool,
+    raw: frozenset[str] = frozenset(),
 ) -> Images:
     """Decode measured events; `columns` and `key` are the columns decoded with their numbers in the rows, `key` those of the
-    before image, which every update has where `has_whole_before`. ValueFault for the first value that can't be decoded."""
+    before image, which every update has where `has_whole_before`. Texts and the like of the columns in `raw` are left as bytes.
+    ValueFault for the first value that can't be decoded."""
     labels = Labels()
     width = len(layout.columns)
     slots = [_Slot(c, layout.columns[n], n, labels, charsets) for c, n in columns]
@@ -240,9 +246,12 @@ def read_images(
     )  # fmt: skip
     if fault:
         reason = REASONS.get(fault, "")
-        code = "source:value-unsupported" if reason else ""
+        code = UNSUPPORTED if reason else ""
         raise ValueFault(int(event[row]) if row < rows else 0, slots[bad].column.name, reason, code)
-    arrays = [s.build(arena, line) for s, line in zip(slots, lines, strict=True)]
+    arrays = [
+        s.build(arena, line, is_raw=s.column.name in raw)
+        for s, line in zip(slots, lines, strict=True)
+    ]
     before = None
     if key:
         before = pa.Array.from_buffers(

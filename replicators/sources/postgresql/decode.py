@@ -21,10 +21,11 @@ from replicators.connectors.events import (
     faulty_schema,
     first_sequence,
 )
+from replicators.connectors.misfits import Misfits
 from replicators.connectors.schema import Column, TableSchema
 from replicators.connectors.source import DecodedTable, Poison
 from replicators.sources.postgresql import kernels
-from replicators.sources.postgresql.misfits import Misfits, read_images_with_misfits
+from replicators.sources.postgresql.misfits import read_images_with_misfits
 from replicators.sources.postgresql.relations import (
     Relation,
     Shape,
@@ -249,7 +250,7 @@ def _images(
         if not fault.is_of_row or not schema.key:
             raise
     images, misfits = read_images_with_misfits(given, after, before, where, keys)
-    return images, misfits if misfits.marks.null_count < len(given.rows) else None
+    return images, misfits or None
 
 
 def _corrupt(table: TableSchema, offset: int, segment: int) -> Poison:

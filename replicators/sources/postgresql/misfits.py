@@ -4,13 +4,13 @@ they are and why. Slower than `values` by far; used only where that found such a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from replicators.connectors.events import FAULT_FIELDS
+from replicators.connectors.misfits import Misfits, misfits
 from replicators.connectors.schema import Column
 from replicators.connectors.types import Bytes, arrow_type
 from replicators.sources.postgresql.values import (
@@ -23,14 +23,6 @@ from replicators.sources.postgresql.values import (
 
 ROWS_AT_ONCE = 1024
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Misfits:
-    """`marks` and `reasons` are the columns `FAULT_FIELDS`, as long as the rows."""
-
-    marks: pa.Array
-    reasons: pa.Array
 
 
 def read_images_with_misfits(
@@ -55,8 +47,7 @@ def read_images_with_misfits(
     old = images.before
     if old is not None and bad:
         old = _blank(old, before, bad)
-    misfits = _misfits(faults, len(given.rows), after)
-    return replace(images, after=columns, before=old), misfits
+    return replace(images, after=columns, before=old), misfits(faults, len(given.rows), after)
 
 
 def read_copied_with_misfits(
@@ -73,7 +64,7 @@ def read_copied_with_misfits(
 
         arrays[i], found = _fitting(part, rows, columns[i])
         faults += [(row, i, reason) for row, reason in found]
-    return arrays, _misfits(faults, rows, columns)
+    return arrays, misfits(faults, rows, columns)
 
 
 def _without(read: Callable[[set[str]], T], key: set[str]) -> tuple[T, set[str]]:
@@ -132,18 +123,3 @@ def _blank(old: pa.StructArray, before: list[Column], bad: set[str]) -> pa.Struc
         for i, c in enumerate(before)
     ]
     return pa.StructArray.from_arrays(arrays, [c.name for c in before], mask=old.is_null())
-
-
-def _misfits(faults: list[tuple[int, int, str]], rows: int, columns: list[Column]) -> Misfits:
-    width = (len(columns) + 7) // 8
-    marks: list[bytearray | None] = [None] * rows
-    reasons: list[str | None] = [None] * rows
-    for row, column, reason in faults:
-        bits = marks[row] = marks[row] or bytearray(width)
-        bits[column >> 3] |= 1 << (column & 7)
-        told = f"{columns[column].name}: {reason}"
-        reasons[row] = told if reasons[row] is None else f"{reasons[row]}; {told}"
-    return Misfits(
-        pa.array([None if m is None else bytes(m) for m in marks], FAULT_FIELDS[0].type),
-        pa.array(reasons, FAULT_FIELDS[1].type),
-    )

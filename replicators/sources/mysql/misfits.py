@@ -1,0 +1,133 @@
+"""Reads rows of which some hold values that the neutral types can't carry: those values become NULL, and it is told which
+they are and why. Slower than `values` and `columns`; used only where these found such a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replicators.connectors.misfits import Misfits, misfits
+from replicators.connectors.schema import Column
+from replicators.connectors.types import String, arrow_type
+from replicators.sources.mysql import kernels as k
+from replicators.sources.mysql.forms import NotText, finish
+from replicators.sources.mysql.values import REASONS, Images, ValueFault
+
+FAILS = "_fail"
+Place = tuple[Column, int]
+
+
+class Read(Protocol):
+    """`values.read_images` of known events: after and before image, and the columns that are left as bytes."""
+
+    def __call__(
+        self, after: Sequence[Place], before: Sequence[Place], raw: frozenset[str], /
+    ) -> Images: ...
+
+
+def read_with_misfits(
+    read: Read, after: Sequence[Place], before: Sequence[Place], key: Sequence[str]
+) -> tuple[Images, Misfits]:
+    """The images. ValueFault only for what no row can be read without: damage, or a value of a key."""
+    images, bad = _without(read, after, before, set(key))
+    columns, faults = list(images.after[: len(after)]), []
+    shown = dict(zip(_moments(after, bad), images.after[len(after) :], strict=True))
+    for i, (column, _) in enumerate(after):
+        if column.name not in bad:
+            continue
+        if column.wire.endswith(FAILS):
+            is_no_day = pc.and_(columns[i].is_null(), shown[after[i]].is_valid())
+            found = no_days(is_no_day.to_numpy(zero_copy_only=False))
+        else:
+            columns[i], found = fitting(columns[i], column, finish)
+        faults += [(row, i, reason) for row, reason in found]
+    told = misfits(faults, len(images.ops), [c for c, _ in after])
+    return replace(images, after=columns, before=_blank(images.before, before, bad)), told
+
+
+def _without(
+    read: Read, after: Sequence[Place], before: Sequence[Place], key: set[str]
+) -> tuple[Images, set[str]]:
+    """What can be read once days that don't exist are NULL and texts bytes in the columns that hold what doesn't fit, and the
+    names of these; behind it the moments among them as text, which tells what was NULL at the source."""
+    bad: set[str] = set()
+    while True:
+        texts = [(_as_text(c), n) for c, n in _moments(after, bad)]
+        asked = [*_lenient(after, bad), *texts]
+        try:
+            return read(asked, _lenient(before, bad), frozenset(bad)), bad
+        except ValueFault as fault:
+            if not fault.is_of_row or fault.column in key | bad:
+                raise
+            bad.add(fault.column)
+
+
+def _moments(places: Sequence[Place], bad: set[str]) -> list[Place]:
+    return [(c, n) for c, n in places if c.name in bad and c.wire.endswith(FAILS)]
+
+
+def _lenient(places: Sequence[Place], bad: set[str]) -> list[Place]:
+    return [
+        (replace(c, wire=c.wire.removesuffix(FAILS)) if c.name in bad else c, n) for c, n in places
+    ]
+
+
+def _as_text(column: Column) -> Column:
+    wire = column.wire.removesuffix(FAILS) + "_text"
+    return replace(column, type=String(), wire=wire)
+
+
+def _blank(
+    old: pa.StructArray | None, before: Sequence[Place], bad: set[str]
+) -> pa.StructArray | None:
+    """The before images without the columns that could not be read; no key is among them."""
+    if old is None or not bad:
+        return old
+    arrays = [
+        pa.nulls(len(old), arrow_type(c.type)) if c.name in bad else old.field(i)
+        for i, (c, _) in enumerate(before)
+    ]
+    return pa.StructArray.from_arrays(arrays, [c.name for c, _ in before], mask=old.is_null())
+
+
+# --- of one column, the same for log and snapshot ---------------------------------------------------------------------
+
+
+def no_days(mask: np.ndarray) -> list[tuple[int, str]]:
+    """The rows with a day that the calendar does not have, and that reason."""
+    return [(int(row), REASONS[k.ZERO_DATE]) for row in np.flatnonzero(mask)]
+
+
+def fitting(
+    values: pa.Array, column: Column, form: Callable[[pa.Array, Column], pa.Array]
+) -> tuple[pa.Array, list[tuple[int, str]]]:
+    """The bytes in the column's form, NULL where they have none (NotText), and these rows with their reasons. They are found by
+    halving."""
+    pieces: list[pa.Array] = []
+    faults: list[tuple[int, str]] = []
+
+    def take(first: int, count: int) -> None:
+        # A copy: `form` may read the buffers of what it is given from their beginning.
+        part = values.take(pa.array(range(first, first + count), pa.int64()))
+        try:
+            pieces.append(form(part, column))
+        except (NotText, pa.ArrowInvalid) as err:
+            if count == 1:
+                faults.append((first, why(err)))
+                pieces.append(pa.nulls(1, arrow_type(column.type)))
+                return
+            take(first, count // 2)
+            take(first + count // 2, count - count // 2)
+
+    take(0, len(values))
+    return pa.concat_arrays(pieces), faults
+
+
+def why(err: Exception) -> str:
+    """The reason to tell people, without the value."""
+    return str(err) if isinstance(err, NotText) else "it does not fit its type"

@@ -1,0 +1,85 @@
+"""Rows with values that have no neutral form, told from the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from replicators.connectors.schema import Column
+from replicators.connectors.types import Date, Int, String
+from replicators.sources.mysql.forms import NOT_TEXT, finish
+from replicators.sources.mysql.misfits import Place, fitting, read_with_misfits
+from replicators.sources.mysql.values import TOO_LARGE, UNSUPPORTED, Images, ValueFault
+
+TEXT = Column("v", String(), "varchar(20)", wire="text:utf8mb4")
+DAY = Column("d", Date(), "date", wire="date_fail")
+ID = Column("id", Int(32), "int", wire="int")
+GOOD, BAD = b"gr\xc3\xbc\xc3\x9fe", b"\xff\xfe"
+
+
+@given(st.lists(st.sampled_from([GOOD, BAD, None]), min_size=1, max_size=40))
+def test_texts_that_are_none_are_found_and_the_others_stay(values: list[bytes | None]) -> None:
+    """Guards the halving: each such value is told once, and no other is lost."""
+    found, faults = fitting(pa.array(values, pa.binary()), TEXT, finish)
+    assert found.to_pylist() == ["grüße" if v == GOOD else None for v in values]
+    assert sorted(faults) == [(i, NOT_TEXT) for i, v in enumerate(values) if v == BAD]
+
+
+class Read:
+    """Stands for `read_images` of three rows: the first has a text that is none, the second a day that is none, the third a NULL."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    def __call__(self, after: Any, before: Any, raw: frozenset[str] = frozenset()) -> Images:
+        self.asked.append([c.wire for c, _ in after])
+        arrays = [self._array(c, raw) for c, _ in after]
+        old = pa.StructArray.from_arrays(
+            [self._array(c, raw) for c, _ in before], [c.name for c, _ in before]
+        )
+        return Images(np.zeros(3, np.int8), np.zeros(3, np.int32), arrays, old)
+
+    def _array(self, column: Column, raw: frozenset[str]) -> pa.Array:
+        match column.wire:
+            case "int":
+                return pa.array([1, 2, 3], pa.int32())
+            case "date_fail":
+                raise ValueFault(1, column.name, "no such day", UNSUPPORTED)
+            case "date":
+                return pa.array([19000, None, None], pa.int32()).view(pa.date32())
+            case "date_text":
+                return pa.array(["2022-01-08", "0000-00-00", None])
+            case _ if column.name in raw:
+                return pa.array([BAD, GOOD, None], pa.binary())
+            case _:
+                raise ValueFault(-1, column.name, NOT_TEXT, UNSUPPORTED)
+
+
+PLACES: list[Place] = [(ID, 0), (TEXT, 1), (DAY, 2)]
+
+
+def test_a_row_is_marked_for_each_of_its_columns_and_a_null_is_no_misfit() -> None:
+    """Guards the telling of a day that does not exist from a NULL, and that moments asked for as text do not stay in the rows."""
+    images, told = read_with_misfits(Read(), PLACES, PLACES, ["id"])
+    assert [a.to_pylist() for a in images.after[:2]] == [[1, 2, 3], [None, "grüße", None]]
+    assert len(images.after) == len(PLACES)
+    assert images.after[2].null_count == 2
+    assert told.marks.to_pylist() == [b"\x02", b"\x04", None]
+    assert images.before is not None
+    assert images.before.field(0).to_pylist() == [1, 2, 3]
+    assert images.before.field(1).type == pa.string()
+    assert images.before.field(1).null_count == images.before.field(2).null_count == 3
+
+
+@pytest.mark.parametrize("key", [["v"], ["d"]])
+def test_a_value_of_a_key_and_what_is_damaged_are_not_marked_but_raised(key: list[str]) -> None:
+    with pytest.raises(ValueFault) as caught:
+        read_with_misfits(Read(), PLACES, PLACES, key)
+    assert caught.value.column == key[0]
+    assert not ValueFault(0, "v").is_of_row
+    assert not ValueFault(0, "v", TOO_LARGE, UNSUPPORTED).is_of_row
