@@ -564,6 +564,13 @@ MESSAGES: dict[str, Message] = {
         "Its backlog was dropped so that the other tables can go on.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "log:rows-passed-over": Message(
+        "Changes passed over",
+        "Changes of table `{table}` were captured while it was not thought to be part of the stream, so its copy lacks them.",
+        "Re-sync the table, and tell us what was done to it at the source.",
+        "The table stops; the others go on.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "log:rows-parked": Message(
         "Rows parked",
         "Table `{table}` has rows, or had some at that time, that the target can't hold.",

@@ -299,12 +299,22 @@ class Poison:
     position: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class PassedOver:
+    """Rows of a table that the segment's head does not name: nothing of them is decoded. `native_id`: the source's own number of the
+    table (`TableSchema.native_id`); `position`: the highest position of their transactions."""
+
+    native_id: int
+    rows: int
+    position: int
+
+
 class LogDecoder(Protocol):
     """Pure: the same head and body give the same rows and numbers. Runs inside a Spark task; imports no Django."""
 
     def __call__(
         self, head: dict[str, Any], body: Any, segment: int
-    ) -> Iterator[DecodedTable | Poison]:
+    ) -> Iterator[DecodedTable | Poison | PassedOver]:
         """Decode a raw segment's body (a uint8 buffer of [u32 length][message]) column-wise. `head["context"]` is the
         `LogBlock.context` of its first block, `head["tables"]` the frozen selection (`TableSchema.to_json`)."""
         ...

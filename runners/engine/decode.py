@@ -18,7 +18,7 @@ from replicators.connectors import files as folder
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import OpCounts
 from replicators.connectors.schema import TableId, TableSchema
-from replicators.connectors.source import DecodedTable, Poison
+from replicators.connectors.source import DecodedTable, PassedOver, Poison
 from runners.engine.changelog import file_word, read_segment, write_error
 from runners.engine.relay import from_tasks, relayed
 from runners.engine.spark import DECODE_POOL, in_pool
@@ -42,11 +42,13 @@ class DecodeTask:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What a decode job made. `faults`: a reason for each table with values that could not be carried."""
+    """What a decode job made. `faults`: a reason for each table with values that could not be carried; `passed`: the highest position of
+    rows that were passed over, by the source's number of their table."""
 
     files: tuple[ChangeFileRow, ...]
     poisons: tuple[tuple[int, Poison], ...]
     faults: dict[TableId, str] = field(default_factory=dict)
+    passed: dict[int, int] = field(default_factory=dict)
 
 
 def load(path: str) -> Any:
@@ -60,23 +62,26 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
     its own attempt's name."""
     files: list[dict[str, Any]] = []
     poisons: list[dict[str, Any]] = []
+    passed: list[tuple[int, int]] = []
     try:
         head, body = read_segment(task.path, task.crc32, task.number)
     except ReplicationError as err:
         if err.code != "log:segment-corrupt":
             raise
-        return {"corrupt": err.facts, "files": [], "poisons": []}
+        return {"corrupt": err.facts, "files": [], "poisons": [], "passed": []}
     for item in load(decoder)(head, body, task.number):
         if isinstance(item, Poison):
             poisons.append(
                 {"table": [item.table.schema, item.table.name], "offset": item.offset,
                  "code": item.code, "facts": item.facts, "position": item.position}
             )  # fmt: skip
+        elif isinstance(item, PassedOver):
+            passed.append((item.native_id, item.position))
         elif item.changes.num_rows:
             files.append(_write(task, item))
     if files:
         folder.sync_folder(os.path.dirname(task.prefix))
-    return {"files": files, "poisons": poisons}
+    return {"files": files, "poisons": poisons, "passed": passed}
 
 
 def _write(task: DecodeTask, item: DecodedTable) -> dict[str, Any]:
@@ -158,6 +163,7 @@ def decode_segments(spark: SparkSession, tasks: Sequence[DecodeTask], decoder: s
     files: list[ChangeFileRow] = []
     poisons: list[tuple[int, Poison]] = []
     faults: dict[TableId, str] = {}
+    passed: dict[int, int] = {}
     for row in sorted(rows, key=lambda r: r["segment"]):
         result = json.loads(row["result"])
         if "corrupt" in result:
@@ -174,7 +180,9 @@ def decode_segments(spark: SparkSession, tasks: Sequence[DecodeTask], decoder: s
             )
             for p in result["poisons"]
         ]
-    return Decoded(tuple(files), tuple(poisons), faults)
+        for table, position in result["passed"]:
+            passed[table] = max(position, passed.get(table, position))
+    return Decoded(tuple(files), tuple(poisons), faults, passed)
 
 
 def _file_row(segment: int, facts: dict[str, Any]) -> ChangeFileRow:

@@ -35,6 +35,7 @@ RESYNCED = frozenset(
         "source:table-unpublished",
         "source:change-unlogged",
         "source:schema-ambiguous",
+        "log:rows-passed-over",
         "target:evolve",
     }
 )

@@ -54,6 +54,7 @@ def _of_binlog(
     yield "rows", len(changes), len(slow)
     for ours, (operation, before, after) in zip(changes, slow, strict=True):
         yield "_op", ours["_op"], OPERATIONS[operation]
+        marked = _marked(ours.get("_faulty"), part)
         for number, sent in enumerate(found.columns):
             if sent.name not in ours or (
                 operation == "delete" and sent.name not in part.schema.key
@@ -61,10 +62,24 @@ def _of_binlog(
                 continue
             value = (before if operation == "delete" else after)[number]
             if isinstance(value, bytes):
-                value = _text(value, part, sent, charsets)
+                try:
+                    value = _text(value, part, sent, charsets)
+                except UnicodeDecodeError:
+                    yield f"{sent.name} is marked", sent.name in marked, True
+                    continue
             elif value is not None and isinstance(part.schema.column(sent.name).type, Boolean):
                 value = bool(value)
+            if sent.name in marked:
+                is_known = value is not slow_binlog.Unknown
+                yield f"{sent.name} is marked", True, False if is_known else value
+                continue
             yield sent.name, ours[sent.name], value
+
+
+def _marked(marks: bytes | None, part: DecodedTable) -> set[str]:
+    """The columns of a row that are told to hold what does not fit."""
+    columns = enumerate(part.schema.columns) if marks else ()
+    return {c.name for i, c in columns if marks and marks[i >> 3] & 1 << (i & 7)}
 
 
 def _text(value: bytes, part: DecodedTable, sent: Any, charsets: dict[int, str]) -> Any:

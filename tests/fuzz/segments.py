@@ -1,5 +1,5 @@
 """Mutated whole segments through `decode` as it is used: TABLE_MAPs, Relations, statements, transactions and rows. Whatever the
-bytes, it gives tables or poisons; where a checksum was not made right again, nothing but poisons."""
+bytes, it gives tables, poisons, or what was passed over; where a checksum was not made right again, nothing but poisons."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from replicators.connectors.source import DecodedTable, LogDecoder
+from replicators.connectors.source import DecodedTable, LogDecoder, PassedOver, Poison
 
 HEADER, CRC = 19, 4
 INTERESTING = (0, 1, 0x7F, 0x80, 0xFB, 0xFC, 0xFD, 0xFE, 0xFF)
@@ -44,7 +44,7 @@ def walk(
         try:
             found = list(decode(head, np.frombuffer(raw, np.uint8), 1))
             for part in found:
-                seen["tables" if isinstance(part, DecodedTable) else part.code] += 1
+                seen[_outcome(part)] += 1
                 if isinstance(part, DecodedTable):
                     assert is_mended, "a wrong checksum was not seen"
                     part.changes.validate(full=True)
@@ -52,6 +52,12 @@ def walk(
             err.add_note(f"segment {number} of seed {seed}")
             raise
     return seen
+
+
+def _outcome(part: DecodedTable | Poison | PassedOver) -> str:
+    if isinstance(part, Poison):
+        return part.code
+    return "tables" if isinstance(part, DecodedTable) else "passed over"
 
 
 def messages_of(raw: bytes) -> list[bytes]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from replicators.connectors.params import parse
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
-from replicators.connectors.source import LogBlock
+from replicators.connectors.source import DecodedTable, LogBlock, PassedOver
 from replicators.sources.postgresql.catalog import PostgresqlCatalog
 from replicators.sources.postgresql.decode import decode
 from replicators.sources.postgresql.log import LogControl, LogReader
@@ -82,6 +82,9 @@ def changes(blocks: Sequence[LogBlock], tables: Sequence[TableSchema]) -> dict[s
         head = {"context": run[0].context, "tables": [t.to_json() for t in tables]}
         body = np.frombuffer(b"".join(b.data for b in run), np.uint8)
         for part in decode(head, body, number):
+            if isinstance(part, PassedOver):
+                continue
+            assert isinstance(part, DecodedTable), part
             assert hasattr(part, "changes"), part
             found.setdefault(part.schema.id.name, []).append(part.changes)
     return found

@@ -23,7 +23,7 @@ from replicators.connectors.events import (
 )
 from replicators.connectors.misfits import Misfits
 from replicators.connectors.schema import Column, TableSchema
-from replicators.connectors.source import DecodedTable, Poison
+from replicators.connectors.source import DecodedTable, PassedOver, Poison
 from replicators.sources.postgresql import kernels
 from replicators.sources.postgresql.misfits import read_images_with_misfits
 from replicators.sources.postgresql.relations import (
@@ -35,7 +35,6 @@ from replicators.sources.postgresql.relations import (
 )
 from replicators.sources.postgresql.values import Images, Input, ValueFault, read_images
 
-NOT_SELECTED = -1
 NOT_TOLD = -2
 UNCLEAR = "columns of one name at different times, or of names that were there only for a moment"
 
@@ -51,7 +50,8 @@ class Damaged(Exception):
 @dataclass(frozen=True, slots=True)
 class Rows:
     """The rows of a segment: where each begins, the shape and the transaction it belongs to; `order` lists row
-    numbers by shape, those of shape i from starts[i] to starts[i + 1]; `begins` are lines of positions, times and xids."""
+    numbers by shape, those of shape i from starts[i] to starts[i + 1]; `begins` are lines of positions, times and xids; `passed`:
+    those of tables that are not selected."""
 
     body: np.ndarray
     at: np.ndarray
@@ -60,17 +60,54 @@ class Rows:
     order: np.ndarray
     starts: np.ndarray
     scratch: np.ndarray
+    passed: tuple[PassedOver, ...]
 
 
-def decode(head: dict[str, Any], body: Any, segment: int) -> Iterator[DecodedTable | Poison]:
+class Shapes:
+    """Every shape that the segment's Relations have, by number; tables that are not selected are numbered from below `NOT_TOLD`
+    downwards."""
+
+    def __init__(self, tables: Sequence[TableSchema]) -> None:
+        self._tables = tables
+        self.known: list[Shape] = []
+        self._others: list[int] = []
+
+    def number(self, relation: Relation) -> int:
+        """The relation's."""
+        table = find_table(relation, self._tables)
+        if table is None:
+            if relation.oid not in self._others:
+                self._others.append(relation.oid)
+            return NOT_TOLD - 1 - self._others.index(relation.oid)
+        for i, shape in enumerate(self.known):
+            if shape.relation == relation:
+                return i
+        self.known.append(shape_of(relation, table))
+        return len(self.known) - 1
+
+    def passed(
+        self, row_shape: np.ndarray, row_begin: np.ndarray, positions: np.ndarray
+    ) -> Iterator[PassedOver]:
+        """The rows of tables that are not selected."""
+        if not self._others or not len(row_shape) or row_shape.min() >= NOT_TOLD:
+            return
+        for i, oid in enumerate(self._others):
+            mine = row_begin[row_shape == NOT_TOLD - 1 - i]
+            if len(mine):
+                yield PassedOver(oid, len(mine), int(positions[mine].max()))
+
+
+def decode(
+    head: dict[str, Any], body: Any, segment: int
+) -> Iterator[DecodedTable | Poison | PassedOver]:
     """Decode a raw segment: a `DecodedTable` per table and shape of it, in the selection's order, or one `Poison` for a
-    table that can't be decoded. Implements `LogDecoder`."""
+    table that can't be decoded, then a `PassedOver` for each table that is not selected. Implements `LogDecoder`."""
     tables = [TableSchema.from_json(t) for t in head["tables"]]
     data = np.frombuffer(body, np.uint8)
     data.flags.writeable = False
-    shapes: list[Shape] = []
+    shapes = Shapes(tables)
     try:
-        rows = _read_rows(head["context"], data, tables, shapes)
+        rows = _read_rows(head["context"], data, shapes)
     except Damaged as damage:
         for table in tables:
             yield _corrupt(table, damage.offset, segment)
@@ -78,10 +115,11 @@ def decode(head: dict[str, Any], body: Any, segment: int) -> Iterator[DecodedTab
     for table in tables:
         numbers = [
             i
-            for i, shape in enumerate(shapes)
+            for i, shape in enumerate(shapes.known)
             if shape.schema.id == table.id and rows.starts[i] < rows.starts[i + 1]
         ]
-        yield from _decode_table([(shapes[i], i) for i in numbers], rows, segment)
+        yield from _decode_table([(shapes.known[i], i) for i in numbers], rows, segment)
+    yield from rows.passed
 
 
 def warm() -> None:
@@ -95,19 +133,17 @@ def warm() -> None:
     list(decode({"context": {"relations": {}}, "tables": [table]}, body, 0))
 
 
-def _read_rows(
-    context: dict[str, Any], data: np.ndarray, tables: Sequence[TableSchema], shapes: list[Shape]
-) -> Rows:
+def _read_rows(context: dict[str, Any], data: np.ndarray, shapes: Shapes) -> Rows:
     count, relation_at, begin_count, largest = _scan(data)
     known: dict[int, int] = {}
     for relid, message in context.get("relations", {}).items():
         relation = _relation(base64.b64decode(message), 0)
-        known[int(relid)] = _shape_number(relation, tables, shapes)
+        known[int(relid)] = shapes.number(relation)
     events: list[tuple[int, int]] = []
     for offset in relation_at.tolist():
         size = int.from_bytes(data[offset : offset + 4].tobytes(), "little")
         relation = _relation(data[offset + 4 : offset + 4 + size].tobytes(), offset)
-        events.append((relation.oid, _shape_number(relation, tables, shapes)))
+        events.append((relation.oid, shapes.number(relation)))
     relids = np.array(sorted({*known, *(relid for relid, _ in events)}), np.int64)
     current = np.array([known.get(int(r), NOT_TOLD) for r in relids], np.int64)
     begins = np.zeros((begin_count + 1, 3), np.int64)
@@ -122,7 +158,7 @@ def _read_rows(
     )  # fmt: skip
     if fault:
         raise Damaged(offset)
-    starts = np.zeros(len(shapes) + 1, np.int64)
+    starts = np.zeros(len(shapes.known) + 1, np.int64)
     order = np.empty(count, np.uint32)
     kernels.group(row_shape, starts, order)
     return Rows(
@@ -133,6 +169,7 @@ def _read_rows(
         order,
         starts,
         np.empty(largest + 1, np.uint8),
+        tuple(shapes.passed(row_shape, row_begin, begins[:, 0])),
     )
 
 
@@ -152,17 +189,6 @@ def _relation(message: bytes, offset: int) -> Relation:
         return parse_relation(message)
     except ValueError as err:
         raise Damaged(offset) from err
-
-
-def _shape_number(relation: Relation, tables: Sequence[TableSchema], shapes: list[Shape]) -> int:
-    table = find_table(relation, tables)
-    if table is None:
-        return NOT_SELECTED
-    for i, shape in enumerate(shapes):
-        if shape.relation == relation:
-            return i
-    shapes.append(shape_of(relation, table))
-    return len(shapes) - 1
 
 
 def _open_transaction(message: str | None) -> tuple[int, int, int]:

@@ -150,8 +150,8 @@ def find(known, relid):
 def index(d, known, current, event_relation, event_version, begins, row_at, row_version, row_begin):
     """Find every row's message, version and transaction: (fault, offset). `scan` has checked the frames.
 
-    `known` are the relations' OIDs, sorted, `current` the version in force of each (-1: not selected, -2: not yet
-    told), changed by the events in order. `begins` gets (position, committed at, xid); its first line is the open
+    `known` are the relations' OIDs, sorted, `current` the version in force of each (-2: not yet told; below: not
+    selected), changed by the events in order. `begins` gets (position, committed at, xid); its first line is the open
     transaction at the start, xid -1 where there is none. A TRUNCATE is a row of each relation in it.
     """
     n = len(d)

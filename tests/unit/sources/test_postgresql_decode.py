@@ -17,7 +17,7 @@ from replicators.connectors.events import (
     faulty_schema,
     first_sequence,
 )
-from replicators.connectors.source import DecodedTable, Poison
+from replicators.connectors.source import DecodedTable, PassedOver, Poison
 from replicators.sources.postgresql.decode import decode
 from tests.unit.sources.pgoutput_messages import (
     DATE,
@@ -147,12 +147,27 @@ def test_row_numbers_count_the_rows_of_all_relations():
         commit(),
     )
     told = (ITEMS, NOTES, LOGGED)
-    items, notes = decode(head(ITEMS, NOTES, told=told), segment, 2)
+    items, notes, passed = decode(head(ITEMS, NOTES, told=told), segment, 2)
+    assert passed == PassedOver(LOGGED.oid, 2, 100)
     base = first_sequence(2)
     assert [s - base for s in items.changes["_sequence"].to_pylist()] == [0, 5, 6]
     assert [s - base for s in notes.changes["_sequence"].to_pylist()] == [1, 3]
-    alone = only(decode(head(NOTES, told=told), segment, 2))
+    alone, *passed = decode(head(NOTES, told=told), segment, 2)
     assert alone.changes.equals(notes.changes)
+    assert passed == [PassedOver(ITEMS.oid, 3, 100), PassedOver(LOGGED.oid, 2, 100)]
+
+
+def test_rows_that_are_passed_over_are_told_with_their_last_position():
+    """Guards the look for holes: a row of a table that the segment does not name leaves none in any file."""
+    segment = body(
+        begin(100), LOGGED.insert(int4(1), b"a", int8(1)), commit(100),
+        begin(300), LOGGED.insert(int4(2), b"b", int8(1)), commit(300),
+        begin(400), NOTES.insert(int4(1), b"n"), commit(400),
+    )  # fmt: skip
+    told = (ITEMS, NOTES, LOGGED)
+    found = list(decode(head(ITEMS, told=told), segment, 2))
+    assert found == [PassedOver(NOTES.oid, 1, 400), PassedOver(LOGGED.oid, 2, 300)]
+    assert list(decode(head(ITEMS, told=told), body(begin(), commit()), 2)) == []
 
 
 def test_a_new_relation_gives_a_table_of_another_version():
