@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from replicators.targets.lakehouse.params import LakehouseParams
@@ -37,6 +38,16 @@ def has_tables(params: LakehouseParams) -> bool:
         engine.dispose()
 
 
+def _metadata(catalog: Any, names: tuple[str, ...]) -> TableMetadata | None:
+    from pyiceberg.exceptions import NoSuchTableError
+
+    try:
+        found: TableMetadata = catalog.load_table(names).metadata
+    except NoSuchTableError:
+        return None
+    return found
+
+
 def open_catalog(params: LakehouseParams) -> Any:
     """pyiceberg's catalog; it makes no tables in the database."""
     from pyiceberg.catalog.sql import SqlCatalog
@@ -65,13 +76,26 @@ def snapshots(catalog: Any, names: tuple[str, ...]) -> Snapshots:
     return Snapshots(metadata.current_snapshot_id, known, tags)
 
 
-def live_table(catalog: Any, names: tuple[str, ...]) -> LiveTable | None:
-    """What a table says of itself, from its metadata file alone; None where there is none."""
-    from pyiceberg.exceptions import NoSuchTableError
+def is_listed(catalog: Any, names: tuple[str, ...]) -> bool:
+    """Whether there is a table of this name, be it that its files are gone."""
+    from pyiceberg.exceptions import NoSuchNamespaceError
 
     try:
-        metadata: TableMetadata = catalog.load_table(names).metadata
-    except NoSuchTableError:
+        return tuple(names) in catalog.list_tables(names[:1])
+    except NoSuchNamespaceError:
+        return False
+
+
+def properties(catalog: Any, names: tuple[str, ...]) -> Mapping[str, str] | None:
+    """A table's properties, from its metadata file; None where there is no such table."""
+    metadata = _metadata(catalog, names)
+    return None if metadata is None else metadata.properties
+
+
+def live_table(catalog: Any, names: tuple[str, ...]) -> LiveTable | None:
+    """What a table says of itself, from its metadata file alone; None where there is none."""
+    metadata = _metadata(catalog, names)
+    if metadata is None:
         return None
     own = metadata.properties.get(UUID, "")
     token, version, snapshot = None, "", metadata.current_snapshot()

@@ -6,6 +6,7 @@ import json
 import math
 import time
 import uuid
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
@@ -108,7 +109,11 @@ class Iceberg:
             self._reader = catalog.open_catalog(self.params)
         return self._reader
 
-    def _properties(self, session: Any, names: tuple[str, ...]) -> dict[str, str] | None:
+    def _properties(self, session: Any, names: tuple[str, ...]) -> Mapping[str, str] | None:
+        """The table's properties; None where there is none. Read as in `live`."""
+        reader = self._open_reader()
+        if reader is not None:
+            return catalog.properties(reader, names)
         if not session.catalog.tableExists(self.path(names)):
             return None
         rows = session.sql(f"SHOW TBLPROPERTIES {self.path(names)}").collect()
@@ -154,7 +159,9 @@ class Iceberg:
 
     def make_namespace(self, session: Any, names: tuple[str, ...]) -> None:
         """The namespace of these names is there."""
-        session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.path(names[:1])}")
+        reader = self._open_reader()
+        if reader is None or not reader.namespace_exists(names[:1]):
+            session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.path(names[:1])}")
 
     def live_names(self, table: TargetTable) -> tuple[str, str]:
         return naming.names(self.params, table.source)
@@ -175,7 +182,7 @@ class Iceberg:
         self._clear_broken(session, table, is_alive=live is not None)
         if live is None:
             staged = naming.staging_names(names, table.generation)
-            session.sql(f"DROP TABLE IF EXISTS {self.path(staged)} PURGE")
+            self._drop_staged(session, staged)
             self._create(session, staged, table, schema)
             return
         self._change(
@@ -189,11 +196,15 @@ class Iceberg:
     def _clear_broken(self, session: Any, table: TargetTable, *, is_alive: bool) -> None:
         """Remove what a copy that broke off left of the generation before: it would never expire."""
         names, before = self.live_names(table), table.generation - 1
-        staged = naming.staging_names(names, before)
-        session.sql(f"DROP TABLE IF EXISTS {self.path(staged)} PURGE")
+        self._drop_staged(session, naming.staging_names(names, before))
         if is_alive:
             branch = dialect.quote(naming.branch(before))
             session.sql(f"ALTER TABLE {self.path(names)} DROP BRANCH IF EXISTS {branch}")
+
+    def _drop_staged(self, session: Any, names: tuple[str, str]) -> None:
+        reader = self._open_reader()
+        if reader is None or catalog.is_listed(reader, names):
+            session.sql(f"DROP TABLE IF EXISTS {self.path(names)} PURGE")
 
     def staging_path(self, session: Any, table: TargetTable) -> str:
         """The identifier to append staged rows to."""
@@ -292,7 +303,7 @@ class Iceberg:
         self,
         session: Any,
         names: tuple[str, str],
-        shown: dict[str, str],
+        shown: Mapping[str, str],
         new: TableSchema,
         *,
         drops: frozenset[str] = frozenset(),
