@@ -290,10 +290,14 @@ class DjangoStore:
         rows: Sequence[ParkedChange],
         freed: Sequence[int] = (),
         at: int = 0,
+        after: int | None = None,
     ) -> None:
         with self._write():
             owner = self._row(table).get()
             mine = self._parked(table, generation)
+            if after is not None:
+                mine.filter(sequence__gt=after).delete()
+                mine.filter(freed_at__gt=after).update(freed_at=None)
             mine.filter(freed_at__lte=owner.merged_sequence).delete()
             models = [parked_model(owner, generation, r) for r in rows]
             ParkedRow.objects.bulk_create(models, 500, ignore_conflicts=True)

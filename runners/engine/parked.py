@@ -37,9 +37,11 @@ class Parking(Protocol):
         rows: Sequence[ParkedRow],
         freed: Sequence[int] = (),
         at: int = 0,
+        after: int | None = None,
     ) -> None:
-        """Before the merge that reaches `at`: it parks these rows and frees those with these sequences. Done again it changes
-        nothing; as long as the table is not merged up to `at`, nothing is freed."""
+        """Before the merge from `after` to `at`: it parks these rows and frees those with these sequences. Done again it changes
+        nothing; as long as the table is not merged up to `at`, nothing is freed. What a merge from `after` that was cut off had parked
+        and freed is undone: it may have reached less far, or further, than the one that takes its place. None: a first copy's."""
         ...
 
     def parked_forget(self, table: TableId, generation: int) -> None:
@@ -72,13 +74,24 @@ class MemoryParking:
         rows: Sequence[ParkedRow],
         freed: Sequence[int] = (),
         at: int = 0,
+        after: int | None = None,
     ) -> None:
         self._write()
+        if after is not None:
+            self._undo(table, generation, after)
         for row in rows:
             self._parked.setdefault((table, generation, row.sequence), (row, NEVER))
         for sequence in freed:
             place = (table, generation, sequence)
             self._parked[place] = (self._parked[place][0], at)
+
+    def _undo(self, table: TableId, generation: int, after: int) -> None:
+        for place, (row, freed) in list(self._parked.items()):
+            if place[:2] == (table, generation):
+                if row.sequence > after:
+                    del self._parked[place]
+                elif freed > after:
+                    self._parked[place] = (row, NEVER)
 
     def parked_forget(self, table: TableId, generation: int) -> None:
         self._write()

@@ -231,7 +231,7 @@ def fold_with_parked(
     kept = set(separated.held.column("_sequence").to_pylist())
     freed = [w.sequence for w in waiting if w.sequence not in kept]
     rows = parked_rows(separated.held, plan.schema, plan.after)
-    store.record_parked(row.id, row.generation, rows, freed, plan.sequence)
+    store.record_parked(row.id, row.generation, rows, freed, plan.sequence, plan.after)
     if rows:
         text = f"Rows parked: {len(rows)}, the first since {rows[0].reason}."
         store.log("WARNING", text, row.id)

@@ -57,6 +57,18 @@ def test_a_merge_parks_and_frees_only_once_it_is_done(store: Store) -> None:
     assert not sequences(store, 30)
 
 
+def test_a_merge_undoes_what_one_that_was_cut_off_parked_and_freed(store: Store) -> None:
+    """Guards a merge that reaches less far, or further, than the one whose place it takes: see test_parking."""
+    store.record_parked(ORDERS, 1, [waiting(-5)])
+    store.record_parked(ORDERS, 1, [waiting(3)], (), 9, 0)
+    store.record_merged(ORDERS, 9, 9, OpCounts())
+    store.record_parked(ORDERS, 1, [waiting(12)], [3], 14, 9)
+    store.record_parked(ORDERS, 1, [waiting(15)], [-5], 20, 9)
+    assert sequences(store, 9) == [-5, 3]
+    store.record_merged(ORDERS, 20, 20, OpCounts())
+    assert sequences(store, 20) == [3, 15]
+
+
 def park(replicator: Replicator, *numbers: int) -> Table:
     run = make_live(replicator)
     store = DjangoStore(run.pk, run.lease)

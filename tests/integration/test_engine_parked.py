@@ -80,19 +80,22 @@ def test_rows_that_do_not_fit_wait_and_come_when_they_fit(world_maker: MakeWorld
         until(child.is_dead, "death at rows_parked")
         assert child.wait() == -signal.SIGKILL
         child.end()
-        world.database.execute("UPDATE shop.odd SET v = 'held too' WHERE id = 8")
+        # The merge that comes instead of the one that was cut off may reach further: one of the rows fits by then.
+        world.database.execute(
+            "UPDATE shop.odd SET v = 'held too' WHERE id = 8; UPDATE shop.odd SET at = '2024-02-02Z' WHERE id = 9"
+        )
         write_fine(world, 1001)
         world.start()
         world.assert_equal("fine")
         world.settle()
-        assert waiting(world) == keys(7, 8, 9, 100, 500)
+        assert waiting(world) == keys(7, 8, 100, 500)
         held = target(world)
-        assert {i: held[i] for i in (7, 8, 9)} == {i: before[i] for i in (7, 8, 9)}
-        rest = source(world, 7, 8, 9, 100, 500)
+        assert {i: held[i] for i in (7, 8)} == {i: before[i] for i in (7, 8)}
+        rest = source(world, 7, 8, 100, 500)
         assert {i: held[i] for i in rest} == rest
 
         world.database.execute(
-            "UPDATE shop.odd SET at = '2024-01-01Z' WHERE id IN (7, 100); DELETE FROM shop.odd WHERE id = 9"
+            "UPDATE shop.odd SET at = '2024-01-01Z' WHERE id IN (7, 100); DELETE FROM shop.odd WHERE id = 10"
         )
         world.settle()
         assert waiting(world) == keys(8, 500)

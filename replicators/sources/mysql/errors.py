@@ -110,6 +110,9 @@ def translate(
         known["quoted"] = sql.table(table)
     if code == "source:position-lost":
         known["reason"] = "the server no longer has the binlog file, or it was reset"
+    if code == "internal:unexpected":
+        number = next((a for a in getattr(err, "args", ()) if isinstance(a, int)), "")
+        known["name_of_error"] = f"{type(err).__name__} {number}".strip()
     if code == "source:setting":
         known |= {"setting": "log_bin", "value": "OFF", "wanted": "ON"}
     return ReplicationError(code, table=table, **{**known, **facts})

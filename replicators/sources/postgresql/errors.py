@@ -67,6 +67,11 @@ RULES = (
     Rule(
         "source:connection-lost",
         "",
+        r"no connection to the server|could not (send|receive) data|reset by peer|broken pipe|EOF detected|lost synchronization",
+    ),
+    Rule(
+        "source:connection-lost",
+        "",
         r"starting up|shutting down|terminating connection|recovery mode",
     ),
     Rule("source:tls", "", r"SSL|certificate|TLS"),
@@ -112,4 +117,8 @@ def translate(
         known["quoted"] = sql.table(table)
     if code == "source:position-lost":
         known["reason"] = "its publication was dropped"
+    if code == "internal:unexpected":
+        known["name_of_error"] = (
+            f"{type(err).__name__} {getattr(err, 'sqlstate', None) or ''}".strip()
+        )
     return ReplicationError(code, table=table, **{**known, **facts})

@@ -45,6 +45,9 @@ PARAMS = parse(
         (errors.AdminShutdown("terminating connection"), "source:connection-lost"),
         (psycopg.OperationalError("consuming input failed: server closed the connection unexpectedly"),
          "source:connection-lost"),
+        (psycopg.OperationalError("sending query failed: no connection to the server"), "source:connection-lost"),
+        (psycopg.OperationalError("could not receive data from server: Connection reset by peer"),
+         "source:connection-lost"),
         (ValueError("something else"), "internal:unexpected"),
     ],
 )  # fmt: skip
@@ -60,6 +63,12 @@ def test_no_secret_and_no_driver_text_reaches_the_user():
     shown = f"{found} {found.message}"
     assert "s3cret-word" not in shown
     assert "tried" not in shown
+
+
+def test_one_that_nobody_knows_is_named_by_its_kind_and_state():
+    """Guards against a text with a hole in it, which helps nobody."""
+    shown = str(translate(errors.DatatypeMismatch("column secret is of another type"), PARAMS))
+    assert "DatatypeMismatch 42804" in shown and "secret" not in shown
 
 
 def test_a_translated_error_stays_as_it_is():
