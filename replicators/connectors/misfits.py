@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from replicators.connectors.events import FAULT_FIELDS
 from replicators.connectors.schema import Column
+from replicators.connectors.types import arrow_type
 
 Fault = tuple[int, int, str]
 """Row, column (both by number), and why."""
@@ -40,3 +41,12 @@ def misfits(faults: Iterable[Fault], rows: int, columns: Sequence[Column]) -> Mi
         pa.array([None if m is None else bytes(m) for m in marks], FAULT_FIELDS[0].type),
         pa.array(reasons, FAULT_FIELDS[1].type),
     )
+
+
+def blank(old: pa.StructArray, columns: Sequence[Column], bad: set[str]) -> pa.StructArray:
+    """Before images, whose fields are these columns, with NULL in place of the columns that could not be read; no key is among them."""
+    arrays = [
+        pa.nulls(len(old), arrow_type(c.type)) if c.name in bad else old.field(i)
+        for i, c in enumerate(columns)
+    ]
+    return pa.StructArray.from_arrays(arrays, [c.name for c in columns], mask=old.is_null())

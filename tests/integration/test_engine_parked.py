@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from runners.models import ParkedRow
 from runners.services import table_replay
 from tests.harness import World, until
+from tests.parked import keys, waiting
 from tests.servers import Database
 from tests.world_fixtures import MakeWorld
 
@@ -46,18 +46,6 @@ def source(world: World, *besides: int) -> dict[int, dict[str, Any]]:
         f" NULLIF(n, 'NaN') AS n, v, big FROM shop.odd WHERE id NOT IN ({left_out})"
     )
     return {r["id"]: r for r in world.source_rows("rest")}
-
-
-def waiting(world: World) -> set[str]:
-    row = world.row("odd")
-    found = ParkedRow.objects.filter(
-        table=row, generation=row.generation, sequence__lte=row.merged_sequence
-    )
-    return {p.key for p in found if p.freed_at is None or p.freed_at > row.merged_sequence}
-
-
-def keys(*ids: int) -> set[str]:
-    return {f'{{"id": "{i}"}}' for i in ids}
 
 
 def test_rows_that_do_not_fit_wait_and_come_when_they_fit(world_maker: MakeWorld) -> None:

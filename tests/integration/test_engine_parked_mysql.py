@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from runners.models import ParkedRow
 from runners.services import table_replay
 from tests.harness import World, until
+from tests.model.tables_mysql import numbers
 from tests.mysql_servers import SqlDatabase
 from tests.mysql_world import MysqlWorld
+from tests.parked import keys, waiting
 from tests.world_fixtures import MakeWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -30,14 +31,13 @@ def execute(database: SqlDatabase, *statements: str) -> None:
 
 
 def make_tables(database: SqlDatabase) -> None:
-    numbers = "(WITH RECURSIVE g AS (SELECT 1 i UNION ALL SELECT i + 1 FROM g WHERE i < 600) SELECT i FROM g) AS numbers"
     execute(
         database,
         "CREATE TABLE odd (id int PRIMARY KEY, day date, v varchar(100))",
-        f"INSERT INTO odd SELECT i, '2026-01-01', 'v' FROM {numbers}",
+        f"INSERT INTO odd SELECT i, '2026-01-01', 'v' FROM {numbers(1, 600)}",
         "UPDATE odd SET day = '2026-00-00' WHERE id IN (100, 500)",
         "CREATE TABLE fine (id int PRIMARY KEY, v varchar(100))",
-        f"INSERT INTO fine SELECT i, 'v' FROM {numbers} WHERE i <= 100",
+        f"INSERT INTO fine SELECT i, 'v' FROM {numbers(1, 100)}",
     )
 
 
@@ -49,18 +49,6 @@ def fitting(database: SqlDatabase) -> dict[int, str]:
 
 def target(world: World) -> dict[int, str]:
     return {r["id"]: r["v"] for r in world.target_rows("odd")}
-
-
-def waiting(world: World) -> set[str]:
-    row = world.row("odd")
-    found = ParkedRow.objects.filter(
-        table=row, generation=row.generation, sequence__lte=row.merged_sequence
-    )
-    return {p.key for p in found if p.freed_at is None or p.freed_at > row.merged_sequence}
-
-
-def keys(*ids: int) -> set[str]:
-    return {f'{{"id": "{i}"}}' for i in ids}
 
 
 @pytest.mark.parametrize("flavour", ["mariadb", pytest.param("mysql", marks=pytest.mark.long)])

@@ -275,9 +275,7 @@ def _decode_part(part: Part, rows: _Rows, charsets: dict[int, str]) -> pa.Table:
     before = columns if schema.full_before else [places[name] for name in schema.key]
     count = int(rows.counts[part.mine].sum())
 
-    def read(
-        after: Sequence[Place], before: Sequence[Place], raw: frozenset[str] = frozenset()
-    ) -> Images:
+    def read(after: Sequence[Place], before: Sequence[Place], raw: frozenset[str]) -> Images:
         return read_images(
             index.body, index.events, part.mine, part.layout, part.totals, count, after, before, charsets,
             has_whole_before=schema.full_before, raw=raw,

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replicators.connectors.misfits import Misfits, misfits
+from replicators.connectors.misfits import Misfits, blank, misfits
 from replicators.connectors.schema import Column
 from replicators.connectors.types import String, arrow_type
 from replicators.sources.mysql import kernels as k
@@ -47,7 +47,10 @@ def read_with_misfits(
             columns[i], found = fitting(columns[i], column, finish)
         faults += [(row, i, reason) for row, reason in found]
     told = misfits(faults, len(images.ops), [c for c, _ in after])
-    return replace(images, after=columns, before=_blank(images.before, before, bad)), told
+    old = images.before
+    if old is not None and bad:
+        old = blank(old, [c for c, _ in before], bad)
+    return replace(images, after=columns, before=old), told
 
 
 def _without(
@@ -80,19 +83,6 @@ def _lenient(places: Sequence[Place], bad: set[str]) -> list[Place]:
 def _as_text(column: Column) -> Column:
     wire = column.wire.removesuffix(FAILS) + "_text"
     return replace(column, type=String(), wire=wire)
-
-
-def _blank(
-    old: pa.StructArray | None, before: Sequence[Place], bad: set[str]
-) -> pa.StructArray | None:
-    """The before images without the columns that could not be read; no key is among them."""
-    if old is None or not bad:
-        return old
-    arrays = [
-        pa.nulls(len(old), arrow_type(c.type)) if c.name in bad else old.field(i)
-        for i, (c, _) in enumerate(before)
-    ]
-    return pa.StructArray.from_arrays(arrays, [c.name for c, _ in before], mask=old.is_null())
 
 
 # --- of one column, the same for log and snapshot ---------------------------------------------------------------------

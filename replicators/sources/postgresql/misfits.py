@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from replicators.connectors.misfits import Misfits, misfits
+from replicators.connectors.misfits import Misfits, blank, misfits
 from replicators.connectors.schema import Column
 from replicators.connectors.types import Bytes, arrow_type
 from replicators.sources.postgresql.values import (
@@ -46,7 +46,7 @@ def read_images_with_misfits(
         faults += [(row, i, reason) for row, reason in found]
     old = images.before
     if old is not None and bad:
-        old = _blank(old, before, bad)
+        old = blank(old, before, bad)
     return replace(images, after=columns, before=old), misfits(faults, len(given.rows), after)
 
 
@@ -114,12 +114,3 @@ def _pieces(
             yield from _pieces(part, first, fault.row)
             yield first + fault.row, fault.reason
             first, count = first + fault.row + 1, count - fault.row - 1
-
-
-def _blank(old: pa.StructArray, before: list[Column], bad: set[str]) -> pa.StructArray:
-    """The before images without the columns that could not be read; no key is among them."""
-    arrays = [
-        pa.nulls(len(old), arrow_type(c.type)) if c.name in bad else old.field(i)
-        for i, c in enumerate(before)
-    ]
-    return pa.StructArray.from_arrays(arrays, [c.name for c in before], mask=old.is_null())
