@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replicators.connectors.schema import Column
@@ -22,6 +22,7 @@ ID = Column("id", Int(32), "int", wire="int")
 GOOD, BAD = b"gr\xc3\xbc\xc3\x9fe", b"\xff\xfe"
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([GOOD, BAD, None]), min_size=1, max_size=40))
 def test_texts_that_are_none_are_found_and_the_others_stay(values: list[bytes | None]) -> None:
     """Guards the halving: each such value is told once, and no other is lost."""
