@@ -51,15 +51,16 @@ SPREAD = {"target": {"history_minutes": 0}, "environment": {"REPLICATOR_MAINTAIN
         ("iceberg", {}),
         pytest.param("delta", {}, marks=pytest.mark.long),
         pytest.param("iceberg", SPREAD, marks=pytest.mark.long),
+        pytest.param("delta", SPREAD, marks=pytest.mark.long),
     ],
-    ids=["iceberg", "delta", "past the history"],
+    ids=["iceberg", "delta", "past the history", "delta, past the history"],
 )
 def test_a_rewind_that_is_killed_ends_in_the_same_rows_and_readers_never_go_back(
     world_maker: MakeWorld, form: str, values: dict[str, Any]
 ) -> None:
     """Guards CORRECTNESS 15. Replaying into the live rows would show readers old ones (they are compared all the while);
     a replay from the wrong sequence would lose or double rows of `views`, which has no key; without `adopt` the table fails
-    as replaced after the kill between publishing and recording. Past the history only versions that tags keep are left to begin at."""
+    as replaced after the kill between publishing and recording. Past the history only versions that tags or marks keep are left to begin at."""
     with world_maker(format=form, **values) as world:
         world.start()
         moment = history(world, Traffic(world.database))

@@ -29,7 +29,7 @@ SEED = int(os.environ["SEED"])
 # longer walks see the change log pruned.
 LOOKS = {"REPLICATOR_CATALOG_SECONDS": "1"}
 # There, old versions of the target go after two minutes, but for those that tags keep for rewinds.
-HISTORY = {"history_minutes": 2} if STEPS > 200 and FORMAT == "iceberg" else {}
+HISTORY = {"history_minutes": 2} if STEPS > 200 else {}
 KEPT = {"keep_hours": 0.2, "seal_seconds": 0.3, "merge_seconds": 0.3 if STEPS <= 200 else 1.0}
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(500 + 5 * STEPS)]
 

@@ -11,6 +11,8 @@ import pytest
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import Column
 from replicators.connectors.types import String
+from replicators.targets.lakehouse import delta, vacuum
+from replicators.targets.lakehouse.versions import read_marks
 from replicators.targets.lakehouse.writer import LakehouseWriter
 from tests.spark.lakehouses import PLAIN, Lakehouse, shape
 from tests.spark_fixtures import lakehouse_params
@@ -69,6 +71,65 @@ def test_a_version_older_than_the_history_stays_for_rewinds(
     assert len(tags) == 1 and old.version not in tags[0]
     LakehouseWriter(params, spark).maintain(copy)
     assert [n for (n,) in spark.sql(f"SELECT name FROM {place}.refs").collect()] == ["main"]
+
+
+def test_a_delta_version_older_than_the_history_stays_for_rewinds(
+    spark: Any, lakehouse_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards what VACUUM spares (docs/decisions/0022): without it the files of the marked version go with all the others, and its
+    rows can't be staged. It reads a file with a deletion vector. Replaced, or switched off, it goes."""
+    monkeypatch.setattr(delta, "_LEAST_HOURS", 0.0)
+    params = lakehouse_params(lakehouse_root, "delta", history_minutes=0)
+    house = Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
+    schema = shape("spared", PLAIN)
+    table = house.copied(schema, [(n, "a", "x") for n in range(50)], sequence=10)
+    house.writer.merge(table, house.batch(schema, 20, [(1, "b", "y")], deleted=[0]))
+    house.writer.maintain(table, 3600.0)
+    form = house.writer.format
+    names = ("shop", "spared")
+    kept = _marks(form, names)
+    assert [m.sequence for m in kept] == [20]
+    files = vacuum.files_of(spark, form.folder(names), int(kept[0].version))
+    assert any(f.endswith(".bin") for f in files), "no deletion vector is tried"
+    then = house.read(schema)
+
+    batch = house.batch(schema, 30, [(n, "c", "y") for n in range(40)])
+    house.writer.merge(table, batch)
+    live = house.read(schema)
+    before = _files(form, names)
+    LakehouseWriter(params, spark).maintain(table, 3600.0)
+    after = _files(form, names)
+    assert files <= after, "what was spared went"
+    assert before - after, "nothing went"
+    found = {at: house.writer.version_at(table, at) for at in (5, 25, 30)}
+    assert {at: v.sequence for at, v in found.items() if v} == {5: 20, 25: 20, 30: 30}
+    assert found[25] == kept[0]
+
+    copy = replace(table, generation=2)
+    house.writer.begin_rewind(copy, kept[0].version)
+    staged = spark.table(form.staging_path(spark, copy)).toArrow().to_pylist()
+    assert sorted(tuple(r.values()) for r in staged) == then
+    house.writer.merge_staged(copy, batch)
+    house.writer.publish_snapshot(copy, schema, 30)
+    assert house.read(schema) == live
+    assert _marks(form, names) == (), "a version of a generation that was replaced is kept"
+    LakehouseWriter(params, spark).maintain(copy, 3600.0)
+    assert not files & _files(form, names), "files that nobody needs stay"
+    assert [m.sequence for m in _marks(form, names)] == [30]
+    LakehouseWriter(params, spark).maintain(copy)
+    assert _marks(form, names) == ()
+    assert house.read(schema) == live
+
+
+def _marks(form: Any, names: tuple[str, ...]) -> tuple[Any, ...]:
+    return read_marks(form._open(names).metadata().configuration.get(delta.MARKS, ""))
+
+
+def _files(form: Any, names: tuple[str, ...]) -> set[str]:
+    """The paths, within the table, of its data files and deletion vectors."""
+    root = Path(form.folder(names))
+    found = (p.relative_to(root) for p in root.rglob("*") if p.suffix in {".parquet", ".bin"})
+    return {str(p) for p in found if p.parts[0] != "_delta_log"}
 
 
 def test_an_older_version_is_brought_level_beside_the_live_rows_and_published_in_one_step(

@@ -10,19 +10,29 @@ from typing import Any, ClassVar
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import KeptVersion, TargetTable, Token
-from replicators.targets.lakehouse import dialect, evolve, naming, storage
+from replicators.targets.lakehouse import dialect, evolve, naming, storage, vacuum
 from replicators.targets.lakehouse.expiry import Expiry, retention
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID, LiveTable
+from replicators.targets.lakehouse.versions import (
+    apart_seconds,
+    marked_at,
+    read_marks,
+    remark,
+    written_marks,
+)
 
 PROPERTIES = {
     "delta.enableDeletionVectors": "true",
     "delta.columnMapping.mode": "name",
     "delta.checkpointInterval": "20",
 }
+MARKS = "replicator.rewind"
+"""The property that names the versions which are kept for rewinds. A table that is replaced has none."""
 _LEAST_HOURS = 0.1
 _WHOLE_FILES = "128m"
 """Keeps Spark from putting several staged files, which are clustered by key, into one."""
+_FEW_COMMITS = 500
 _COMPACTION = {
     "spark.databricks.delta.optimize.minFileSize": str(4 << 20),
     "spark.databricks.delta.optimize.maxFileSize": str(64 << 20),
@@ -54,6 +64,7 @@ class Delta:
         self.params = params
         self._expiry = Expiry(params)
         self._properties = {**PROPERTIES, **retention(params)}
+        self._files: dict[tuple[str, str], frozenset[str]] = {}
 
     def folder(self, names: tuple[str, ...]) -> str:
         """Where the table lies."""
@@ -124,22 +135,27 @@ class Delta:
     def version_at(
         self, session: Any, table: TargetTable, own: str, sequence: int
     ) -> KeptVersion | None:
-        """See `TargetWriter.version_at`. Sequences grow with versions, so few of them are opened."""
+        """See `TargetWriter.version_at`."""
         names = self.live_names(table)
         newest = self._open(names)
         if newest is None:
             return None
-        times = {e["version"]: e["timestamp"] / 1000 for e in newest.history()}
-        first = self._first_kept(times)
         application = _application(Token(table.replicator, table.generation, 0, own))
+        found = self._shown_at(names, newest, application, sequence)
+        if found is not None and found.sequence <= sequence:
+            return found
+        marks = self._marks(names, newest, application)
+        return marked_at(marks, sequence) or found
+
+    def _shown_at(
+        self, names: tuple[str, ...], newest: Any, application: str, sequence: int
+    ) -> KeptVersion | None:
+        """As `version_at`, of the history's versions. Sequences grow with versions, so few of them are opened."""
+        times = self._times(newest)
+        first = min(times)
 
         def token(version: int) -> int | None:
-            try:
-                opened = self._opened(names, version)
-            except Exception:  # noqa: BLE001 - whatever the reader raises: this version can't be opened
-                return None
-            found = opened.transaction_version(application)
-            return None if found is None else int(found)
+            return self._sequence(names, version, application)
 
         low, high = first, newest.version()
         while low < high:
@@ -152,11 +168,37 @@ class Delta:
         reached = token(low)
         return None if reached is None else KeptVersion(str(low), reached, times.get(low, 0.0))
 
-    def _first_kept(self, times: dict[int, float]) -> int:
-        """The oldest version that was the current one within the history: files of older ones may be gone."""
+    def _sequence(self, names: tuple[str, ...], version: int, application: str) -> int | None:
+        """What a version remembers; None where that is nothing, or it can't be opened."""
+        try:
+            opened = self._opened(names, version)
+        except Exception:  # noqa: BLE001 - whatever the reader raises: this version can't be opened
+            return None
+        found = opened.transaction_version(application)
+        return None if found is None else int(found)
+
+    def _marks(
+        self, names: tuple[str, ...], newest: Any, application: str
+    ) -> tuple[KeptVersion, ...]:
+        """The versions beyond the history that are kept, and can be opened."""
+        marks = read_marks(newest.metadata().configuration.get(MARKS, ""))
+        return tuple(
+            m for m in marks if self._sequence(names, int(m.version), application) == m.sequence
+        )
+
+    def _times(self, newest: Any) -> dict[int, float]:
+        """The commit times of the versions from the oldest that was the current one within the history on: files of older ones may
+        be gone."""
         since = time.time() - 60 * self.params.history_minutes
-        before = [v for v, at in times.items() if at <= since]
-        return max(before, default=min(times))
+        limit = _FEW_COMMITS
+        while True:
+            told = newest.history(limit)
+            times = {e["version"]: e["timestamp"] / 1000 for e in told}
+            before = [v for v, at in times.items() if at <= since]
+            if before or len(told) < limit:
+                first = max(before, default=min(times))
+                return {v: at for v, at in times.items() if v >= first}
+            limit *= 4
 
     def begin_rewind(self, session: Any, table: TargetTable, version: str) -> None:
         """A staging table with the rows of an older version."""
@@ -230,13 +272,13 @@ class Delta:
     ) -> dict[str, Any]:
         """Compact small and delete-heavy files, remove files older than the history; the log is kept as long."""
         target = self.path(names)
-        self._keep_log(session, names)
         for name, value in _COMPACTION.items():
             session.conf.set(name, value)
         done = session.sql(f"OPTIMIZE {target}").collect()
-        hours = max(self.params.history_minutes / 60, _LEAST_HOURS)
         if self._expiry.is_due(names):
-            session.sql(f"VACUUM {target} RETAIN {hours:.2f} HOURS").collect()
+            hours = max(self.params.history_minutes / 60, _LEAST_HOURS)
+            marks = self._remark(session, names, token, keep_seconds)
+            vacuum.vacuum(session, self.folder(names), hours, self._spared(session, names, marks))
         metrics = done[0]["metrics"] if done else None
         return (
             {"files_added": metrics["numFilesAdded"], "files_removed": metrics["numFilesRemoved"]}
@@ -244,13 +286,43 @@ class Delta:
             else {}
         )
 
-    def _keep_log(self, session: Any, names: tuple[str, ...]) -> None:
-        """The history may have been changed since the table was made."""
-        opened = self._open(names)
-        known = opened.metadata().configuration if opened is not None else None
-        wanted = retention(self.params)
-        if known is not None and any(known.get(n) != v for n, v in wanted.items()):
+    def _remark(
+        self, session: Any, names: tuple[str, ...], token: Token, keep_seconds: float
+    ) -> tuple[KeptVersion, ...]:
+        """The versions that stay for rewinds beyond the history (docs/decisions/0022), recorded in the table; and the log is kept so
+        long: both times may have been changed since the table was made."""
+        newest = self._open(names)
+        if newest is None:
+            return ()
+        known = newest.metadata().configuration
+        apart = apart_seconds(self.params, keep_seconds) if vacuum.can_spare(session) else 0.0
+        application = _application(token)
+        present = newest.history(1)[0]
+        marks = remark(
+            self._marks(names, newest, application),
+            KeptVersion(str(present["version"]), token.sequence, present["timestamp"] / 1000),
+            lambda: self._shown_at(names, newest, application, 0),
+            since=time.time() - keep_seconds,
+            apart=apart,
+        )
+        wanted = retention(self.params, keep_seconds + apart if apart else 0.0)
+        if marks or MARKS in known:
+            wanted[MARKS] = written_marks(marks)
+        if any(known.get(n) != v for n, v in wanted.items()):
             session.sql(dialect.set_properties(self.path(names), wanted))
+        return marks
+
+    def _spared(
+        self, session: Any, names: tuple[str, ...], marks: tuple[KeptVersion, ...]
+    ) -> frozenset[str]:
+        """The files of the versions that stay. Each version is opened once by a process."""
+        folder = self.folder(names)
+        wanted = {(folder, m.version) for m in marks}
+        for known in [k for k in self._files if k[0] == folder and k not in wanted]:
+            del self._files[known]
+        for place in wanted - self._files.keys():
+            self._files[place] = vacuum.files_of(session, folder, int(place[1]))
+        return frozenset().union(*(self._files[place] for place in wanted))
 
 
 def _application(token: Token) -> str:

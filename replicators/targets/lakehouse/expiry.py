@@ -39,12 +39,20 @@ def by_queries(session: Any, snapshots: str, refs: str) -> Snapshots:
     return Snapshots(current, known, tags)
 
 
-def retention(params: LakehouseParams) -> dict[str, str]:
-    """A Delta table's properties that keep its log, and the files that it names, as long as the history: whole days, one at
-    least. Delta's own clean-up would take versions away that the history promises."""
-    days = max(1, math.ceil(params.history_minutes / MINUTES_A_DAY))
-    names = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
-    return dict.fromkeys(names, f"interval {days} days")
+def retention(params: LakehouseParams, kept_seconds: float = 0.0) -> dict[str, str]:
+    """A Delta table's properties that keep its log, and the files that it names, as long as the history, the log also as long as
+    single versions are kept: whole days, one at least. Delta's own clean-up would take versions away that are promised."""
+    files, log = (
+        max(1, math.ceil(minutes / MINUTES_A_DAY))
+        for minutes in (
+            params.history_minutes,
+            max(params.history_minutes, kept_seconds / 60),
+        )
+    )
+    return {
+        "delta.logRetentionDuration": f"interval {log} days",
+        "delta.deletedFileRetentionDuration": f"interval {files} days",
+    }
 
 
 class Expiry:

@@ -48,7 +48,6 @@ class LakehouseParams:
         default=3,
         minimum=0,
         maximum=100,
-        note="Iceberg",
     )
 
     def __post_init__(self) -> None:

@@ -1,9 +1,10 @@
-"""Versions of an Iceberg table: those that led to the present one, and single older ones that tags keep over the time that changes are
-kept, so that a rewind can begin at them. Pure: reads and writes nothing."""
+"""Versions of a table: for Iceberg those that led to the present one, for both formats single older ones that are kept over the time
+that changes are kept, so that a rewind can begin at them: by tags, and for Delta by marks in a property. Pure: reads and writes nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from replicators.connectors.target import KeptVersion, Token
@@ -67,8 +68,8 @@ class Snapshots:
 
 
 def apart_seconds(params: LakehouseParams, keep_seconds: float) -> float:
-    """See `TargetPlugin.apart_seconds`. Delta keeps no single versions: removing what is older takes them along."""
-    if params.format != "iceberg" or not params.rewind_versions:
+    """See `TargetPlugin.apart_seconds`."""
+    if not params.rewind_versions:
         return 0.0
     is_further = keep_seconds > 60 * params.history_minutes
     return keep_seconds / params.rewind_versions if is_further else 0.0
@@ -101,3 +102,41 @@ def retag(
             made[f"{TAG}{snapshot.version}"] = snapshot.version
             last = snapshot.committed_at
     return Change(made, (*foreign, *outlived))
+
+
+def read_marks(text: str) -> tuple[KeptVersion, ...]:
+    """Marks as `written_marks` wrote them, oldest first."""
+    return tuple(KeptVersion(str(v), int(s), float(t)) for v, s, t in json.loads(text or "[]"))
+
+
+def written_marks(marks: Sequence[KeptVersion]) -> str:
+    """Marks as a table's property holds them."""
+    return json.dumps([(m.version, m.sequence, m.committed_at) for m in marks])
+
+
+def remark(
+    marks: Sequence[KeptVersion],
+    present: KeptVersion,
+    first: Callable[[], KeptVersion | None],
+    *,
+    since: float,
+    apart: float,
+) -> tuple[KeptVersion, ...]:
+    """The versions to be kept from now on, where changes since `since` are kept: the generation's `first`, and the present one every
+    `apart` seconds (0: none are kept). Those after which another begins before `since` go. Times in seconds since the epoch."""
+    if not apart:
+        return ()
+    kept = list(marks)
+    if not kept:
+        found = first()
+        kept = [found] if found else []
+    if not kept or present.committed_at - kept[-1].committed_at >= apart:
+        kept.append(present)
+    outlived = sum(m.committed_at <= since for m in kept[1:])
+    return tuple(kept[outlived:])
+
+
+def marked_at(marks: Sequence[KeptVersion], sequence: int) -> KeptVersion | None:
+    """The newest at or before `sequence`; where all are later, the oldest."""
+    before = [m for m in marks if m.sequence <= sequence]
+    return before[-1] if before else next(iter(marks), None)

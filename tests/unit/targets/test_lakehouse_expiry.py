@@ -35,3 +35,13 @@ def test_a_delta_log_is_kept_as_long_as_the_history(minutes: int, days: int) -> 
     values = {"warehouse": "/w", "format": "delta", "history_minutes": minutes}
     kept = retention(parse(LakehouseParams, values))
     assert set(kept.values()) == {f"interval {days} days"} and len(kept) == 2
+
+
+def test_a_delta_log_is_kept_as_long_as_single_versions_are() -> None:
+    """A version whose log was cleaned up can't be opened, though its files were spared. Files are not kept longer by that."""
+    values = {"warehouse": "/w", "format": "delta", "history_minutes": 30}
+    kept = retention(parse(LakehouseParams, values), 32 * 3600.0)
+    assert kept == {
+        "delta.logRetentionDuration": "interval 2 days",
+        "delta.deletedFileRetentionDuration": "interval 1 days",
+    }

@@ -1,13 +1,23 @@
-"""Which older versions of an Iceberg table are found, and which tags keep."""
+"""Which older versions of a table are found, and which are kept by tags (Iceberg) and by marks (Delta)."""
 
 from __future__ import annotations
 
 import pytest
 
-from replicators.connectors.target import Token
+from replicators.connectors.target import KeptVersion, Token
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import token_values
-from replicators.targets.lakehouse.versions import TAG, Snapshot, Snapshots, apart_seconds, retag
+from replicators.targets.lakehouse.versions import (
+    TAG,
+    Snapshot,
+    Snapshots,
+    apart_seconds,
+    marked_at,
+    read_marks,
+    remark,
+    retag,
+    written_marks,
+)
 
 ICEBERG = LakehouseParams(warehouse="/w", catalog_uri="sqlite:////w/c.db", history_minutes=30)
 DAY = 86400.0
@@ -83,7 +93,7 @@ def test_tags_of_another_generation_and_all_of_them_once_switched_off_go_and_oth
         ({"rewind_versions": 0}, DAY, 0.0),
         ({"history_minutes": 1440}, DAY, 0.0),
         ({}, 0.0, 0.0),
-        ({"format": "delta"}, DAY, 0.0),
+        ({"format": "delta"}, DAY, DAY / 3),
     ],
 )
 def test_single_versions_are_kept_where_changes_are_kept_longer_than_the_history(
@@ -92,3 +102,50 @@ def test_single_versions_are_kept_where_changes_are_kept_longer_than_the_history
     values = {"warehouse": "/w", "catalog_uri": "sqlite:////w/c.db", "history_minutes": 30}
     params = LakehouseParams(**{**values, **changes})  # type: ignore[arg-type]
     assert apart_seconds(params, keep) == apart
+
+
+def version(number: int, at: float) -> KeptVersion:
+    return KeptVersion(str(number), 10 * number, at)
+
+
+def test_marks_are_read_as_they_were_written() -> None:
+    marks = (version(3, 1.5), version(7, 1795358965.157))
+    assert read_marks(written_marks(marks)) == marks
+    assert read_marks("") == ()
+
+
+def test_a_generations_first_version_is_marked_and_then_one_for_each_stretch_of_time() -> None:
+    """Without the first, a rewind to before the first upkeep would be refused once the history has passed."""
+
+    def after(marks: tuple[KeptVersion, ...], number: int, at: float) -> tuple[KeptVersion, ...]:
+        return remark(marks, version(number, at), lambda: version(1, 0.0), since=-1.0, apart=300.0)
+
+    first = after((), 2, 100.0)
+    assert first == (version(1, 0.0),)
+    assert after(first, 4, 299.0) == first
+    second = after(first, 5, 300.0)
+    assert second == (version(1, 0.0), version(5, 300.0))
+    assert after(second, 9, 599.0) == second
+    assert remark((), version(2, 100.0), lambda: None, since=-1.0, apart=300.0) == (version(2, 100.0),)  # fmt: skip
+
+
+def test_a_mark_goes_once_the_next_one_lies_before_what_is_kept() -> None:
+    """The last one before the changes that are kept has to stay: a rewind to the oldest of them begins there."""
+    marks = (version(1, 0.0), version(4, 300.0), version(7, 600.0))
+
+    def left(since: float, apart: float = 1000.0) -> list[str]:
+        kept = remark(marks, version(9, 700.0), lambda: None, since=since, apart=apart)
+        return [m.version for m in kept]
+
+    assert left(299.0) == ["1", "4", "7"]
+    assert left(300.0) == ["4", "7"]
+    assert left(599.0) == ["4", "7"]
+    assert left(DAY) == ["7"]
+    assert left(0.0, apart=0.0) == []
+
+
+def test_the_newest_mark_before_a_sequence_is_found_or_else_the_oldest() -> None:
+    marks = (version(1, 0.0), version(4, 300.0))
+    found = {at: marked_at(marks, at) for at in (5, 10, 39, 40, 99)}
+    assert {at: m and m.version for at, m in found.items()} == {5: "1", 10: "1", 39: "1", 40: "4", 99: "4"}  # fmt: skip
+    assert marked_at((), 99) is None

@@ -1,0 +1,86 @@
+"""Removes the files of a Delta table that no version needs any more, but for those of single versions that are kept: VACUUM of all that lies
+in the folder, less their files (`USING INVENTORY`). Plain VACUUM knows no such versions and removes files by age alone."""
+
+from __future__ import annotations
+
+import base64
+import uuid
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyarrow import fs
+
+from replicators.connectors.files import is_url, open_url
+from replicators.targets.lakehouse import dialect
+
+INVENTORY = "replicator_inventory"
+SHAPE = "path STRING, length LONG, isDir BOOLEAN, modificationTime LONG"
+UUID_CHARACTERS = 20
+_Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_RFC1924 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+_TO_RFC1924 = str.maketrans(_Z85, _RFC1924)
+
+
+def vector_file(text: str) -> str:
+    """The path, within the table, of the file that a deletion vector of storage type `u` lies in: `text` is a prefix, mostly none,
+    and a UUID in Z85 (Delta's protocol, Deletion Vector Descriptor Schema)."""
+    prefix, encoded = text[:-UUID_CHARACTERS], text[-UUID_CHARACTERS:]
+    own = uuid.UUID(bytes=base64.b85decode(encoded.translate(_TO_RFC1924)))
+    return f"{prefix}/deletion_vector_{own}.bin" if prefix else f"deletion_vector_{own}.bin"
+
+
+def can_spare(session: Any) -> bool:
+    """Whether Delta's own classes are within reach; over Spark Connect they are not."""
+    return hasattr(session, "_jsparkSession")
+
+
+def files_of(session: Any, folder: str, version: int) -> frozenset[str]:
+    """The paths within the table of everything that a version reads. What lies elsewhere is not listed: no VACUUM of this table
+    removes it. Raises what Delta does where the version's log is gone."""
+    from pyspark.sql import DataFrame
+
+    own = session._jsparkSession
+    session._jvm.SparkSession.setActiveSession(own)  # whose settings Delta takes
+    log = session._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(own, folder)
+    defaults = (getattr(log, f"getSnapshotAt$default${n}")() for n in (2, 3, 4))
+    snapshot = log.getSnapshotAt(version, *defaults)
+    try:
+        shown = DataFrame(snapshot.allFiles().toDF(), session).selectExpr(
+            "path",
+            "CASE WHEN deletionVector.storageType = 'u' THEN deletionVector.pathOrInlineDv END AS vector",
+        )
+        found = shown.toArrow()
+    finally:
+        snapshot.uncache()
+    vectors = found.column("vector").drop_null().to_pylist()
+    return frozenset({*map(unquote, found.column("path").to_pylist()), *map(vector_file, vectors)})
+
+
+def vacuum(session: Any, folder: str, hours: float, spared: frozenset[str] = frozenset()) -> None:
+    """Remove what no version of the last `hours` reads, but for the `spared` paths within the table."""
+    listed = ""
+    if spared:
+        frame = session.createDataFrame(inventory(folder, spared), SHAPE)
+        frame.createOrReplaceTempView(INVENTORY)
+        listed = f" USING INVENTORY (SELECT * FROM {INVENTORY})"  # noqa: S608 - a name of ours
+    target = dialect.quote(folder)
+    session.sql(f"VACUUM delta.{target}{listed} RETAIN {hours:.2f} HOURS").collect()
+
+
+def inventory(folder: str, spared: frozenset[str]) -> pa.Table:
+    """The table's files but for the spared ones, as VACUUM wants them listed: addresses, bytes, milliseconds since the epoch. Folders
+    that are left empty stay."""
+    system, root = open_url(folder)
+    start = folder if is_url(folder) else f"file:{root}"
+    rows = [
+        (f"{start}/{path}", info.size, False, info.mtime_ns // 1_000_000)
+        for info in system.get_file_info(fs.FileSelector(root, recursive=True))
+        if info.type == fs.FileType.File
+        and not (path := info.path[len(root) + 1 :]).startswith("_delta_log/")
+        and path not in spared
+    ]
+    columns = list(zip(*rows, strict=True)) or [()] * 4
+    types = (pa.string(), pa.int64(), pa.bool_(), pa.int64())
+    names = ("path", "length", "isDir", "modificationTime")
+    return pa.table([pa.array(c, t) for c, t in zip(columns, types, strict=True)], names=names)

@@ -1,0 +1,32 @@
+"""What VACUUM of a Delta table is shown of the files that lie there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from replicators.targets.lakehouse.vacuum import inventory, vector_file
+
+VECTOR = "deletion_vector_3fa2549c-b049-40eb-b12b-afa0bccbd246.bin"
+"""As a MERGE of Delta 4.4 named it, beside the text in its commit."""
+
+
+def test_a_deletion_vectors_file_is_found_from_its_text_in_the_log() -> None:
+    assert vector_file("kCzbEUT}aCU}92JYVX.)") == VECTOR
+    assert vector_file("abkCzbEUT}aCU}92JYVX.)") == f"ab/{VECTOR}"
+
+
+def test_all_files_but_the_spared_ones_and_the_log_are_listed(tmp_path: Path) -> None:
+    """A file of the log in it would be one that VACUUM may remove; a spared one in it would be removed."""
+    names = ("_delta_log/0.json", "aB/spared.parquet", "aB/old 1.parquet", VECTOR)
+    for name in names:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"four")
+    listed = inventory(str(tmp_path), frozenset({"aB/spared.parquet"})).to_pylist()
+    assert {r["path"] for r in listed} == {f"file:{tmp_path}/aB/old 1.parquet", f"file:{tmp_path}/{VECTOR}"}  # fmt: skip
+    assert all((r["length"], r["isDir"]) == (4, False) for r in listed)
+    assert all(r["modificationTime"] > 1_700_000_000_000 for r in listed)
+
+
+def test_an_empty_folder_has_an_empty_inventory(tmp_path: Path) -> None:
+    assert inventory(str(tmp_path), frozenset()).num_rows == 0
