@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from pyspark.sql import functions as F
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import FoldedBatch, KeyRange, TargetTable
-from replicators.connectors.types import Int
+from replicators.connectors.types import Int, Timestamp
 from replicators.targets.lakehouse import naming
 from replicators.targets.lakehouse.writer import LakehouseWriter
 from tests.spark.lakehouses import PLAIN, Lakehouse, shape
@@ -265,6 +266,21 @@ def test_a_delta_log_is_kept_as_long_as_the_history_also_once_that_was_raised(
     longer.maintain(table)
     assert kept() == "interval 30 days"
     assert longer.token(table) == house.writer.token(table)
+
+
+def test_the_first_and_the_last_moment_are_the_same_to_a_reader_that_is_not_spark(
+    house: Lakehouse,
+) -> None:
+    """Written as Spark does by itself (INT96), they are read as nanoseconds into Delta: the year 1 becomes 1754."""
+    first = datetime(1, 1, 1, tzinfo=UTC)
+    last = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
+    schema = shape("far_away", {"id": Int(64), "at": Timestamp(zone=True), "day": Timestamp()})
+    rows = [(n, at, at.replace(tzinfo=None)) for n, at in ((1, first), (2, last))]
+    table = house.copied(schema, rows)
+    assert house.read(schema) == rows
+    later = [(3, last, None), (4, first, None)]
+    house.writer.merge(table, house.batch(schema, 10, later))
+    assert house.read(schema) == [*rows, *later]
 
 
 def test_only_rows_whose_values_are_nowhere_are_missing(house: Lakehouse) -> None:

@@ -32,6 +32,8 @@ MARKS = "replicator.rewind"
 _LEAST_HOURS = 0.1
 _WHOLE_FILES = "128m"
 """Keeps Spark from putting several staged files, which are clustered by key, into one."""
+MOMENTS = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
+"""What Spark writes by itself (INT96) other readers take for nanoseconds, which begin in 1677 and end in 2262."""
 _FEW_COMMITS = 500
 _COMPACTION = {
     "spark.databricks.delta.optimize.minFileSize": str(4 << 20),
@@ -56,6 +58,7 @@ class Delta:
         "spark.databricks.delta.merge.repartitionBeforeWrite.enabled": "true",
         "spark.databricks.delta.properties.defaults.enableDeletionVectors": "true",
         "spark.databricks.delta.merge.materializeSource": "none",
+        **MOMENTS,
     }
 
     most_keys: ClassVar[int] = 1000
@@ -225,7 +228,8 @@ class Delta:
 
     def append_frame(self, frame: Any, target: str) -> None:
         """Append rows to a staging place; the frame's own session writes, no token is needed."""
-        frame.sparkSession.conf.set("spark.sql.files.openCostInBytes", _WHOLE_FILES)
+        for name, value in {"spark.sql.files.openCostInBytes": _WHOLE_FILES, **MOMENTS}.items():
+            frame.sparkSession.conf.set(name, value)
         frame.writeTo(target).append()
 
     def publish(self, session: Any, table: TargetTable, schema: TableSchema, sequence: int) -> str:
