@@ -64,7 +64,7 @@ def test_parts_of_one_commit_are_one_page_and_the_last_end_of_a_case_counts(tmp_
 
 
 def test_a_file_that_did_not_run_again_keeps_its_row_with_its_commit(tmp_path: Path) -> None:
-    """Without it, what takes longer than a session would never be on a page as a whole."""
+    """Without it, what is run in parts on different days would never be on a page as a whole."""
     other = "tests/unit/test_y.py"
     seed = [("seed", 7)]
     done(tmp_path, case("failed", file=other, longrepr="no disk", user_properties=seed), commit="older")  # fmt: skip
