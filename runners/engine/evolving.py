@@ -160,7 +160,7 @@ class Evolver:
             self._store.event("schema_resync", row.id, change=text)
         self._store.table_progress(row.id, is_resync_asked=True)
 
-    def mends(self, row: TableRow, code: str) -> bool:
+    def mends(self, row: TableRow, code: str, *, is_counted: bool = True) -> bool:
         """Whether the policy is to copy a table afresh after this fault. One that comes again and again is left failing."""
         if code not in RESYNCED or self.policy is not SchemaPolicy.EVOLVE or row.keeps_past:
             return False
@@ -169,16 +169,17 @@ class Evolver:
             asked = [t for t in self._asked.get(row.id, []) if now - t < AGAIN_SECONDS]
             if len(asked) >= AGAIN_TIMES:
                 return False
-            if row.is_snapshot_done and not row.is_resync_asked:
+            if is_counted and not row.is_resync_asked:
                 asked.append(now)
             self._asked[row.id] = asked
         return True
 
     def fault(self, table: TableId, code: str, facts: Mapping[str, str]) -> None:
-        """A table's log can't be decoded: it fails until its re-sync, which the policy may ask for at once."""
+        """A table's log can't be decoded: it fails until its re-sync, which the policy may ask for at once. While it is copied, its log may
+        tell of the time before, as often as it likes."""
         row = table_row(self._store, table)
         is_older = code in VANISHED and not row.is_snapshot_done
-        if is_older or self.mends(row, code):
+        if is_older or self.mends(row, code, is_counted=row.is_snapshot_done):
             told = {name: value for name, value in facts.items() if name != "table"}
             self.resync(row, ReplicationError(code, table=table, **told).message.text)
         else:

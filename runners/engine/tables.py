@@ -257,6 +257,7 @@ class TableJobs:
         """The table fails, unless the policy is to copy it afresh."""
         now = table_row(self._store, row.id)
         if self._evolver.mends(now, err.code):
+            logger.warning("The table is copied afresh: %s", err, extra={"table": str(row.id)})
             self._evolver.resync(now, err.message.text)
         else:
             self._fail(row, err)

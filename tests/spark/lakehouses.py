@@ -114,13 +114,18 @@ class Lakehouse:
 
     def read(self, schema: TableSchema) -> list[tuple[Any, ...]]:
         """The live rows, in order of the first column."""
+        rows = [tuple(r.values()) for r in self.records(schema)]
+        return sorted(rows, key=lambda r: (r[0] is not None, r[0]))
+
+    def records(self, schema: TableSchema) -> list[dict[str, Any]]:
+        """The live rows, by column names."""
         names = naming.names(self.params, schema.id)
         if self.form == "iceberg":
             table = self.catalog().load_table(names).scan().to_arrow()
         else:
             table = _read_delta(self.writer.format.folder(names))
-        rows = [tuple(r.values()) for r in table.to_pylist()]
-        return sorted(rows, key=lambda r: (r[0] is not None, r[0]))
+        found: list[dict[str, Any]] = table.to_pylist()
+        return found
 
     def catalog(self) -> Any:
         """The catalog as a reader opens it."""

@@ -168,6 +168,21 @@ def test_a_resync_shows_the_old_rows_until_it_is_published(house: Lakehouse) -> 
     )
 
 
+def test_a_copy_whose_columns_stand_in_another_order_keeps_their_values(house: Lakehouse) -> None:
+    """Where a source has no numbers (`upto`), a column's is its place: taken over from the copy before, they would give each column
+    the other's values as the new copy is published."""
+    schema = replace(shape("turned", PLAIN), upto=1)
+    table = house.copied(schema, [(1, "a", "x")])
+    a, b, c = schema.columns
+    turned = replace(schema, columns=(a, replace(c, ordinal=2), replace(b, ordinal=3)), upto=2)
+    second = TargetTable(schema.id, "r1", 2, table.table_uuid)
+    house.writer.begin_snapshot(second, turned)
+    assert house.read(schema) == [(1, "a", "x")]
+    house.load(second, turned, [(1, "y", "b")])
+    house.writer.publish_snapshot(second, turned, 4)
+    assert house.records(schema) == [{"id": 1, "name": "b", "note": "y"}]
+
+
 def test_a_table_that_is_gone_or_foreign_is_not_written(house: Lakehouse) -> None:
     schema = shape("strange", PLAIN)
     batch = house.batch(schema, 5, [(2, "b", None)])

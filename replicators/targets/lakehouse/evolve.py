@@ -30,7 +30,7 @@ def ordinals(schema: TableSchema) -> str:
     return _told({c.name: c.ordinal for c in schema.supported})
 
 
-def known_at_start(known: Mapping[str, int], new: TableSchema) -> Mapping[str, int]:
+def _known_at_start(known: Mapping[str, int], new: TableSchema) -> Mapping[str, int]:
     """What is known of a live table when its next copy begins. Where the numbers are those of a copy, not the source's (`upto`), the
     next one's mean something else: the names count."""
     if not new.upto:
@@ -137,17 +137,18 @@ def _renamed_told(target: str, where: Mapping[int, str], new: TableSchema) -> Ch
 def plan(
     target: str,
     live: Mapping[str, str],
-    known: Mapping[str, int],
+    told: Mapping[str, int],
     new: TableSchema,
     *,
     drops: frozenset[str],
-    may_replace: bool = False,
+    is_start: bool = False,
 ) -> list[Change]:
     """The changes from the live columns (name to Spark type) to `new`; only columns in `drops` are dropped.
 
-    `known` has the source's column numbers of the last time: a column whose number has another name is renamed.
-    `target:evolve` for a change of type that loses something, unless `may_replace`: then the column is emptied.
+    `told` has the source's column numbers of the last time: a column whose number has another name is renamed.
+    `target:evolve` for a change of type that loses something, unless the next copy begins (`is_start`): then the column is emptied.
     """
+    known = _known_at_start(told, new) if is_start else told
     numbers = {c.ordinal for c in new.supported if c.ordinal}
     gone = [
         name
@@ -161,8 +162,8 @@ def plan(
     if (
         moves and stale
     ):  # else a name that is taken over would seem to be the old column, after a cut
-        told = {name: number for name, number in known.items() if name in left}
-        changes.append(Change(dialect.set_properties(target, {ORDINALS: _told(told)}), ""))
+        numbered = {name: number for name, number in known.items() if name in left}
+        changes.append(Change(dialect.set_properties(target, {ORDINALS: _told(numbered)}), ""))
     changes += moves
     where = _where(left, known)
     away = {where[c.ordinal] for c in new.supported if where.get(c.ordinal, c.name) != c.name}
@@ -176,8 +177,8 @@ def plan(
         elif name == column.name and (known.get(name) or column.ordinal) != column.ordinal:
             changes += _replaced(target, column)
         else:
-            changes += _fitted(target, left[name], column, new, may_replace=may_replace)
-    if changes or dict(known) != json.loads(ordinals(new)):
+            changes += _fitted(target, left[name], column, new, may_replace=is_start)
+    if changes or dict(told) != json.loads(ordinals(new)):
         changes.append(Change(dialect.set_properties(target, {ORDINALS: ordinals(new)}), ""))
     return changes
 

@@ -185,9 +185,7 @@ class Iceberg:
             self._drop_staged(session, staged)
             self._create(session, staged, table, schema)
             return
-        self._change(
-            session, names, self._properties(session, names) or {}, schema, may_replace=True
-        )
+        self._change(session, names, self._properties(session, names) or {}, schema, is_start=True)
         branch = dialect.quote(naming.branch(table.generation))
         session.sql(f"ALTER TABLE {self.path(names)} CREATE OR REPLACE BRANCH {branch}")
         emptied = self.path((*names, f"branch_{naming.branch(table.generation)}"))
@@ -307,14 +305,12 @@ class Iceberg:
         new: TableSchema,
         *,
         drops: frozenset[str] = frozenset(),
-        may_replace: bool = False,
+        is_start: bool = False,
     ) -> list[str]:
         target = self.path(names)
         types = {f.name: f.dataType.simpleString() for f in session.table(target).schema.fields}
-        known = json.loads(shown.get(evolve.ORDINALS, "{}"))
-        if may_replace:
-            known = evolve.known_at_start(known, new)
-        changes = evolve.plan(target, types, known, new, drops=drops, may_replace=may_replace)
+        told = json.loads(shown.get(evolve.ORDINALS, "{}"))
+        changes = evolve.plan(target, types, told, new, drops=drops, is_start=is_start)
         for change in changes:
             session.sql(change.statement)
         if json.loads(shown.get(KEY, "[]")) != list(new.key):

@@ -275,6 +275,14 @@ def test_a_fault_that_comes_again_and_again_is_left_failing() -> None:
     assert place.row.state is TableState.FAILING
 
 
+def test_a_copy_that_fails_again_and_again_is_left_failing() -> None:
+    """A fault of the copying itself is no fault of the log's: the copy would begin anew for ever."""
+    place = Place("evolve")
+    place.store.table_progress(TABLE, is_snapshot_done=False)
+    tries = [place.evolver.mends(place.row, "target:evolve") for _ in range(AGAIN_TIMES + 1)]
+    assert tries == [True] * AGAIN_TIMES + [False]
+
+
 def test_a_decoders_fault_may_name_its_table_among_its_facts() -> None:
     """The run itself would end, where only a table is to be copied afresh."""
     place = Place("evolve")
