@@ -19,6 +19,7 @@ from tests.mysql_servers import (
     SqlServer,
     fresh_sql_database,
 )
+from tests.progress import Progress
 from tests.report import UNKNOWN, Report, tested_commit
 from tests.servers import Database, fresh_database
 from tests.spark_fixtures import lakehouse_root, spark
@@ -35,6 +36,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """The page is written by a plugin of its own. The seed of the adversary's walks is set here, so that a run that is broken off
     has named it."""
     os.environ.setdefault("SEED", str(_seed()))
+    if hasattr(config, "workerinput"):
+        return
+    config.pluginmanager.register(Progress(config), "progress")
     if named := config.getoption("--report"):
         config.pluginmanager.register(Report(Path(named)), "report")
 
