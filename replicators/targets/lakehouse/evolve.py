@@ -143,17 +143,19 @@ def plan(
     drops: frozenset[str],
     is_start: bool = False,
 ) -> list[Change]:
-    """The changes from the live columns (name to Spark type) to `new`; only columns in `drops` are dropped.
+    """The changes from the live columns (name to Spark type) to `new`; only columns in `drops` are dropped, and those whose names other
+    columns take.
 
     `told` has the source's column numbers of the last time: a column whose number has another name is renamed.
     `target:evolve` for a change of type that loses something, unless the next copy begins (`is_start`): then the column is emptied.
     """
     known = _known_at_start(told, new) if is_start else told
     numbers = {c.ordinal for c in new.supported if c.ordinal}
+    may_go = drops | {c.name for c in new.supported} if is_start else drops
     gone = [
         name
         for name in live
-        if name in drops and known.get(name, 0) not in numbers and _is_free(name, known, new)
+        if name in may_go and known.get(name, 0) not in numbers and _is_free(name, known, new)
     ]
     changes = [Change(dialect.drop_column(target, name), f"column {name} dropped") for name in gone]
     left = {name: kind for name, kind in live.items() if name not in gone}

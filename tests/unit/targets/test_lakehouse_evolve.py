@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field, replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import Column, TableId, TableSchema
@@ -144,6 +146,42 @@ def test_numbers_of_a_copy_mean_nothing_for_the_next_one(
         lake.apply(change)
     assert lake.values() == Lake.of(became).values()
     assert lake.plan(OLD, new) == []
+
+
+SHAPES = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "c", "n", "m", "N"]), st.integers(1, 6), st.booleans()),
+    min_size=1,
+    max_size=5,
+    unique_by=(lambda c: c[0].lower(), lambda c: c[1]),
+).map(
+    lambda made: TableSchema(
+        TableId("shop", "t"),
+        tuple(
+            Column(name, Int(32) if is_number else String(), "", ordinal=number)
+            for name, number, is_number in made
+        ),
+    )
+)
+
+
+@given(old=SHAPES, new=SHAPES, is_copys=st.booleans())
+@settings(deadline=None)
+def test_what_a_copy_wrote_stays_under_its_names_when_it_is_published(
+    old: TableSchema, new: TableSchema, is_copys: bool
+) -> None:
+    """Rows are written between two plans, from whatever shape the copy before had: the second may only take away what the first had
+    to leave."""
+    lake, new = Lake.of(old), replace(new, upto=5 if is_copys else 0)
+    for change in lake.plan(old, new, is_start=True):
+        lake.apply(change)
+    written = {c.name: (fit(c.type).native.lower(), f"new {c.name}") for c in new.columns}
+    assert all(lake.columns[name][0] == kind for name, (kind, _) in written.items())
+    lake.columns.update(written)
+    live = replace(old, columns=tuple(Column(n, String(), "") for n in lake.columns))
+    for change in lake.plan(live, new):
+        lake.apply(change)
+    assert lake.columns == written
+    assert lake.plan(live, new) == []
 
 
 def test_a_table_from_before_numbers_gets_them_and_keeps_its_values() -> None:
