@@ -1,7 +1,6 @@
 # The commands of this project. `make` alone lists them.
 PYTHON ?= python3.11
 PY := .venv/bin/python
-TEST_PROCESSES ?= 2
 .DEFAULT_GOAL := help
 .PHONY: help python setup setup-tests demo demo-reset dev check format test test-long test-fast e2e nemesis screenshots bench openapi docs clean migrate serve worker-runs worker-default beat
 
@@ -39,8 +38,8 @@ format: ## let ruff write the code's format
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-test: setup-tests ## the whole suite, with real servers, by two processes (TEST_PROCESSES=2)
-	$(PY) -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder
+test: setup-tests ## the whole suite, with real servers
+	$(PY) -m pytest
 
 test-long: setup-tests ## the whole suite with the full matrices (hours); writes docs/test-report.md
 	$(PY) -m pytest --long --report docs/test-report.md

@@ -15,7 +15,8 @@ from tests.app.factories import make_replicator, make_user
 
 @pytest.fixture(autouse=True)
 def _quiet_settings(settings: Any, tmp_path: Path) -> None:
-    """No broker, files in a folder of the test's own, the in-memory pair shown."""
+    """No broker, files in a folder of the test's own, the in-memory pair shown, passwords that cost nothing."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.REDIS_URL = ""
     settings.RUN_LOG_DIR = tmp_path / "run-logs"
     settings.SHOW_HIDDEN_PLUGINS = True

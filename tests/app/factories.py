@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from importlib import import_module
 from typing import Any
 
+from django.apps import apps
 from django.contrib.auth.models import Group, User
+from django.db import connection
 
 from replicators.models import Replicator
 from replicators.services import replicator_create
@@ -17,7 +20,10 @@ SECRET = "s3cret-of-the-source"
 
 
 def make_user(name: str, *groups: str, **fields: Any) -> User:
-    """A user in these groups."""
+    """A user in these groups. They come with a migration, and go with the first test that has transactions of its own."""
+    if groups and not Group.objects.filter(name__in=groups).exists():
+        migration = import_module("replicators.migrations.0002_groups")
+        migration.make_groups(apps, connection.schema_editor())
     user = User.objects.create_user(name, password=PASSWORD, **fields)
     user.groups.add(*Group.objects.filter(name__in=groups))
     return user
