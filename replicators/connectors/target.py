@@ -259,7 +259,8 @@ class TargetChecks(Closing, Protocol):
 @dataclass(frozen=True, slots=True)
 class TargetPlugin:
     """A target's light descriptor; `writer` gets the Spark session that `spark_conf` was put into. `rehearsals`: params of
-    throw-away targets inside a folder, on which set-up tries the writer so that its classes are archived. `apart_seconds`: for a
+    throw-away targets inside a folder, on which set-up tries the writer so that its classes are archived. `modules`: what the writer
+    imports at its first use, imported beforehand while Spark starts. `apart_seconds`: for a
     time that changes are kept, how far apart older versions lie that are kept for rewinds beyond the history; 0: none are."""
 
     name: str
@@ -276,5 +277,6 @@ class TargetPlugin:
     apart_seconds: Callable[[Any, float], float] = lambda *_: 0.0
     setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup
     rehearsals: Callable[[str], tuple[Any, ...]] = lambda _: ()
+    modules: Callable[[Any], tuple[str, ...]] = lambda _: ()
     icon: str = "database"
     is_hidden: bool = False

@@ -24,13 +24,13 @@ from runners.engine.faults import fail_at_start, retry_delay
 from runners.engine.fill import Filler
 from runners.engine.job import Job
 from runners.engine.merge import Merger
+from runners.engine.opening import open_for
 from runners.engine.publishing import Publisher
 from runners.engine.pulse import Pulse
 from runners.engine.rewind import Rewinder, adopt_all
 from runners.engine.rounds import Rounds
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import Snapshotter
-from runners.engine.spark import open_session
 from runners.engine.store import Desire, Store, TableState, is_live, table_row
 from runners.engine.streaming import FirstView, Streaming
 from runners.engine.tables import TableJobs
@@ -61,8 +61,7 @@ def run_pipeline(
     watchdog.start()
     try:
         with watchdog.step("start"):
-            conf = job.target.spark_conf(job.target_params)
-            spark = open_session(settings, job.name, job.target.jars(job.target_params), conf)
+            spark = open_for(job, settings)
         try:
             if store.desire() is Desire.RUN and not stop.is_set():
                 with suppress(StopAsked):

@@ -36,6 +36,11 @@ def _rehearsals(folder: str) -> tuple[LakehouseParams, ...]:
     )
 
 
+def _modules(params: LakehouseParams) -> tuple[str, ...]:
+    """What reads the tables' state without Spark; it takes up to two seconds."""
+    return ("pyiceberg.catalog.sql",) if params.format == "iceberg" else ("deltalake",)
+
+
 PLUGIN = TargetPlugin(
     name="lakehouse",
     label="Lakehouse",
@@ -51,5 +56,6 @@ PLUGIN = TargetPlugin(
     apart_seconds=apart_seconds,
     setup=setup,
     rehearsals=_rehearsals,
+    modules=_modules,
     icon="building-warehouse",
 )

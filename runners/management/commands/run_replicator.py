@@ -34,6 +34,8 @@ class Command(BaseCommand):
     else."""
 
     help = "Runs a replicator (internal: started by the supervisor)."
+    requires_system_checks: Any = ()
+    """They would import every page; the supervisor's process has passed them."""
 
     def add_arguments(self, parser: CommandParser) -> None:
         """The run and its lease."""

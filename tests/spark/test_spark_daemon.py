@@ -1,0 +1,51 @@
+"""Spark's Python workers begin with what the tasks of a run import, in a session of a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from replicators.connectors import registry
+from replicators.targets.lakehouse import PLUGIN
+from runners.engine.job import Job
+
+ROOT = Path(__file__).resolve().parents[2]
+LOOK = """
+import json, sys
+from runners.engine.opening import workers_conf
+from runners.engine.settings import RunnerSettings
+from runners.engine.spark import open_session
+from tests.spark.test_spark_daemon import job
+
+def look(batches):
+    import pyarrow as pa
+    found = json.dumps(sorted(n for n in sys.modules if n.startswith(("runners.engine.fold", "replicators.sources."))))
+    for _ in batches:
+        yield pa.RecordBatch.from_pydict({"found": [found]})
+
+conf = workers_conf(job(sys.argv[1]))
+session = open_session(RunnerSettings(), "daemon", (), {**conf, "spark.master": "local[1]"})
+print(session.range(0, 1, 1, 1).mapInArrow(look, "found string").collect()[0][0])
+session.stop()
+"""
+
+
+def job(source: str) -> Job:
+    """A job of that source."""
+    return Job("r", "name", "slot", registry.sources()[source], None, PLUGIN, None)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(("source", "other"), [("mysql", "postgresql")])
+def test_a_worker_has_everything_before_its_first_task(source: str, other: str) -> None:
+    """Without it each worker that Spark starts, also after a minute without work, imports for two seconds first."""
+    command = [sys.executable, "-c", LOOK, source]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert {"runners.engine.folding", f"replicators.sources.{source}.decode"} <= set(found)
+    assert not any(n.startswith(f"replicators.sources.{other}.") for n in found)
