@@ -352,3 +352,9 @@ class SourcePlugin:
     shape_at: Callable[[TableSchema, Position, int], TableSchema | None] | None = None
     icon: str = "database"
     is_hidden: bool = False
+
+    @property
+    def task_modules(self) -> tuple[str, ...]:
+        """The modules of what is called in Spark tasks."""
+        paths = (self.decoder, self.chunk_reader)
+        return tuple(path.partition(":")[0] for path in paths if path)

@@ -4,11 +4,9 @@ where it is needed."""
 
 from __future__ import annotations
 
-import importlib
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +14,7 @@ import pyarrow as pa
 from runners.engine.job import Job
 from runners.engine.settings import RunnerSettings
 from runners.engine.spark import open_session
-from runners.engine.spark_daemon import MODULES
+from runners.engine.spark_daemon import MODULES, load_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +28,7 @@ _TASKS = ("runners.engine.decode", "runners.engine.folding", "runners.engine.sna
 def open_for(job: Job, settings: RunnerSettings) -> SparkSession:
     """The session, as `open_session` opens it."""
     params = job.target_params
-    _beside("imports", _imported, job.target.modules(params))
+    _beside("imports", load_all, job.target.modules(params))
     conf = {**job.target.spark_conf(params), **workers_conf(job)}
     spark = open_session(settings, job.name, job.target.jars(params), conf)
     _beside("workers", _begin, spark)
@@ -39,8 +37,7 @@ def open_for(job: Job, settings: RunnerSettings) -> SparkSession:
 
 def workers_conf(job: Job) -> dict[str, str]:
     """Spark settings by which its Python workers begin with everything that the job's tasks import."""
-    paths = (job.source.decoder, job.source.chunk_reader)
-    names = (*_TASKS, *(path.partition(":")[0] for path in filter(None, paths)))
+    names = (*_TASKS, *job.source.task_modules)
     return {
         "spark.python.daemon.module": "runners.engine.spark_daemon",
         f"spark.executorEnv.{MODULES}": ",".join(names),
@@ -49,12 +46,6 @@ def workers_conf(job: Job) -> dict[str, str]:
 
 def _beside(name: str, act: Callable[[Any], None], about: Any) -> None:
     threading.Thread(target=act, args=(about,), name=name, daemon=True).start()
-
-
-def _imported(names: Sequence[str]) -> None:
-    for name in names:
-        with suppress(ImportError):
-            importlib.import_module(name)
 
 
 def _begin(spark: SparkSession) -> None:

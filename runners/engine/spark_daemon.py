@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 
 from runners.engine.relay import freeze_modules
@@ -13,17 +14,17 @@ MODULES = "REPLICATOR_TASK_MODULES"
 """The environment variable that names the modules, with commas between."""
 
 
-def prepare(names: str) -> None:
-    """Import each, and load what it compiled. What can't be imported here is told by the task that needs it."""
-    for name in filter(None, names.split(",")):
+def load_all(names: Iterable[str]) -> None:
+    """Import each, and load what it compiled. What can't be imported here is told by what needs it."""
+    for name in filter(None, names):
         with suppress(ImportError):
             module = importlib.import_module(name)
             getattr(module, "warm", lambda: None)()
-    freeze_modules()
 
 
 if __name__ == "__main__":
     from pyspark.daemon import manager
 
-    prepare(os.environ.get(MODULES, ""))
+    load_all(os.environ.get(MODULES, "").split(","))
+    freeze_modules()
     manager()

@@ -24,8 +24,8 @@ def warm() -> None:
     replay_stays(op, empty, empty, none, 0, 0)
     replay_history(op, empty, empty, none, empty, empty, 0)
     for source in registry.sources().values():
-        for path in filter(None, (source.decoder, source.chunk_reader)):
-            module = importlib.import_module(path.partition(":")[0])
+        for name in source.task_modules:
+            module = importlib.import_module(name)
             getattr(module, "warm", lambda: None)()
 
 

@@ -34,6 +34,6 @@ def test_so_are_those_of_the_writer(form: str) -> None:
 
 def test_a_module_that_is_not_there_keeps_no_worker_from_its_work() -> None:
     """The daemon would end, and Spark with it."""
-    spark_daemon.prepare("no.such.module,runners.engine.fold")
+    spark_daemon.load_all(["no.such.module", "runners.engine.fold"])
     assert "runners.engine.fold" in sys.modules
-    spark_daemon.prepare("")
+    spark_daemon.load_all([""])
