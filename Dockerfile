@@ -2,8 +2,10 @@
 FROM python:3.11-bookworm
 WORKDIR /app
 COPY . .
+# Numba looks for compiled code only where it may also write, which the user below may not in /app.
+ENV NUMBA_CACHE_DIR=/var/cache/numba
 RUN make setup PYTHON=python3.11 && rm -rf /root/.cache /root/.m2 node_modules /var/lib/apt/lists/*
-RUN useradd --create-home app && mkdir -p /data && chown app /data
+RUN useradd --create-home app && mkdir -p /data && chown -R app /data $NUMBA_CACHE_DIR
 ENV PATH=/app/.venv/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     BIND=0.0.0.0:8000 \

@@ -63,7 +63,8 @@ bench: setup-tests ## measure, print a table, write benchmarks/results.json
 openapi: ## write docs/openapi.yaml
 	$(PY) manage.py spectacular --validate --file docs/openapi.yaml
 
-docs: openapi ## write the generated pages of docs/
+docs: openapi ## write the API's description and the configuration's page and example
+	$(PY) manage.py configuration_docs
 
 migrate: ## bring the program's database and static files up to date
 	$(PY) manage.py migrate --noinput
@@ -82,5 +83,5 @@ beat: ## the clock
 	@exec $(PY) -m setup.processes beat
 
 clean: ## remove caches and what set-up made (the demo's data stay: see demo-reset)
-	rm -rf .venv var/jars var/setup node_modules static/vendor staticfiles
+	rm -rf .venv var/jars var/setup node_modules static/vendor var/staticfiles
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

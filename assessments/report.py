@@ -184,11 +184,11 @@ def missing_tables(
 
 
 def distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Without repetitions, errors first, otherwise in order."""
+    """Without repetitions, what is worst first, otherwise in order."""
     seen: dict[tuple[Any, ...], Problem] = {}
     for problem in problems:
         seen.setdefault((problem.code, problem.table, problem.column), problem)
-    return tuple(sorted(seen.values(), key=lambda p: p.severity is not Severity.ERROR))
+    return tuple(sorted(seen.values(), key=lambda p: list(Severity).index(p.severity)))
 
 
 def report_of(

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 from assessments.modes import mode_problems, modes_of
 from assessments.report import Report, fit_problems, missing_tables, report_of
 from replicators.config import ReplicatorConfig, parse_params, plugin_of, source_plugin
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.offsets import Position
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSchema, TableSelection, TableSummary
 from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import TargetPlugin
 
 TEST_SECONDS = 10.0
+T = TypeVar("T")
+_LOST = frozenset({"source:position-lost", "source:slot-missing", "source:slot-invalidated"})
+"""What `LogReader.prepare` says of a log that does not go on."""
 
 
 @contextmanager
@@ -62,12 +66,36 @@ def connection_test(*, role: str, kind: str, params: Any) -> list[Problem]:
         except ReplicationError as err:
             return [problem_of(err)]
 
-    answers: SimpleQueue[list[Problem]] = SimpleQueue()
-    threading.Thread(target=lambda: answers.put(ask()), daemon=True).start()
     try:
-        return answers.get(timeout=TEST_SECONDS)
+        return _in_time(ask)
     except Empty:
         return [Problem.of(f"{role}:timeout", seconds=f"{TEST_SECONDS:g}")]
+
+
+def _in_time(ask: Callable[[], T]) -> T:
+    """What `ask` answers, which may hang for longer; `Empty` after `TEST_SECONDS`."""
+    answers: SimpleQueue[T] = SimpleQueue()
+    threading.Thread(target=lambda: answers.put(ask()), daemon=True).start()
+    return answers.get(timeout=TEST_SECONDS)
+
+
+def log_fault(*, kind: str, params: Any, name: str, position: Position) -> ReplicationError | None:
+    """Why the log of a source with these params does not go on at the position of the replicator that reads it under that
+    name; None where it does, and where nobody can say within `TEST_SECONDS`. Changes nothing at the source."""
+    plugin = source_plugin(kind)
+
+    def ask() -> ReplicationError | None:
+        try:
+            with translated(plugin), plugin.log_reader(params, name) as reader:
+                reader.prepare((), position)
+        except ReplicationError as err:
+            return err if err.code in _LOST else None
+        return None
+
+    try:
+        return _in_time(ask)
+    except Empty:
+        return None
 
 
 def list_tables(*, kind: str, params: Any) -> list[TableSummary]:

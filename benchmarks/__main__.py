@@ -1,65 +1,95 @@
-"""`python -m benchmarks [line ...]`: measure, print the table, write results.json and docs/benchmarks.md.
+"""`python -m benchmarks [line ...]`: measure, print the table, write results.json and docs/benchmarks.md; `page` only writes the
+page again. A line that fails is named with its error, and the others go on.
 
 BENCH_SCALE makes everything smaller (0.01), BENCH_ROUNDS says how often, BENCH_DIR where the files lie meanwhile.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from benchmarks import LINES
-from benchmarks.report import ROOT, Peer, Result, load, record, table
+import psutil
+
+from benchmarks import LINES, report
+from benchmarks.page import table
 
 LIMIT_SECONDS = 1500
+ERROR_CHARACTERS = 400
+PAGE = "page"
 
 
-def _run(line: str) -> bool:
-    """Measure one line in a process of its own and record it; False where it failed."""
-    print(f"--- {line}: {LINES[line][1]}", file=sys.stderr, flush=True)
-    before, began = load(), time.monotonic()
+def told_by(command: Sequence[str], path: Path, limit_seconds: float) -> dict[str, Any]:
+    """What a line's process wrote, or `{"error"}`. One that takes too long is ended with all that it started."""
+    process = subprocess.Popen(list(command), cwd=report.ROOT)
+    try:
+        code = process.wait(limit_seconds)
+    except subprocess.TimeoutExpired:
+        _end(process)
+        return {"error": f"It took longer than {limit_seconds:.0f} s."}
+    except BaseException:
+        _end(process)
+        raise
+    try:
+        return dict(json.loads(path.read_text()))
+    except (OSError, ValueError):
+        return {"error": f"Its process ended with {code}, and wrote nothing."}
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(psutil.Error):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                child.kill()
+    process.kill()
+    process.wait()
+
+
+def measure(line: str, limit_seconds: float = LIMIT_SECONDS) -> bool:
+    """Measure one line in a process of its own and record it, or its failure; False where it failed."""
+    sys.stderr.write(f"--- {line}: {LINES[line][1]}\n")
+    before, began = report.load(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.json"
         command = [sys.executable, "-m", "benchmarks.line", line, str(path)]
-        try:
-            done = subprocess.run(command, check=False, cwd=ROOT, timeout=LIMIT_SECONDS)
-        except subprocess.TimeoutExpired:
-            return False
-        if done.returncode or not path.exists():
-            return False
-        found = json.loads(path.read_text())
-    results = [
-        Result(**{**r, "peers": tuple(Peer(**p) for p in r["peers"])}) for r in found["results"]
-    ]
+        told = told_by(command, path, limit_seconds)
+    if "error" in told:
+        report.record_failure(line, " ".join(told["error"].split())[:ERROR_CHARACTERS])
+        return False
     facts = {
         "load_before": before,
-        "load_after": load(),
+        "load_after": report.load(),
         "seconds": round(time.monotonic() - began),
-        "memory": found["memory"],
+        "memory": told["memory"],
         "scale": float(os.environ.get("BENCH_SCALE", "1")),
     }
-    record(results, facts)
+    report.record(line, [report.result_of(r) for r in told["results"]], facts)
     return True
 
 
-def main() -> int:
-    """Measure what was asked for, everything without arguments."""
-    lines = sys.argv[1:] or list(LINES)
+def main(arguments: Sequence[str]) -> int:
+    """Measure what was asked for, everything without arguments; 1 where a line failed."""
+    if list(arguments) == [PAGE]:
+        report.rewrite()
+        return 0
+    lines = list(arguments) or list(LINES)
     unknown = [line for line in lines if line not in LINES]
     if unknown:
         print(f"No such line: {', '.join(unknown)}. There are: {', '.join(LINES)}", file=sys.stderr)
         return 2
-    failed = [line for line in lines if not _run(line)]
-    print(table(lines))
-    if failed:
-        print(f"Not measured, see above: {', '.join(failed)}", file=sys.stderr)
+    failed = [line for line in lines if not measure(line)]
+    known = report.notes()
+    print(table(lines, report.rows(), known["lines"], known["failed"]))
     return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from benchmarks import place
 from benchmarks.binlog import TABLE, BinlogLoad
 from benchmarks.capture import Taken
-from benchmarks.changes import MARKS, debezium, for_mysql, told_of
+from benchmarks.debezium import MARKS, debezium, for_mysql
 from benchmarks.report import Peer, Result
+from benchmarks.resources import gib_of, turn
 from benchmarks.run import EngineRun
 from tests.mysql_servers import ADMIN, HOST, PASSWORD, MysqlServer
 
@@ -25,6 +26,7 @@ TYPES = {
     "at": "TIMESTAMP_NTZ", "seen": "TIMESTAMP",
 }  # fmt: skip
 SHAPE = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
+BATCHED = "Debezium, then foreachBatch MERGE"
 LIMIT_SECONDS = 600.0
 
 
@@ -61,27 +63,29 @@ def _measured(line: str, folder: Path) -> Result:
             right = source_sums(server)
             checked = sums(target, "events") == right
             place.logger.info("ours %.1f s, right %s", seconds, checked)
-            told = told_of(peer, load.changes)
+            told = peer.ask(events=load.changes)
         taken = Taken(load.stream(), folder / "taken").run()
-    merging = _for_each_batch(folder, target, taken.paths())
+    with turn(BATCHED):
+        merging = _for_each_batch(folder, target, taken.paths())
     checked = checked and sums(target, "peer") == right
-    reading = told["seconds"] if told else 0.0
-    mine, theirs = load.changes / seconds, load.changes / (reading + merging)
-    said = (
-        f"Debezium's {reading:.1f} s, in which its events are counted and thrown away"
-        if told
-        else "nothing for Debezium, which could not be installed"
-    )
+    mine, theirs = load.changes / seconds, None
+    said = f"not known, for Debezium is {told.missing}; there are"
+    if told.seconds:
+        theirs = load.changes / (told.seconds + merging)
+        said = (
+            f"Debezium's {told.seconds:.1f} s, in which its events are counted and thrown away, and"
+        )
+    memory = max((m for m in (told.memory_gib, gib_of(BATCHED)) if m), default=None)
     return Result(
         line,
         "row changes/s",
         round(mine),
         10,
-        (Peer("Debezium, then foreachBatch MERGE", round(theirs)),),
-        round(mine / theirs, 2),
-        checked=checked and told is not None,
+        (Peer(BATCHED, theirs and round(theirs), memory, told.missing),),
+        round(mine / theirs, 2) if theirs else None,
+        checked=checked,
         note=f"{seconds:.1f} s from going on to the last change in the table, read from the log, decoded and merged (wanted: "
-        f"150,000 a second). The peer's time is {said}, and {merging:.1f} s from the same events in JSON files into the table, in "
+        f"150,000 a second). The peer's time is {said} {merging:.1f} s from the same events in JSON files into the table, in "
         f"{BATCHES} micro-batches, on a JVM that compiles in full; one after the other, since two cores have room for one.",
     )
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks import place
+from benchmarks import place, programs
 from benchmarks.capture import Taken
-from benchmarks.peers.environments import talk
+from benchmarks.peers.environments import reason, talk
 from benchmarks.report import Peer, Result
+from benchmarks.resources import turn
 from benchmarks.workload import Stream
 from replicators.connectors import registry
 from replicators.connectors.params import parse
@@ -33,6 +33,7 @@ SOURCE = registry.sources()["mysql"]
 TABLE = TableId("bench", "events")
 STEP = 10_000
 JOBS, WARM = 7, 2
+REPLICATION = "python-mysql-replication"
 REPLICATION_ROWS = 200_000
 DEPTH = {"mariadb": "max_recursive_iterations", "mysql": "cte_max_recursion_depth"}
 DDL = (
@@ -123,15 +124,13 @@ class BinlogLoad:
         data = self.server.folder / "data"
         return [str(data / name) for name, *_ in self.server.execute("SHOW BINARY LOGS")]
 
-    def printed(self) -> float:
-        """Seconds of `mariadb-binlog -v` for the same rows, into nowhere."""
+    def printed(self, folder: Path) -> programs.Ran:
+        """`mariadb-binlog -v` for the same rows, into nowhere."""
         command = ["mariadb-binlog", "-v", "--base64-output=decode-rows", *self.files()]
-        began = time.monotonic()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        return time.monotonic() - began
+        return programs.run("mariadb-binlog", command, folder / "printed.log")
 
-    def by_replication(self, folder: Path) -> float | None:
-        """Row events a second of python-mysql-replication over the first of them; None where it could not be installed."""
+    def by_replication(self, folder: Path) -> Peer:
+        """python-mysql-replication over the first of them, in row events a second."""
         name = Path(self.files()[0]).name
         server = {"host": HOST, "port": self.server.port, "user": ADMIN, "passwd": PASSWORD}
         asked = {"server": server, "is_mariadb": True, "file": name, "position": 4}
@@ -139,10 +138,12 @@ class BinlogLoad:
             with talk("replication", "replication_reader", folder) as peer:
                 peer.say(**asked, rows=min(REPLICATION_ROWS, self.inserts))
                 told = peer.hear()
-        except Missing as err:
-            place.logger.warning("%s", err)
-            return None
-        return float(told["rows"] / told["seconds"])
+        except (Missing, RuntimeError) as err:
+            place.logger.warning("python-mysql-replication: %s", err)
+            return Peer(REPLICATION, None, missing=reason(err))
+        return Peer(
+            REPLICATION, round(told["rows"] / told["seconds"]), round(told["peak_mib"] / 1024, 2)
+        )
 
 
 def measure(line: str) -> list[Result]:
@@ -152,32 +153,37 @@ def measure(line: str) -> list[Result]:
         made = BinlogLoad(server).make()
         taken = Taken(made.stream(), folder).run()
         segments = [read_segment(s.path, s.crc32, s.number) for s in taken.segments]
-        rates, found = _decoded(segments, made)
+        with turn():
+            rates, busy, found = _decoded(segments, made)
         tables = [p.changes for p in found if isinstance(p, DecodedTable)]
         checked = len(tables) == len(found) and made.is_right(tables)
-        printed = place.median([made.changes / made.printed() for _ in range(place.ROUNDS)])
+        runs = [made.printed(folder) for _ in range(place.ROUNDS)]
         read = made.by_replication(folder)
+    printed = place.median([made.changes / r.seconds for r in runs])
     mine = place.median(rates[WARM:])
     size = sum(len(body) for _, body in segments) / made.changes
-    others = (Peer("python-mysql-replication", round(read)),) if read else ()
-    missing = "" if read else " python-mysql-replication could not be installed."
+    beside = f", {mine / read.value:.0f} times python-mysql-replication" if read.value else ""
     return [
         Result(
             line, "row events/s", round(mine), 2_000_000,
-            (Peer("mariadb-binlog -v", round(printed)), *others), checked=checked,
-            note=f"one core, checksums verified, every bound checked; {size:.0f} bytes an event; "
-            f"{mine / printed:.1f} times mariadb-binlog (wanted 3).{missing}",
+            (Peer("mariadb-binlog -v", round(printed), max(r.memory_gib for r in runs)), read),
+            round(mine / printed, 2), is_absolute=True, checked=checked,
+            note=f"one core, checksums verified, every bound checked; {size:.0f} bytes an event; the ratio is to mariadb-binlog "
+            f"(wanted 3){beside}. The segments lie in memory; decoding had {100 * busy:.0f} % of one "
+            f"core, {size * mine / 1e6:,.0f} MB of log a second. Memory is of this process, with the segments and the columns.",
         )
     ]  # fmt: skip
 
 
-def _decoded(segments: list[Any], made: BinlogLoad) -> tuple[list[float], list[Any]]:
-    """Row events a second of each turn, and what the last one gave."""
+def _decoded(segments: list[Any], made: BinlogLoad) -> tuple[list[float], float, list[Any]]:
+    """Row events a second of each turn, how much of one core they had, and what the last one gave."""
     decoder = load(SOURCE.decoder)
     rates: list[float] = []
     found: list[Any] = []
+    start, spent = time.monotonic(), time.process_time()
     for _ in range(JOBS):
         began = time.monotonic()
         found = [p for n, (head, body) in enumerate(segments, 1) for p in decoder(head, body, n)]
         rates.append(made.changes / (time.monotonic() - began))
-    return rates, found
+    busy = (time.process_time() - spent) / (time.monotonic() - start)
+    return rates, busy, found

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from benchmarks import place
 from benchmarks.report import Peer, Result
+from benchmarks.resources import turn
 from benchmarks.workload import Stream, Workload, expected, sums
 from demo.postgres import EmbeddedPostgres
 from runners.engine.capture import Capture
@@ -149,19 +150,21 @@ def measure(line: str) -> list[Result]:
     with place.folder(line) as folder, EmbeddedPostgres(fsync=False, options=SERVER) as server:
         load = Workload(server, place.ROUNDS + 1).make()
         target = place.target_params(folder)
-        ours, theirs, checked = [], [], True
+        ours, theirs, peak, checked = [], [], 0.0, True
         with spark_of(folder, target) as spark:
             for number in range(place.ROUNDS + 1):
                 out = folder / f"peer_{number}"
-                seconds = load.receive(number, out)
+                received = load.receive(number, out)
                 size = out.stat().st_size
                 out.unlink()
-                taken = Taken(load.stream(f"ours_{number}"), folder / str(number), spark).run()
+                with turn():
+                    taken = Taken(load.stream(f"ours_{number}"), folder / str(number), spark).run()
                 checked = checked and is_right(taken.paths(), load)
-                place.logger.info("theirs %.2f s for %d MiB", seconds, size >> 20)
+                place.logger.info("theirs %.2f s for %d MiB", received.seconds, size >> 20)
                 checked = checked and abs(taken.bytes / size - 1) < 0.1
                 ours.append(taken.seconds)
-                theirs.append(seconds)
+                theirs.append(received.seconds)
+                peak = max(peak, received.memory_gib)
                 _remove(folder / str(number))
     mine, peer = (load.changes / place.median(v[1:]) for v in (ours, theirs))
     ratio = place.median([t / o for o, t in zip(ours[1:], theirs[1:], strict=True)])
@@ -171,7 +174,7 @@ def measure(line: str) -> list[Result]:
             "row changes/s",
             round(mine),
             0.9 if line == "capture" else 0.75,
-            (Peer("pg_recvlogical", round(peer)),),
+            (Peer("pg_recvlogical", round(peer), peak),),
             round(ratio, 3),
             checked=checked,
             note=_note(line, ours[1:], theirs[1:]),

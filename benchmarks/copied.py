@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from benchmarks import place
 from demo.postgres import EmbeddedPostgres
 from replicators.connectors import registry
@@ -29,7 +32,10 @@ FROM generate_series(1, {rows}) k;
 POSTGRESQL_SUMS = """
 SELECT count(*), sum(id), sum(customer), sum(ok::int), count(*) FILTER (WHERE status = 'shipped'),
        sum(regexp_replace(note, '[^0-9]', '', 'g')::bigint), sum(length(note)),
-       (sum(amount) * 100)::bigint, sum(extract(epoch FROM at))::bigint FROM bench.events
+       (sum(amount) * 100)::bigint, sum(extract(epoch FROM at))::bigint,
+       sum(id % 1000 * (customer + ok::int)), sum(id % 1000 * (amount * 100)::bigint),
+       sum(id % 1000 * regexp_replace(note, '[^0-9]', '', 'g')::bigint), sum(id % 1000 * extract(epoch FROM at)::bigint)
+FROM bench.events
 """
 MYSQL = """
 CREATE TABLE bench.events (
@@ -43,15 +49,36 @@ SELECT k, k % 5000, 'shipped', (k * 37 % 100000) / 100.0, concat('note ', k, ' f
 """
 MYSQL_SUMS = """
 SELECT count(*), sum(id), sum(customer), sum(ok), sum(status = 'shipped'),
-       sum(regexp_replace(note, '[^0-9]', '') + 0), sum(length(note)),
-       sum(amount) * 100, sum(unix_timestamp(at)) FROM bench.events
+       sum(cast(regexp_replace(note, '[^0-9]', '') AS signed)), sum(length(note)),
+       sum(amount) * 100, sum(unix_timestamp(at)),
+       sum(id % 1000 * (customer + ok)), sum(id % 1000 * amount * 100),
+       sum(id % 1000 * cast(regexp_replace(note, '[^0-9]', '') AS signed)), sum(id % 1000 * unix_timestamp(at))
+FROM bench.events
 """
+
+
+def sums(table: pa.Table) -> tuple[int, ...]:
+    """Rows, what every column holds, and each column together with the key, so that a value in another row shows; as the servers'
+    statements above. Whatever types a reader chose: cents and seconds are whole numbers here."""
+    ids, ok, notes = (table.column(n) for n in ("id", "ok", "note"))
+    customer, ok = table.column("customer").cast("int64"), ok.cast("int64")
+    amount, at = table.column("amount"), table.column("at")
+    cents = pc.cast(pc.round(pc.multiply(amount.cast("float64"), 100.0)), "int64")
+    at = at.cast(pa.timestamp("us", at.type.tz)).cast("int64")
+    seconds = pc.divide(at, 1_000_000)
+    digits = pc.cast(pc.replace_substring_regex(notes, "[^0-9]", ""), "int64")
+    whole = ids.cast("int64")
+    part = pc.subtract(whole, pc.multiply(pc.divide(whole, 1000), 1000))
+    shipped = pc.equal(table.column("status"), "shipped").cast("int64")
+    singles = (whole, customer, ok, shipped, digits, pc.utf8_length(notes), cents, seconds)
+    pairs = [pc.multiply(part, v) for v in (pc.add(customer, ok), cents, digits, seconds)]
+    return table.num_rows, *(int(pc.sum(v).as_py() or 0) for v in (*singles, *pairs))
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A server with the table in it: our plugin and its params, Spark's JDBC address, dlt's address, and the sums of the
-    table's columns."""
+    """A server with the table in it: our plugin and its params, Spark's JDBC address, dlt's and the programs' addresses, and
+    the sums of the table's columns."""
 
     source: Any
     params: Any
@@ -59,6 +86,7 @@ class Copied:
     jdbc_properties: dict[str, str]
     driver_jar: str
     url: str
+    program_url: str
     connectorx: dict[str, Any]
     sums: Callable[[], tuple[int, ...]]
 
@@ -85,6 +113,7 @@ def postgresql(rows: int) -> Iterator[Copied]:
             {"user": params.user, "password": params.password, "driver": "org.postgresql.Driver"},
             "postgresql",
             f"postgresql://{login}{where}",
+            f"postgresql://{login}{where}?sslmode=disable",
             {},
             lambda: tuple(int(v) for v in server.execute(POSTGRESQL_SUMS)[0]),
         )
@@ -111,6 +140,7 @@ def mysql(rows: int) -> Iterator[Copied]:
             {"user": ADMIN, "password": PASSWORD, "driver": "com.mysql.cj.jdbc.Driver"},
             "mysql-connector-j",
             f"mysql+pymysql://{login}",
+            f"mysql://{login}",
             {"conn": f"mysql://{login}"},
             lambda: tuple(int(v) for v in server.execute(MYSQL_SUMS)[0]),
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks import place
 from benchmarks.capture import SERVER, Taken, is_right
 from benchmarks.report import Result
+from benchmarks.resources import turn
 from benchmarks.workload import Workload
 from demo.postgres import EmbeddedPostgres
 from runners.engine.decode import DecodeTask, decode_segments, task_for
@@ -27,7 +28,7 @@ def measure(line: str) -> list[Result]:
         out.mkdir()
         rates = []
         target = place.target_params(folder)
-        with place.spark(folder, target) as spark:
+        with place.spark(folder, target) as spark, turn():
             for job in range(JOBS):
                 tasks = _tasks(taken, out, job)
                 began = time.monotonic()
@@ -49,6 +50,7 @@ def measure(line: str) -> list[Result]:
             "row changes/s",
             round(place.median(rates[WARM:])),
             1_000_000,
+            is_absolute=True,
             checked=checked,
             note=f"{len(tasks)} segments a job, {size:.0f} bytes a change (half of them carry a before image of all "
             f"columns); {JOBS - WARM} jobs between {min(rates[WARM:]):,.0f} and {max(rates[WARM:]):,.0f}. "

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from benchmarks import place
 from benchmarks.merge import TABLE, batch, fill
 from benchmarks.report import Peer, Result
+from benchmarks.resources import turn
 from replicators.connectors.target import TargetTable
 from runners.engine.settings import RunnerSettings
 
@@ -76,7 +77,9 @@ def measure(line: str) -> list[Result]:
             _repeat(Merges(folder, other, fill(spark, other, ROWS, FILES)), WARM, WARM // 2)
             writer = place.TARGET.writer(target, spark)
             merges = Merges(folder, writer, fill(spark, writer, ROWS, FILES))
-            seconds, upkeep, counts = _repeat(merges, MERGES, every, folder / "warehouse" / "bench")
+            with turn():
+                where = folder / "warehouse" / "bench"
+                seconds, upkeep, counts = _repeat(merges, MERGES, every, where)
             found = (
                 place.iceberg_table(target, "bench", TABLE.name)
                 .scan(selected_fields=("id",))
@@ -99,7 +102,7 @@ def measure(line: str) -> list[Result]:
             checked=checked and bounded,
             note=f"{len(seconds)} merges of {KEYS} random keys into {ROWS:,} rows, upkeep each {every} (mean "
             f"{statistics.mean(upkeep):.1f} s, not in the merges' time), {HISTORY_MINUTES} minute of history. Files after "
-            f"half of them {middle}, at the end {end}.",
+            f"half of them {middle}, at the end {end}. The ratio is the last {FIRST} merges' time over the first {FIRST}'s.",
         )
     ]
 

@@ -1,17 +1,28 @@
-"""Measures one line in this process and writes what it found as JSON; started by `python -m benchmarks`."""
+"""Measures one line in this process and writes what it found as JSON, or why it failed; started by `python -m benchmarks`."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import logging
-import os
 import sys
-from dataclasses import asdict
+import traceback
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from benchmarks import LINES
-from benchmarks.resources import Memory
+from benchmarks.resources import watched
+
+
+def found(line: str) -> dict[str, Any]:
+    """What a line found, with our memory in our turns where the line did not say it itself."""
+    module = importlib.import_module(f"benchmarks.{LINES[line][0]}")
+    with watched() as memory:
+        results = module.measure(line)
+    mine = memory.gib()
+    results = [replace(r, memory_gib=r.memory_gib or mine) for r in results]
+    return {"results": [asdict(r) for r in results], "memory": memory.said()}
 
 
 def main() -> int:
@@ -19,13 +30,13 @@ def main() -> int:
     line, path = sys.argv[1:3]
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(message)s", stream=sys.stderr)
     logging.getLogger("benchmarks").setLevel(logging.INFO)
-    module = importlib.import_module(f"benchmarks.{LINES[line][0]}")
-    memory = Memory(os.getpid(), every=1.0)
-    memory.start()
-    results = [asdict(r) for r in module.measure(line)]
-    memory.close()
-    Path(path).write_text(json.dumps({"results": results, "memory": memory.said()}))
-    return 0
+    try:
+        told = found(line)
+    except Exception as err:  # noqa: BLE001 (whatever it was, the table says it)
+        traceback.print_exc()
+        told = {"error": f"{type(err).__name__}: {err}"}
+    Path(path).write_text(json.dumps(told))
+    return 1 if "error" in told else 0
 
 
 if __name__ == "__main__":

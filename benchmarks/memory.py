@@ -43,7 +43,9 @@ def measure(line: str) -> list[Result]:
             round(memory.peak / GIB, 2),
             2,
             at_most=True,
+            is_absolute=True,
             checked=checked,
+            memory_gib=round(memory.peak / GIB, 2),
             note=f"one transaction of {2 * rows:,} row changes (half of them with a before image of all columns); at the "
             f"peak: {memory.said()}; {start / GIB:.2f} GiB at most before it.",
         )

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import psutil
 
@@ -12,6 +16,9 @@ GIB = 2**30
 PARTS = ("server", "driver", "JVM", "workers", "peer")
 SERVERS = ("mysqld", "mariadbd", "postgres")
 PEERS = "var/peers"
+NOT_OURS = frozenset({"server", "peer"})
+OURS = "ours"
+_watching: list[Memory] = []
 
 
 class Cpu:
@@ -19,6 +26,12 @@ class Cpu:
 
     def __init__(self) -> None:
         self._before = _seconds()
+        self._began = time.monotonic()
+
+    def share(self) -> float:
+        """How much of the machine's cores they had: 1.0 is all of them, all the time."""
+        spent = sum(s - self._before.get(key, 0.0) for key, s in _seconds().items())
+        return spent / (time.monotonic() - self._began) / (psutil.cpu_count() or 1)
 
     def said(self) -> str:
         """For a note: `server 0.5, driver 0.4, JVM 0.3, workers 1.0`."""
@@ -28,30 +41,53 @@ class Cpu:
         return ", ".join(f"{part} {seconds:.1f}" for part, seconds in parts.items() if seconds)
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Whose turn it is, and the process below which its memory is looked for."""
+
+    side: str
+    root: int
+
+
 class Memory(threading.Thread):
-    """Samples the memory of a process and its descendants; what they share counts once (PSS)."""
+    """Samples the memory of a process and its descendants; what they share counts once (PSS). While it is somebody's `turn`, what
+    lies below that turn's process counts for that side too, servers and peers left out."""
 
     def __init__(self, pid: int, every: float = 0.5) -> None:
         super().__init__(daemon=True)
         self._root = psutil.Process(pid)
         self._every = every
         self._over = threading.Event()
+        self._lock = threading.Lock()
         self.peak = 0
         self.parts: dict[str, int] = {}
+        self.turn: Turn | None = None
+        self.sides: dict[str, int] = {}
 
     def run(self) -> None:
         """Sample until closed."""
         while not self._over.wait(self._every):
-            parts = self._sample()
+            self.sample()
+
+    def sample(self) -> None:
+        """Look once."""
+        with self._lock:
+            turn, parts = self.turn, dict.fromkeys(PARTS, 0)
+            sizes: dict[int, int] = {}
+            for process, part in _processes(self._root):
+                with contextlib.suppress(psutil.Error):
+                    size = process.memory_full_info().pss
+                    parts[part] += size
+                    sizes[process.pid] = size if part not in NOT_OURS else 0
             if sum(parts.values()) > self.peak:
                 self.peak, self.parts = sum(parts.values()), parts
+            if turn is not None:
+                mine = sum(sizes.get(pid, 0) for pid in _below(turn.root))
+                self.sides[turn.side] = max(mine, self.sides.get(turn.side, 0))
 
-    def _sample(self) -> dict[str, int]:
-        parts = dict.fromkeys(PARTS, 0)
-        for process, part in _processes(self._root):
-            with contextlib.suppress(psutil.Error):
-                parts[part] += process.memory_full_info().pss
-        return parts
+    def gib(self, side: str = OURS) -> float | None:
+        """A side's peak; None where it was never seen."""
+        return round(self.sides[side] / GIB, 2) if side in self.sides else None
 
     def said(self) -> str:
         """For a note: `1.80 GiB (driver 0.20, JVM 0.81, workers 0.79)`."""
@@ -62,6 +98,45 @@ class Memory(threading.Thread):
         """End sampling."""
         self._over.set()
         self.join()
+
+
+@contextmanager
+def turn(side: str = OURS, root: int | None = None) -> Iterator[None]:
+    """Until the end it is this side's turn; nothing where no memory is sampled."""
+    watch = _watching[-1] if _watching else None
+    if watch is None:
+        yield
+        return
+    before, watch.turn = watch.turn, Turn(side, root or os.getpid())
+    try:
+        yield
+    finally:
+        watch.sample()
+        watch.turn = before
+
+
+def gib_of(side: str) -> float | None:
+    """The peak of a side whose turn it was."""
+    return _watching[-1].gib(side) if _watching else None
+
+
+@contextmanager
+def watched(every: float = 1.0) -> Iterator[Memory]:
+    """Samples this process and its descendants; `turn` tells whose turn it is."""
+    memory = Memory(os.getpid(), every)
+    _watching.append(memory)
+    memory.start()
+    try:
+        yield memory
+    finally:
+        memory.close()
+        _watching.remove(memory)
+
+
+def _below(root: int) -> set[int]:
+    with contextlib.suppress(psutil.Error):
+        return {root, *(p.pid for p in psutil.Process(root).children(recursive=True))}
+    return set()
 
 
 def _seconds() -> dict[tuple[int, str], float]:

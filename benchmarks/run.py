@@ -14,10 +14,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
 from benchmarks import place
+from benchmarks.resources import turn
 from replicators.connectors import registry
 from replicators.connectors.params import parse
 from replicators.connectors.schema import TableId
@@ -29,7 +31,7 @@ WAIT_SECONDS = 300.0
 
 
 class EngineRun:
-    """The parent's side: starts the process, asks for its state, stops it."""
+    """The parent's side: starts the process, asks for its state, stops it. While it lasts it is our turn: its memory is ours."""
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class EngineRun:
             "tables": [[t.schema, t.name] for t in tables],
         }
         self._process: subprocess.Popen[bytes] | None = None
+        self._turn = ExitStack()
 
     @property
     def pid(self) -> int:
@@ -67,10 +70,12 @@ class EngineRun:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(self._asked).encode())
         self._process.stdin.close()
+        self._turn.enter_context(turn(root=self.pid))
         return self
 
     def __exit__(self, *_: object) -> None:
         assert self._process is not None
+        self._turn.close()
         self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(90)

@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks import place
 from benchmarks.report import Result
+from benchmarks.resources import turn
 from demo.postgres import EmbeddedPostgres
 
 TABLES = place.scaled(2000, 100)
@@ -110,11 +111,12 @@ def measure(line: str) -> list[Result]:
         page.press("choose-all")
         is_right = len(page.chosen()) == TABLES
         shown = range(1, PAGE_ROWS + 1)
-        kinds = {
-            "tick": _times(lambda n: page.press("autosave", shown[n % 2 :], shown)),
-            "page": _times(lambda n: page.press(f"page:{n % 40 + 1}")),
-            "search": _times(lambda n: page.search(f"t0{n:02}")),
-        }
+        with turn():
+            kinds = {
+                "tick": _times(lambda n: page.press("autosave", shown[n % 2 :], shown)),
+                "page": _times(lambda n: page.press(f"page:{n % 40 + 1}")),
+                "search": _times(lambda n: page.search(f"t0{n:02}")),
+            }
         is_right = is_right and page.chosen() == [f"t{n:05}" for n in range(2, TABLES + 1)]
     worst = {kind: statistics.quantiles(times, n=20)[-1] for kind, times in kinds.items()}
     note = ", ".join(f"{kind} {statistics.median(times):.0f}" for kind, times in kinds.items())
@@ -125,6 +127,7 @@ def measure(line: str) -> list[Result]:
             ours=max(worst.values()),
             target=TARGET_MILLISECONDS,
             at_most=True,
+            is_absolute=True,
             checked=is_right,
             note=f"{TABLES} tables, all chosen; medians in ms: {note}. Answered in one process on SQLite.",
         )

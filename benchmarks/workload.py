@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from benchmarks import place
+from benchmarks import place, programs
 from demo.postgres import EmbeddedPostgres
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema
@@ -116,18 +115,16 @@ class Workload:
             with place.SOURCE.snapshot_first(self.params, name, reader) as session:
                 self.starts[name] = session.point.position
 
-    def receive(self, number: int, path: Path) -> float:
-        """pg_recvlogical into `path`, with the options our reader uses; its seconds."""
+    def receive(self, number: int, path: Path) -> programs.Ran:
+        """pg_recvlogical into `path`, with the options our reader uses."""
         slot, lsn = f"peer_{number}", f"{self.marker >> 32:X}/{self.marker & 0xFFFFFFFF:X}"
-        program = Path(self.server._binaries()) / "pg_recvlogical"
         command = [
-            str(program), "-d", self.server.dsn(), "-S", slot, "--start", "--no-loop", f"--endpos={lsn}",
+            programs.postgresql("pg_recvlogical"), "-d", self.server.dsn(), "-S", slot, "--start", "--no-loop", f"--endpos={lsn}",
             "-o", "proto_version=1", "-o", f"publication_names={slot}_full,{slot}_ins", "-o", "binary=true",
             "-f", str(path),
         ]  # fmt: skip
-        began = time.monotonic()
-        subprocess.run(command, check=True, env={**os.environ, "LC_ALL": "C"})
-        return time.monotonic() - began
+        log = path.with_suffix(".log")
+        return programs.run("pg_recvlogical", command, log, env={**os.environ, "LC_ALL": "C"})
 
 
 def sums(changes: pa.Table) -> tuple[int, int]:

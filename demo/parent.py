@@ -147,11 +147,14 @@ class Parent:
         """End what an earlier parent left when it was killed; PostgreSQL is stopped by its own `start`."""
         noted = self.place.read(self.place.processes)
         left = {Identity(pid, started) for pid, started in noted.get("processes", [])}
-        left = {process for process in left if process.is_alive()}
-        left |= descendants(process.pid for process in left) | marked(self.place.folder)
-        if left:
-            say(f"Stopping {len(left)} processes that an earlier start left behind ...")
-            stop_all(left, STOP_SECONDS)
+
+        def find() -> set[Identity]:
+            alive = {process for process in left if process.is_alive()}
+            return alive | descendants(p.pid for p in alive) | marked(self.place.folder)
+
+        if found := find():
+            say(f"Stopping {len(found)} processes that an earlier start left behind ...")
+            stop_all(find, STOP_SECONDS)
 
     def _note(self) -> None:
         """Write down who our children are."""
@@ -345,10 +348,14 @@ class Parent:
     def _stop_runs(self, end: float) -> None:
         """What is still there of workers and runs: SIGTERM until the time is over, then SIGKILL."""
         servers = {pid for s in (self.broker, self.postgres) if s is not None and (pid := s.pid)}
-        spared = servers | {process.pid for process in descendants(servers)}
-        left = {p for p in descendants([os.getpid()]) if p.pid not in spared}
-        left |= {p for p in marked(self.place.folder) if p.pid not in spared}
-        stop_all(left, 0.0 if self.is_hurried else max(0.5, end - time.monotonic()))
+
+        def find() -> set[Identity]:
+            reap(self._own_pids())
+            found = descendants([os.getpid()]) | marked(self.place.folder)
+            spared = servers | {process.pid for process in descendants(servers)}
+            return {process for process in found if process.pid not in spared}
+
+        stop_all(find, 0.0 if self.is_hurried else max(0.5, end - time.monotonic()))
         for service in self.services.values():
             if service.process is not None:
                 service.process.poll()

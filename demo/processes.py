@@ -82,15 +82,23 @@ def marked(folder: Path) -> set[Identity]:
     return found
 
 
-def stop_all(processes: Iterable[Identity], seconds: float) -> None:
-    """SIGTERM, and SIGKILL for what is left when the time is over."""
-    left = [process for process in processes if process.is_alive()]
-    for process in left:
-        process.send(signal.SIGTERM)
-    wait_until(lambda: not any(p.is_alive() for p in left), seconds)
-    for process in left:
-        process.send(signal.SIGKILL)
-    wait_until(lambda: not any(p.is_alive() for p in left), 5.0)
+def stop_all(find: Callable[[], set[Identity]], seconds: float) -> None:
+    """SIGTERM, and SIGKILL for what is left when the time is over, until `find` finds nothing more.
+
+    It is asked again and again, for what is being stopped may just have started something: a worker a run, a run its JVM.
+    """
+    end = time.monotonic() + seconds
+    asked: set[Identity] = set()
+
+    def is_done() -> bool:
+        left = find()
+        is_over = time.monotonic() > end
+        for process in left if is_over else left - asked:
+            process.send(signal.SIGKILL if is_over else signal.SIGTERM)
+        asked.update(left)
+        return not left
+
+    wait_until(is_done, seconds + 5.0)
 
 
 def wait_until(holds: Callable[[], bool], seconds: float) -> bool:

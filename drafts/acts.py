@@ -13,6 +13,7 @@ from replicators.models import Replicator
 from replicators.pages import may_edit
 from replicators.people import person
 from runners.acts import answer
+from runners.discovery import tables_asked
 from runners.models import Table
 from runners.services import IllegalTransition
 
@@ -22,18 +23,18 @@ from runners.services import IllegalTransition
 def table_add(request: HttpRequest, pk: str) -> HttpResponse:
     """Copy a table too; the first error of the assessment is the refusal's reason."""
     found = get_object_or_404(Replicator, pk=pk)
-    schema, name = request.POST.get("schema", "").strip(), request.POST.get("table", "").strip()
+    table = TableId(request.POST.get("schema", ""), request.POST.get("table", ""))
+    if table not in {TableId(t.schema_name, t.name) for t in tables_asked(found)}:  # it was typed
+        table = TableId(table.schema.strip(), table.name.strip())
 
     def act() -> Table:
         try:
             return replicator_table_add(
-                replicator=found,
-                selection=TableSelection(TableId(schema, name)),
-                actor=person(request),
+                replicator=found, selection=TableSelection(table), actor=person(request)
             )
         except TableRefused as err:
             first = next(p for p in err.problems if p.severity is Severity.ERROR).message
             text = f"{first.text} {first.suggestion}"
             raise IllegalTransition("refused", "table_add_asked", message=text) from err
 
-    return answer(request, found, act, f"{schema}.{name} will be copied, then followed.")
+    return answer(request, found, act, f"{table} will be copied, then followed.")

@@ -30,8 +30,14 @@ def assessed_digest(draft: Draft) -> str:
         draft.target_kind,
         params_of(draft, "target"),
         sorted(
-            [t["schema"], t["name"], sorted(t.get("columns") or ()), t.get("mode") or ""]
+            [
+                t["schema"],
+                t["name"],
+                sorted(t.get("columns") or ()),
+                sorted(t.get("excluded") or ()),
+                *(t.get(name) or "" for name in ("mode", "filter", "unfit")),
+            ]
             for t in draft.tables
         ),
-        draft.options.get("mode") or "",
+        *(draft.options.get(name) or "" for name in ("mode", "unfit_values")),
     )

@@ -69,7 +69,7 @@ def _decide(visit: Visit) -> None:
         return
     try:
         schema, name, *column = [str(part) for part in json.loads(about)] if about else ["", ""]
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         return
     if act == "accept-all":
         wizard.save(visit, {"accepted": _accepted_all(visit, report)})
@@ -115,6 +115,9 @@ def summary(request: HttpRequest, visit: Visit) -> HttpResponse:
 
 
 def _deploy(visit: Visit) -> HttpResponse | None:
+    if wizard.version_of(visit.request.POST) != visit.draft.version:
+        visit.status, visit.conflict = 409, visit.draft.version
+        return None
     try:
         made = services.draft_deploy(
             draft=visit.draft, actor=person(visit.request), needs_decisions=True

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods
 from assessments.services import describe_table, problem_of
 from drafts.kinds import kind_lines, kinds_left
 from drafts.services import TableRefused, replicator_table_change, replicator_table_mode
-from replicators.config import InvalidConfig, parse_tables, target_plugin
+from replicators.config import InvalidConfig, parse_tables, tables_to_json, target_plugin
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.modes import CHOICES, KEEPS_PAST, Mode, text_of
 from replicators.connectors.problems import Severity
@@ -29,6 +29,7 @@ from replicators.people import person
 from replicators.services import params_of
 from runners.engine.shapes import followed
 from runners.models import Table
+from runners.panels import version_of
 from runners.rows import selections, table_row
 from runners.services import IllegalTransition
 
@@ -82,6 +83,8 @@ def table_columns(request: HttpRequest, pk: str) -> HttpResponse:
             kind=found.source_kind, params=params_of(found, "source"), table=table
         )
         if request.method == "POST":
+            if request.POST.get("version", context["version"]) != context["version"]:
+                raise _Refused(STALE)
             return _save(request, found, table, shape)
     except ReplicationError as err:
         context["problem"] = problem_of(err).to_json()
@@ -91,6 +94,9 @@ def table_columns(request: HttpRequest, pk: str) -> HttpResponse:
     status = 409 if "refused" in context else 200
     context |= _chosen(found, row, shape)
     return render(request, "drafts/table_columns.html", context, status=status)
+
+
+STALE = "Somebody changed what is copied of this table after you opened the page. Below is what is stored now: choose again."
 
 
 class _Refused(Exception):
@@ -156,10 +162,12 @@ def _tables_url(found: Replicator) -> str:
 
 def _about(found: Replicator, row: Table) -> dict[str, Any]:
     mode = Mode(row.mode)
+    mine = [t for t in parse_tables(found.tables) if t.id == TableId(row.schema_name, row.name)]
     return {
         "section": "replicators",
         "replicator": found,
         "row": row,
+        "version": version_of(tables_to_json(mine)),
         "tables_url": _tables_url(found),
         "keeps_past": mode in KEEPS_PAST,
         "mode_label": text_of(mode).label.lower(),

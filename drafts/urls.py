@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from drafts import acts, copies, report_pages, table_columns, table_pages, views
+from drafts import acts, copies, definition_pages, report_pages, table_columns, table_pages, views
 
 app_name = "drafts"
 
@@ -12,6 +12,7 @@ urlpatterns = [
     path("replicators/new/", views.new, name="new"),
     path("drafts/", views.drafts, name="drafts"),
     path("replicators/<uuid:pk>/duplicate/", copies.duplicate, name="duplicate"),
+    path("replicators/<uuid:pk>/edit/", definition_pages.edit, name="replicator-edit"),
     path("drafts/<uuid:pk>/", views.resume, name="draft"),
     path("drafts/<uuid:pk>/delete/", views.delete, name="draft-delete"),
     path("replicators/<uuid:pk>/tables/add/", acts.table_add, name="table-add"),

@@ -89,7 +89,7 @@ def page(step: str) -> Callable[[Callable[[HttpRequest, Visit], HttpResponse]], 
 def version_of(post: QueryDict) -> int:
     """The version that the form was made from; *Keep mine* names the newest one instead."""
     text = post.get("keep") or post.get("version", "")
-    return int(text) if text.isascii() and text.isdigit() else 0
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 def save(visit: Visit, fields: dict[str, Any]) -> bool:

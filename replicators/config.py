@@ -21,9 +21,14 @@ NAME_LENGTH = 64
 ROLES = ("source", "target")
 
 
+def plugins_of(role: str) -> Mapping[str, SourcePlugin | TargetPlugin]:
+    """Every plugin of that role by its name."""
+    return registry.sources() if role == "source" else registry.targets()
+
+
 def plugin_of(role: str, kind: str) -> SourcePlugin | TargetPlugin:
     """The plugin of that role; `config:unknown-kind` where there is none."""
-    known = registry.sources() if role == "source" else registry.targets()
+    known = plugins_of(role)
     if kind not in known:
         shown = ", ".join(sorted(k for k, p in known.items() if not p.is_hidden))
         raise ReplicationError("config:unknown-kind", role=role, kind=str(kind)[:40], known=shown)
@@ -196,6 +201,16 @@ def _params(role: str, data: Mapping[str, Any]) -> Any:
     return parse_params(
         role, kind if isinstance(kind, str) else "", data.get(f"{role}_params") or {}
     )
+
+
+def place_params(kind: str) -> dict[str, Any]:
+    """The parameters of a target that say where its tables lie, with their defaults: every text but secrets and who signs
+    in (`user`, `catalog_user`). They can't be changed later: the tables would be written anew elsewhere."""
+    return {
+        p.name: p.default
+        for p in params.describe(target_plugin(kind).params)
+        if p.kind is str and not p.secret and not p.name.endswith("user")
+    }
 
 
 def split_secrets(

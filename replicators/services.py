@@ -13,11 +13,13 @@ from django.db import IntegrityError, transaction
 from replicators import config as configs
 from replicators.config import InvalidConfig, ReplicatorConfig
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.params import MASK
+from replicators.connectors.params import MASK, secret_names
 from replicators.connectors.schema import TableSelection
 from replicators.models import ApiToken, Replicator
 from replicators.secrets import decrypt, digest, encrypt
 
+SECRET_LOST = "can't be read any more: enter it again"  # noqa: S105 - what is said of one
+PLACE_FIXED = "can't be changed: the tables would be written anew elsewhere. Duplicate the replicator for that"
 TOKEN_PREFIX = "rpl_"  # noqa: S105 - a mark by which leaked tokens are found, no secret
 _FIELDS = frozenset(
     {
@@ -44,15 +46,40 @@ def params_of(row: Any, role: str) -> dict[str, Any]:
 
 
 def params_shown(row: Any, role: str) -> dict[str, Any]:
-    """The raw params of a `Replicator` or `Draft` with masked secrets, also where the plugin is gone."""
+    """The raw params of a `Replicator` or `Draft` with masked secrets, also where the plugin or the key of the secrets is
+    gone."""
     kind = getattr(row, f"{role}_kind")
     try:
         return configs.masked(role, kind, params_of(row, role)) if kind else {}
     except ReplicationError as err:
-        if err.code != "config:unknown-kind":
+        if err.code not in {"config:unknown-kind", "config:secrets-unreadable"}:
             raise
-        secrets = dict.fromkeys(decrypt(getattr(row, f"{role}_secrets")), MASK)
-        return {**getattr(row, f"{role}_params"), **secrets}
+        return {**getattr(row, f"{role}_params"), **dict.fromkeys(_secrets_told(row, role), MASK)}
+
+
+def _secrets_told(row: Any, role: str) -> Iterable[str]:
+    """The names of the stored secrets; where they can't be read, of all that the plugin has."""
+    try:
+        return decrypt(getattr(row, f"{role}_secrets"))
+    except ReplicationError:
+        known = configs.plugins_of(role).get(getattr(row, f"{role}_kind"))
+        return sorted(secret_names(known.params)) if known else ()
+
+
+def params_merged(row: Any, role: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """The stored raw params with `data` over them, secrets in clear; the mask keeps what is stored. InvalidConfig where
+    stored secrets can't be read and `data` doesn't say them anew."""
+    secrets = secret_names(configs.plugin_of(role, getattr(row, f"{role}_kind")).params)
+    given = {k: v for k, v in data.items() if k not in secrets or v != MASK}
+    try:
+        return {**params_of(row, role), **given}
+    except ReplicationError as err:
+        if err.code != "config:secrets-unreadable":
+            raise
+        lost = {f"{role}.{name}": SECRET_LOST for name in secrets if name not in given}
+        if lost:
+            raise InvalidConfig(lost) from err
+        return {**getattr(row, f"{role}_params"), **given}
 
 
 def params_store(row: Any, role: str, kind: str, data: Mapping[str, Any]) -> None:
@@ -140,28 +167,65 @@ def replicator_create(
 
 @transaction.atomic
 def replicator_update(*, replicator: Replicator, actor: User | None, **changes: Any) -> Replicator:
-    """Change name, description, params (same kinds), or options; params with masked secrets keep the stored ones.
+    """Change name, description, params (same kinds), or options; a param or an option that is left out stays, as does a
+    secret that is sent as the mask.
 
-    `config:not-now` while it is being deleted. Kinds are fixed, and tables are added and removed one by one: InvalidConfig.
+    `config:not-now` while it is being deleted. Kinds and the target's place are fixed, and tables are added and removed one
+    by one: InvalidConfig.
     """
+    row = Replicator.objects.select_for_update().get(pk=replicator.pk)
+    _change(row, changes)
+    _save(row)
+    return row
+
+
+def replicator_filled(*, replicator: Replicator, **changes: Any) -> Replicator:
+    """The row as `replicator_update` would store it, not saved; raises what that raises."""
+    row = Replicator.objects.get(pk=replicator.pk)
+    _change(row, changes)
+    name_require_free(row.name, besides=row.pk)
+    return row
+
+
+def _change(row: Replicator, changes: Mapping[str, Any]) -> None:
     fixed = {"tables", "source_kind", "target_kind"} & set(changes)
     unknown = set(changes) - _FIELDS
     if fixed or unknown:
         raise InvalidConfig(
             dict.fromkeys(fixed, "can't be changed") | dict.fromkeys(unknown, "is not a field")
         )
-    row = Replicator.objects.select_for_update().get(pk=replicator.pk)
     if row.deleting_since is not None:
         raise ReplicationError("config:not-now", name=row.name, reason="it is being deleted")
-    for role in configs.ROLES:
-        if f"{role}_params" in changes:
-            params_store(row, role, getattr(row, f"{role}_kind"), changes[f"{role}_params"] or {})
-    for name in ("name", "description", "options"):
+    place = dict(row.target_params)
+    _change_params(row, changes)
+    for name in ("name", "description"):
         if name in changes:
             setattr(row, name, changes[name])
+    row.options = {**row.options, **(changes.get("options") or {})}
     _fill(row, config_of(row))
-    _save(row)
-    return row
+    _require_place(row, place)
+
+
+def _change_params(row: Replicator, changes: Mapping[str, Any]) -> None:
+    merged: dict[str, dict[str, Any]] = {}
+    errors: dict[str, str] = {}
+    for role in configs.ROLES:
+        try:
+            merged[role] = params_merged(row, role, changes.get(f"{role}_params") or {})
+        except InvalidConfig as err:
+            errors |= err.errors
+    if errors:
+        raise InvalidConfig(errors)
+    for role, values in merged.items():
+        setattr(row, f"{role}_secrets", "")  # they are in `values`; nothing has to be read again
+        params_store(row, role, getattr(row, f"{role}_kind"), values)
+
+
+def _require_place(row: Replicator, before: Mapping[str, Any]) -> None:
+    known = configs.place_params(row.target_kind)
+    moved = [n for n, default in known.items() if before.get(n, default) != row.target_params[n]]
+    if moved:
+        raise InvalidConfig({f"target.{name}": PLACE_FIXED for name in moved})
 
 
 def replicator_choose(*, replicator: Replicator, tables: Iterable[TableSelection]) -> Replicator:

@@ -6,10 +6,13 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
-from django.contrib.auth.views import LoginView
+from django.contrib.auth.views import LoginView, redirect_to_login
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -50,7 +53,16 @@ class SignIn(LoginView):
         return self.render_to_response(self.get_context_data(form=form), status=422)
 
     def _who(self) -> tuple[str, str]:
-        return self.request.POST.get("username", ""), self.request.META.get("REMOTE_ADDR", "")
+        return self.request.POST.get("username", ""), throttle.address_of(self.request)
+
+
+@login_not_required
+@require_http_methods(["GET", "POST"])
+def admin_login(request: HttpRequest) -> HttpResponse:
+    """In place of the administration's own form, at which nothing slows guessing down."""
+    if request.user.is_authenticated:
+        raise PermissionDenied
+    return redirect_to_login(request.GET.get("next", reverse("admin:index")))
 
 
 def _account(
@@ -146,6 +158,13 @@ def styleguide(request: HttpRequest) -> HttpResponse:
             "title": "No key",
             "message": "Table `shop.page_views` has no primary key.",
             "suggestion": "Add a key, or accept that only inserts follow.",
+        },
+        {
+            "code": "source:log-kept",
+            "severity": "INFO",
+            "title": "How long the log is kept",
+            "message": "The server keeps its log for 168 hours.",
+            "suggestion": "Nothing, unless a replicator may be paused for longer.",
         },
     ]
     context = {"forced_theme": request.GET.get("theme", ""), "problems": problems}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -38,10 +39,10 @@ def answer(
 
 
 def _back(request: HttpRequest) -> str:
-    """The page of ours that it was done on; empty where the browser doesn't say."""
+    """The page of ours that it was done on; empty where the browser doesn't say, and where that page only asked about it."""
     url = request.headers.get("Referer", "")
     is_ours = url_has_allowed_host_and_scheme(url, {request.get_host()}, request.is_secure())
-    return url if is_ours else ""
+    return url if is_ours and urlsplit(url).path != request.path else ""
 
 
 def _refused(request: HttpRequest, found: Replicator, text: str) -> HttpResponse:
@@ -157,10 +158,11 @@ table_replay = _table_act(services.table_replay, "The parked rows of {table} wil
 @may_edit
 @require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, pk: str) -> HttpResponse:
-    """Asks first, and names what goes; then deletes. The replicator's own page says how far that is."""
+    """Asks first, and names what goes; then deletes. Data in the target goes only where that is said outright. The replicator's own
+    page says how far that is."""
     found = get_object_or_404(Replicator, pk=pk)
     if request.method == "POST":
-        keep = request.POST.get("keep_target") == "true"
+        keep = request.POST.get("keep_target") != "false"
         services.replicator_delete(replicator=found, actor=person(request), keep_target=keep)
         return go(request, found, f"{found.name} is being deleted.")
     context = {"section": "replicators", "replicator": found, "objects": what_goes(found)}

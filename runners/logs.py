@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
+import shutil
 import sys
 import threading
 import time
 import traceback
 from collections import deque
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from django.conf import settings
@@ -21,8 +24,9 @@ QUEUE_LINES = 10_000
 KEPT_LINES = 20_000
 TEXT_CHARACTERS = 8_000
 RUN_LOG_DAYS = 7
+RUN_LOG_BYTES = 64 << 20
 _SECRET = re.compile(
-    r"(?i)(\b(?:password|passwd|pwd|secret|token|sslkey)\b\s*[=:]\s*)"
+    r"(?i)(\b(?:password|passwd|pwd|secret|token|sslkey)\b['\"]?\s*[=:]\s*)"
     r"('[^']*'|\"[^\"]*\"|[^\s,;)&]+)"
 )
 _URL = re.compile(r"(?P<head>[a-zA-Z][\w+.-]*://[^\s:/@]*:)[^\s@]*@")
@@ -107,8 +111,14 @@ class RowHandler(logging.Handler):
 
 
 def prune_run_logs() -> None:
-    """Remove the output files of runs that are older than a week."""
+    """Remove the output files of runs that are older than a week. One that has grown large begins again, and what it held is kept
+    once beside it: processes append to it for months."""
     limit = time.time() - RUN_LOG_DAYS * 86400
-    for path in settings.RUN_LOG_DIR.glob("*.log"):
-        if path.stat().st_mtime < limit:
-            path.unlink(missing_ok=True)
+    for path in settings.RUN_LOG_DIR.glob("*.log*"):
+        with suppress(FileNotFoundError):
+            found = path.stat()
+            if found.st_mtime < limit:
+                path.unlink()
+            elif path.suffix == ".log" and found.st_size > RUN_LOG_BYTES:
+                shutil.copyfile(path, f"{path}.1")
+                os.truncate(path, 0)

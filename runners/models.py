@@ -1,7 +1,4 @@
-"""What runs: runs, their tables' progress, the change log's listing, figures, events and log lines.
-
-The listing here is the truth about the change log; files without a row are swept.
-"""
+"""What runs: runs, their tables' progress, figures, events, log lines, and the change log's listing, which is the truth about it."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ from django.db.models import Q
 
 from replicators.connectors.modes import Mode
 from replicators.models import Replicator
+from runners.engine.table_states import is_lasting
 from runners.states import RUN_ACTIVE, RunState, TableState
 
 
@@ -102,7 +100,7 @@ class Table(models.Model):
     schema_name = models.CharField(max_length=255)
     name = models.CharField(max_length=255)
     state = models.CharField(max_length=14, default=TableState.WAITING)
-    generation = models.PositiveIntegerField(default=1)
+    generation = models.PositiveIntegerField(default=0)
     mode = models.CharField(max_length=12, default=Mode.MIRROR)
     shape = models.JSONField(null=True, blank=True)
     table_uuid = models.CharField(max_length=64, blank=True)
@@ -145,6 +143,11 @@ class Table(models.Model):
 
     def __str__(self) -> str:
         return f"{self.schema_name}.{self.name}"
+
+    @property
+    def needs_resync(self) -> bool:
+        """Whether it fails and nothing but a fresh copy brings it back."""
+        return self.state == TableState.FAILING and is_lasting(self.error_code, self.retry_at)
 
 
 class Segment(models.Model):

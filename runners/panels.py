@@ -11,7 +11,8 @@ from functools import wraps
 from typing import Any
 from urllib.parse import urlsplit
 
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
 from django.utils import timezone
@@ -137,7 +138,7 @@ def source_log(view: selectors.ReplicatorView, now: datetime) -> SourceLog:
         is_stale=view.is_live and (said_at is None or now - said_at > age),
         log_bytes=facts.get("log_bytes"),
         segments_waiting=facts.get("segments_waiting"),
-        is_backpressure=bool(facts.get("is_backpressure")) and view.is_live,
+        is_backpressure=view.is_log_full,
     )
 
 
@@ -250,12 +251,19 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
 
 
 def gone(request: HttpRequest, pk: Any) -> HttpResponse:
-    """The answer of any page of a replicator that is not there: to where it is said what became of it, else 404."""
-    if selectors.deletion(pk) is None and not is_partial(request):
-        raise Http404
-    response = HttpResponse(status=200 if is_partial(request) else 302)
-    to = reverse("runners:replicator", args=[pk])
-    response["HX-Redirect" if is_partial(request) else "Location"] = to
+    """The answer of any page of a replicator that is not there: to where it is said what became of it, else 404. An open page that
+    refreshes itself goes there too where something is left to do, else to the list, whichever part of it asks first."""
+    event = selectors.deletion(pk)
+    what_became = reverse("runners:replicator", args=[pk])
+    if not is_partial(request):
+        if event is None:
+            raise Http404
+        return HttpResponseRedirect(what_became)
+    response = HttpResponse(status=200)
+    is_left = event is not None and bool(event.facts.get("statements"))
+    response["HX-Redirect"] = what_became if is_left else reverse("runners:replicators")
+    if event is not None and not is_left:
+        messages.success(request, f"{event.facts.get('name', 'It')} is deleted.")
     return response
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 
 from replicators.config import Options, plugin_of
@@ -28,7 +29,9 @@ RUNS = 20
 
 def _cursor(request: HttpRequest, name: str) -> int:
     raw = request.GET.get(name, "")
-    return min(int(raw), 2**62) if raw.isascii() and raw.isdigit() else 0
+    if not (raw.isascii() and raw.isdigit()):
+        return 0
+    return int(raw) if len(raw) < 19 else 2**62
 
 
 @panels.page
@@ -71,9 +74,7 @@ def parked(request: HttpRequest, found: Replicator) -> HttpResponse:
     """The rows of a table that wait beside the target, and why."""
     schema, name = request.GET.get("schema", ""), request.GET.get("table", "")
     raw = request.GET.get("after", "")
-    after = (
-        int(raw) if raw.removeprefix("-").isascii() and raw.removeprefix("-").isdigit() else None
-    )
+    after = int(raw) if re.fullmatch("-?[0-9]{1,19}", raw) else None
     try:
         table, rows = parked_page(found, schema=schema, name=name, after=after, limit=PARKED_SHOWN)
     except Table.DoesNotExist as err:
@@ -155,7 +156,7 @@ def configuration(request: HttpRequest, pk: str) -> HttpResponse:
         "options": _options(found),
         "exported": json.dumps(exported, indent=2),
     }
-    return render_page(request, "runners/replicator_configuration.html", "", context)
+    return render(request, "runners/replicator_configuration.html", context)
 
 
 def _part(found: Replicator, role: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from django.db.models import Exists, OuterRef, Prefetch, QuerySet
 from django.db.models.fields.json import KeyTransform
 from django.utils import timezone
 
+from replicators.config import InvalidConfig
 from replicators.connectors.messages import MESSAGES
 from replicators.connectors.schema import TableId
 from replicators.models import Replicator
@@ -28,6 +29,7 @@ from runners.totals import Totals, lag_facts, totals_of
 from runners.watermarks import consistent_at
 
 LOG_LINES = 200
+METRICS_MOST = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,11 @@ class ReplicatorView:
     def is_live(self) -> bool:
         """Whether a run writes figures."""
         return self.run is not None and self.run.state == RunState.RUNNING
+
+    @property
+    def is_log_full(self) -> bool:
+        """Whether reading waits for room in the change log."""
+        return self.is_live and bool(self.facts.get("is_backpressure"))
 
     @property
     def is_paused(self) -> bool:
@@ -166,6 +173,7 @@ def _shown(replicator: Any, totals: Totals, live: int, now: datetime) -> Shown:
         live_runs=live,
         max_runs=settings.MAX_RUNS,
         failing_tables=totals.failing,
+        is_log_full=bool(progress and progress.facts.get("is_backpressure")),
     )
     return replicator_state(facts, now)
 
@@ -298,10 +306,12 @@ def _levels_from(level: str) -> tuple[str, ...]:
 def events(
     replicator: Replicator, *, after: int = 0, table: TableId | None = None, limit: int = 200
 ) -> list[Event]:
-    """Events, newest first; `after`: only those newer than that id."""
+    """Events, newest first; `after`: the next ones past that id, so that whoever goes on from the newest misses none."""
     found = Event.objects.filter(replicator=replicator, pk__gt=after)
     if table is not None:
         found = found.filter(schema_name=table.schema, table_name=table.name)
+    if after:
+        return list(found.order_by("pk")[:limit])[::-1]
     return list(found.order_by("-pk")[:limit])
 
 
@@ -343,7 +353,8 @@ def runs_shown(replicator: Replicator, *, limit: int) -> list[RunView]:
 def metrics(
     replicator: Replicator, *, table: TableId | None = None, seconds: int
 ) -> list[dict[str, Any]]:
-    """Figures of the last `seconds`, oldest first: every 10 s up to an hour, every minute beyond."""
+    """Figures of the last `seconds`, oldest first: every 10 s up to an hour, every minute beyond. InvalidConfig where they are too
+    many for one answer."""
     resolution = 10 if seconds <= 3600 else 60
     found = TableMetric.objects.filter(
         table__replicator=replicator,
@@ -352,6 +363,9 @@ def metrics(
     )
     if table is not None:
         found = found.filter(table__schema_name=table.schema, table__name=table.name)
+    if found[: METRICS_MOST + 1].count() > METRICS_MOST:
+        text = f"covers more than {METRICS_MOST} figures: name a table, or ask for less time"
+        raise InvalidConfig({"seconds": text})
     return [
         {
             "schema": m.table.schema_name,

@@ -318,12 +318,19 @@ def table_mode(*, replicator: Replicator, schema: str, name: str, mode: str, act
 
 @transaction.atomic
 def table_retry(*, replicator: Replicator, schema: str, name: str, actor: Actor) -> Table:
-    """Try a failing table again now instead of at the end of its back-off; IllegalTransition where it isn't failing."""
+    """Try a failing table again now instead of at the end of its back-off; one whose copy never came to its end is copied from the
+    start. IllegalTransition where it isn't failing, or where changes are missing that only a re-sync brings."""
     row = _locked(replicator, "table_retry_asked")
     table = _table(row, schema, name)
     if table.state != TableState.FAILING:
         raise IllegalTransition(table.state, "table_retry_asked")
-    Table.objects.filter(pk=table.pk).update(retry_at=timezone.now())
+    again: dict[str, Any] = {"retry_at": timezone.now()}
+    if table.needs_resync:
+        if table.is_snapshot_done:
+            text = f"Changes of {schema}.{name} are missing from the change log. Mend the cause, then re-sync the table."
+            raise IllegalTransition(table.state, "table_retry_asked", message=text)
+        again = {"is_resync_asked": True}
+    Table.objects.filter(pk=table.pk).update(**again)
     event_add("table_retry_asked", replicator=row, table=TableId(schema, name), actor=_name(actor))
     back_off_clear(row)
     nudge()

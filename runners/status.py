@@ -25,6 +25,7 @@ class Facts:
     live_runs: int = 0
     max_runs: int = 1
     failing_tables: int = 0
+    is_log_full: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,14 @@ def _title(code: str) -> str:
 
 
 def _running(facts: Facts) -> Shown:
+    """With what a person should look into: tables that fail, and a change log without room, which makes reading wait."""
     count = facts.failing_tables
-    if not count:
+    words = ["change log full"] if facts.is_log_full else []
+    if count:
+        words.append(f"{'1 table' if count == 1 else f'{count} tables'} failing")
+    if not words:
         return Shown("running", "Running", COLOURS[RunState.RUNNING])
-    tables = "1 table" if count == 1 else f"{count} tables"
-    return Shown("running", f"Running, {tables} failing", "amber")
+    return Shown("running", ", ".join(["Running", *words]), "amber")
 
 
 def replicator_state(facts: Facts, now: datetime) -> Shown:

@@ -8,7 +8,7 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_shutting_down
 
-from runners import figures, reconcile, removal
+from runners import figures, reconcile, removal, retention
 from runners.logs import prune_run_logs
 from runners.supervisor import Supervisor
 
@@ -41,6 +41,7 @@ def drop_replicator(replicator_id: str) -> None:
 
 @shared_task(acks_late=True, ignore_result=True, time_limit=120)
 def prune_metrics() -> None:
-    """Drop figures and run logs past their time."""
+    """Drop figures, activity and run logs past their time."""
     figures.prune_metrics()
+    retention.prune_activity()
     prune_run_logs()

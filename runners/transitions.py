@@ -8,6 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from replicators.connectors.schema import TableId
+from runners.engine.table_states import is_heard
 from runners.events import event_add
 from runners.models import Run, Table
 from runners.states import (
@@ -80,10 +81,17 @@ def table_transition(
     actor: str = "",
     **changes: Any,
 ) -> Table:
-    """The same for a table; a repeated failure of one cause keeps its `error_since` and writes no second event."""
+    """The same for a table; a repeated failure of one cause keeps its `error_since` and writes no second event. A fault that only a
+    fresh copy mends stays until there is one."""
     for _ in range(_TRIES):
         now = Table.objects.select_related("replicator").get(pk=table.pk)
         state = _next(TABLE_TRANSITIONS, TableState(now.state), event)
+        if now.needs_resync:
+            if not is_heard(event, code, changes.get("retry_at")):
+                table.refresh_from_db()
+                return table
+            if event == "table_rewound":
+                state, code, facts = TableState.FAILING, now.error_code, now.error_facts
         values = {"state": state, **_error(now, state, code, facts), **changes}
         if Table.objects.filter(pk=table.pk, state=now.state).update(**values):
             if state != now.state or code != now.error_code or event in TOLD_ALWAYS:

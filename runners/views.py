@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_GET
 
@@ -59,20 +57,18 @@ def replicator(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def _gone(request: HttpRequest, pk: str) -> HttpResponse:
-    """What became of a replicator that is not there; its open pages lead to what is left to do, or to the list."""
+    """What became of a replicator that is not there."""
     event = selectors.deletion(pk)
-    statements = event.facts.get("statements") if event else None
-    if not is_partial(request):
-        if event is None:
-            raise Http404
-        context = {"section": "replicators", "event": event, "statements": statements}
-        return render(request, "runners/replicator_deleted.html", context)
-    if event is not None and not statements:
-        messages.success(request, f"{event.facts.get('name', 'It')} is deleted.")
-    response = HttpResponse(status=200)
-    to = request.path if statements else reverse("runners:replicators")
-    response["HX-Redirect"] = to
-    return response
+    if is_partial(request):
+        return panels.gone(request, pk)
+    if event is None:
+        raise Http404
+    context = {
+        "section": "replicators",
+        "event": event,
+        "statements": event.facts.get("statements"),
+    }
+    return render(request, "runners/replicator_deleted.html", context)
 
 
 @panels.page

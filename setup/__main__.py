@@ -24,8 +24,7 @@ def _steps(with_tests: bool) -> list[tuple[str, Callable[[], None]]]:
         ("jars for Spark", steps.jars),
         *([("MySQL for the tests", steps.mysql_server)] if with_tests else []),
         ("front-end files", steps.front_end),
-        ("compiled decoder", steps.warm_up),
-        ("Spark's classes", steps.archive_classes),
+        ("compiled decoder and Spark's classes", steps.prepare_runs),
     ]
 
 

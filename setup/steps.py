@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 from setup import machine
 from setup.machine import ROOT, Missing
@@ -177,6 +178,14 @@ def warm_up() -> None:
     """Compile the decoder's numba functions into their cache, where there is a module for it."""
     if (ROOT / "runners" / "engine" / "warm.py").is_file():
         run("warm", [str(PYTHON), "-m", "runners.engine.warm"], needs="This is a fault of ours.")
+
+
+def prepare_runs() -> None:
+    """The decoder's compiled functions and the JVM's archive side by side: each keeps one core busy for a minute and a half."""
+    with ThreadPoolExecutor(1) as pool:
+        classes = pool.submit(archive_classes)
+        warm_up()
+        classes.result()
 
 
 def archive_classes() -> None:

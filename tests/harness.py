@@ -30,6 +30,7 @@ from replicators.services import replicator_create
 from runners.engine import failpoints
 from runners.models import ChangeFile, LogLine, Progress, Run, Segment, Table
 from runners.processes import end_session, started_at
+from runners.selectors import replicator_badge
 from runners.services import (
     run_ask_stop,
     table_add,
@@ -311,6 +312,11 @@ class World:
         found = Progress.objects.filter(replicator=self.replicator).first()
         return dict(found.facts) if found else {}
 
+    def label(self) -> str:
+        """The state in words, as pages show it of a replicator that is asked to run."""
+        Replicator.objects.filter(pk=self.replicator.pk).update(desired_state="running")
+        return replicator_badge(self.replicator).label
+
     def position(self) -> int:
         """Captured position; 0 before the first."""
         found = Progress.objects.filter(replicator=self.replicator).first()
@@ -392,8 +398,9 @@ class World:
             }
         )
         for row in Table.objects.filter(replicator=self.replicator, is_snapshot_done=True):
-            found[row.name] = ChangeFile.objects.filter(
+            found[row.name] += ChangeFile.objects.filter(
                 replicator=self.replicator,
+                schema_name=row.schema_name,
                 table_name=row.name,
                 last_sequence__gt=row.merged_sequence,
                 last_position__gte=row.snapshot_position,

@@ -214,7 +214,9 @@ class MysqlServer(SqlServer):
         ]  # fmt: skip
 
     def _install(self, folder: Path) -> None:
-        command = [*self._program(), f"--datadir={folder}/data", "--initialize-insecure"]
+        # What can't be changed later.
+        names = [f"--{k}={v}" for k, v in self.options.items() if k == "lower-case-table-names"]
+        command = [*self._program(), f"--datadir={folder}/data", "--initialize-insecure", *names]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
         assert done.returncode == 0, done.stdout + done.stderr
 

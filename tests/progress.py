@@ -15,6 +15,7 @@ class Progress:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._seconds: Counter[str] = Counter()
+        self._walks: list[str] = []
 
     @property
     def _terminal(self) -> Any:
@@ -23,12 +24,17 @@ class Progress:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One phase of one case."""
         self._seconds["/".join(report.nodeid.split("/")[:2])] += report.duration
+        if report.when == "call":
+            walks = [str(v) for k, v in report.user_properties if k == "walk"]
+            self._walks += [f"{report.nodeid.split('::')[-1]}: {walk}" for walk in walks]
         if report.failed:
             self._terminal.ensure_newline()
             self._terminal.write_sep("-", f"{report.nodeid} ({report.when})")
             self._terminal.write_line(report.longreprtext)
 
     def pytest_terminal_summary(self) -> None:
-        """Seconds by suite."""
+        """Seconds by suite, and what the adversary's walks say of themselves."""
+        for walk in self._walks:
+            self._terminal.write_line(walk)
         told = (f"{suite} {seconds:.0f} s" for suite, seconds in self._seconds.items())
         self._terminal.write_line(", ".join(told))

@@ -13,13 +13,16 @@ BLOCK = 4096
 
 class CuttingProxy:
     """Forwards to `port` on this machine. `cut_after` lets so many more bytes pass from the server, whichever connection they
-    are of, then cuts that connection within whatever it was sending; `cuts` counts these."""
+    are of, then cuts that connection within whatever it was sending; `cuts` counts these. `stall` holds back all that the server
+    sends; `damage` changes a byte of it."""
 
     def __init__(self, port: int) -> None:
         self._to = ("127.0.0.1", port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = int(self._listener.getsockname()[1])
         self._left: int | None = None
+        self._marker = b""
+        self._is_stalled = False
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self.cuts = 0
@@ -42,6 +45,15 @@ class CuttingProxy:
         with self._lock:
             self._left = size
 
+    def stall(self) -> None:
+        """Nothing comes from the server any more, though every connection stays."""
+        self._is_stalled = True
+
+    def damage(self, marker: bytes) -> None:
+        """The last byte of the first `marker` that the server sends arrives as another one."""
+        with self._lock:
+            self._marker = marker
+
     def _accept(self) -> None:
         while not self._stop.is_set():
             with contextlib.suppress(OSError):
@@ -55,13 +67,26 @@ class CuttingProxy:
             chosen.register(server, selectors.EVENT_READ, client)
             while not self._stop.is_set():
                 for key, _ in chosen.select(0.2):
+                    if self._is_stalled and key.fileobj is server:
+                        self._stop.wait(0.05)
+                        continue
                     data = key.fileobj.recv(BLOCK)
                     if not data:
                         return
-                    allowed = len(data) if key.fileobj is client else self._allowed(len(data))
+                    is_said = key.fileobj is client
+                    allowed = len(data) if is_said else self._allowed(len(data))
+                    data = data if is_said else self._damaged(data)
                     key.data.sendall(data[:allowed])
                     if allowed < len(data):
                         return
+
+    def _damaged(self, data: bytes) -> bytes:
+        with self._lock:
+            at = data.find(self._marker) + len(self._marker) - 1
+            if not self._marker or at < len(self._marker) - 1:
+                return data
+            self._marker = b""
+            return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
     def _allowed(self, size: int) -> int:
         """How many of so many bytes may pass."""

@@ -139,7 +139,7 @@ def written(page: Page, told: str) -> str:
         SLOW: sorted(page.lines[SLOW], key=_seconds, reverse=True)[:SLOWEST],
     }
     for section, lines in shown.items():
-        out += ["", f"## {section}", "", *(lines or [NONE])]
-        if section == LEFT and left > len(lines):
-            out.append(f"And {left - len(lines)} more.")
+        unnamed = left - len(lines) if section == LEFT else 0
+        more = [f"{unnamed} of the files with cases «not run» above."] if unnamed > 0 else []
+        out += ["", f"## {section}", "", *(lines + more or [NONE])]
     return "\n".join(out) + "\n"

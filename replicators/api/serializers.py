@@ -11,6 +11,7 @@ from replicators.api.schema import options_schema, params_schema
 from replicators.connectors.filters import MAX_LENGTH
 from replicators.connectors.modes import CHOICES
 from replicators.connectors.params import Param, describe
+from replicators.connectors.problems import Severity
 from replicators.connectors.schema import EXCLUDABLE, UNFIT
 from replicators.models import Replicator
 from replicators.services import params_shown
@@ -42,7 +43,7 @@ class ProblemSerializer(serializers.Serializer[Any]):
     """A problem, with what to do about it."""
 
     code = serializers.CharField()
-    severity = serializers.ChoiceField(["ERROR", "WARNING"])
+    severity = serializers.ChoiceField([str(s) for s in Severity])
     schema = serializers.CharField(allow_null=True)
     table = serializers.CharField(allow_null=True)
     column = serializers.CharField(allow_null=True)
@@ -196,6 +197,27 @@ class ReplicatorSerializer(serializers.ModelSerializer[Replicator]):
 
     def get_is_deleting(self, replicator: Replicator) -> bool:
         return replicator.deleting_since is not None
+
+
+class ReplicatorUpdateSerializer(StrictMixin, serializers.Serializer[Any]):
+    """A change; what is left out stays. A secret sent back as the mask keeps its stored value, null takes a parameter or an
+    option back to its default."""
+
+    name = serializers.CharField(max_length=64, required=False)
+    description = serializers.CharField(max_length=400, required=False, allow_blank=True)
+    source_params = serializers.DictField(required=False)
+    target_params = serializers.DictField(
+        required=False, help_text="What says where the tables lie can't be changed."
+    )
+    options = OptionsField(required=False)
+    restart = serializers.BooleanField(
+        default=False,
+        help_text="Stop a run that runs and start again, so that everything of the change applies.",
+    )
+    accept_lost_position = serializers.BooleanField(
+        default=False,
+        help_text="Follow a source whose log does not go on where this replicator stopped: every table fails until its re-sync.",
+    )
 
 
 def _connector(role: str, row: Any) -> dict[str, Any]:

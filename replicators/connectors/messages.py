@@ -339,6 +339,13 @@ MESSAGES: dict[str, Message] = {
         "The column is left out.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "source:column-compressed": Message(
+        "Compressed column",
+        "Column `{column}` of table `{table}` is stored compressed (`{native}`), and the log has its values in a form of its own.",
+        "Run `{statement}`, which stores it uncompressed, or exclude the column from the selection.",
+        "The column is left out.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "source:column-generated": Message(
         "Generated column not in the log",
         "Column `{column}` of table `{table}` ({native}) is computed by the server, and its log does not carry it.",
@@ -355,7 +362,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "source:partition-identity": Message(
         "Partition without identity",
-        "A partition of table `{table}` has no replica identity: in the stream, its updates and deletes would be refused at the source.",
+        "A partition of table `{table}` has no replica identity, or another than the table: in the stream, its updates and deletes would be refused at the source, or lost.",
         "Run `{statement}` at the source; the table comes back by itself, or by its re-sync.",
         "The table is not followed; its rows stay in the target as they were.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
@@ -428,12 +435,24 @@ MESSAGES: dict[str, Message] = {
         "Run `{statement}` as an administrator: a replicator that was paused for longer has to copy everything again.",
         "A pause of more than {hours} hours loses changes.",
     ),
+    "source:log-kept": Message(
+        "How long the log is kept",
+        "The server keeps its log {kept}.",
+        "Nothing, unless a replicator may be paused for longer than the server keeps its log.",
+        "After a longer pause its tables have to be copied again.",
+    ),
     "source:server-id-in-use": Message(
         "Server id in use",
         "Another reader of the server's log uses the server id {number}.",
         "Choose another server id in the source's settings, or 0 to have a free one chosen.",
         "The two would cut each other's connection.",
         Retry.AUTO,
+    ),
+    "source:server-id-unknown": Message(
+        "Server id not checked",
+        "The user `{user}` may not ask who else reads the server's log, so whether the server id {number} is free is not known.",
+        "Run `{statement}` as an administrator, or choose the server id 0 to have one made that nobody else is likely to have.",
+        "Two readers with one id would cut each other's connection.",
     ),
     "source:log-damaged": Message(
         "Source's log damaged",
@@ -494,7 +513,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "source:table-altered": Message(
         "Table altered while it was copied",
-        "Table `{table}` lost a column, or had one renamed, after its copy was begun.",
+        "Table `{table}` lost a column, or had one renamed or converted, after its copy was begun.",
         "Nothing to do: the copy begins again with the table as it is now.",
         "The table's rows come later.",
         Retry.AUTO,
@@ -562,6 +581,13 @@ MESSAGES: dict[str, Message] = {
         "The unmerged changes of table `{table}` exceed their share of the change log ({limit}).",
         "Re-sync the table.",
         "Its backlog was dropped so that the other tables can go on.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "log:table-pruned": Message(
+        "Changes no longer kept",
+        "Table `{table}` failed for so long that the change log no longer holds all of its changes.",
+        "Re-sync the table.",
+        "The table stops; the others go on.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
     "log:rows-passed-over": Message(
@@ -910,6 +936,13 @@ MESSAGES: dict[str, Message] = {
         "There is no {role} of kind `{kind}`.",
         "Choose one of: {known}.",
         "",
+        Retry.NEVER,
+    ),
+    "config:another-server": Message(
+        "The log does not go on there",
+        "The log that this replicator follows does not go on at the server and database of these settings: {reason}.",
+        "Enter where that log goes on. To copy from somewhere else, duplicate the replicator and change the copy.",
+        "Followed there all the same, every table fails until it is copied afresh.",
         Retry.NEVER,
     ),
     "config:not-now": Message(

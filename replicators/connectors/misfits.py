@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from replicators.connectors.events import FAULT_FIELDS
 from replicators.connectors.schema import Column
-from replicators.connectors.types import arrow_type
 
 Fault = tuple[int, int, str]
 """Row, column (both by number), and why."""
@@ -43,10 +42,10 @@ def misfits(faults: Iterable[Fault], rows: int, columns: Sequence[Column]) -> Mi
     )
 
 
-def blank(old: pa.StructArray, columns: Sequence[Column], bad: set[str]) -> pa.StructArray:
-    """Before images, whose fields are these columns, with NULL in place of the columns that could not be read; no key is among them."""
-    arrays = [
-        pa.nulls(len(old), arrow_type(c.type)) if c.name in bad else old.field(i)
-        for i, c in enumerate(columns)
-    ]
+def refilled(
+    old: pa.StructArray, columns: Sequence[Column], fitting: Mapping[str, pa.Array]
+) -> pa.StructArray:
+    """Before images, whose fields are these columns, with the values that fit in place of the columns that could not be read at
+    once."""
+    arrays = [fitting.get(c.name, old.field(i)) for i, c in enumerate(columns)]
     return pa.StructArray.from_arrays(arrays, [c.name for c in columns], mask=old.is_null())

@@ -11,10 +11,11 @@ from replicators.connectors.schema import TableId
 
 
 class Severity(StrEnum):
-    """ERROR blocks a deploy; WARNING only informs."""
+    """ERROR blocks a deploy; WARNING says what may go wrong; INFO is good to know."""
 
     ERROR = "ERROR"
     WARNING = "WARNING"
+    INFO = "INFO"
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,8 @@ class TableSchema:
     What tells changes that send no rows, each empty where the source can't say: `storage` changes when rows are written
     again; `partitions` are the numbers of a partitioned table and its parts, negative for a part that was a table of its own
     before (it came with rows). The number is in the lower 32 bits (`part_number`); above them stands, where the source can
-    say it, what tells one time that it became a part from another. For reading the log: `layout` has every column that it may carry, in its order, as (ordinal,
+    say it, what tells one time that it became a part from another. `marks` are pairs of a number and what changes with it: each
+    part and its file, or 0 and the table's file, and each column (by `ordinal`) and what altered it last. For reading the log: `layout` has every column that it may carry, in its order, as (ordinal,
     name, number of its type), a dropped one without a name; `former` has names and ordinals of an earlier description. `called`
     is the table's name at the source where that was told apart from `id`, under which it was chosen; `left_out` names columns that came
     since the copy was made and are not followed.
@@ -95,6 +96,7 @@ class TableSchema:
     full_before: bool = False
     storage: str = ""
     partitions: tuple[int, ...] = ()
+    marks: tuple[tuple[int, int], ...] = ()
     layout: tuple[tuple[int, str, int], ...] = ()
     former: tuple[tuple[str, int], ...] = ()
     filter: str = ""
@@ -145,6 +147,7 @@ class TableSchema:
             "storage": self.storage,
             "partitions": list(self.partitions),
             "filter": self.filter,
+            **({"marks": [list(one) for one in self.marks]} if self.marks else {}),
             **({"layout": [list(one) for one in self.layout]} if self.layout else {}),
             **({"former": [list(one) for one in self.former]} if self.former else {}),
             **({"called": [self.called.schema, self.called.name]} if self.called else {}),
@@ -166,6 +169,7 @@ class TableSchema:
             full_before=data.get("full_before", False),
             storage=data.get("storage", ""),
             partitions=tuple(data.get("partitions", ())),
+            marks=tuple((number, mark) for number, mark in data.get("marks", ())),
             layout=tuple((n, name, kind) for n, name, kind in data.get("layout", ())),
             former=tuple((name, n) for name, n in data.get("former", ())),
             filter=data.get("filter", ""),

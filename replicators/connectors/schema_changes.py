@@ -22,6 +22,8 @@ from replicators.connectors.types import (
     Uuid,
 )
 
+WRITTEN_AGAIN = "rows that were there were written again"
+
 
 class ChangeKind(StrEnum):
     """Kinds of change. WIDENED: every value of the old type is one of the new type with the same meaning; RETYPED: any
@@ -99,15 +101,30 @@ def compare(old: TableSchema, new: TableSchema) -> tuple[SchemaChange, ...]:
         changes.append(
             SchemaChange(ChangeKind.KEY_CHANGED, f"key changed from ({before}) to ({after})")
         )
-    is_rewritten = bool(old.storage and new.storage and old.storage != new.storage)
+    is_moved = bool(old.storage and new.storage and old.storage != new.storage)
     moving = (ChangeKind.ADDED, ChangeKind.WIDENED, ChangeKind.RETYPED)
-    if is_rewritten and any(c.kind in moving for c in changes):
-        changes.append(
-            SchemaChange(ChangeKind.REWRITTEN, "rows that were there were written again")
-        )
+    text = _rewritten(old, new)
+    if is_moved and any(c.kind in moving for c in changes):
+        text = WRITTEN_AGAIN
+    if text:
+        changes.append(SchemaChange(ChangeKind.REWRITTEN, text))
     if old.partitions and new.partitions:
         changes += _partitions(old, new)
     return tuple(changes)
+
+
+def _rewritten(old: TableSchema, new: TableSchema) -> str:
+    """Says that rows were written again though no column looks otherwise; '' where they were not.
+
+    A part has another file after a TRUNCATE of it, of which the log says nothing, and after a clean-up, which can't be told
+    apart. A whole table's TRUNCATE is in the log, and a clean-up alters no column.
+    """
+    before, after = dict(old.marks), dict(new.marks)
+    changed = {n for n in before.keys() & after.keys() if before[n] != after[n]}
+    if 0 in after:
+        altered = changed & {c.ordinal for c in old.columns}
+        return WRITTEN_AGAIN if 0 in changed and altered else ""
+    return f"partitions emptied or written again: {len(changed)}" if changed else ""
 
 
 def _told_keys(old: TableSchema, new: TableSchema) -> list[tuple[int | str, ...]]:

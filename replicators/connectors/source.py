@@ -112,7 +112,7 @@ class LogReader(Closing, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogStatus:
-    """What the source says of its log: bytes it keeps for us, seconds until it would give up (None: no limit)."""
+    """What the source says of its log: bytes it keeps for us, hours until it would give up what was not read (None: no limit)."""
 
     retained_bytes: int = 0
     is_active: bool = False
@@ -128,8 +128,9 @@ class LogControl(Closing, Protocol):
         """Write a mark into the log, so that the stream moves on an idle database; the log position after it."""
         ...
 
-    def status(self) -> LogStatus:
-        """How much log the source keeps, and its clock (seconds since the epoch)."""
+    def status(self, reached: Position | None = None) -> LogStatus:
+        """How much log the source keeps, and for how long for a stream that has come to `reached`; its clock (seconds since
+        the epoch)."""
         ...
 
     def add_tables(self, tables: Sequence[TableSchema]) -> Sequence[TableSchema]:

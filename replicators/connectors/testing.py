@@ -115,6 +115,8 @@ class SourceContract:
     def test_tables_are_listed_in_order_and_described(
         self, plugin: SourcePlugin, params: Any, table: TableId
     ) -> None:
+        """Guards `Catalog`: fails where a table that is gone is described, where a choice of columns is not kept to, or
+        where a shape does not come back from JSON, in which segments' heads freeze it (CORRECTNESS 3)."""
         missing = TableId(table.schema, "is_not_there")
         with plugin.catalog(params) as catalog:
             listed = [t.id for t in catalog.list_tables()]
@@ -130,6 +132,8 @@ class SourceContract:
     def test_checks_find_nothing_where_all_is_well_and_name_what_is_not(
         self, plugin: SourcePlugin, params: Any, table: TableId
     ) -> None:
+        """Guards `Checks` both ways: a false alarm would stop a right source, and a problem that does not name its
+        table can't be mended."""
         missing = TableId(table.schema, "is_not_there")
         with plugin.checks(params) as checks:
             assert not [p for p in checks.connection() if p.severity is Severity.ERROR]
@@ -139,6 +143,8 @@ class SourceContract:
     def test_a_dead_host_is_a_problem_to_checks_and_an_error_to_the_rest(
         self, plugin: SourcePlugin, dead_params: Any
     ) -> None:
+        """Guards the plugin's `errors.py`: untranslated, a driver's exception, perhaps with the password, would reach
+        the page. How to drop by hand is known without the host."""
         with plugin.checks(dead_params) as checks:
             assert_readable(checks.connection(), getattr(dead_params, "password", ""))
 
@@ -163,6 +169,8 @@ class SourceContract:
         insert: Callable[[int], None],
         begun: tuple[LogReader, SnapshotSession],
     ) -> None:
+        """Guards `SnapshotSession.plan` and the reader that goes to a task (CORRECTNESS 16, 19): fails where chunks
+        overlap or leave a gap, where an exact view shows a later row, or a converging one lacks it."""
         _, session = begun
         insert(self.rows + 1)
         chunks = session.plan(shape, rows_per_chunk=self.rows // 4)
@@ -187,6 +195,8 @@ class SourceContract:
         insert: Callable[[int], None],
         begun: tuple[LogReader, SnapshotSession],
     ) -> None:
+        """Guards the hand-off (CORRECTNESS 16): fails where the stream begins after the view's point, and loses a row,
+        or before it."""
         reader, session = begun
         insert(self.rows + 1)
         reader.start(session.point.position, [shape])
@@ -203,6 +213,8 @@ class SourceContract:
         insert: Callable[[int], None],
         begun: tuple[LogReader, SnapshotSession],
     ) -> None:
+        """Guards CORRECTNESS 3: a row's number comes from its place in the segment; by a counter or a clock, what is
+        decoded again after a crash would be other rows."""
         reader, session = begun
         for number in (1, 2):
             insert(self.rows + number)
@@ -224,6 +236,8 @@ class SourceContract:
         insert: Callable[[int], None],
         begun: tuple[LogReader, SnapshotSession],
     ) -> None:
+        """Guards CORRECTNESS 1: the stream goes on right after a position that was stored as JSON; fails where the last
+        transaction comes again or the next is left out. Older acknowledgements and repeats do no harm."""
         reader, session = begun
         reader.start(session.point.position, [shape])
         insert(self.rows + 1)
@@ -246,6 +260,8 @@ class SourceContract:
         shape: TableSchema,
         begun: tuple[LogReader, SnapshotSession],
     ) -> None:
+        """Guards `LogControl.drop` and its repeats, and `prepare` (CORRECTNESS 23): where the log hangs on what was
+        dropped, going on would leave a hole."""
         reader, session = begun
         reader.close()
         with plugin.log_control(params, self.slot) as control:

@@ -75,6 +75,8 @@ class TargetContract:
     def test_staged_rows_are_seen_when_published_and_publishing_again_does_nothing(
         self, writer: TargetWriter, shape: TableSchema, read: Any
     ) -> None:
+        """Guards the staging place and the token in the publishing commit (CORRECTNESS 13): fails where half a copy can
+        be read, or where publishing after a crash makes another table."""
         table = TargetTable(shape.id, "r1", 1)
         self._stage(writer, table, shape, [(1, "a")])
         assert writer.token(table) is None
@@ -89,6 +91,8 @@ class TargetContract:
     def test_beginning_again_throws_away_what_an_earlier_try_left(
         self, writer: TargetWriter, shape: TableSchema, read: Any
     ) -> None:
+        """Guards `begin_snapshot`: without an empty place, rows that a crashed try staged would be there beside those
+        of the next."""
         table = TargetTable(shape.id, "r1", 1)
         self._stage(writer, table, shape, [(1, "half")])
         self._stage(writer, table, shape, [(2, "whole")])
@@ -98,6 +102,8 @@ class TargetContract:
     def test_a_batch_is_applied_once(
         self, writer: TargetWriter, shape: TableSchema, live: TargetTable, read: Any, tmp_path: Path
     ) -> None:
+        """Guards the token in `merge` (CORRECTNESS 13): a batch whose recording was cut off by a crash comes again, and
+        the target's sequence says that it is done."""
         batch = self._batch(
             tmp_path, shape, 20, [(1, "A", False), (2, None, True), (3, "c", False)]
         )
@@ -111,6 +117,8 @@ class TargetContract:
     def test_an_empty_batch_moves_the_token_alone(
         self, writer: TargetWriter, shape: TableSchema, live: TargetTable, read: Any
     ) -> None:
+        """Guards CORRECTNESS 14: without a commit for an empty fold the table would count as behind although nothing
+        lacks."""
         assert writer.merge(live, FoldedBatch(shape, (), 30, 0)).was_applied
         assert self._sequence(writer, live) == 30
         assert read(shape) == [(1, "a"), (2, "b")]
@@ -118,6 +126,8 @@ class TargetContract:
     def test_a_taken_table_is_refused_and_stays_as_it_is(
         self, writer: TargetWriter, shape: TableSchema, live: TargetTable, read: Any, tmp_path: Path
     ) -> None:
+        """Guards the owner's mark (CORRECTNESS 13): fails where copy, merge or drop of one replicator touches what
+        another one wrote."""
         other = TargetTable(live.source, "r2", 1)
         batch = self._batch(tmp_path, shape, 20, [(9, "z", False)])
         assert code_of(lambda: writer.begin_snapshot(other, shape)) == "target:table-taken"
@@ -128,6 +138,8 @@ class TargetContract:
     def test_a_copy_afresh_replaces_the_rows_in_one_step(
         self, writer: TargetWriter, shape: TableSchema, live: TargetTable, read: Any, tmp_path: Path
     ) -> None:
+        """Guards generations (CORRECTNESS 15): readers see the old rows until the new ones take their place in one
+        commit, and a late merge of the old generation is refused."""
         second = TargetTable(live.source, "r1", 2, live.table_uuid)
         self._stage(writer, second, shape, [(5, "e")])
         assert read(shape) == [(1, "a"), (2, "b")]
@@ -140,6 +152,8 @@ class TargetContract:
     def test_a_dropped_table_is_gone_and_dropping_again_does_nothing(
         self, writer: TargetWriter, shape: TableSchema, live: TargetTable, tmp_path: Path
     ) -> None:
+        """Guards `drop` and its repeats, and `target:table-missing`: a merge that made the table anew would leave it
+        without its other rows."""
         writer.drop(live)
         writer.drop(live)
         assert writer.token(live) is None
@@ -149,6 +163,8 @@ class TargetContract:
     def test_checks_name_a_place_that_can_not_be_written(
         self, plugin: TargetPlugin, params: Any, dead_params: Any, shape: TableSchema
     ) -> None:
+        """Guards the target's `Checks`: without them the first copy, hours later perhaps, would find out that nothing
+        can be written."""
         with plugin.checks(params) as checks:
             assert checks.connection() == []
             assert checks.tables([shape], "r1") == []

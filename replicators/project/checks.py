@@ -19,20 +19,6 @@ from replicators.connectors import registry
 Found = list[CheckMessage]
 
 
-def secret_key(_: Any = None) -> Found:
-    """A key for secrets is set."""
-    if settings.REPLICATOR_SECRET_KEY:
-        return []
-    return [
-        Error(
-            "REPLICATOR_SECRET_KEY is not set.",
-            hint="Set it (or REPLICATOR_SECRET_KEY_FILE) to a long random text; it encrypts stored "
-            "secrets.",
-            id="replicators.E001",
-        )
-    ]
-
-
 def plugins(_: Any = None) -> Found:
     """Every plugin's folder is sound."""
     try:
@@ -103,7 +89,7 @@ def broker(_: Any = None) -> Found:
     return []
 
 
-ALWAYS: tuple[Callable[[], Found], ...] = (secret_key, plugins)
+ALWAYS: tuple[Callable[[], Found], ...] = (plugins,)
 DEPLOY: tuple[Callable[[], Found], ...] = (log_folder, java, broker)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
+import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
@@ -61,7 +62,7 @@ def env_int(name: str, default: int, *, minimum: int = 0, maximum: int | None = 
     return number
 
 
-def env_seconds(name: str, default: float) -> float:
+def env_seconds(name: str, default: float, *, minimum: float = 0.0) -> float:
     """A time: `30`, `1.5s`, `10m`, `24h`, `7d`."""
     raw = os.environ.get(name)
     if raw is None:
@@ -69,10 +70,13 @@ def env_seconds(name: str, default: float) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", raw.strip().lower())
     if found is None:
         _refuse(name, raw, "a number of seconds, or a number with s, m, h or d")
-    return float(found[1]) * _SECONDS[found[2]]
+    seconds = float(found[1]) * _SECONDS[found[2]]
+    if seconds < minimum:
+        _refuse(name, raw, f"a time of at least {minimum:g} s")
+    return seconds
 
 
-def env_bytes(name: str, default: int) -> int:
+def env_bytes(name: str, default: int, *, minimum: int = 0) -> int:
     """A size: `1048576`, `64M`, `20G`."""
     raw = os.environ.get(name)
     if raw is None:
@@ -80,7 +84,23 @@ def env_bytes(name: str, default: int) -> int:
     found = re.fullmatch(r"(\d+)\s*([kmgt]?)i?b?", raw.strip().lower())
     if found is None:
         _refuse(name, raw, "a number of bytes, or a number with K, M, G or T")
-    return int(found[1]) << _BYTES[found[2]]
+    size = int(found[1]) << _BYTES[found[2]]
+    if size < minimum:
+        _refuse(name, raw, f"at least {minimum} bytes")
+    return size
+
+
+def env_database(name: str, default: str) -> dict[str, Any]:
+    """Django's settings of the database that a URL names; the URL holds a password, so a wrong one is not shown."""
+    url = env_secret(name) or default
+    try:
+        found = dj_database_url.parse(url, conn_max_age=60, conn_health_checks=True)
+    except ValueError as err:
+        raise ImproperlyConfigured(
+            f"{name} is not valid; allowed: postgresql://user:password@host:5432/name, with the password's special characters"
+            " percent-encoded, or sqlite:///path."
+        ) from err
+    return dict(found)
 
 
 def env_secret(name: str, default: str = "") -> str:

@@ -11,6 +11,20 @@ from replicators.project.env import env_bytes, env_int, env_seconds, env_text
 from runners.engine.settings import RunnerSettings
 
 _PATHS = frozenset({"log_url", "log_spool_dir", "jars_dir", "spark_local_dir"})
+_LEAST = {
+    "seal_seconds": 0.1,
+    "seal_bytes": 1,
+    "merge_parallel": 1,
+    "rows_per_chunk": 1,
+    "log_limit_bytes": 1,
+    "table_limit_bytes": 1,
+    "heartbeat_seconds": 0.1,
+    "catalog_seconds": 0.1,
+    "step_deadline_seconds": 1,
+    "lease_seconds": 5,
+    "maintain_every_commits": 1,
+}
+"""Below these no run could work; of the others 0 is the least."""
 
 
 def variable(name: str) -> str:
@@ -18,7 +32,7 @@ def variable(name: str) -> str:
     return f"REPLICATOR_{name.upper()}"
 
 
-def _reader(name: str) -> Callable[[str, Any], Any]:
+def _reader(name: str) -> Callable[..., Any]:
     if name.endswith("_seconds"):
         return env_seconds
     if name.endswith("_bytes"):
@@ -28,7 +42,8 @@ def _reader(name: str) -> Callable[[str, Any], Any]:
 
 def _value(field: Field[Any], base: Path) -> Any:
     if not isinstance(field.default, str):
-        return _reader(field.name)(variable(field.name), field.default)
+        least = _LEAST.get(field.name, 0)
+        return _reader(field.name)(variable(field.name), field.default, minimum=least)
     text = env_text(variable(field.name), field.default)
     if text and field.name in _PATHS and "://" not in text:
         return str((base / text).resolve())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import dj_database_url
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from replicators.connectors.modes import CHOICES, Mode
 from replicators.project.env import (
     env_bool,
+    env_database,
     env_int,
     env_list,
     env_seconds,
@@ -34,7 +34,11 @@ if not SECRET_KEY:
             "SECRET_KEY (or SECRET_KEY_FILE) must be set when DEBUG is false."
         )
     SECRET_KEY = development_key(VAR_DIR / "secret_key")
-if not REPLICATOR_SECRET_KEY and DEBUG:
+if not REPLICATOR_SECRET_KEY:
+    if not DEBUG:
+        raise ImproperlyConfigured(
+            "REPLICATOR_SECRET_KEY (or REPLICATOR_SECRET_KEY_FILE) must be set when DEBUG is false: it encrypts stored secrets."
+        )
     REPLICATOR_SECRET_KEY = development_key(VAR_DIR / "replicator_secret_key")
 ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]"))
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
@@ -48,7 +52,8 @@ CSRF_COOKIE_SECURE = HTTPS
 SECURE_HSTS_SECONDS = int(env_seconds("HSTS_SECONDS", 365 * 86400)) if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 SECURE_HSTS_PRELOAD = HTTPS
-if env_bool("BEHIND_PROXY", False):
+BEHIND_PROXY = env_bool("BEHIND_PROXY", False)
+if BEHIND_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
@@ -85,6 +90,7 @@ INSTALLED_APPS = [
     "drafts",
 ]
 MIDDLEWARE = [
+    "replicators.project.probes.Probes",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -117,11 +123,7 @@ TEMPLATES = [
 
 # --- database ----------------------------------------------------------------------------------------------------
 DATABASES = {
-    "default": dj_database_url.parse(
-        env_secret("DATABASE_URL") or f"sqlite:///{VAR_DIR / 'replicators.sqlite3'}",
-        conn_max_age=60,
-        conn_health_checks=True,
-    )
+    "default": env_database("DATABASE_URL", f"sqlite:///{VAR_DIR / 'replicators.sqlite3'}")
 }
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     # Web, workers, beat and runs all write: one writer at a time, who waits for his turn from the start.
@@ -175,7 +177,7 @@ REST_FRAMEWORK = {
     ],
     "DEFAULT_PERMISSION_CLASSES": ["replicators.api.permissions.ViewOrEdit"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["replicators.api.parsers.StrictJsonParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "replicators.api.errors.exception_handler",
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
@@ -187,6 +189,10 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "replicators.api.schema.postprocess_errors",
+    ],
     "ENUM_NAME_OVERRIDES": {
         "DesiredStateEnum": [("running", "running"), ("paused", "paused")],
         "TableStateEnum": [(s, s) for s in map(str, TableState)],
@@ -201,12 +207,14 @@ RUNNER = runner_settings(BASE_DIR)
 MAX_RUNS = env_int("REPLICATOR_MAX_RUNS", 4, minimum=1, maximum=100)
 STOP_GRACE_SECONDS = env_seconds("REPLICATOR_STOP_GRACE_SECONDS", 20.0)
 RUN_LOG_DIR = Path(env_text("REPLICATOR_RUN_LOG_DIR", str(VAR_DIR / "run-logs")))
+ACTIVITY_SECONDS = env_seconds("REPLICATOR_ACTIVITY_SECONDS", 365 * 86400)
 SHOW_HIDDEN_PLUGINS = env_bool("REPLICATOR_SHOW_HIDDEN_PLUGINS", False)
 
 # --- Celery: `runs` (threads, one slot a run) and `default` (prefork) ---------------------------------------------
 REDIS_URL = env_secret("REDIS_URL")
 CELERY_BROKER_URL = REDIS_URL or "memory://"
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker outlives any outage of the broker
 CELERY_BROKER_TRANSPORT_OPTIONS = {"socket_connect_timeout": 2, "socket_timeout": 10}
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "default"
@@ -228,10 +236,11 @@ CELERY_BEAT_SCHEDULE = {
 }
 
 # --- logs --------------------------------------------------------------------------------------------------------
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "{asctime} {levelname} {name}: {message}", "style": "{"}},
     "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "plain"}},
-    "root": {"handlers": ["console"], "level": env_text("LOG_LEVEL", "INFO")},
+    "root": {"handlers": ["console"], "level": env_text("LOG_LEVEL", "INFO", choices=LEVELS)},
 }

@@ -8,12 +8,11 @@ from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView
 
 from replicators.api.permissions import ViewOrEdit
+from replicators.views import admin_login
+from runners.api.metrics import Metrics
 
 _SCHEMA = extend_schema(exclude=True)(SpectacularAPIView)
-_REST = [
-    path("", include(f"{app}.api.urls"))
-    for app in ("replicators", "assessments", "drafts", "runners")
-]
+_REST = [path("", include(f"{app}.api.urls")) for app in ("replicators", "assessments", "drafts")]
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("replicators.urls")),
@@ -21,5 +20,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("runners.urls")),
     path("api/schema/", _SCHEMA.as_view(permission_classes=[ViewOrEdit]), name="api-schema"),
     path("api/v1/", include((_REST, "api"))),
+    path("admin/login/", admin_login),
+    path("metrics", Metrics.as_view(), name="metrics"),
     path("admin/", admin.site.urls),
 ]
+handler404 = "replicators.project.errors.not_found"
+handler500 = "replicators.project.errors.server_error"

@@ -17,10 +17,17 @@ from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from replicators.connectors.modes import Mode, text_of
+from replicators.connectors.problems import Severity
 
 register = template.Library()
 
 THEME_COOKIE = "theme"
+NOTICES = {
+    Severity.ERROR: ("red", "alert-circle"),
+    Severity.WARNING: ("amber", "alert-triangle"),
+    Severity.INFO: ("blue", "info-circle"),
+}
+"""Colour and icon of a problem."""
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _AGES = ((86400, "d"), (3600, "h"), (60, "min"))
 
@@ -110,18 +117,20 @@ def theme(context: dict[str, Any]) -> SafeString | str:
 
 
 @register.inclusion_tag("components/notice.html")
-def problem(found: dict[str, Any]) -> dict[str, Any]:
-    """A problem or an error: title, what happened, what to do."""
-    is_error = found.get("severity", "ERROR") == "ERROR"
+def problem(found: dict[str, Any], href: str = "", action: str = "") -> dict[str, Any]:
+    """A problem or an error: title, what happened, what to do, and a link to where that is done."""
+    colour, icon_name = NOTICES[found.get("severity", Severity.ERROR)]
     return {
-        "colour": "red" if is_error else "amber",
-        "icon_name": "alert-circle" if is_error else "alert-triangle",
+        "colour": colour,
+        "icon_name": icon_name,
         "title": found.get("title", ""),
         "text": found.get("message", ""),
         "suggestion": found.get("suggestion", ""),
         "impact": found.get("impact", ""),
         "code": found.get("code", ""),
         "since": found.get("since"),
+        "href": href,
+        "action": action,
     }
 
 

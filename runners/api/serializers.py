@@ -100,7 +100,7 @@ class StatusSerializer(serializers.Serializer[Any]):
 
 
 class ReplicatorLineSerializer(serializers.Serializer[Any]):
-    """A line of the list of replicators."""
+    """A line of the list of replicators. `is_log_full`: reading waits until tables have merged; the source keeps what is not read."""
 
     id = serializers.UUIDField(source="replicator.pk")
     name = serializers.CharField(source="replicator.name")
@@ -109,6 +109,7 @@ class ReplicatorLineSerializer(serializers.Serializer[Any]):
     target_kind = serializers.CharField(source="replicator.target_kind")
     state = serializers.ChoiceField(REPLICATOR_STATES, source="shown.state")
     state_label = serializers.CharField(source="shown.label")
+    is_log_full = serializers.BooleanField()
     desired_state = serializers.ChoiceField(DESIRED, source="replicator.desired_state")
     lag_seconds = serializers.FloatField(allow_null=True)
     tables = serializers.SerializerMethodField()

@@ -1,4 +1,5 @@
-"""REST: replicators that run. Acts answer 202 at once; what they ask for happens by itself."""
+"""REST: replicators that run. Acts answer 202 at once; what they ask for happens by itself. `drafts.api` mounts it, with the
+change of a definition."""
 
 from __future__ import annotations
 

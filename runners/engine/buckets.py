@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from replicators.connectors.events import Op
+from runners.engine.fold import one_zero
 from runners.engine.row_hash import DIGEST_BYTES, row_hashes
 
 KEPT = ("_sequence", "_committed_at", "_transaction", "_position")
@@ -44,21 +45,13 @@ def _buckets_of(keys: pa.Table, buckets: int) -> np.ndarray[Any, Any]:
         numbers: np.ndarray[Any, Any] = first.to_numpy().astype(np.uint64)
         mixed = (numbers ^ (numbers >> HALF)) * ODD
         return np.asarray((mixed >> HALF) % np.uint64(buckets))
-    digests = row_hashes(_one_zero(keys), keys.column_names).combine_chunks()
+    plain = pa.table([one_zero(c) for c in keys.columns], names=keys.column_names)
+    digests = row_hashes(plain, keys.column_names).combine_chunks()
     if not len(digests):
         return np.zeros(0, np.uint64)
     words = np.frombuffer(digests.buffers()[2], np.uint64)
     own: np.ndarray[Any, Any] = words[digests.offset * DIGEST_BYTES // 8 :][: 2 * len(digests) : 2]
     return own % np.uint64(buckets)
-
-
-def _one_zero(keys: pa.Table) -> pa.Table:
-    """Floats without the negative zero, which is the same key."""
-    for place, field in enumerate(keys.schema):
-        if pa.types.is_floating(field.type):
-            plain = pc.add(keys.column(place), pa.scalar(0.0, field.type))
-            keys = keys.set_column(place, field, plain)
-    return keys
 
 
 def _old_keys(changes: pa.Table, key: Sequence[str]) -> pa.Table:

@@ -58,6 +58,7 @@ class Capture:
         self._number = next_number
         self._on_seal = on_seal
         self._open: _Open | None = None
+        self._is_closed = True
         self._tables: list[dict[str, Any]] | None = None
         self._version: int | None = None
         self._is_stale = threading.Event()
@@ -80,8 +81,8 @@ class Capture:
         self._is_stale.set()
 
     def mark(self) -> None:
-        """At the next quiet moment an empty segment is sealed, so that a merge without changes has a sequence of its own. Where
-        it is not quiet the log goes on by itself."""
+        """At the next quiet moment an empty segment is sealed, so that a merge without changes has a sequence of its own; never
+        within a transaction, whose first part would count as a whole one. Where it is not quiet the log goes on by itself."""
         self._is_mark_asked.set()
 
     def run(self) -> None:
@@ -147,7 +148,7 @@ class Capture:
         self._number += 1
 
     def _seal_mark(self) -> None:
-        if self.position is None or not self._is_mark_asked.is_set():
+        if self.position is None or not self._is_closed or not self._is_mark_asked.is_set():
             return
         self._is_mark_asked.clear()
         sealed = self._log.begin_segment(self._number, {"segment": self._number}).seal()
@@ -193,6 +194,7 @@ class Capture:
             sealed_at=time.time(),
         )
         self._store.record_segment(row, current.position)
+        self._is_closed = current.is_closed
         failpoints.hit("segment_recorded")
         self._on_seal(row)
         self.position = current.position

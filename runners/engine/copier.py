@@ -47,6 +47,8 @@ class Copier:
             return False
         if done is None:
             return False
+        if table_row(self._store, row.id).state is not TableState.SNAPSHOTTING:
+            return False  # It failed meanwhile: what was published is another generation's than the next copy's.
         view, uuid, rows = done
         self._store.record_snapshot_rows(row.id, rows, rows)
         self._store.table_event(
@@ -76,9 +78,9 @@ class Copier:
         table, mode = target_table(self._replicator, row), mode_for(row.mode_asked, view.schema)
         can_go_on = is_cut and mode is row.mode and not row.needs_exact
         known = view.snapshotter.find(table, view.schema) if can_go_on else None
-        if known is None:
+        is_new = known is None
+        if is_new:
             self._store.copy_forget(row.id)
-        is_new = known is None and (is_cut or bool(row.table_uuid))
         self._store.table_event(
             row.id,
             "table_snapshot_started",

@@ -116,7 +116,9 @@ class Decoding:
         """A change file was damaged: its segment is decoded once more, to the same numbers."""
         logger.warning("A change file of segment %d is damaged; decoding it again.", number)
         with self.lock:
-            self._decode([s for s in self._store.segments() if s.number == number])
+            rows = [s for s in self._store.segments() if s.number == number]
+            if rows:  # else it was pruned while somebody read it
+                self._decode(rows)
 
     def _run(self) -> None:
         try:
@@ -147,6 +149,7 @@ class Decoding:
             if err.code != "log:segment-corrupt":
                 raise
             fail_all(self._store, err)
+            self._copy_again()
             self._store.record_decoded(numbers, [])
             self._backlog.decoded(numbers, [])
             return
@@ -165,6 +168,12 @@ class Decoding:
         failpoints.hit("change_files_listed")
         self._backlog.decoded(numbers, files)
         self._tell_missed(known.values(), done.passed)
+
+    def _copy_again(self) -> None:
+        """Tables whose copies are not done lack the lost changes as well: they are copied in a view from after them."""
+        for row in self._store.tables():
+            if is_live(row) and not row.is_snapshot_done:
+                self._store.table_progress(row.id, is_resync_asked=True)
 
     def _tell_missed(self, rows: Iterable[TableRow], passed: Mapping[int, int]) -> None:
         """Rows that were passed over while a table was copied are told once it is: so they are kept in mind."""

@@ -26,6 +26,7 @@ from replicators.connectors.target import TargetTable, TargetWriter
 from runners.engine import failpoints
 from runners.engine.faults import fail_table
 from runners.engine.multiset import check_shape
+from runners.engine.parking import image_names
 from runners.engine.store import Store, TableRow, table_row
 
 RESYNCED = frozenset(
@@ -201,7 +202,7 @@ class Evolver:
         if old is None:
             raise ReplicationError("source:key-changed", table=row.id)
         found = transition(row, old, new, self._keeps_values)
-        changes = found.changes
+        changes = (*found.changes, *self._misread(row, found.changes))
         decision = decision_on(self.policy, row, changes, old)
         if decision.verdict is Verdict.STOP:
             raise self.stopped(row, decision)
@@ -218,6 +219,21 @@ class Evolver:
         if shape != old:
             self._store.table_progress(row.id, schema=shape, shape_sequence=shape_sequence)
 
+    def _misread(self, row: TableRow, changes: Sequence[SchemaChange]) -> tuple[SchemaChange, ...]:
+        """What follows for parked rows, which have their values by the columns' names of then: a followed name that stood for another
+        column, or will, would give it that one's values, or lose them."""
+        moves = (ChangeKind.ADDED, ChangeKind.RENAMED)
+        named = [
+            c for c in changes if c.kind in moves and verdict(self.policy, c) is Verdict.FOLLOW
+        ]
+        if not named:
+            return ()
+        names = image_names(self._store.parked(row.id, row.generation, row.merged_sequence))
+        if not names & {c.name for change in named for c in (change.old, change.new) if c}:
+            return ()
+        text = "parked rows have values under the columns' names of before"
+        return (SchemaChange(ChangeKind.REWRITTEN, text),)
+
     def _tell_left_out(self, row: TableRow, columns: set[str]) -> None:
         if columns:
             text = "; ".join(f"column {n} added, not copied" for n in sorted(columns))
@@ -229,6 +245,13 @@ class Evolver:
         text = f"table renamed from {row.schema.source_id} to {called}"
         self._store.event("schema_followed", row.id, change=text, policy=str(self.policy))
         self._store.table_progress(row.id, schema=replace(row.schema, called=called))
+
+    def emptied(self, row: TableRow) -> None:
+        """The log told that the whole table was emptied: its parts have other files since, which the next look finds, and which
+        say nothing."""
+        schema = table_row(self._store, row.id).schema
+        if schema is not None and schema.marks and schema.partitions:
+            self._store.table_progress(row.id, schema=replace(schema, marks=()))
 
     def stopped(self, row: TableRow, decision: Decision) -> ReplicationError:
         """The error of a table that stops at a change until a person asks for its re-sync."""
@@ -242,7 +265,7 @@ class Evolver:
         old = row.schema
         assert old is not None
         kept = [c for c in decision.changes if verdict(self.policy, c) is Verdict.KEEP]
-        if decision.verdict is Verdict.FOLLOW:
+        if decision.verdict is Verdict.FOLLOW or self.policy is SchemaPolicy.LENIENT:
             staying = {c.old.name for c in kept if c.old is not None}
             shape = replace(old, columns=tuple(c for c in old.columns if c.name not in staying))
             self._writer.evolve(table, shape, new)
@@ -272,15 +295,16 @@ def _kept_marks(old: TableSchema, new: TableSchema, *, is_newer: bool) -> TableS
     look into the catalog was, and where nothing changed, it says nothing newer."""
     if is_newer:
         storage = new.storage or old.storage
-        partitions = new.partitions or old.partitions
+        partitions, marks = new.partitions or old.partitions, new.marks or old.marks
     else:
-        storage, partitions = old.storage, old.partitions
+        storage, partitions, marks = old.storage, old.partitions, old.marks
     return replace(
         new.bare,
         upto=max(old.upto, new.upto),
         read_upto=old.read_upto,
         storage=storage,
         partitions=partitions,
+        marks=marks,
         called=new.called or old.called,
         left_out=old.left_out,
     )

@@ -45,7 +45,7 @@ class Filler:
     def __init__(self, writer: TargetWriter, reader: Callable[[], RowReader] | None) -> None:
         self._writer = writer
         self._reader = reader
-        self._read: dict[TableId, _Read] = {}
+        self._read: dict[tuple[TableId, int], _Read] = {}
 
     def fill(
         self,
@@ -61,7 +61,8 @@ class Filler:
         if self._reader is None:
             raise ReplicationError("target:row-missing", table=table.source)
         missing = _joined(self._writer.missing_rows(table, batch), also)
-        read = self._read.pop(table.source, None)
+        place = table.source, table.generation
+        read = self._read.pop(place, None)
         if read is not None and _moved(read, files):
             if batch.sequence <= read.sequence:
                 raise ReplicationError("target:row-missing", table=table.source)
@@ -71,9 +72,13 @@ class Filler:
                 rows, end = reader.read(batch.schema, missing)
             read = _Read(missing, rows, end, batch.sequence)
         if position < read.position:
-            self._read[table.source] = read
+            self._read[place] = read
             return None
         return _filled(batch, missing, read.rows)
+
+    def forget(self, table: TargetTable) -> None:
+        """A merge needed nothing of what was read: what it merged is newer, and a later one has to read again."""
+        self._read.pop((table.source, table.generation), None)
 
 
 def _joined(keys: pa.Table, more: pa.Table | None) -> pa.Table:

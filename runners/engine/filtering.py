@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from replicators.connectors import files
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.filter_arrow import matches
 from replicators.connectors.filter_types import bind
@@ -73,7 +73,7 @@ def undecided_keys(batch: FoldedBatch) -> pa.Table | None:
         return None
     parts = []
     for path in batch.paths:
-        rows = pq.read_table(path)
+        rows = files.read_table(path)
         mask = pa.array(_undecided(rows, batch.schema))
         parts.append(rows.filter(mask).select(list(batch.schema.key)))
     keys = pa.concat_tables(parts)
@@ -83,5 +83,5 @@ def undecided_keys(batch: FoldedBatch) -> pa.Table | None:
 def decide(batch: FoldedBatch) -> None:
     """Write a batch's files again, once what was undecided has its values."""
     for path in batch.paths:
-        rows = filtered(Folded(pq.read_table(path), False, (), False), batch.schema).rows
-        pq.write_table(rows, path, compression="zstd", compression_level=1, use_dictionary=False)
+        rows = filtered(Folded(files.read_table(path), False, (), False), batch.schema).rows
+        files.write_table(rows, path, compression="zstd", compression_level=1, use_dictionary=False)

@@ -130,7 +130,11 @@ class Findings:
         changes = schema_changes(row, old, new)
         decision = decision_on(self._evolver.policy, row, changes, old)
         if decision.verdict is Verdict.RESYNC:
-            return Finding(resync=decision.text)
+            is_told_perhaps = {c.kind for c in changes} == {
+                ChangeKind.REWRITTEN
+            }  # by a TRUNCATE of all parts
+            position = self._seen[row.id].position if is_told_perhaps else 0
+            return Finding(resync=decision.text, position=position)
         if decision.verdict is Verdict.STOP and any(c.kind in UNSENT for c in changes):
             return Finding(self._evolver.stopped(row, decision))
         return Finding(shape=new, position=self._seen[row.id].position)

@@ -75,7 +75,7 @@ def replay(op, new, old, unsent, keys):  # type: ignore[no-untyped-def]
 def key_codes(columns: list[pa.ChunkedArray]) -> np.ndarray[Any, Any]:
     """Dense codes, equal for equal rows of the key columns."""
     code: np.ndarray[Any, Any] | None = None
-    for column in columns:
+    for column in map(one_zero, columns):
         encoded = pc.dictionary_encode(column.combine_chunks(), null_encoding="encode")
         part = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
         if code is None:
@@ -84,6 +84,12 @@ def key_codes(columns: list[pa.ChunkedArray]) -> np.ndarray[Any, Any]:
             _, code = np.unique(code * (len(encoded.dictionary) + 1) + part, return_inverse=True)
     assert code is not None
     return code
+
+
+def one_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Floats without the negative zero, which is the same key at the target."""
+    is_float = pa.types.is_floating(column.type)
+    return pc.add(column, pa.scalar(0.0, column.type)) if is_float else column
 
 
 def unsent_matrix(

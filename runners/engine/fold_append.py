@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from replicators.connectors.events import Op
 from replicators.connectors.schema import TableSchema
-from runners.engine.fold import Folded, unsent_matrix
+from runners.engine.fold import Folded, key_codes, unsent_matrix
 
 _WORDS = pa.array([op.name.lower() for op in Op])
 
@@ -39,13 +39,16 @@ def fold_append(changes: pa.Table, schema: TableSchema) -> Folded:
 def _key_differs(
     changes: pa.Table, before: pa.StructArray, schema: TableSchema
 ) -> np.ndarray[Any, Any]:
-    """Whether a row's key is another than in its old image, NULL equal to NULL."""
-    differs = np.zeros(changes.num_rows, bool)
-    for name in schema.key:
-        now, then = changes.column(name).combine_chunks(), before.field(name)
-        same = pc.fill_null(pc.equal(now, then), False)
-        both = pc.and_(pc.is_null(now), pc.is_null(then))
-        differs |= ~pc.or_(same, both).to_numpy(zero_copy_only=False)
+    """Whether a row's key is another than in its old image; NULL and NaN are themselves."""
+    count = changes.num_rows
+    if not schema.key:
+        return np.zeros(count, bool)
+    both = [
+        pa.chunked_array([*changes.column(n).chunks, before.field(n)], changes.column(n).type)
+        for n in schema.key
+    ]
+    codes = key_codes(both)
+    differs: np.ndarray[Any, Any] = codes[:count] != codes[count:]
     return differs
 
 

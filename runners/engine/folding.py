@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 ROWS_HERE = 20_000
 ROWS_A_TASK = 400_000
+BYTES_HERE = 32 << 20
+BYTES_A_TASK = 64 << 20
+"""Bytes of change files, which are compressed: rows may be large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,15 @@ class FoldPlan:
     @property
     def rows(self) -> int:
         return sum(f.counts.rows for f in self.files)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(f.size_bytes for f in self.files)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether this process folds it by itself."""
+        return self.rows <= ROWS_HERE and self.size_bytes <= BYTES_HERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +196,7 @@ def fold_batch(spark: SparkSession, plan: FoldPlan) -> tuple[FoldedBatch, OpCoun
     unfit = next((f for f in plan.files if f.faults), None)
     if unfit is not None:
         raise ReplicationError("log:rows-parked", table=unfit.table)
-    parts = [_fold_plan(plan)] if plan.rows <= ROWS_HERE else _fold_in_tasks(spark, plan)
+    parts = [_fold_plan(plan)] if plan.is_small else _fold_in_tasks(spark, plan)
     return batch_of(plan, parts)
 
 
@@ -262,13 +274,15 @@ def _fold_in_tasks(spark: SparkSession, plan: FoldPlan) -> list[FoldPart]:
     is_whole = plan.mode in NEEDS_BARRIERS and is_emptied
     # Which row a key belongs to is followed through every change of keys.
     is_whole |= plan.no_inserts and (is_emptied or any(f.has_key_changes for f in plan.files))
-    if plan.rows <= ROWS_A_TASK or is_whole or (is_linked and not plan.schema.full_before):
+    fits_one = plan.rows <= ROWS_A_TASK and plan.size_bytes <= BYTES_A_TASK
+    if fits_one or is_whole or (is_linked and not plan.schema.full_before):
         frame = spark.range(0, 1, 1, 1).mapInArrow(relayed(_one_task(plan)), "part binary")
         return _parts(frame)
     barrier = -1 if plan.mode is Mode.APPEND else _last_truncate(plan)
     truncate = barrier >= 0
     rest = replace(plan, after=max(plan.after, barrier))
-    buckets = max(2, math.ceil(plan.rows / ROWS_A_TASK))
+    shares = math.ceil(plan.rows / ROWS_A_TASK), math.ceil(plan.size_bytes / BYTES_A_TASK)
+    buckets = max(2, *shares)
     frame = spark.range(0, buckets, 1, buckets)
     parts = _parts(frame.mapInArrow(relayed(_bucket_task(rest, buckets, truncate)), "part binary"))
     if truncate and not parts:

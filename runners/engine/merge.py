@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from replicators.connectors import files as folder
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import OpCounts, first_sequence, last_sequence
+from replicators.connectors.events import OpCounts, first_sequence, last_sequence, segment_of
 from replicators.connectors.modes import RESUMABLE
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.schema_changes import compare
 from replicators.connectors.target import FoldedBatch, TargetTable, TargetWriter
 from runners.engine import failpoints
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("replicator.merge")
 ROWS_A_MERGE = 4_000_000
+BYTES_A_MERGE = 256 << 20
+"""Of change files, which are compressed. Without it a backlog of large documents would be read into memory at once, again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +73,28 @@ def same_shape(old: TableSchema, new: TableSchema) -> bool:
 
 
 def next_batch(
-    files: Sequence[ChangeFileRow], reached: Frontier, limit: int = ROWS_A_MERGE
+    files: Sequence[ChangeFileRow],
+    reached: Frontier,
+    limit: int = ROWS_A_MERGE,
+    limit_bytes: int = BYTES_A_MERGE,
 ) -> tuple[list[ChangeFileRow], int]:
-    """The first files that may go into one merge (one schema version, whole transactions, about `limit` rows) and the
-    merge's sequence."""
+    """The first files that may go into one merge (one schema version, whole transactions, about `limit` rows or
+    `limit_bytes`) and the merge's sequence."""
     version = files[0].version
     same: list[ChangeFileRow] = []
     for file in files:
         if file.version != version:
             return same, file.first_sequence - 1
         same.append(file)
-    rows, cut = 0, None
+    rows, size, cut = 0, 0, None
     ends = set(reached.closed)
     for file in same:
         if cut is not None and file.segment > cut:
             taken = [f for f in same if f.segment <= cut]
             return taken, last_sequence(cut)
         rows += file.counts.rows
-        if rows >= limit:
+        size += file.size_bytes
+        if rows >= limit or size >= limit_bytes:
             cut = next((n for n in sorted(ends) if n >= file.segment), None)
     return same, reached.sequence
 
@@ -136,10 +142,16 @@ class Merger:
         self._replicator = replicator
         self._filler = filler
         self._evolver = evolver
+        self._ahead: set[TableId] = set()
 
-    def recover(self, row: TableRow, last_segment: int) -> None:
+    def is_ahead(self, table: TableId) -> bool:
+        """Whether the table's last merge has values that were read at the source, and may be of a later moment than its end."""
+        return table in self._ahead
+
+    def recover(self, row: TableRow) -> None:
         """Compare the target's token with what is recorded (CORRECTNESS 13), once a start; the target wins where it is
-        ahead of us by a merge whose recording a crash cut off."""
+        ahead of us by a merge whose recording a crash cut off. Its segments are still listed then, since the table needs
+        them; others are of a time that our database does not remember, as after its restore."""
         token = self._writer.token(target_table(self._replicator, row))
         if token is None:
             raise ReplicationError("target:table-missing", table=row.id)
@@ -149,13 +161,19 @@ class Merger:
             raise ReplicationError("target:table-replaced", table=row.id)
         if token.sequence < row.token_sequence:
             raise ReplicationError("target:table-behind", table=row.id)
-        if token.sequence > last_sequence(last_segment):
+        if token.sequence > row.merged_sequence and not self._may_end(row, token.sequence):
             raise ReplicationError("target:table-ahead", table=row.id)
         if token.sequence > row.token_sequence:
             merged = max(token.sequence, row.merged_sequence)
             self._store.table_progress(
                 row.id, token_sequence=token.sequence, merged_sequence=merged
             )
+
+    def _may_end(self, row: TableRow, sequence: int) -> bool:
+        """Whether a merge of what is listed may have ended there: in a listed segment, or right before a file (`next_batch`)."""
+        return any(s.number == segment_of(sequence) for s in self._store.segments()) or any(
+            f.first_sequence == sequence + 1 for f in self.unmerged(row)
+        )
 
     def pending(self, row: TableRow, reached: Frontier) -> list[ChangeFileRow]:
         """The table's listed files that are not merged and are not in its snapshot."""
@@ -194,6 +212,8 @@ class Merger:
             *took,
             extra={"table": str(row.id)},
         )
+        if any(f.counts.truncates for f in plan.files):
+            self._evolver.emptied(row)
         self._store.record_merged(row.id, sequence, sequence, counts)
         failpoints.hit("merge_recorded")
         return True
@@ -245,6 +265,8 @@ class Merger:
                 if err.code != "target:row-missing" or row.mode not in RESUMABLE:
                     raise
             else:
+                self._filler.forget(table)
+                self._ahead.discard(row.id)
                 return True
         position = self.decoded_upto()
         filled = self._filler.fill(table, batch, self.unmerged(row), position, undecided)
@@ -253,6 +275,7 @@ class Merger:
         if undecided is not None:
             decide(filled)
         self._writer.merge(table, filled)
+        self._ahead.add(row.id)
         logger.warning(
             "Read rows at the source: the log did not carry all of their values.",
             extra={"table": str(row.id)},

@@ -7,11 +7,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from replicators.connectors.errors import ReplicationError
 from runners.engine.job import Job
+from runners.engine.scratch import scratch_dir
 from runners.engine.settings import RunnerSettings
 from runners.engine.spark import open_session
 from runners.engine.spark_daemon import MODULES, load_all
@@ -30,9 +33,19 @@ def open_for(job: Job, settings: RunnerSettings) -> SparkSession:
     params = job.target_params
     _beside("imports", load_all, job.target.modules(params))
     conf = {**job.target.spark_conf(params), **workers_conf(job)}
-    spark = open_session(settings, job.name, job.target.jars(params), conf)
+    spark = open_session(_with_scratch(settings), job.name, job.target.jars(params), conf)
     _beside("workers", _begin, spark)
     return spark
+
+
+def _with_scratch(settings: RunnerSettings) -> RunnerSettings:
+    """With a scratch folder of the run's own, where Spark runs on this machine; `run:spark` where none can be made."""
+    if settings.spark_remote or not settings.spark_master.startswith("local"):
+        return settings
+    try:
+        return replace(settings, spark_local_dir=scratch_dir(settings.spark_local_dir))
+    except OSError as err:
+        raise ReplicationError("run:spark") from err
 
 
 def workers_conf(job: Job) -> dict[str, str]:

@@ -149,6 +149,11 @@ def images(rows: Sequence[ParkedRow], schema: TableSchema) -> pa.Table:
     return pa.concat_tables(parts).sort_by("_sequence")
 
 
+def image_names(rows: Sequence[ParkedRow]) -> set[str]:
+    """The columns of which parked changes have values, by their names of then."""
+    return {name for row in rows for name in pa.ipc.open_stream(row.image).schema.names}
+
+
 def _adapted(one: pa.Table, schema: TableSchema) -> pa.Table:
     """One row of an earlier shape of the table in the present one."""
     meta = {f.name for f in (*META_FIELDS, *FAULT_FIELDS)} | {"_before"}

@@ -31,7 +31,7 @@ from runners.engine.rewind import Rewinder, adopt_all
 from runners.engine.rounds import Rounds
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import Snapshotter
-from runners.engine.store import Desire, Store, TableState, is_live, table_row
+from runners.engine.store import Desire, Store, TableState, is_copied, table_row
 from runners.engine.streaming import FirstView, Streaming
 from runners.engine.tables import TableJobs
 from runners.engine.views import PatientWait, StopAsked, Views
@@ -108,7 +108,7 @@ class Pipeline:
             self._sweep()
             self._make_parts(last_number)
             position, first = self._streaming.prepare(memory.position, self._wait())
-            self._recover_tables(last_number)
+            self._recover_tables()
             self._streaming.start(position)
         self._run_threads(first)
 
@@ -160,19 +160,19 @@ class Pipeline:
             on_fault=self._evolver.fault,
         )
 
-    def _recover_tables(self, last_number: int) -> None:
+    def _recover_tables(self) -> None:
         adopt_all(self._rewinder, self._store)
         for row in self._store.tables():
             touched = self._backlog.touched(row.id)
-            if row.state is not TableState.REPLICATING:
+            if not row.is_snapshot_done:
                 continue
             try:
-                self._merger.recover(row, last_number)
+                if row.state is TableState.REPLICATING:
+                    self._merger.recover(row)
             except ReplicationError as err:
                 if err.table is None:
                     raise
                 fail_at_start(self._store, row.id, err, retry_delay(0))
-                continue
             fresh = table_row(self._store, row.id)
             self._backlog.mark(row.id, self._merger.unmerged(fresh), touched)
 
@@ -183,6 +183,7 @@ class Pipeline:
         views = Views(
             backlog=self._backlog,
             publish=self._streaming.publish,
+            describe=self._streaming.shapes,
             open_view=lambda wait: job.source.snapshot_again(
                 params, job.slot, wait, self._streaming.capture.position
             ),
@@ -195,9 +196,7 @@ class Pipeline:
                 self._settings,
                 self._store,
                 on_progress=lambda schema: self._watchdog.extend(f"snapshot of {schema.id}"),
-                should_stop=lambda: (
-                    self._stop.is_set() or not is_live(table_row(self._store, table))
-                ),
+                should_stop=lambda: self._stop.is_set() or not is_copied(self._store, table),
             ),
             first=first,
         )
@@ -283,9 +282,9 @@ class Pipeline:
         older = time.time() - kept
         segments, files = self._store.prunable(older_than=older)
         if segments:
-            self._log.unlink([s.path for s in segments] + [f.path for f in files])
             self._store.forget([s.number for s in segments])
             self._backlog.dropped(s.number for s in segments)
+            self._log.unlink([s.path for s in segments] + [f.path for f in files])
 
     def _close(self, pulse: Pulse, views: Views) -> None:
         with self._watchdog.step("stop", 120):

@@ -98,7 +98,7 @@ class Pulse:
             return
         if self._control is None:
             self._control = self._open_control()
-        self._status = self._control.status()
+        self._status = self._control.status(self._capture().position)
         self._status_at = time.time()
         self._clock_offset = self._status.server_time - time.monotonic()
         if self._sent is None:
@@ -130,9 +130,12 @@ class Pulse:
         return (0.0 if is_fresh else quiet), self.known_until
 
     def _write(self) -> None:
+        """A failing table of which nothing is listed is not level: what it lacks may have been dropped. Its lag is not known."""
         figures: dict[TableId, TableFigures] = {}
         for row in self._store.tables():
-            if row.state in {TableState.REPLICATING, TableState.FAILING} and row.is_snapshot_done:
+            is_held = row.state is TableState.FAILING and self._backlog.oldest(row.id) is None
+            states = {TableState.REPLICATING, TableState.FAILING}
+            if row.state in states and row.is_snapshot_done and not is_held:
                 lag, since = self.lag(row.id)
             else:
                 lag, since = None, None

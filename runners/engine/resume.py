@@ -24,12 +24,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from replicators.connectors.events import Op
+from replicators.connectors.events import Op, last_sequence
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import SnapshotPlace
 from runners.engine.copies import CopyRow
 from runners.engine.folding import FoldPlan, read_changes
-from runners.engine.store import ChangeFileRow, Store
+from runners.engine.store import ChangeFileRow, Store, has_log_after
 
 TOUCHED_ROWS = 1_000_000
 KEYS_A_CHUNK = 1000
@@ -43,9 +43,7 @@ class StartAgain(Exception):
 
 def is_log_whole(store: Store, copy: CopyRow) -> bool:
     """Whether every segment after the copy's first view is still listed."""
-    memory = store.memory()
-    lowest = min((s.number for s in store.segments()), default=memory.last_segment + 1)
-    return lowest <= copy.segment + 1
+    return has_log_after(store, last_sequence(copy.segment))
 
 
 def finished(copy: CopyRow) -> CopyRow:

@@ -19,9 +19,17 @@ from replicators.connectors.events import last_sequence, segment_of
 from replicators.connectors.target import KeptVersion, TargetTable, TargetWriter
 from runners.engine import failpoints
 from runners.engine.changelog import ChangeLog
+from runners.engine.filtering import undecided_keys
 from runners.engine.folding import fold_batch
 from runners.engine.merge import Frontier, fold_plan, next_batch, same_shape, target_table
-from runners.engine.store import ChangeFileRow, Store, TableRow, TableState, table_row
+from runners.engine.store import (
+    ChangeFileRow,
+    Store,
+    TableRow,
+    TableState,
+    has_log_after,
+    table_row,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -137,10 +145,9 @@ class Rewinder:
             raise ReplicationError(
                 "target:rewind-too-early", table=row.id, asked=told(moment), earliest=earliest
             )
-        segments = self._store.segments()
-        lowest = min((s.number for s in segments), default=self._store.memory().last_segment + 1)
         is_present = found.sequence == row.token_sequence
-        if lowest > segment_of(found.sequence) + 1 and not is_present:
+        if not is_present and not has_log_after(self._store, found.sequence):
+            segments = self._store.segments()
             earliest = told(segments[0].sealed_at) if segments else "now"
             raise ReplicationError(
                 "log:rewind-too-early", table=row.id, asked=told(moment), earliest=earliest
@@ -172,6 +179,8 @@ class Rewinder:
         plan = fold_plan(row, files[0].schema, tuple(files), after, sequence, self._log)
         batch, _ = fold_batch(self._spark, plan)
         try:
+            if undecided_keys(batch) is not None:  # the source tells only what the row is now
+                raise ReplicationError("target:row-missing", table=row.id)
             self._writer.merge_staged(table, batch)
         finally:
             for path in batch.paths:

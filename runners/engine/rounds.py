@@ -116,7 +116,7 @@ class Rounds:
             if now is None or row.id not in now.awaited:
                 return
         end = Frontier(now.segment, ())
-        if row.rows_parked:
+        if not is_healthy(row):
             self.give_up(row.id)
         elif row.merged_sequence >= now.sequence or not self._has_pending(row, end):
             self._note(row, now)
@@ -176,7 +176,7 @@ class Rounds:
         of a table without work."""
         with self._lock:
             if self._round is None:
-                self._round = self._begin(rows)
+                self._round, rows = self._begin(rows)
             if self._round is None:
                 return None
             self._look(self._round, rows, busy, start)
@@ -187,20 +187,23 @@ class Rounds:
             self._missed.update(dict.fromkeys(ended.awaited, ended.sequence))
         return self._publish(ended, rows)
 
-    def _begin(self, rows: Sequence[TableRow]) -> Round | None:
+    def _begin(self, rows: Sequence[TableRow]) -> tuple[Round | None, Sequence[TableRow]]:
+        """A round where one is due, and the tables as they are once its end is known: what decoding found wrong with a table is told
+        before the frontier moves past it."""
         now = self._clock()
         known = self._known_until()
         if now - self._opened_at < self._settings.round_seconds or known is None:
-            return None
+            return None, rows
         last, committed_at = self._backlog.end()
         committed_at = max(known, committed_at)
         if last is None or (last.number, committed_at) == self._last:
-            return None
+            return None, rows
         self._opened_at = now
         self._last = (last.number, committed_at)
+        rows = self._store.tables()
         made = Round(last.number, last.position, committed_at, time.time(), now)
         made.awaited = {r.id for r in rows if self._takes_part(r, known)}
-        return made if made.awaited else None
+        return (made if made.awaited else None), rows
 
     def _takes_part(self, row: TableRow, known: float) -> bool:
         missed = self._missed.get(row.id)
@@ -232,15 +235,17 @@ class Rounds:
                 start(row)
 
     def _publish(self, ended: Round, rows: Sequence[TableRow]) -> Watermark | None:
-        if not ended.versions:
+        live = {r.id for r in rows if is_live(r)}
+        versions = {t: v for t, v in ended.versions.items() if t in live}
+        if not versions:
             return None
-        left_out = {r.id: self._why(r) for r in rows if is_live(r) and r.id not in ended.versions}
+        left_out = {r.id: self._why(r) for r in rows if r.id in live and r.id not in versions}
         made = Watermark(
             ended.sequence,
             ended.position,
             ended.committed_at,
             ended.opened_at + self._writer.history_seconds,
-            ended.versions,
+            versions,
             left_out,
         )
         failpoints.hit("round_ended")

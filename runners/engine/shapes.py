@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from replicators.connectors.schema import Column, TableSchema, TableSelection
@@ -46,3 +47,9 @@ def _is_chosen(
     present = {c.name for c in found.columns}
     renamed = {numbers.get(n, 0) for n in selection.columns if n not in present} - {0}
     return column.ordinal in renamed
+
+
+def unmoved(before: Sequence[TableSchema], after: Sequence[TableSchema]) -> list[TableSchema]:
+    """Those of `before` that `after` tells the same, wherever in the log it was asked."""
+    now = {s.id: replace(s, upto=0, read_upto=0) for s in after}
+    return [s for s in before if now.get(s.id) == replace(s, upto=0, read_upto=0)]

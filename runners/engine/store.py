@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import OpCounts
+from replicators.connectors.events import OpCounts, segment_of
 from replicators.connectors.modes import KEEPS_PAST, PARKING, RESUMABLE, Mode, mode_for
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
@@ -23,6 +23,7 @@ from runners.engine.notices import MemoryNotices, Notices
 from runners.engine.parked import MemoryParking, Parking
 from runners.engine.table_states import EVENTS_STATE as EVENTS_STATE
 from runners.engine.table_states import TableState as TableState
+from runners.engine.table_states import is_heard, is_lasting
 from runners.engine.watermarks import MemoryWatermarks, Watermarks
 
 
@@ -35,7 +36,7 @@ class Desire(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A table's progress.
+    """A table's progress. `generation` counts the copies that were begun: each has rows and a token of its own.
 
     `merged_sequence`: everything up to it is in the target or was not there to be merged; `token_sequence`: what the
     target's own token said after our last commit. `snapshot_position`: changes committed before it came by snapshot.
@@ -47,7 +48,7 @@ class TableRow:
 
     id: TableId
     state: TableState = TableState.WAITING
-    generation: int = 1
+    generation: int = 0
     schema: TableSchema | None = None
     table_uuid: str = ""
     merged_sequence: int = 0
@@ -236,6 +237,18 @@ def table_row(store: Store, table: TableId) -> TableRow:
     return next(row for row in store.tables() if row.id == table)
 
 
+def has_log_after(store: Store, sequence: int) -> bool:
+    """Whether every segment with rows after that sequence, which may lie within one, is still listed."""
+    lowest = min((s.number for s in store.segments()), default=store.memory().last_segment + 1)
+    return lowest <= max(1, segment_of(sequence + 1))
+
+
+def is_copied(store: Store, table: TableId) -> bool:
+    """Whether the copy that is being made is still wanted: not where the table failed meanwhile, or is copied no longer."""
+    row = table_row(store, table)
+    return is_live(row) and row.state is TableState.SNAPSHOTTING
+
+
 def is_live(row: TableRow) -> bool:
     """Whether the table is copied: chosen, and not one that was removed before."""
     return row.is_chosen and row.state is not TableState.REMOVED
@@ -320,7 +333,13 @@ class MemoryStore(MemoryCopies, MemoryNotices, MemoryParking, MemoryWatermarks):
 
     def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
         self._write()
-        self._tables[table] = replace(self._tables[table], state=EVENTS_STATE[event], **changes)
+        now, state = self._tables[table], EVENTS_STATE[event]
+        if now.state is TableState.FAILING and is_lasting(now.error_code, now.retry_at):
+            if not is_heard(event, changes.get("error_code", ""), changes.get("retry_at")):
+                return now
+            if event == "table_rewound":
+                state = TableState.FAILING
+        self._tables[table] = replace(now, state=state, **changes)
         self.events.append((table, event))
         return self._tables[table]
 

@@ -23,7 +23,7 @@ from runners.engine.evolving import VANISHED
 from runners.engine.faults import fail_all, fail_table
 from runners.engine.job import Job
 from runners.engine.settings import RunnerSettings
-from runners.engine.shapes import followed, known_shape
+from runners.engine.shapes import followed, known_shape, unmoved
 from runners.engine.store import SegmentRow, Store, TableRow, TableState, chosen
 
 logger = logging.getLogger("replicator.run")
@@ -125,6 +125,10 @@ class Streaming:
             if table not in found.shapes and rows[table].state is TableState.REPLICATING:
                 fail_table(self._store, table, "source:table-renamed", {"now": str(now)})
 
+    def shapes(self) -> list[TableSchema]:
+        """The tables of the stream as the catalog has them now."""
+        return [t.bare for t in self._describe(self._chosen)]
+
     def publish(self) -> list[TableSchema]:
         """Let the stream carry every table that is chosen by now (CORRECTNESS 18): a view that is opened afterwards and the
         segments that begin afterwards meet without a gap. The tables' shapes."""
@@ -190,7 +194,8 @@ class Streaming:
         )
         self._store.record_start(session.point.position)
         self._backlog.begun_again(session.point.position)
-        return session.point.position, (session, [t.bare for t in tables])
+        first = unmoved([t.bare for t in tables], self.shapes())
+        return session.point.position, (session, first)
 
     def start(self, position: Position) -> None:
         """Read after `position`, in a thread."""

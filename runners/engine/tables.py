@@ -25,13 +25,22 @@ from runners.engine.merge import Merger, skip_to, target_table
 from runners.engine.rewind import Rewinder
 from runners.engine.rounds import Rounds
 from runners.engine.settings import RunnerSettings
-from runners.engine.store import FRESH, Store, TableRow, TableState, is_live, table_row
+from runners.engine.store import (
+    FRESH,
+    Store,
+    TableRow,
+    TableState,
+    has_log_after,
+    is_live,
+    table_row,
+)
 from runners.engine.streaming import Streaming
 from runners.engine.view import SnapshotSource
 from runners.engine.watchdog import Watchdog
 
 logger = logging.getLogger("replicator.tables")
 SKIP_SECONDS = 30.0
+REMOVAL_SECONDS = 60.0
 
 
 class TableJobs:
@@ -77,6 +86,7 @@ class TableJobs:
         self._busy: dict[TableId, Future[None]] = {}
         self._merged_at: dict[TableId, float] = {}
         self._merges: dict[TableId, int] = {}
+        self._removals: dict[TableId, float] = {}
         self._skipped_at = time.monotonic()
 
     def turn(self) -> bool:
@@ -161,7 +171,10 @@ class TableJobs:
     def _choose(self, row: TableRow) -> None:
         if row.is_chosen:
             self._restart(row, "table_added", schema=None)
-        elif row.state is not TableState.REMOVED:
+        elif row.state is not TableState.REMOVED and time.monotonic() >= self._removals.get(
+            row.id, 0
+        ):
+            self._removals[row.id] = time.monotonic() + REMOVAL_SECONDS
             self._start(row, "removal", self._remove, self._pool)
 
     def _drop_backlog(self, row: TableRow) -> None:
@@ -186,6 +199,7 @@ class TableJobs:
             is_drop_asked=False,
             is_resync_asked=False,
         )
+        self._removals.pop(row.id, None)
         logger.info("The table was removed.", extra={"table": str(row.id)})
 
     def _restart_in_new_view(self, row: TableRow) -> None:
@@ -206,8 +220,10 @@ class TableJobs:
             self._store.table_event(
                 row.id, "table_waits", retry_at=None, error_code="", error_facts={}
             )
-        else:
+        elif has_log_after(self._store, row.merged_sequence):
             self._start(row, "merge", self._merge, self._pool)
+        else:  # None of it is kept for a table that waits for a person.
+            self._fail(row, ReplicationError("log:table-pruned", table=row.id))
 
     def _merge_if_due(self, row: TableRow) -> None:
         """Merges come first; maintenance waits for a quiet moment, but not for ever (CORRECTNESS 32)."""
@@ -278,7 +294,7 @@ class TableJobs:
         reached, is_cut = self._rounds.limit(row.id)
         files = self._merger.pending(row, reached)
         if files and row.state is TableState.FAILING:
-            self._merger.recover(row, reached.segment)
+            self._merger.recover(row)
             row = table_row(self._store, row.id)
             files = self._merger.pending(row, reached)
         if files or row.is_replay_asked:
@@ -291,6 +307,8 @@ class TableJobs:
             if row.is_replay_asked:
                 self._replayed(row)
             self._merges[row.id] = self._merges.get(row.id, 0) + 1
+            if self._merger.is_ahead(row.id):
+                self._rounds.give_up(row.id)
         self._mark(row.id)
         self._rounds.arrive(table_row(self._store, row.id))
         self._merged_at[row.id] = 0.0 if is_cut else time.monotonic()

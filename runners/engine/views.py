@@ -18,6 +18,7 @@ from replicators.connectors.source import (
     ViewWait,
 )
 from runners.engine.backlog import Backlog
+from runners.engine.shapes import unmoved
 from runners.engine.snapshot import Snapshotter
 from runners.engine.view import SnapshotSource, View
 
@@ -25,6 +26,7 @@ logger = logging.getLogger("replicator.views")
 
 SAY_AFTER_SECONDS = 2.0
 SAY_EVERY_SECONDS = 30.0
+OPENINGS = 5
 
 
 class StopAsked(Exception):
@@ -60,13 +62,15 @@ class PatientWait:
 
 class Views(SnapshotSource):
     """Holds at most one session open, with the shapes of the tables that were part of the stream before its point: only
-    these may be copied in it. `publish` makes every chosen table part of the stream; `open_view` opens a new view."""
+    these may be copied in it. `publish` makes every chosen table part of the stream; `open_view` opens a new view. A shape that
+    `describe` tells differently once the view is open is not the view's: a change that was open before it may be in it."""
 
     def __init__(
         self,
         *,
         backlog: Backlog,
         publish: Callable[[], Sequence[TableSchema]],
+        describe: Callable[[], Sequence[TableSchema]],
         open_view: Callable[[ViewWait], SnapshotSession],
         snapshotter: Callable[[SnapshotSession, TableId], Snapshotter],
         wait: Callable[[], ViewWait],
@@ -74,6 +78,7 @@ class Views(SnapshotSource):
     ) -> None:
         self._backlog = backlog
         self._publish = publish
+        self._describe = describe
         self._open_view = open_view
         self._make = snapshotter
         self._wait = wait
@@ -88,7 +93,7 @@ class Views(SnapshotSource):
             session = self._session
             if session is None or table not in self._shapes or not session.is_alive():
                 try:
-                    session = self._open()
+                    session = self._open(table)
                 except StopAsked:
                     return None
             schema = self._shapes.pop(table, None)
@@ -108,12 +113,16 @@ class Views(SnapshotSource):
         with self._lock:
             self._shapes.pop(table, None)
 
-    def _open(self) -> SnapshotSession:
-        self._close()
-        shapes = self._publish()
-        self._session = self._open_view(self._wait())
-        self._shapes = {s.id: s for s in shapes}
-        return self._session
+    def _open(self, table: TableId) -> SnapshotSession:
+        for _ in range(OPENINGS):
+            self._close()
+            shapes = self._publish()
+            self._session = self._open_view(self._wait())
+            self._shapes = {s.id: s for s in unmoved(shapes, self._describe())}
+            if table in self._shapes or all(s.id != table for s in shapes):
+                return self._session
+            logger.info("The shape changed while a view was opened.", extra={"table": str(table)})
+        raise ReplicationError("source:table-altered", table=table)
 
     def _close(self) -> None:
         session, self._session = self._session, None

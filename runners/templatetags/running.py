@@ -46,6 +46,7 @@ EVENTS = {
     "replicator_started": ("player-play", "Started"),
     "replicator_resumed": ("player-play", "Resumed"),
     "replicator_paused": ("player-pause", "Paused"),
+    "replicator_changed": ("pencil", "Changed"),
     "replicator_delete_asked": ("trash", "Delete asked for"),
     "replicator_deleted": ("trash", "Deleted"),
     "run_started": ("player-play", "Run started"),
@@ -84,7 +85,15 @@ _ORIGINS = {
     "user": "Somebody paused or deleted the replicator.",
     "shutdown": "The worker was shut down.",
     "error": "It could not go on.",
+    "change": "It starts again, with what was changed.",
 }
+_MENDED_BY_EDIT = frozenset(
+    {
+        "source:unreachable", "source:unknown-host", "source:timeout", "source:login-refused",
+        "source:database-missing", "source:tls", "source:standby", "source:server-id-in-use",
+        "target:unreachable", "target:timeout", "config:invalid", "config:secrets-unreadable",
+    }
+)  # fmt: skip
 SPARK_WIDTH, SPARK_HEIGHT = 112, 28
 CHART_WIDTH, CHART_HEIGHT = 600, 160
 
@@ -154,19 +163,28 @@ def event_text(event: Event) -> str:
                 if facts.get("keep_target")
                 else "The target's tables go too."
             )
+        case "replicator_changed":
+            return ", ".join(f"`{name}`" for name in facts.get("fields", ()))
         case "table_rewind_asked":
             return f"Back to {str(facts.get('at', ''))[:19]} UTC."
         case "run_stop_asked":
             return _ORIGINS.get(str(facts.get("origin", "")), "")
         case "run_stopped" if facts.get("killed"):
             return "It did not stop in time and was ended."
-        case "replicator_deleted" if facts.get("statements"):
-            return f"{facts.get('name', '')}: the source could not be reached. Run there:"
         case "replicator_deleted":
-            return str(facts.get("name", ""))
+            left = (
+                ": the source could not be reached. Run there:" if facts.get("statements") else ""
+            )
+            return f"{facts.get('name', '')}{left}"
         case "target_left":
             return f"{facts.get('replicator', '')}: the target could not be cleaned; its tables are still there."
     return ""
+
+
+@register.filter
+def is_mended_by_edit(code: str) -> bool:
+    """Whether an error may be gone once the replicator's connections are entered rightly."""
+    return code in _MENDED_BY_EDIT
 
 
 def _table(event: Event) -> TableId | None:

@@ -144,7 +144,9 @@
     }
     const copy = event.target.closest("[data-copies]");
     if (copy) {
-      navigator.clipboard.writeText(document.getElementById(copy.dataset.copies).value);
+      const field = document.getElementById(copy.dataset.copies);
+      if (navigator.clipboard) navigator.clipboard.writeText(field.value);
+      else { field.select(); document.execCommand("copy"); } // plain HTTP on another host: browsers offer no clipboard there
       toast("Copied.", "success");
     }
   });

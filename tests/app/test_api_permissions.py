@@ -20,7 +20,7 @@ READ = {
     "/replicators/{pk}/tables/parked/?schema=shop&table=orders",
     f"{ONE}export/", f"{ONE}status/", f"{ONE}logs/", f"{ONE}events/", f"{ONE}metrics/",
     f"{ONE}watermarks/", f"{ONE}tables/new/",
-    "/api/v1/drafts/", "/api/schema/",
+    "/api/v1/drafts/", "/api/schema/", "/metrics",
     "/", "/activity/", "/drafts/", "/replicators/{pk}/", "/replicators/{pk}/logs/",
     "/replicators/{pk}/tables/", "/replicators/{pk}/head/", "/replicators/{pk}/charts/",
     "/replicators/{pk}/activity/", "/replicators/{pk}/configuration/",
@@ -36,7 +36,8 @@ WRITE = {
     "/replicators/{pk}/tables/columns/", "/replicators/{pk}/tables/add/", "/replicators/{pk}/tables/remove/",
     "/replicators/{pk}/tables/ignore/",
     "/replicators/{pk}/tables/replay/",
-    "/replicators/{pk}/delete/", "/replicators/{pk}/duplicate/", "/replicators/new/",
+    "/replicators/{pk}/delete/", "/replicators/{pk}/duplicate/", "/replicators/{pk}/edit/",
+    "/replicators/new/",
 }  # fmt: skip
 OWN = {"/account/", "/account/password/", "/account/theme/", "/account/tokens/", "/api/"}
 OPEN = {"login", "logout"}
@@ -45,10 +46,10 @@ COVERED = {
     "replicator-logs", "replicator-events", "replicator-metrics", "replicator-watermarks", "replicator-start",
     "replicator-pause", "replicator-resume", "replicator-resync", "replicator-retry", "replicator-rewind", "table-rewind",
     "draft-list", "draft-detail", "draft-assess", "draft-deploy", "plugins", "plugin",
-    "connection-test", "source-tables", "source-table", "assess", "api-schema",
+    "connection-test", "source-tables", "source-table", "assess", "api-schema", "metrics",
     "replicators", "activity", "drafts", "replicator", "replicator-activity", "replicator-head",
     "replicator-charts", "replicator-tables", "duplicate", "health",
-    "replicator-configuration", "replicator-delete", "table-resync", "table-retry", "new",
+    "replicator-configuration", "replicator-delete", "replicator-edit", "table-resync", "table-retry", "new",
     "table-add", "table-columns", "table-remove", "tables", "table-parked", "table-replay",
     "replicator-parked", "replicator-replay",
     "new-table-ignore", "replicator-new-tables",
@@ -102,7 +103,7 @@ def test_writing_needs_the_right_to_edit(
 @pytest.mark.parametrize("path", sorted(READ | WRITE | OWN))
 def test_nothing_is_open_without_signing_in(path: str, replicator: Replicator) -> None:
     response = Client().get(path.format(pk=replicator.pk))
-    if path.startswith(("/api/v1/", "/api/schema/")):
+    if path.startswith(("/api/v1/", "/api/schema/", "/metrics")):
         assert response.status_code == 401
         assert response["WWW-Authenticate"] == "Bearer"
     else:

@@ -10,9 +10,10 @@ from django.utils import timezone
 
 from replicators.connectors.params import MASK
 from replicators.models import Replicator
-from runners.models import LogLine, Table
-from runners.states import TableState
-from tests.app.factories import SECRET
+from runners.models import LogLine, Progress, Table
+from runners.services import run_transition
+from runners.states import RunState, TableState
+from tests.app.factories import SECRET, make_run
 
 pytestmark = pytest.mark.django_db
 
@@ -47,6 +48,18 @@ def test_status_has_exactly_the_fields_that_are_promised(
     }  # fmt: skip
     assert set(table["error"]) == {"code", "message", "suggestion", "since"}
     assert table["state"] == "failing"
+
+
+def test_a_change_log_without_room_is_told(api: Client, replicator: Replicator) -> None:
+    """Guards CORRECTNESS 28: reading that waits is a state that a program sees too."""
+    run = make_run(replicator, state=RunState.RUNNING)
+    Replicator.objects.update(desired_state="running")
+    Progress.objects.update(facts={"is_backpressure": True})
+    (line,) = api.get("/api/v1/replicators/").json()["results"]
+    assert (line["state_label"], line["is_log_full"]) == ("Running, change log full", True)
+    run_transition(run=run, event="run_stopped")
+    (line,) = api.get("/api/v1/replicators/").json()["results"]
+    assert not line["is_log_full"]
 
 
 @pytest.mark.parametrize(

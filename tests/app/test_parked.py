@@ -71,6 +71,7 @@ def test_a_merge_undoes_what_one_that_was_cut_off_parked_and_freed(store: Store)
 
 def park(replicator: Replicator, *numbers: int) -> Table:
     run = make_live(replicator)
+    Table.objects.update(generation=1)
     store = DjangoStore(run.pk, run.lease)
     store.record_parked(ORDERS, 1, [waiting(n) for n in numbers], (), 50)
     store.record_merged(ORDERS, 50, 50, OpCounts())
@@ -80,6 +81,8 @@ def park(replicator: Replicator, *numbers: int) -> Table:
 def test_parked_rows_are_counted_shown_with_their_reason_and_replayed_on_the_page(
     browser: Client, replicator: Replicator
 ) -> None:
+    """Guards `parked.parked_rows` and `services.table_replay` (CORRECTNESS 30): rows that wait unseen are missing in
+    the target and nobody knows; the act accepts exactly those shown."""
     table = park(replicator, 11, 12)
     assert table.rows_parked == 2
     url = f"{replicator.get_absolute_url()}tables/"
@@ -98,6 +101,8 @@ def test_parked_rows_are_counted_shown_with_their_reason_and_replayed_on_the_pag
 
 
 def test_parked_rows_by_rest(browser: Client, replicator: Replicator) -> None:
+    """Guards the same over REST, page by page: `after` must go on behind the last sequence, and a replay of nothing is
+    refused."""
     park(replicator, 11, 12)
     url = f"/api/v1/replicators/{replicator.pk}/"
     first = browser.get(f"{url}tables/parked/?schema=shop&table=orders&limit=1").json()
@@ -113,6 +118,8 @@ def test_parked_rows_by_rest(browser: Client, replicator: Replicator) -> None:
 
 
 def test_a_replay_needs_something_that_waits(replicator: Replicator) -> None:
+    """Guards the refusal in `table_replay`: asked for nothing, the flag would stay, and the run would look for a merge
+    that can't come."""
     with pytest.raises(IllegalTransition):
         table_replay(replicator=replicator, schema="shop", name="orders", actor=None)
 

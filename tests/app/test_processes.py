@@ -68,6 +68,8 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
 
 
 def test_a_run_has_a_session_of_its_own_and_ends_with_all_of_it(fake: Fake) -> None:
+    """Guards `start_new_session` and `end_session` (CORRECTNESS 29): a Python worker in a process group of its own
+    outlives the run's group, and would go on writing."""
     process = fake.spawn("run", "lease")
     child, worker = fake.wait()
     assert process.pid == child
@@ -81,6 +83,8 @@ def test_a_run_has_a_session_of_its_own_and_ends_with_all_of_it(fake: Fake) -> N
 
 
 def test_an_adopted_process_is_known_by_pid_and_start_time(fake: Fake) -> None:
+    """Guards `Adopted`: by its pid alone, a stranger's process with the number of a dead run would be watched, and
+    killed."""
     process = fake.spawn("run", "lease")
     child, worker = fake.wait()
     start = started_at(child)
@@ -117,6 +121,8 @@ class TestSupervised:
     def test_a_stubborn_run_is_stopped_in_the_end_with_its_workers(
         self, run: Run, fake: Fake, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        """Guards the last step of `Supervisor._press`: a run that ignores SIGTERM would stay for ever, and a pause with
+        it."""
         settings.STOP_GRACE_SECONDS = 0.0
         monkeypatch.setattr("runners.supervisor.KILL_SECONDS", 0.5)
         fake.mode("stubborn")
@@ -130,6 +136,8 @@ class TestSupervised:
         assert not is_alive(worker, None)
 
     def test_an_error_exit_leaves_no_worker_behind(self, run: Run, fake: Fake) -> None:
+        """Guards `Supervisor._finish`: without `end` after an exit of the run's own, its workers would still be writing
+        when the next run starts."""
         fake.mode("exit:3")
         thread = self._supervise(run, fake)
         child, worker = fake.wait()
@@ -142,6 +150,8 @@ class TestSupervised:
     def test_the_next_supervisor_adopts_a_run_that_outlived_the_last_one(
         self, run: Run, fake: Fake
     ) -> None:
+        """Guards `Supervisor._adopt`: started anew instead, two processes would have one run; what the adopted one
+        leaves behind ends with it."""
         first = Supervisor(run.pk, spawn=fake.spawn)
         assert first.begin()
         child, worker = fake.wait()

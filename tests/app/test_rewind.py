@@ -83,6 +83,8 @@ def test_where_the_target_keeps_single_versions_the_window_is_as_long_as_changes
 
 @pytest.mark.parametrize("minutes", [-1, 60])
 def test_a_time_outside_is_refused_with_what_is_possible(live: Replicator, minutes: int) -> None:
+    """Guards `rewind_window` in `table_rewind`: a time without a version or changes would be found out by the run only,
+    after the asker has gone."""
     at = timezone.now() - timedelta(minutes=minutes)
     with pytest.raises(IllegalTransition) as caught:
         table_rewind(replicator=live, **ORDERS, at=at, actor=None)
@@ -101,6 +103,7 @@ def test_only_a_table_that_replicates_is_rewound(live: Replicator) -> None:
 def test_rest_and_page_ask_and_say_which_times(
     client: Client, editor: Any, live: Replicator
 ) -> None:
+    """Guards that REST and page go through `table_rewind` alike, refuse alike, and say the window."""
     client.force_login(editor)
     url = f"/api/v1/replicators/{live.pk}/tables/rewind/"
     body = {"schema": "shop", "table": "orders"}
@@ -125,6 +128,7 @@ def test_rest_and_page_ask_and_say_which_times(
 
 
 def test_a_moment_of_a_form_is_utc() -> None:
+    """Guards `parse_moment`: taken for local time, a table would be rewound by hours more or less than was asked."""
     found = parse_moment("2026-01-02T03:04")
     assert found is not None and found.isoformat() == "2026-01-02T03:04:00+00:00"
     assert parse_moment("2026-13-40T00:00") is None and parse_moment("") is None

@@ -17,6 +17,7 @@ from replicators.project import checks
 from replicators.project.env import (
     env_bool,
     env_bytes,
+    env_database,
     env_int,
     env_list,
     env_seconds,
@@ -96,9 +97,44 @@ def test_production_without_a_secret_key_refuses_to_start() -> None:
     assert "SECRET_KEY" in done.stderr
 
 
-def test_production_without_a_key_for_secrets_says_so() -> None:
+def test_production_without_a_key_for_secrets_refuses_to_start() -> None:
+    """Guards the settings: the web server makes no system checks, and would fail at the first password that it is to store."""
     done = manage("check", DEBUG="false", SECRET_KEY="x" * 60)
-    assert "replicators.E001" in done.stderr
+    assert done.returncode != 0
+    assert "REPLICATOR_SECRET_KEY (or REPLICATOR_SECRET_KEY_FILE) must be set" in done.stderr
+
+
+def test_a_wrong_level_of_the_logs_stops_the_start() -> None:
+    done = manage("check", LOG_LEVEL="loud")
+    assert "LOG_LEVEL='loud' is not valid; allowed: DEBUG, INFO, WARNING" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("MERGE_PARALLEL", "0", "a whole number from 1"),
+        ("ROWS_PER_CHUNK", "0", "a whole number from 1"),
+        ("LEASE_SECONDS", "0", "a time of at least 5 s"),
+        ("SEAL_BYTES", "0", "at least 1 bytes"),
+    ],
+)
+def test_a_knob_that_no_run_could_work_with_is_refused(
+    name: str, value: str, allowed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the limits in `project/runner.py`: a run with no room for one merge would fail for ever, far from what is wrong."""
+    monkeypatch.setenv(f"REPLICATOR_{name}", value)
+    with pytest.raises(ImproperlyConfigured, match=f"REPLICATOR_{name}='0' .* allowed: {allowed}"):
+        runner_settings(Path("/srv/app"))
+
+
+@pytest.mark.parametrize("url", ["postgres://me:hid/den@h:port/d", "somewhere"])
+def test_a_wrong_database_url_is_named_and_its_password_is_not(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", url)
+    with pytest.raises(ImproperlyConfigured, match="DATABASE_URL is not valid; allowed") as caught:
+        env_database("DATABASE_URL", "")
+    assert "hid/den" not in f"{caught.value}{caught.value.__cause__}"
 
 
 def test_check_deploy_is_clean_in_production(tmp_path: Path, redis_url: str) -> None:
@@ -118,11 +154,10 @@ def test_the_generated_texts_are_up_to_date() -> None:
 
 
 def test_checks_name_what_is_missing(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings.REPLICATOR_SECRET_KEY = ""
     settings.REDIS_URL = ""
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
     found = [m.id for check in (*checks.ALWAYS, *checks.DEPLOY) for m in check()]
-    assert found == ["replicators.E001", "replicators.W002", "replicators.W003"]
+    assert found == ["replicators.W002", "replicators.W003"]
 
 
 def test_a_broker_that_does_not_answer_is_named(settings: Any) -> None:

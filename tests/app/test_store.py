@@ -100,6 +100,8 @@ def record(store: Store, *numbers: int) -> None:
 
 
 def test_it_starts_empty_with_waiting_tables(store: Store) -> None:
+    """Guards the beginning of both forms of the store: no position (so a slot is made), segment numbers from 1, a row
+    for each chosen table."""
     memory = store.memory()
     assert memory.position is None
     assert memory.last_segment == 0
@@ -111,6 +113,8 @@ def test_it_starts_empty_with_waiting_tables(store: Store) -> None:
 
 
 def test_a_segment_and_its_position_are_recorded_together(store: Store) -> None:
+    """Guards step 2 of the order of writes (CORRECTNESS 1 and 27): a segment without its position is captured twice, a
+    position without its segment is a loss."""
     store.record_start(Position(50, {"system": "x"}))
     record(store, 1, 2)
     memory = store.memory()
@@ -129,6 +133,8 @@ def test_a_log_that_begins_again_ends_the_segments_of_the_old_one(store: Store) 
 
 
 def test_a_position_never_moves_back(store: Store) -> None:
+    """Guards `_advance`: a late keepalive would set the captured position back, and whole transactions would come a
+    second time."""
     store.record_start(Position(50))
     store.record_position(Position(70, {"a": 1}))
     store.record_position(Position(60))
@@ -136,6 +142,8 @@ def test_a_position_never_moves_back(store: Store) -> None:
 
 
 def test_a_segment_number_is_never_used_twice(store: Store) -> None:
+    """Guards CORRECTNESS 4 in `record_segment`: rows under a number that was used are below the merged sequence, and
+    never merged."""
     record(store, 1, 2)
     store.discard_segments([2])
     assert [s.number for s in store.segments()] == [1]
@@ -145,6 +153,8 @@ def test_a_segment_number_is_never_used_twice(store: Store) -> None:
 
 
 def test_decoding_lists_files_and_marks_segments_and_can_be_repeated(store: Store) -> None:
+    """Guards step 4 of the order of writes: `record_decoded` replaces a segment's files, since listed beside the old
+    ones its rows would be merged twice."""
     record(store, 1, 2)
     store.record_decoded([1, 2], [file(1), file(2), file(2, CUSTOMERS)])
     store.record_decoded([2], [file(2)])
@@ -154,6 +164,8 @@ def test_decoding_lists_files_and_marks_segments_and_can_be_repeated(store: Stor
 
 
 def test_change_files_are_chosen_by_sequence(store: Store) -> None:
+    """Guards the bounds of `change_files`: a file that is merged already would be folded again, one beyond `upto` too
+    soon."""
     record(store, 1, 2, 3)
     store.record_decoded([1, 2, 3], [file(3), file(1), file(2)])
     found = store.change_files(ORDERS, after=first_sequence(1) + 5, upto=last_sequence(2))
@@ -161,6 +173,8 @@ def test_change_files_are_chosen_by_sequence(store: Store) -> None:
 
 
 def test_a_tables_states_and_fields_change_together(store: Store) -> None:
+    """Guards `table_event`: a state without its fields, as a copy done without the sequence it stands at, would be
+    merged from the wrong place after a crash."""
     row = store.table_event(ORDERS, "table_snapshot_started", generation=2)
     assert (row.state, row.generation) == (TableState.SNAPSHOTTING, 2)
     store.table_event(
@@ -174,6 +188,8 @@ def test_a_tables_states_and_fields_change_together(store: Store) -> None:
 
 
 def test_a_failure_carries_its_code_and_the_time_of_the_next_try(store: Store) -> None:
+    """Guards what a restarted run knows of a failing table: without `retry_at` it would wait for a re-sync, and its
+    recovery must clear all of it."""
     store.table_event(
         ORDERS, "table_failed", error_code="target:storage-full", error_facts={"table": "x"},
         retry_at=1234.5, failures=2,
@@ -188,7 +204,48 @@ def test_a_failure_carries_its_code_and_the_time_of_the_next_try(store: Store) -
     assert (row.state, row.error_code, row.retry_at) == (TableState.REPLICATING, "", None)
 
 
+def copied(store: Store) -> None:
+    store.table_event(ORDERS, "table_snapshot_started")
+    store.table_event(ORDERS, "table_snapshot_done", is_snapshot_done=True, generation=1)
+
+
+def test_a_fault_that_only_a_fresh_copy_mends_outlives_the_jobs_that_began_before_it(
+    store: Store,
+) -> None:
+    """Guards a hole that nobody sees: a merge that ends, well or with a passing fault, after decoding left changes out of the log.
+    Fails where the door lets either in."""
+    copied(store)
+    store.table_event(ORDERS, "table_failed", error_code="source:value-unsupported")
+    for event, changes in (
+        ("table_recovered", {}),
+        ("table_failed", {"error_code": "target:conflict", "retry_at": 1234.5}),
+        ("table_failed", {"error_code": "target:column-missing"}),
+    ):
+        row = store.table_event(ORDERS, event, **changes)
+        assert (row.state, row.error_code, row.retry_at) == (
+            TableState.FAILING, "source:value-unsupported", None,
+        )  # fmt: skip
+    row = store.table_event(ORDERS, "table_rewound", generation=2, rewind_to=None)
+    assert (row.state, row.error_code) == (TableState.FAILING, "source:value-unsupported")
+    assert row.generation == 2, "a rewind that was published is not to be forgotten"
+    row = store.table_event(ORDERS, "table_failed", error_code="log:segment-corrupt")
+    assert row.error_code == "log:segment-corrupt"
+    assert store.table_event(ORDERS, "table_waits").state is TableState.WAITING
+
+
+def test_a_fault_that_passes_gives_way_to_one_that_stays(store: Store) -> None:
+    """Guards `table_event` for a table that fails already: kept instead of the new one, a fault that passes would hide
+    one that only a fresh copy mends, and the next try would go on without what is missing."""
+    copied(store)
+    store.table_event(ORDERS, "table_failed", error_code="target:conflict", retry_at=1234.5)
+    row = store.table_event(
+        ORDERS, "table_failed", error_code="source:value-unsupported", retry_at=None
+    )
+    assert (row.error_code, row.retry_at) == ("source:value-unsupported", None)
+
+
 def test_merges_count_and_never_move_back(store: Store) -> None:
+    """Guards the `max` in `record_merged`: set back, the table's merged changes would be folded again."""
     store.record_merged(ORDERS, 100, 100, OpCounts(5, 1, 1))
     store.record_merged(ORDERS, 90, None, OpCounts(1))
     row = next(t for t in store.tables() if t.id == ORDERS)
@@ -196,6 +253,8 @@ def test_merges_count_and_never_move_back(store: Store) -> None:
 
 
 def test_only_what_every_table_that_needs_the_log_has_merged_is_pruned(store: Store) -> None:
+    """Guards `prunable` (CORRECTNESS 28): a segment that one table has yet to merge, or that is younger than the keep
+    time, must stay."""
     record(store, 1, 2)
     store.record_decoded([1, 2], [file(1), file(2)])
     for table in (ORDERS, CUSTOMERS):
@@ -213,7 +272,9 @@ def test_only_what_every_table_that_needs_the_log_has_merged_is_pruned(store: St
 
 
 def test_a_failing_table_keeps_the_log_only_while_it_is_tried_again(store: Store) -> None:
-    record(store, 1)
+    """Guards `needs_log` (CORRECTNESS 28): a table that only a re-sync brings back would keep the log growing to its
+    limit; what is not decoded stays, also where nobody needs it yet."""
+    record(store, 1, 2)
     store.record_decoded([1], [])
     store.table_event(CUSTOMERS, "table_removed")
     store.table_event(ORDERS, "table_failed", retry_at=99.0, is_snapshot_done=True)
@@ -235,6 +296,7 @@ def test_a_table_that_waits_for_its_turn_in_an_open_view_keeps_the_log(store: St
 
 
 def test_a_tables_backlog_can_be_dropped_alone(store: Store) -> None:
+    """Guards `drop_changes` (CORRECTNESS 28): the other tables' files, of the same segments, must stay listed."""
     record(store, 1)
     store.record_decoded([1], [file(1), file(1, CUSTOMERS)])
     assert store.drop_changes(ORDERS) == [file(1).path]
@@ -255,6 +317,8 @@ COPY = CopyRow(
 
 
 def test_a_snapshot_that_goes_on_is_remembered_chunk_by_chunk(store: Store) -> None:
+    """Guards the copy rows (CORRECTNESS 17): a chunk marked without being written leaves its rows out, one of an
+    earlier generation brings back old ones."""
     assert store.copy(ORDERS) is None
     store.copy_begun(COPY)
     assert store.copy(ORDERS) == COPY
@@ -294,6 +358,8 @@ WRITES = {
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_every_write_of_a_run_that_lost_its_lease_is_refused(store: Store, write: Any) -> None:
+    """Guards `DjangoStore._write` (CORRECTNESS 29), call by call: one write without the proof would let a replaced run
+    change what its successor relies on."""
     if isinstance(store, MemoryStore):
         store.lost = True
     else:
@@ -312,6 +378,8 @@ class TestDjangoOnly:
         return make_run(replicator)
 
     def test_an_ended_run_writes_no_more(self, run: Run) -> None:
+        """Guards the look at the run's state in `DjangoStore._write`: a run that was declared lost still has its
+        lease's token."""
         store = DjangoStore(run.pk, run.lease)
         Run.objects.update(state="lost")
         with pytest.raises(ReplicationError):
@@ -319,6 +387,7 @@ class TestDjangoOnly:
         assert store.desire() is Desire.STOP
 
     def test_a_pause_and_a_resync_are_seen(self, run: Run) -> None:
+        """Guards `desire` and `tables`: acts of people reach a run only through these."""
         store = DjangoStore(run.pk, run.lease, tables_seconds=0)
         table_resync(replicator=run.replicator, schema="shop", name="orders", actor=None)
         assert [t.id for t in store.tables() if t.is_resync_asked] == [ORDERS]
@@ -326,12 +395,16 @@ class TestDjangoOnly:
         assert store.desire() is Desire.STOP
 
     def test_an_event_row_goes_with_every_change_of_state(self, run: Run) -> None:
+        """Guards `table_transition` behind `table_event`: a state that changed without a row would be a failure that
+        nobody was told."""
         store = DjangoStore(run.pk, run.lease)
         store.table_event(ORDERS, "table_failed", error_code="target:table-missing")
         event = Event.objects.get(kind="table_failed")
         assert (event.run, event.table_name, event.code) == (run, "orders", "target:table-missing")
 
     def test_figures_become_rows_at_two_resolutions(self, run: Run) -> None:
+        """Guards `record_metrics`: the charts' rows are one a span of time, not one a beat; the beats may fall into two
+        spans."""
         store = DjangoStore(run.pk, run.lease)
         store.record_merged(ORDERS, 5, 5, OpCounts(4, 3, 2))
         store.record_figures({ORDERS: TableFigures(2.5, 1000.0, 77)}, {"log_bytes": 5})
@@ -344,6 +417,8 @@ class TestDjangoOnly:
         assert Table.objects.get(name="orders").updates == 3
 
     def test_a_tables_rows_are_few_queries(self, run: Run, django_assert_num_queries: Any) -> None:
+        """Guards the half second that `DjangoStore.tables` remembers: asked anew by every step, the database would do
+        little else."""
         store = DjangoStore(run.pk, run.lease)
         store.tables()
         with django_assert_num_queries(0):

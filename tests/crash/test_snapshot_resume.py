@@ -113,7 +113,8 @@ def empty(database: Database) -> None:
     database.execute("INSERT INTO shop.items (id) SELECT generate_series(1, 1000)")
 
 
-@pytest.mark.parametrize("change", [rewrite, pytest.param(empty, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("change", [rewrite, empty])
 def test_a_snapshot_that_can_not_go_on_starts_again(
     world_maker: MakeWorld, server: EmbeddedPostgres, change: object
 ) -> None:

@@ -94,11 +94,9 @@ def _text(value: bytes, part: DecodedTable, sent: Any, charsets: dict[int, str])
         )
     if wire == "bytes":
         return value.ljust(sent.meta, b"\0") if sent.kind == STRING else value
-    return (
-        value.decode()
-        if wire in ("text:utf8mb4", "text:utf8mb3", "text:ascii")
-        else slow_binlog.Unknown
-    )
+    if wire == "text:ascii":
+        return "".join(chr(b) if b < 0x80 else "?" for b in value)
+    return value.decode() if wire in ("text:utf8mb4", "text:utf8mb3") else slow_binlog.Unknown
 
 
 def _of_pgoutput(part: DecodedTable, prefix: bytes, event: bytes) -> Iterator[tuple[str, Any, Any]]:

@@ -11,9 +11,11 @@ import numpy as np
 import pyarrow as pa
 
 from replicators.connectors.params import parse
+from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.source import DecodedTable, LogBlock, Poison
 from replicators.sources.mysql.catalog import MysqlCatalog
+from replicators.sources.mysql.checks import MysqlChecks
 from replicators.sources.mysql.decode import decode
 from replicators.sources.mysql.log import LogControl, LogReader
 from replicators.sources.mysql.params import MysqlParams
@@ -35,6 +37,11 @@ def describe(database: SqlDatabase, *names: str, **changes: Any) -> list[TableSc
     with MysqlCatalog(params_of(database, **changes)) as catalog:
         shapes = catalog.describe([TableSelection(i) for i in ids])
     return [shapes[i] for i in ids]
+
+
+def connection_problems(checks: MysqlChecks) -> list[Problem]:
+    """What stands in the way of a connection: without what is only said, as for how long the log is kept."""
+    return [one for one in checks.connection() if one.severity is not Severity.INFO]
 
 
 class Follower:

@@ -3,8 +3,8 @@ unusual, and the traffic that makes them so. `{r}` in a statement is the round, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -18,6 +18,7 @@ SENDS_GENERATED = 180000
 GENERATED = "g int GENERATED ALWAYS AS (id * 2) STORED, "
 LONGEST = "n" * 63
 WIDE = 1600
+NOT_CHOSEN = "not_chosen"
 ODD_NAMES = (
     'quo"ted', "dot.ted", "two words", "smile \N{GRINNING FACE}", "select", "_under", "Größe", "slash/ed", "semi;colon",
     "per%cent", "back`tick", LONGEST,
@@ -28,7 +29,8 @@ BIG = "repeat(md5(i::text), 200)"
 @dataclass(frozen=True)
 class Case:
     """A table: its definition, the rows it begins with, and what is done to it in each round. `{t}` is its name.
-    `only`: rows of tables that inherit from it are not its own."""
+    `only`: rows of tables that inherit from it are not its own; `choice`: what is copied of it, and how; `against`: the view or
+    table of the same schema that says which rows its copy should have, in place of itself."""
 
     name: str
     columns: str
@@ -37,6 +39,8 @@ class Case:
     after: str = ""
     schema: str = "shop"
     only: bool = False
+    choice: Mapping[str, Any] = field(default_factory=dict)
+    against: str = ""
 
     @property
     def id(self) -> TableId:
@@ -75,7 +79,7 @@ KEYS = (
             ("UPDATE {t} SET a = a + 10 * {r}, c = c + 1 WHERE b = 'b0'", "DELETE FROM {t} WHERE b = 'b1' AND a = 0"),
         ),
     ),
-    _keyed("k_text", "text", "'A'", "'a'", ("'a '", "'a  '", "' a'", "''", "E'a\\x01'", "E'\\u2400'", "'é'", "E'e\\u0301'", "'ss'", "'ß'")),
+    _keyed("k_text", "text", "'A'", "'a'", ("'a '", "'a  '", "' a'", "''", "E'a\\x01'", "E'\\u2400'", "'é'", "E'e\\u0301'", "'ss'", "'ß'", "'${x}'")),
     _keyed("k_char", "char(5)", "'A'", "'a'", ("' a'", "'ab'")),
     _keyed("k_bytes", "bytea", r"'\x'", r"'\x00'", (r"'\x0000'", r"'\x0001'", r"'\xff'", r"'\x41'", r"'\x61'")),
     _keyed("k_uuid", "uuid", "'00000000-0000-0000-0000-000000000000'", "'FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF'"),
@@ -84,6 +88,7 @@ KEYS = (
     _keyed("k_float", "float8", "0.1", "'NaN'", ("1e308", "'-Infinity'", "0", "5e-324")),
     _keyed("k_time", "timestamptz", "'0001-01-01 00:00Z'", "'9999-12-31 23:59:59.999999Z'", ("'1969-12-31 23:59:59.999999Z'",)),
     _keyed("k_bool", "bool", "true", "false"),
+    _keyed("k_inet", "inet", "'10.0.0.1'", "'10.0.0.1/8'", ("'::1'", "'::ffff:10.0.0.1/128'")),
     _keyed("k_mood", "shop.mood", "'calm'", "'so-so'"),
 )  # fmt: skip
 
@@ -211,21 +216,68 @@ SHAPES = (
     Case("equal", "id int PRIMARY KEY, w int", "INSERT INTO {t} SELECT i, i FROM generate_series(1, 5) i",
          (("INSERT INTO {t} VALUES (100 + {r}, 1)", "UPDATE {t} SET w = {r}"),), schema="other one"),
 )  # fmt: skip
-CASES = (*KEYS, *IMAGES, *TRANSACTIONS, *SHAPES)
-LATER = {
-    "k_char", "k_uuid", "k_numeric", "k_float", "k_time", "k_bool", "k_mood", "u_moves_full", "u_big_key",
-    "dot.ted", "two words", "select", "_under", "Größe", "slash/ed", "semi;colon", "per%cent", "back`tick",
-    "s_wide",
-}  # fmt: skip
-FEWER = tuple(c for c in CASES if c.name not in LATER)
-"""Those of `make test`; the others are left to `make test-long`."""
+VIEW = "CREATE VIEW shop.kept_of_{n} AS SELECT {c} FROM {{t}} WHERE {w}"
+
+
+def _chosen(
+    name: str, choice: Mapping[str, Any], *, columns: str = "*", rows: str = "true"
+) -> Case:
+    """Rows that move and large values that are not sent, of which only a part is copied."""
+    view = VIEW.format(n=name, c=columns, w=rows)
+    return Case(
+        name,
+        KNB,
+        SOME_BIG,
+        (*KEY_WORK, *UNSENT_WORK),
+        f"{EXTERNAL}; {view}",
+        choice=choice,
+        against=f"kept_of_{name}",
+    )
+
+
+CHOSEN = (
+    _chosen("c_rows", {"filter": "n < 100 AND s LIKE 's%'"}, rows="n < 100 AND s LIKE 's%'"),
+    _chosen("c_columns", {"columns": ["k", "big"]}, columns="k, big"),
+    _chosen("c_soft", {"mode": "soft_delete"}),
+    _chosen("c_history", {"mode": "history"}),
+    Case(
+        "c_no_deletes", PLAIN, PLAIN_ROWS,
+        (
+            ("DELETE FROM {t} WHERE id BETWEEN {r} AND {r} + 2", "UPDATE {t} SET v = 'u{r}' WHERE id > 10"),
+            ("INSERT INTO {t} VALUES ({r} + 1, 'again{r}')", "DELETE FROM {t} WHERE id = 15 + {r}", "INSERT INTO {t} VALUES (100 + {r}, 'new')"),
+        ),
+        "CREATE TABLE shop.kept_of_c_no_deletes (LIKE {t} INCLUDING ALL);"
+        "CREATE FUNCTION shop.keep() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN INSERT INTO shop.kept_of_c_no_deletes VALUES (NEW.*)"
+        " ON CONFLICT (id) DO UPDATE SET v = excluded.v; RETURN NULL; END $$;"
+        "CREATE TRIGGER keep AFTER INSERT OR UPDATE ON {t} FOR EACH ROW EXECUTE FUNCTION shop.keep()",
+        choice={"excluded": ["deletes"]}, against="kept_of_c_no_deletes",
+    ),
+    Case(
+        "c_no_inserts", "id int PRIMARY KEY, born text DEFAULT 'later', v text", "INSERT INTO {t} SELECT i, 'first', 'v' FROM generate_series(1, 40) i",
+        (
+            ("INSERT INTO {t} (id, v) VALUES (100 + {r}, 'new')", "UPDATE {t} SET v = 'u{r}' WHERE id % 3 = 0", "DELETE FROM {t} WHERE id = {r}"),
+            ("INSERT INTO {t} (id, v) VALUES ({r}, 'taken')", "UPDATE {t} SET id = 200 + {r} WHERE id = 10 + {r}", "UPDATE {t} SET id = 10 + {r} WHERE id = 100 + {r}"),
+        ),
+        VIEW.format(n="c_no_inserts", c="*", w="born = 'first'"), choice={"excluded": ["inserts"]}, against="kept_of_c_no_inserts",
+    ),
+    Case(
+        "c_counted", "n int, v text", "INSERT INTO {t} SELECT i % 5, 'v' FROM generate_series(1, 40) i",
+        (
+            ("INSERT INTO {t} SELECT 3, 'v' FROM generate_series(1, {r})", "DELETE FROM {t} WHERE ctid IN (SELECT ctid FROM {t} WHERE n = 1 LIMIT 2)"),
+            ("UPDATE {t} SET v = NULL WHERE ctid IN (SELECT ctid FROM {t} WHERE n = 2 LIMIT 1)", "INSERT INTO {t} VALUES (NULL, NULL), (NULL, NULL)"),
+        ),
+        "ALTER TABLE {t} REPLICA IDENTITY FULL",
+    ),
+)  # fmt: skip
+CASES = (*KEYS, *IMAGES, *TRANSACTIONS, *SHAPES, *CHOSEN)
 
 
 def make_cases(database: Database, cases: Sequence[Case] = CASES) -> None:
     """The tables, with the rows they begin with."""
     database.execute(
         "CREATE SCHEMA shop; CREATE SCHEMA \"other one\"; CREATE TYPE shop.mood AS ENUM ('calm', 'busy', 'so-so');"
-        "CREATE DOMAIN shop.percent AS int CHECK (VALUE BETWEEN 0 AND 100)"
+        "CREATE DOMAIN shop.percent AS int CHECK (VALUE BETWEEN 0 AND 100);"
+        f"CREATE TABLE shop.{NOT_CHOSEN} (id int PRIMARY KEY)"
     )
     with database.connect() as c:
         for case in cases:
@@ -253,9 +305,16 @@ def one_round(database: Database, number: int, cases: Sequence[Case] = CASES) ->
         _copy(c, number)
         for i in range(700):
             _run(c, f"INSERT INTO shop.x_tiny VALUES ({number * 10_000 + i}, 'tiny')")
-        with c.transaction():
-            c.execute("SELECT 1")
+        _nothing_to_copy(c, number)
     _interleaved(database, number)
+
+
+def _nothing_to_copy(c: psycopg.Connection[Any], number: int) -> None:
+    """A commit that wrote nothing, and one of a table that was not chosen."""
+    with c.transaction():
+        _run(c, "SELECT pg_current_xact_id()")
+    with c.transaction():
+        _run(c, f"INSERT INTO shop.{NOT_CHOSEN} VALUES ({number})")
 
 
 def _savepoints(c: psycopg.Connection[Any], number: int) -> None:

@@ -22,7 +22,8 @@ MODULES = ("store", "supervisor", "services", "tables_chosen", "removal", "logs"
 
 
 def test_the_programs_tests_pass_on_postgresql(postgres: EmbeddedPostgres) -> None:
-    """SQLite forgives what PostgreSQL does not: types, lengths, an error that breaks its transaction, ordering."""
+    """Guards the program's own queries where `DATABASE_URL` names PostgreSQL: SQLite forgives what that does not:
+    types, lengths, an error that breaks its transaction, ordering."""
     with fresh_database(postgres) as database:
         tested = f"test_{database.name}"
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
@@ -43,7 +44,8 @@ def test_the_programs_tests_pass_on_postgresql(postgres: EmbeddedPostgres) -> No
 def test_a_run_keeps_its_memory_in_postgresql(
     postgres: EmbeddedPostgres, world_maker: MakeWorld
 ) -> None:
-    """Several threads of a run, and people beside it, write at once: on PostgreSQL they do so side by side."""
+    """Guards `runners.store` against other writers: several threads of a run, and people beside it, write at once; on
+    PostgreSQL they do so side by side."""
     with fresh_database(postgres) as own:
         migrate(own.dsn)
         with world_maker(application=own.dsn, tables=("items", "pairs")) as world:

@@ -27,7 +27,7 @@ def test_at_its_limit_capture_waits_visibly_and_goes_on_when_the_limit_is_raised
         world.start(REPLICATOR_LOG_LIMIT_BYTES="100000")
         world.settle()
         with traffic.going_on():
-            world.until(lambda: world.facts().get("is_backpressure"), "backpressure is shown")
+            world.until(lambda: "change log full" in world.label(), "backpressure is shown")
         traffic.write(50)
         held = world.position()
         mark = int(world.database.execute("SELECT (pg_current_wal_lsn() - '0/0')::bigint")[0][0])

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from pyiceberg.exceptions import NoSuchTableError
 
+from replicators.connectors.schema import TableId, TableSelection
 from runners.models import ChangeFile, Event
-from tests.harness import Traffic, World
+from runners.services import table_change
+from tests.background import Background
+from tests.harness import Traffic, World, differing
 from tests.world_fixtures import MakeWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -31,6 +34,19 @@ def goes_on(world: World, *names: str) -> None:
         assert known_lag(world, name) < LAG_SECONDS, f"{name} is far behind"
 
 
+class Reader(Background):
+    """Counts a target table's rows again and again, as somebody who reads it would."""
+
+    def __init__(self, world: World, name: str) -> None:
+        super().__init__()
+        self._world, self._name = world, name
+        self.counts: list[int] = []
+
+    def _go(self) -> None:
+        while not self._stop.wait(0.1):
+            self.counts.append(len(self._world.target_rows(self._name)))
+
+
 def kinds(world: World, name: str) -> list[str]:
     found = Event.objects.filter(replicator=world.replicator, table_name=name).order_by("pk")
     return list(found.values_list("kind", flat=True))
@@ -39,10 +55,14 @@ def kinds(world: World, name: str) -> list[str]:
 def test_tables_come_and_go_while_the_others_go_on(world_maker: MakeWorld) -> None:
     """Without the new slot's wait, a transaction that was open at the publication would be in neither the copy nor the
     stream; with it in the wrong thread, the other tables would stand still. A selection that is not frozen with the
-    segments would lose the first changes of a table that was added."""
+    segments would lose the first changes of a table that was added. A merge that waited for a copy would stand still while one is
+    held; a copy loaded into the live rows would show a reader fewer of them, or some twice (CORRECTNESS 15)."""
     with world_maker(tables=("items", "pairs")) as world:
         traffic = Traffic(world.database)
-        child = world.start(REPLICATOR_VIEW_WAIT_SECONDS="60")
+        held = world.folder / "held"
+        child = world.start(
+            REPLICATOR_VIEW_WAIT_SECONDS="60", REPLICATOR_FAILPOINTS=f"snapshot_loaded=hold:{held}"
+        )
         world.settle()
         assert world.published() == {"items", "pairs"}
 
@@ -70,12 +90,22 @@ def test_tables_come_and_go_while_the_others_go_on(world_maker: MakeWorld) -> No
         world.assert_equal("items", "views")
         assert world.differences("pairs"), "it was followed on"
 
-        with traffic.going_on():
-            world.add("pairs")
+        reader = Reader(world, "views")
+        with traffic.going_on(), reader.going_on():
+            held.touch()
             world.resync("views")
-            goes_on(world, "items")
+            world.add("pairs")
+            world.until(lambda: "snapshotting" in world.states().values(), "one is copied")
+            for _ in range(2):
+                goes_on(world, "items")
+            assert "snapshotting" in world.states().values(), "the copy was not held"
+            held.unlink()
             world.until(lambda: "table_resync_asked" in kinds(world, "views")
                         and world.row("views").generation == 2, "views is copied afresh")  # fmt: skip
+            world.until_states("replicating", "views", "pairs")
+            goes_on(world, "views")
+        assert reader.counts == sorted(reader.counts), "a reader saw fewer rows than before"
+        assert reader.counts[0] < reader.counts[-1]
         world.assert_equal("items", "pairs", "views")
         assert kinds(world, "pairs").count("table_added") == 1
 
@@ -90,6 +120,8 @@ def test_tables_come_and_go_while_the_others_go_on(world_maker: MakeWorld) -> No
 def test_what_is_chosen_while_nothing_runs_is_taken_up_by_the_next_run(
     world_maker: MakeWorld,
 ) -> None:
+    """Guards the start of a run (`engine/tables.py`, CORRECTNESS 18): a table added meanwhile is published before it is
+    copied, so that nothing between is lost; a removed one leaves the publication."""
     with world_maker(tables=("items", "pairs")) as world:
         traffic = Traffic(world.database)
         world.start()
@@ -102,6 +134,31 @@ def test_what_is_chosen_while_nothing_runs_is_taken_up_by_the_next_run(
         world.assert_equal("items", "views")
         world.until(lambda: world.row("pairs").state == "removed", "pairs is removed")
         assert world.published() == {"items", "views"}
+        assert world.stop() == 0
+
+
+def test_columns_that_are_chosen_later_are_filled_for_old_rows(world_maker: MakeWorld) -> None:
+    """Guards a selection of columns on the whole path, and that one made wider copies the table afresh: following it by the log
+    alone would leave the new column empty in every row that does not change."""
+    some = ("id", "n")
+    with world_maker(tables=("items",), choices={"items": {"columns": some}}) as world:
+        traffic = Traffic(world.database)
+        world.start()
+        traffic.write(10)
+        world.settle()
+
+        def chosen(*names: str) -> None:
+            rows = [{n: r[n] for n in names} for r in world.source_rows("items")]
+            assert not differing(rows, world.target_rows("items"), ("id",))
+
+        chosen(*some)
+        with traffic.going_on():
+            items = TableSelection(TableId("shop", "items"), (*some, "big"))
+            table_change(replicator=world.replicator, selection=items, actor=None)
+            world.until(lambda: world.row("items").generation == 2, "items is copied afresh")
+            world.until_states("replicating", "items")
+        world.settle()
+        chosen(*some, "big")
         assert world.stop() == 0
 
 

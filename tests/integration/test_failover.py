@@ -29,6 +29,8 @@ def move(world: World, server: EmbeddedPostgres) -> None:
 
 
 def test_the_slot_is_made_for_failover(world_maker: MakeWorld) -> None:
+    """Guards FAILOVER in `slots.create_slot` (CORRECTNESS 23): without it the slot never gets to a standby, and every
+    table would have to be copied afresh there."""
     with world_maker(tables=("pairs",)) as world:
         world.start()
         world.settle()
@@ -43,8 +45,8 @@ def test_the_slot_is_made_for_failover(world_maker: MakeWorld) -> None:
 def test_a_standby_that_has_everything_takes_over_without_loss(
     private_postgres: EmbeddedPostgres, world_maker: MakeWorld
 ) -> None:
-    """Without a failover slot the standby has no slot: every table would have to be copied afresh. Without the look at the
-    timeline's history, a standby that lacks what was captured would be followed with a hole."""
+    """Guards FAILOVER in `slots.create_slot` and the timelines in `slots._verify_identity`: without a failover slot the
+    standby has no slot, and every table would have to be copied afresh; with every other timeline refused, too."""
     primary = private_postgres
     with world_maker(server=primary) as world:
         traffic = Traffic(world.database)
@@ -81,6 +83,8 @@ def test_a_standby_that_has_everything_takes_over_without_loss(
 def test_a_standby_that_lacks_what_was_captured_is_said_plainly(
     private_postgres: EmbeddedPostgres, world_maker: MakeWorld
 ) -> None:
+    """Guards `slots.switch_point` (CORRECTNESS 23): a position past the place where the standby left the timeline holds
+    rows that the new primary never had; without the look they would stay in the copy for ever."""
     primary = private_postgres
     with world_maker(server=primary) as world:
         world.start()

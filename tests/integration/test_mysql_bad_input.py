@@ -20,7 +20,15 @@ from replicators.sources.mysql.dump import COM_REGISTER_SLAVE
 from replicators.sources.mysql.lineage import LACKS
 from replicators.sources.mysql.log import LogControl, LogReader
 from replicators.sources.mysql.params import MysqlParams
-from tests.integration.mysql_source import NAME, decode_all, decoded, following, params_of, until
+from tests.integration.mysql_source import (
+    NAME,
+    connection_problems,
+    decode_all,
+    decoded,
+    following,
+    params_of,
+    until,
+)
 from tests.mysql_servers import (
     HOST,
     MariadbServer,
@@ -235,9 +243,9 @@ def test_another_server_and_a_replica_that_logs_nothing_of_its_source(
             assert caught.value.code == "source:position-lost"
             assert caught.value.facts["reason"] == LACKS
             with MysqlChecks(params) as checks:
-                assert checks.connection() == []
+                assert connection_problems(checks) == []
                 server.execute(f"CHANGE {words} = '127.0.0.1'")
-                (problem,) = checks.connection()
+                (problem,) = connection_problems(checks)
             assert problem.code == "source:setting"
             assert dict(problem.facts)["setting"] in {"log_slave_updates", "log_replica_updates"}
 

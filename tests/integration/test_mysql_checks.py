@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.problems import Problem
+from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSelection
 from replicators.sources.mysql import checks as checks_module
+from replicators.sources.mysql.catalog import MysqlCatalog
 from replicators.sources.mysql.checks import MysqlChecks
 from replicators.sources.mysql.setup import setup
 from tests.integration.mysql_source import params_of
@@ -39,7 +41,25 @@ def private_server(request: pytest.FixtureRequest) -> Iterator[SqlServer]:
         yield server
 
 
+@contextmanager
+def modest_user(database: SqlDatabase) -> Iterator[dict[str, str]]:
+    """The user that the page's own statements make, who may do no more than they grant."""
+    try:
+        for step in setup({"user": "reader", "database": database.name}):
+            database.execute(*(s.rstrip(";") for s in step.statements))
+        yield {"user": "reader", "password": "choose one", "database": database.name}
+    finally:
+        database.execute(
+            "DROP USER IF EXISTS reader@'%'", "SET GLOBAL binlog_expire_logs_seconds = 2592000"
+        )
+
+
 def problems(database: SqlDatabase, /, **changes: object) -> list[Problem]:
+    """Those that somebody should do something about."""
+    return [p for p in told(database, **changes) if p.severity is not Severity.INFO]
+
+
+def told(database: SqlDatabase, /, **changes: object) -> list[Problem]:
     with MysqlChecks(params_of(database, **changes)) as checks:
         return checks.connection()
 
@@ -78,6 +98,23 @@ def test_settings_are_named_with_the_line_that_mends_them(private_server: SqlSer
                 "SET GLOBAL binlog_expire_logs_auto_purge = OFF",
             )
             assert problems(database) == []
+            assert kept(database) == "The server keeps its log without a limit of time."
+
+
+def kept(database: SqlDatabase) -> str:
+    (info,) = (p for p in told(database) if p.severity is Severity.INFO)
+    assert info.code == "source:log-kept"
+    return info.message.text
+
+
+def test_the_hours_that_the_log_is_kept_are_said(any_database: SqlDatabase) -> None:
+    """Guards `source:log-kept`: who pauses a replicator must know for how long it may be."""
+    (before,) = any_database.execute("SELECT @@GLOBAL.binlog_expire_logs_seconds")
+    any_database.execute("SET GLOBAL binlog_expire_logs_seconds = 360000")
+    try:
+        assert kept(any_database) == "The server keeps its log for 100 hours."
+    finally:
+        any_database.execute(f"SET GLOBAL binlog_expire_logs_seconds = {before[0]}")
 
 
 def test_rights_are_named_with_the_line_that_grants_them(any_database: SqlDatabase) -> None:
@@ -104,17 +141,54 @@ def test_rights_are_named_with_the_line_that_grants_them(any_database: SqlDataba
 def test_the_steps_of_the_set_up_are_all_that_is_needed(any_database: SqlDatabase) -> None:
     """Guards the page's statements: run as they stand, they make a user that passes."""
     any_database.execute("CREATE TABLE t (id int PRIMARY KEY)")
-    values = {"user": "reader", "database": any_database.name}
-    try:
-        for step in setup(values):
-            any_database.execute(*(s.rstrip(";") for s in step.statements))
-        given = {"user": "reader", "password": "choose one", "database": any_database.name}
+    with modest_user(any_database) as given:
         assert problems(any_database, **given) == []
         assert of_tables(any_database, "t", **given) == {"t": []}
-    finally:
-        any_database.execute(
-            "DROP USER IF EXISTS reader@'%'", "SET GLOBAL binlog_expire_logs_seconds = 2592000"
+        with MysqlCatalog(params_of(any_database, **given)) as catalog:
+            (table,) = catalog.list_tables()
+        assert table.has_key
+
+
+def test_a_modest_user_hears_the_same_of_foreign_keys(any_database: SqlDatabase) -> None:
+    """Guards CORRECTNESS 24 for users with no more rights than needed, to whom a MariaDB's catalog shows no rules: each of
+    them, in any name, is found; what only looks like one is not."""
+    any_database.execute(
+        "CREATE TABLE parents (id int PRIMARY KEY, `ON DELETE CASCADE` int UNIQUE)",
+        "CREATE TABLE deleted (id int PRIMARY KEY, p int, CONSTRAINT `a``b` FOREIGN KEY (p) REFERENCES parents (id)"
+        " ON DELETE CASCADE ON UPDATE SET NULL)",
+        "CREATE TABLE nulled (id int PRIMARY KEY, p int, FOREIGN KEY (p) REFERENCES parents (id) ON DELETE SET NULL)",
+        "CREATE TABLE kept (id int PRIMARY KEY, p int COMMENT 'x\n  CONSTRAINT `c` FOREIGN KEY (p) ON DELETE CASCADE',"
+        " FOREIGN KEY (p) REFERENCES parents (`ON DELETE CASCADE`) ON DELETE RESTRICT ON UPDATE NO ACTION)",
+    )
+    names = ("parents", "deleted", "nulled", "kept")
+    with modest_user(any_database) as given:
+        as_admin = of_tables(any_database, *names)
+        assert of_tables(any_database, *names, **given) == as_admin
+    found = ["source:cascade"] if any_database.server.flavour == "mariadb" else []
+    assert as_admin == {"parents": [], "deleted": found, "nulled": found, "kept": []}
+
+
+def test_a_modest_user_hears_of_a_replica_that_logs_nothing_of_its_source() -> None:
+    """Guards the setting without which a replica's log lacks most changes, where the user may not ask whether it is one."""
+    with MariadbServer() as server, fresh_sql_database(server) as database:
+        with modest_user(database) as given:
+            assert problems(database, **given) == []
+            server.execute("SET GLOBAL gtid_slave_pos = '7-7-7'")
+            (problem,) = problems(database, **given)
+        assert (problem.code, dict(problem.facts)["setting"]) == (
+            "source:setting",
+            "log_slave_updates",
         )
+        assert problems(database) == []
+
+
+def test_a_server_id_that_can_not_be_checked_is_a_warning(mariadb_database: SqlDatabase) -> None:
+    """Guards two readers under one number where the user may not ask for the others."""
+    with modest_user(mariadb_database) as given:
+        (problem,) = problems(mariadb_database, server_id=4711, **given)
+        assert (problem.code, problem.severity) == ("source:server-id-unknown", Severity.WARNING)
+        mariadb_database.execute(mending(problem))
+        assert problems(mariadb_database, server_id=4711, **given) == []
 
 
 def test_a_login_that_is_refused(any_database: SqlDatabase) -> None:
@@ -213,7 +287,7 @@ def test_columns_in_forms_that_the_log_does_not_tell_are_refused(
         server.execute("SET GLOBAL mysql56_temporal_format = ON")
     unsupported = ["source:column-unsupported"]
     assert of_tables(mariadb_database, "packed", "old") == {
-        "packed": unsupported,
+        "packed": ["source:column-compressed"],
         "old": unsupported,
     }
 
@@ -227,3 +301,32 @@ def test_vitess_is_refused(mysql: SqlServer, monkeypatch: pytest.MonkeyPatch) ->
     with fresh_sql_database(mysql) as database:
         (problem,) = problems(database)
     assert (problem.code, dict(problem.facts)["version"]) == ("source:server-version", "Vitess")
+
+
+def test_a_compressed_column_is_named_with_the_line_that_stores_it_otherwise(
+    mariadb_database: SqlDatabase,
+) -> None:
+    """Guards the way out of a column that can't be followed, and that nothing else of it is lost by it: type, character set,
+    default, comment and place stay; fails where the line is made of the type alone."""
+    columns = (
+        "SELECT column_name, column_type, is_nullable, column_default, character_set_name, collation_name, column_comment"
+        f" FROM information_schema.columns WHERE table_schema = '{mariadb_database.name}' AND table_name = '{{}}'"
+        " ORDER BY ordinal_position"
+    )
+    declared = (
+        "CREATE TABLE {0} (id int PRIMARY KEY, `a``b` text {1} NOT NULL DEFAULT 'x;' COMMENT 'it''s /* , here',"
+        " c varchar(30) CHARACTER SET latin1 {1} DEFAULT 'é', d varbinary(40) {1}, e int)"
+    )
+    mariadb_database.execute(declared.format("packed", "COMPRESSED"), declared.format("plain", ""))
+    with MysqlChecks(params_of(mariadb_database)) as checks:
+        found = checks.tables([TableSelection(TableId(mariadb_database.name, "packed"))])
+    assert [(p.code, p.column) for p in found] == [
+        ("source:column-compressed", name) for name in ("a`b", "c", "d")
+    ]
+    for problem in found:
+        mariadb_database.execute(dict(problem.facts)["statement"])
+        if problem.column != "a`b":
+            assert mending(problem) == dict(problem.facts)["statement"]
+    assert of_tables(mariadb_database, "packed") == {"packed": []}
+    packed, plain = (mariadb_database.execute(columns.format(n)) for n in ("packed", "plain"))
+    assert packed == plain

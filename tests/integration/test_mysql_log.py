@@ -112,6 +112,28 @@ def test_a_table_that_is_chosen_later_is_followed_from_then_on(any_database: Sql
         assert found["t"][0]["id"].to_pylist() == [1]
 
 
+def test_a_table_that_was_read_past_before_it_is_chosen_is_in_open_blocks_too(
+    any_database: SqlDatabase,
+) -> None:
+    """Guards its map in the context of a block that begins inside of a transaction: without it nothing of the block can be read,
+    of no table."""
+    any_database.execute("CREATE TABLE late (id int PRIMARY KEY, v varchar(50))")
+    with following(any_database, "t") as follower:
+        any_database.execute("INSERT INTO late VALUES (1, 'a')", "INSERT INTO t VALUES (1, 'a')")
+        follower.blocks()
+        both = describe(any_database, "t", "late")
+        follower.reader.follow(both)
+        with any_database.connect(autocommit=False) as connection:
+            cursor = connection.cursor()
+            for i in range(200):
+                cursor.execute(f"INSERT INTO late VALUES ({1000 + i}, repeat('v', 50))")
+            connection.commit()
+        blocks = follower.blocks(max_bytes=4096)
+        assert not blocks[0].ends_closed
+        rows = [r for b in blocks for r in ids(decode_all([b], both))]
+        assert rows == [(0, 1000 + i) for i in range(200)]
+
+
 def test_a_transaction_larger_than_a_block_comes_in_open_blocks(any_database: SqlDatabase) -> None:
     """Guards the context of an open block: its maps and the transaction's begin."""
     with (

@@ -5,13 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import json
+import struct
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import Column
@@ -36,8 +35,14 @@ COMMON: dict[str, list[tuple[str, Any]]] = {
     "bigint": [("-9223372036854775808", -(2**63)), ("9223372036854775807", 2**63 - 1)],
     "bigint unsigned": [("18446744073709551615", 2**64 - 1), ("0", 0)],
     "float": [("1.1", 1.100000023841858), ("-3.4e38", -3.3999999521443642e38), ("16777217", 16777216.0)],
+    "float unsigned": [("1.1", 1.100000023841858), ("0", 0.0), ("3.4e38", 3.3999999521443642e38)],
+    "double unsigned": [("0.1", 0.1), ("0", 0.0), ("1.7976931348623157e308", 1.7976931348623157e308)],
     "double": [("0.1", 0.1), ("-1.7976931348623157e308", -1.7976931348623157e308), ("5e-324", 5e-324)],
     "decimal(10,2)": [("-12345678.91", "-12345678.91"), ("0.05", "0.05"), ("-0.01", "-0.01")],
+    "decimal(10,2) unsigned": [("99999999.99", "99999999.99"), ("0", "0.00"), ("0.01", "0.01")],
+    "decimal(40,2) unsigned": [("0.05", "'0.05'"),
+                               ("99999999999999999999999999999999999999.99",
+                                "'99999999999999999999999999999999999999.99'")],
     "decimal(38,10)": [("-9999999999999999999999999999.0123456789", "-9999999999999999999999999999.0123456789")],
     "decimal(38,0)": [("99999999999999999999999999999999999999", "99999999999999999999999999999999999999")],
     "decimal(9,9)": [("0.000000001", "1E-9"), ("-0.999999999", "-0.999999999")],
@@ -72,17 +77,33 @@ COMMON: dict[str, list[tuple[str, Any]]] = {
     "varchar(50) character set ascii": [("'plain'", "'plain'")],
     "text": [("repeat('y', 70)", "'" + "y" * 70 + "'")],
     "mediumtext": [("repeat('z', 70000)", "'" + "z" * 70000 + "'")],
+    "tinytext": [("'tiny ü'", "'tiny ü'"), ("repeat('t', 255)", "'" + "t" * 255 + "'"), ("''", "''")],
+    "longtext": [("'long 😀'", "'long 😀'"), ("repeat('w', 70000)", "'" + "w" * 70000 + "'")],
     "tinytext character set latin2": [("'łódź'", "'łódź'")],
     "binary(4)": [("x'0100'", b"\1\0\0\0"), ("x'00000000'", b"\0\0\0\0")],
     "varbinary(300)": [("x'00FF00'", b"\0\xff\0")],
     "blob": [("x'DEADBEEF00'", b"\xde\xad\xbe\xef\0"), ("''", b"")],
+    "tinyblob": [("x'00FF'", b"\0\xff"), ("repeat(x'02', 255)", b"\2" * 255), ("''", b"")],
+    "mediumblob": [("x'0300'", b"\3\0"), ("repeat(x'03', 70000)", b"\3" * 70000)],
     "longblob": [("repeat(x'01', 100000)", b"\1" * 100000)],
     "enum('a','it''s','ü')": [("'ü'", "'ü'"), ("'it''s'", "'it's'"), ("0", "''")],
     "enum('x','ż') character set latin2": [("'ż'", "'ż'")],
     "set('a','b','c')": [("'a,c'", "'a,c'"), ("''", "''")],
-    "geometry": [("ST_GeomFromText('POINT(1 2)', 4326)", None), ("ST_GeomFromText('POINT(3 4)')",
-                 bytes.fromhex("0101000000") + b"\0\0\0\0\0\0\x08@\0\0\0\0\0\0\x10@")],
-    "polygon": [("ST_GeomFromText('POLYGON((0 0,1 0,1 1,0 0))')", None)],
+    "geometry": [("ST_GeomFromText('POINT(3 4)')", struct.pack("<BI2d", 1, 1, 3, 4)),
+                 ("ST_GeomFromText('LINESTRING(1 2,3 4)')", struct.pack("<BII4d", 1, 2, 2, 1, 2, 3, 4))],
+    "linestring": [("ST_GeomFromText('LINESTRING(1 2,3 4,-5.5 6)')",
+                    struct.pack("<BII6d", 1, 2, 3, 1, 2, 3, 4, -5.5, 6))],
+    "polygon": [("ST_GeomFromText('POLYGON((0 0,1 0,1 1,0 0))')",
+                 struct.pack("<BIII8d", 1, 3, 1, 4, 0, 0, 1, 0, 1, 1, 0, 0))],
+    "multipoint": [("ST_GeomFromText('MULTIPOINT(1 2,3 4)')",
+                    struct.pack("<BII" + 2 * "BI2d", 1, 4, 2, 1, 1, 1, 2, 1, 1, 3, 4))],
+    "multilinestring": [("ST_GeomFromText('MULTILINESTRING((1 2,3 4))')",
+                         struct.pack("<BIIBII4d", 1, 5, 1, 1, 2, 2, 1, 2, 3, 4))],
+    "multipolygon": [("ST_GeomFromText('MULTIPOLYGON(((0 0,1 0,1 1,0 0)))')",
+                      struct.pack("<BIIBIII8d", 1, 6, 1, 1, 3, 1, 4, 0, 0, 1, 0, 1, 1, 0, 0))],
+    "geometrycollection": [("ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 2))')",
+                            struct.pack("<BIIBI2d", 1, 7, 1, 1, 1, 1, 2)),
+                           ("ST_GeomFromText('GEOMETRYCOLLECTION EMPTY')", struct.pack("<BII", 1, 7, 0))],
 }  # fmt: skip
 MARIADB = {
     "json": [("""'{"b": 1, "a": [1,2]}'""", """'{"b": 1, "a": [1,2]}'""")],
@@ -91,12 +112,14 @@ MARIADB = {
     "inet6": [("'::1'", "'::1'"), ("'::'", "'::'"), ("'::ffff:192.0.2.1'", "'::ffff:192.0.2.1'"),
               ("'2001:db8::ff00:42:8329'", "'2001:db8::ff00:42:8329'"), ("'1:0:0:2:0:0:0:3'", "'1:0:0:2::3'"),
               ("'1:0:2:3:4:5:6:7'", None), ("'::1.2.3.4'", "'::1.2.3.4'")],
+    "point": [("ST_GeomFromText('POINT(1 2)', 4326)", struct.pack("<BI2d", 1, 1, 1, 2))],
     "inet4": [("'192.0.2.1'", "'192.0.2.1'"), ("'0.0.0.0'", "'0.0.0.0'")],
 }  # fmt: skip
 MYSQL = {
+    # A server that knows the order of its axes, which is latitude and longitude, keeps the longitude first.
+    "point": [("ST_GeomFromText('POINT(1 2)', 4326)", struct.pack("<BI2d", 1, 1, 2, 1))],
     "vector(3)": [("STRING_TO_VECTOR('[1,2.5,-3]')", [1.0, 2.5, -3.0])],
 }
-UNCHECKED = "geometry"
 
 
 @pytest.fixture(params=["mariadb", "mysql"])
@@ -146,8 +169,6 @@ def test_log_and_snapshot_give_the_value_that_was_written(any_database: SqlDatab
                     is_number = isinstance(found, decimal.Decimal) and isinstance(given_value, int)
                     assert (int(found) if is_number else found) == given_value, (kind, text)
         assert log.schema.field("c0").type == copy.schema.field("c0").type
-        wkb = log.column(f"c{list(cases).index('geometry')}").to_pylist()[0]
-        assert wkb[:5] == b"\1\1\0\0\0"
 
 
 def test_invisible_and_generated_columns_are_the_same_by_log_and_by_copy(
@@ -267,20 +288,24 @@ def test_zero_dates_by_policy(any_database: SqlDatabase) -> None:
             assert second["d"] == dt.date(2024, 5, 6)
 
 
+@pytest.mark.parametrize(("zero_dates", "names"), [("fail", ("t", "u")), ("null", ("t",))])
 def test_a_zero_date_that_no_row_can_be_known_without_stops_its_table(
-    any_database: SqlDatabase,
+    any_database: SqlDatabase, zero_dates: str, names: tuple[str, ...]
 ) -> None:
-    """Guards keys, and tables without one: a row whose key is not known can't wait, nor one that is known by all of its values."""
+    """Guards keys, and tables without one: a row whose key is not known can't wait, nor one that is known by all of its values. In a
+    key it can't become NULL either: such a row would be doubled by each change."""
     any_database.execute(
         "CREATE TABLE t (d date PRIMARY KEY, v int)", "CREATE TABLE u (d date, v int)"
     )
     with any_database.connect() as connection:
         cursor = connection.cursor()
         cursor.execute("SET sql_mode = ''")
-        with following(any_database, "t", "u", zero_dates="fail") as follower:
-            for name in ("t", "u"):
+        with following(any_database, *names, zero_dates=zero_dates) as follower:
+            for name in names:
                 cursor.execute(f"INSERT INTO {name} VALUES ('0000-00-00', 1)")
-            for found in decode_all(follower.blocks(), follower.tables):
+            decoded_parts = decode_all(follower.blocks(), follower.tables)
+            assert len(decoded_parts) == len(names)
+            for found in decoded_parts:
                 assert isinstance(found, Poison)
                 assert (found.code, found.facts["column"]) == ("source:value-unsupported", "d")
             with pytest.raises(ReplicationError) as caught:
@@ -314,83 +339,3 @@ def test_rows_that_do_not_fit_are_marked_in_both_images_and_beside_a_truncation(
         None, None, dt.date(2024, 1, 1), dt.date(2024, 2, 2), None, None, None,
     ]  # fmt: skip
     assert [r["note"] for r in log] == ["odd", "none", "fine", "odd", "fine", None, "odd"]
-
-
-@pytest.mark.parametrize(
-    "charset", ["latin1", "latin2", "latin5", "latin7", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852", "cp866",
-                "greek", "hebrew", "koi8r", "koi8u", "macroman"],
-)  # fmt: skip
-def test_every_character_of_a_single_byte_set(mariadb_database: SqlDatabase, charset: str) -> None:
-    """Guards our tables of characters against the server's own."""
-    mariadb_database.execute(
-        f"CREATE TABLE t (id int PRIMARY KEY, c varchar(1) character set {charset})"
-    )
-    rows = ", ".join(f"({b}, _{charset} 0x{b:02x})" for b in range(1, 256))
-    with following(mariadb_database, "t") as follower:
-        mariadb_database.execute(f"INSERT INTO t VALUES {rows}")
-        log = follower.changes()["t"].select(["id", "c"]).to_pylist()
-        copied = {r["id"]: r["c"] for r in follower.copy().to_pylist()}
-    assert {r["id"]: r["c"] for r in log} == copied
-
-
-moments = st.datetimes(dt.datetime(1000, 1, 1), dt.datetime(9999, 12, 31))
-rows_of_values = st.lists(
-    st.tuples(
-        st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)),
-        st.one_of(st.none(), st.integers(0, 2**64 - 1)),
-        st.one_of(st.none(), st.decimals(-(10**20), 10**20, places=7, allow_nan=False)),
-        st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False)),
-        st.one_of(st.none(), moments),
-        st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)),
-        st.one_of(st.none(), st.binary(max_size=40)),
-    ),
-    min_size=1,
-    max_size=40,
-)  # fmt: skip
-
-
-def test_any_rows_come_the_same_by_log_and_by_snapshot(mariadb: Any) -> None:
-    """Guards the same for values nobody thought of, with inserts, updates and deletes."""
-    with fresh_sql_database(mariadb) as database:
-        database.execute(
-            "CREATE TABLE t (id int PRIMARY KEY, b bigint, u bigint unsigned, d decimal(38,7), f double, m datetime(6),"
-            " s varchar(200) character set utf8mb4, x varbinary(100))"
-        )
-        with (
-            following(database, "t") as follower,
-            database.connect(charset="utf8mb4") as connection,
-        ):
-            cursor = connection.cursor()
-
-            @settings(
-                max_examples=25,
-                deadline=None,
-                suppress_health_check=list(HealthCheck),
-                derandomize=True,
-            )
-            @given(rows_of_values, st.randoms())
-            def check(rows: list[tuple[Any, ...]], random: Any) -> None:
-                cursor.execute("TRUNCATE TABLE t")
-                numbered = [(i, *row) for i, row in enumerate(rows)]
-                cursor.executemany(
-                    "INSERT INTO t VALUES (%s, %s, %s, %s, %s, %s, %s, %s)", numbered
-                )
-                for i in range(len(rows) // 2):
-                    cursor.execute(
-                        "UPDATE t SET b = %s, s = %s WHERE id = %s",
-                        (i, f"{i}", random.randrange(len(rows))),
-                    )
-                    cursor.execute("DELETE FROM t WHERE id = %s", (random.randrange(len(rows)),))
-                found: dict[int, dict[str, Any]] = {}
-                for change in follower.changes()["t"].to_pylist():
-                    image = {k: v for k, v in change.items() if not k.startswith("_")}
-                    if change["_op"] == 3:
-                        found.clear()
-                    elif change["_op"] == 2:
-                        del found[image["id"]]
-                    else:
-                        found[image["id"]] = image
-                copied = {r["id"]: r for r in follower.copy().to_pylist()}
-                assert found == copied
-
-            check()

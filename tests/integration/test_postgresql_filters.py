@@ -20,16 +20,17 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 MAKE = r"""
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
 CREATE DOMAIN cents AS numeric(8,2);
+CREATE DOMAIN code AS char(5);
 CREATE TABLE t (id bigint PRIMARY KEY, small int2, n int, exact numeric(6,2), price cents, single real, double float8,
     ok boolean, note text, "odd ""name" varchar(30), mood mood, day date, at timestamptz, wall timestamp(3), uid uuid,
-    doc jsonb, padded char(5), loose numeric, address inet);
+    doc jsonb, padded char(5), loose numeric, address inet, code code);
 INSERT INTO t SELECT i, i % 7 - 3, nullif(i % 11, 0) * 1000000, (i - 50) / 7.0, nullif(i % 5, 0) + 0.5,
     CASE WHEN i % 10 = 0 THEN 'NaN' ELSE 0.1 * (i % 4) END, CASE WHEN i % 9 = 0 THEN 'NaN' WHEN i % 8 = 0 THEN 'Infinity'
     ELSE i / 10.0 END, CASE i % 3 WHEN 0 THEN NULL WHEN 1 THEN true ELSE false END,
     (ARRAY[NULL, '', 'a', 'A', 'a ', 'ä', 'Z', 'it''s', 'a_b', 'a%b', E'a\nb', E'back\\slash', 'b🐘', 'aab'])[1 + i % 14],
     'v' || i % 6, (ARRAY['sad', 'ok', 'happy', NULL]::mood[])[1 + i % 4], '2024-02-27'::date + (i % 5)::int,
     '2024-01-01 00:00:00Z'::timestamptz + i * interval '1 hour', '2024-01-01'::timestamp + i * interval '1.5 seconds',
-    md5((i % 3)::text)::uuid, CASE WHEN i % 2 = 0 THEN '{"a": 1}'::jsonb END, 'ab', i, '10.1.2.3'
+    md5((i % 3)::text)::uuid, CASE WHEN i % 2 = 0 THEN '{"a": 1}'::jsonb END, 'ab', i, '10.1.2.3', 'c' || i % 9
 FROM generate_series(1, 200) i
 """
 KEPT = [
@@ -44,7 +45,7 @@ KEPT = [
     "day = '2024-02-29'", "day < '2024-02-29' OR day > '2024-03-01'", "at > '2024-01-03 12:00:00+02:00'",
     "at = '2024-01-02'", "wall <= '2024-01-01 00:00:30.500'", "uid = 'CFCD2084-95D5-65EF-66E7-DFF9F98764DA'",
     "uid > 'a0000000-0000-0000-0000-000000000000'", "doc IS NULL", "NOT doc IS NULL AND (id < 50 OR id > 150 AND ok = TRUE)",
-    "padded IS NOT NULL AND loose IS NOT NULL",
+    "padded IS NOT NULL AND loose IS NOT NULL", "code = 'c3   '", "code <> 'c3'", "code LIKE 'c_ %'", "code > 'c4'",
 ]  # fmt: skip
 
 
@@ -55,6 +56,8 @@ def made(database: Database) -> Database:
 
 
 def test_the_server_keeps_the_rows_that_the_engine_keeps(made: Database) -> None:
+    """Guards the SQL of `filters.where` (texts byte by byte, reals as float8, each value in its column's type) against
+    `filter_arrow.matches`, for chunks by place and by key; fails where one kind of condition is written otherwise."""
     (table,) = describe(made, "t")
     reader, session = begin(made, "r_filter", [table])
     with reader, session:

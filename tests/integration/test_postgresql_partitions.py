@@ -15,7 +15,7 @@ from replicators.sources.postgresql.log import LogControl, LogReader
 from replicators.sources.postgresql.snapshot import snapshot_again
 from runners.models import Event
 from tests.harness import World, differing
-from tests.integration.postgresql_source import describe, params_of
+from tests.integration.postgresql_source import begin, changes, describe, params_of, read_all
 from tests.servers import Database
 from tests.world_fixtures import MakeWorld
 
@@ -83,13 +83,75 @@ def test_a_partition_without_identity_is_told_and_its_owner_can_write_again(
     assert published.unpublished(tables) == []
 
 
+@pytest.mark.parametrize(
+    ("root", "part", "is_refused"),
+    [
+        ("DEFAULT", "USING INDEX part_mail", True),
+        ("FULL", "USING INDEX part_mail", True),
+        ("USING INDEX p_mail", "DEFAULT", True),
+        ("USING INDEX p_mail", "USING INDEX p_1_id_mail_idx", False),
+        ("USING INDEX p_mail", "FULL", False),
+        ("DEFAULT", "USING INDEX p_1_id_mail_idx", False),
+        ("FULL", "DEFAULT", False),
+    ],
+)
+def test_a_partition_that_sends_another_key_than_its_tables_is_told(
+    database: Database, root: str, part: str, is_refused: bool
+) -> None:
+    """Guards deletes and changed keys: they come without the table's key, and would find no row of the copy."""
+    database.execute(
+        "CREATE TABLE p (id int PRIMARY KEY, mail text NOT NULL) PARTITION BY RANGE (id);"
+        "CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (10);"
+        "CREATE UNIQUE INDEX p_mail ON p (id, mail); CREATE UNIQUE INDEX part_mail ON p_1 (mail);"
+        f"ALTER TABLE p REPLICA IDENTITY {root}; ALTER TABLE p_1 REPLICA IDENTITY {part}"
+    )
+    with LogControl(params_of(database), SLOT) as control:
+        tables = describe(database, "p")
+        statements = list(control.refused(tables).values())
+        wanted = "ALTER TABLE public.p_1 REPLICA IDENTITY FULL;"
+        assert statements == [wanted] * is_refused
+        database.execute(wanted)
+        assert control.refused(tables) == {}
+
+
 def test_the_assessment_says_it_before(database: Database, published: LogControl) -> None:
-    """By whole rows the table counts as one without a key; by an index it would be published."""
+    """Guards `slots.refusing` in `checks.tables`: by whole rows the table counts as one without a key; by an index it
+    would be published, and its owner's updates fail."""
     add_part(database, "keyed")
     with PostgresqlChecks(params_of(database)) as checks:
         (problem,) = checks.tables([TableSelection(TableId("public", "keyed"))])
     assert problem.code == "source:partition-identity"
     assert "ALTER TABLE public.keyed_2 REPLICA IDENTITY FULL;" in problem.message.suggestion
+
+
+@pytest.mark.parametrize("identity", ["DEFAULT", "FULL"])
+def test_a_partition_sends_what_its_own_identity_says(database: Database, identity: str) -> None:
+    """Guards large values: the root's identity is FULL, so a key comes as a whole row of NULLs where the partition's is not, and
+    NULL would be written over what was not sent."""
+    database.execute(
+        "CREATE TABLE p (id int PRIMARY KEY, n int, big text) PARTITION BY RANGE (id);"
+        "CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (10);"
+        "ALTER TABLE p_1 ALTER big SET STORAGE EXTERNAL; ALTER TABLE p REPLICA IDENTITY FULL;"
+        f"ALTER TABLE p_1 REPLICA IDENTITY {identity}"
+    )
+    big = "x" * 9000
+    database.execute(f"INSERT INTO p VALUES (1, 1, '{big}')")  # noqa: S608
+    tables = describe(database, "p")
+    reader, session = begin(database, SLOT, tables)
+    session.close()
+    with reader, LogControl(params_of(database), SLOT) as control:
+        database.execute("UPDATE p SET id = 2; UPDATE p SET n = 2; DELETE FROM p")
+        (found,) = changes(read_all(reader, control), tables)["p"]
+        control.drop()
+    is_full = identity == "FULL"
+    unsent = None if is_full else bytes([0b100])
+    assert found["_unchanged"].to_pylist() == [unsent, unsent, None]
+    assert found["big"].to_pylist() == [big if is_full else None] * 2 + [None]
+    before = found["_before"].to_pylist()
+    if is_full:
+        assert before[0] == {"id": 1, "n": 1, "big": big}
+    else:
+        assert before == [{"id": 1}, None, {"id": 2}]
 
 
 def make_tables(database: Database) -> None:

@@ -191,6 +191,8 @@ def same(left: object, right: object) -> bool:
 
 
 def test_each_value_is_the_same_by_binary_by_text_and_as_expected(edges):
+    """Guards each loop of `kernels` and each line of `types.SCALARS`, at the edges of their types: fails where either
+    form of the log is read otherwise, and where a type wrongly counts as readable in binary."""
     names = {f"e{i}": native for i, native in enumerate(EDGES)}
     edges.run(
         *(f"CREATE TABLE {t} (id int PRIMARY KEY, v {native})" for t, native in names.items())
@@ -217,6 +219,8 @@ def test_each_value_is_the_same_by_binary_by_text_and_as_expected(edges):
 
 @pytest.mark.parametrize("binary", [True, False])
 def test_values_without_a_place_are_marked_and_their_column_is_named(edges, binary):
+    """Guards `misfits.read_images_with_misfits`: without the mark in `_faulty` the NULL that stands for such a value
+    would be merged as if the source had it."""
     cases = [(native, literal) for native, literals in REFUSED.items() for literal in literals]
     tables = [f"r{i}" for i in range(len(cases))]
     edges.run(
@@ -239,6 +243,9 @@ def test_values_without_a_place_are_marked_and_their_column_is_named(edges, bina
 
 @pytest.mark.parametrize("binary", [True, False])
 def test_a_real_server_sends_the_images_that_are_understood(edges, binary):
+    """Guards `decode._decode_shape` by the server's own messages: what was not sent (`_unchanged`, CORRECTNESS 9) is
+    no NULL, a changed key comes with the old one (8), FULL fills what was not sent, and row numbers count all tables
+    (3)."""
     edges.run(
         "CREATE TABLE keyed (id int PRIMARY KEY, big text, n int)",
         "ALTER TABLE keyed ALTER big SET STORAGE EXTERNAL",

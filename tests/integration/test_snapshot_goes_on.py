@@ -232,7 +232,8 @@ def test_a_copy_over_several_views_is_the_last_one(life: Life, seed: int) -> Non
 
 @pytest.mark.parametrize("change", ["VACUUM FULL t", "TRUNCATE t"])
 def test_a_copy_that_can_not_go_on_starts_again(life: Life, change: str) -> None:
-    """Rows that got other places without a word in the log, and none that is where it was."""
+    """Guards `StartAgain` (CORRECTNESS 17): rows that got other places without a word in the log, and none that is
+    where it was; gone on with, the chunks that are there would be of other rows."""
     reader, session = begin(life.database, SLOT, [life.table])
     with reader, LogControl(params_of(life.database), SLOT) as control:
         life.store.record_start(session.point.position)

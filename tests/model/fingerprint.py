@@ -21,7 +21,10 @@ def _number(value: int | float | Decimal) -> str:
     if isinstance(value, float):
         return "nan" if math.isnan(value) else repr(value + 0.0 if value else 0.0)
     exact = Decimal(value)
-    return "nan" if exact.is_nan() else format(exact.normalize() if exact else Decimal(0), "f")
+    if exact.is_nan():
+        return "nan"
+    text = format(exact or Decimal(0), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _moment(value: dt.datetime | dt.date | dt.time) -> str:

@@ -4,32 +4,37 @@ is a Parquet file with `_sequence`, `_op` (0 insert, 1 update, 2 delete, 3 trunc
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.model.fingerprint import canonical
 
 INSTALL = """
 CREATE SCHEMA IF NOT EXISTS history;
-CREATE TABLE history.events (n bigserial PRIMARY KEY, tab text, op int, old text, new text, version bigint);
+CREATE TABLE history.events (
+  n bigserial PRIMARY KEY, transaction bigint DEFAULT txid_current(), tab text, op int, old text, new text,
+  version bigint, before jsonb, after jsonb);
+CREATE FUNCTION history.image(whole jsonb) RETURNS jsonb LANGUAGE sql AS $$
+  SELECT CASE WHEN whole ->> 'big' IS NULL THEN whole ELSE
+    whole || jsonb_build_object('big', encode(sha256(convert_to(whole ->> 'big', 'UTF8')), 'hex')) END
+$$;
 CREATE FUNCTION history.note() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE key text := TG_ARGV[0];
+DECLARE
+  key text := TG_ARGV[0];
+  gone jsonb := CASE WHEN TG_OP IN ('UPDATE', 'DELETE') THEN to_jsonb(OLD) END;
+  come jsonb := CASE WHEN TG_OP IN ('INSERT', 'UPDATE') THEN to_jsonb(NEW) END;
 BEGIN
-  IF TG_OP = 'TRUNCATE' THEN
-    INSERT INTO history.events (tab, op) VALUES (TG_TABLE_NAME, 3);
-    RETURN NULL;
-  END IF;
-  INSERT INTO history.events (tab, op, old, new, version) VALUES (
-    TG_TABLE_NAME, CASE TG_OP WHEN 'INSERT' THEN 0 WHEN 'UPDATE' THEN 1 ELSE 2 END,
-    CASE WHEN TG_OP <> 'INSERT' THEN to_jsonb(OLD) ->> key END,
-    CASE WHEN TG_OP <> 'DELETE' THEN to_jsonb(NEW) ->> key END,
-    CASE WHEN TG_OP <> 'DELETE' THEN (to_jsonb(NEW) ->> 'version')::bigint END);
+  INSERT INTO history.events (tab, op, old, new, version, before, after) VALUES (
+    TG_TABLE_NAME, CASE TG_OP WHEN 'INSERT' THEN 0 WHEN 'UPDATE' THEN 1 WHEN 'DELETE' THEN 2 ELSE 3 END,
+    gone ->> key, come ->> key, (come ->> 'version')::bigint, history.image(gone), history.image(come));
   RETURN NULL;
 END $$;
 """
@@ -38,41 +43,61 @@ CREATE TRIGGER history_rows AFTER INSERT OR UPDATE OR DELETE ON {table}
   FOR EACH ROW EXECUTE FUNCTION history.note('{key}');
 CREATE TRIGGER history_truncates AFTER TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION history.note('{key}');
 """
+LARGE = "big"
+"""The column of which images hold the SHA-256."""
+Image = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One change of one row: operation, its key after it (before it, for a delete), and the row's own version after it."""
+    """One change of one row: operation, its key after it (before it, for a delete), the row's own version after it, and its
+    images, each None where there is none or none was kept. Those of a change file hold what was sent."""
 
     op: int
     key: str
     version: int | None
+    before: Image | None = field(default=None, compare=False, repr=False)
+    after: Image | None = field(default=None, compare=False, repr=False)
 
 
-def source_events(rows: Iterable[Sequence[Any]]) -> list[Event]:
-    """From `SELECT op, old, new, version FROM history.events WHERE tab = ... ORDER BY n`."""
-    return [Event(op, old if op == 2 else new or "", version) for op, old, new, version in rows]
+def numbered_events(
+    rows: Iterable[Sequence[Any]], table: str, images: Mapping[int, Sequence[Image | None]]
+) -> list[tuple[int, Event]]:
+    """One table's of (number, transaction, table, operation, old key, new key, version), by number; `images` are the rows before
+    and after, by number, where they were kept."""
+    return [
+        (number, Event(op, old if op == 2 else new or "", version, *images.get(number, ())))
+        for number, _, tab, op, old, new, version in rows
+        if tab == table
+    ]
 
 
-def numbered_events(rows: Iterable[Sequence[Any]], table: str) -> list[tuple[int, Event]]:
-    """One table's of (number, table, operation, old key, new key, version), by number."""
-    found = [row for row in rows if row[1] == table]
-    return list(
-        zip((row[0] for row in found), source_events(row[2:] for row in found), strict=True)
-    )
+def kept_image(text: str | None) -> Image | None:
+    """An image as a trigger keeps it, with exact numbers."""
+    return None if text is None else json.loads(text, parse_float=Decimal)
 
 
 def file_events(paths: Iterable[Path], key: str) -> list[tuple[int, Event]]:
     """Sequence and event of each row of a table's change files, file by file, as they lie there."""
-    found = []
-    for path in paths:
-        table = pq.ParquetFile(path).read()
-        for row in table.to_pylist():
-            op = int(row["_op"])
-            at = row["_before"][key] if op == 2 else row.get(key)
-            version = row.get("version") if op in {0, 1} else None
-            found.append((int(row["_sequence"]), Event(op, "" if op == 3 else str(at), version)))
-    return found
+    return [event for path in paths for event in _of_file(pq.ParquetFile(path).read(), key)]
+
+
+def _of_file(table: pa.Table, key: str) -> Iterator[tuple[int, Event]]:
+    columns = [name for name in table.column_names if not name.startswith("_")]
+    for row in table.to_pylist():
+        op, before = int(row["_op"]), row["_before"]
+        after = {c: row[c] for c in _sent(columns, row["_unchanged"])} if op in {0, 1} else None
+        at = "" if op == 3 else str((before if op == 2 else row)[key])
+        version = row.get("version") if op in {0, 1} else None
+        yield int(row["_sequence"]), Event(op, at, version, before, after)
+
+
+def _sent(columns: Sequence[str], unchanged: bytes | None) -> list[str]:
+    """The columns without those whose bit says that the log did not carry them."""
+    marks = unchanged or b""
+    return [
+        c for i, c in enumerate(columns) if not (i < 8 * len(marks) and marks[i // 8] >> i % 8 & 1)
+    ]
 
 
 def failures(history: Sequence[Event], found: Sequence[tuple[int, Event]]) -> list[str]:
@@ -80,7 +105,8 @@ def failures(history: Sequence[Event], found: Sequence[tuple[int, Event]]) -> li
 
     - a sequence that is there twice (the same change listed twice),
     - an event out of order, missing, or invented: in the order of their sequences the events must be, one by one, the
-      last events of the history."""
+      last events of the history,
+    - a value of an image that is not what it was."""
     told = []
     sequences = [s for s, _ in found]
     twice = len(sequences) - len(set(sequences))
@@ -94,22 +120,45 @@ def failures(history: Sequence[Event], found: Sequence[tuple[int, Event]]) -> li
         if expected != seen:
             told.append(f"event {at} of {len(events)}: expected {expected}, found {seen}")
             break
+        if wrong := image_failures(expected, seen):
+            told.append(f"event {at} of {len(events)}, {expected}: {'; '.join(wrong)}")
+            break
     return told
 
 
-def order_failures(events: Iterable[Event]) -> list[str]:
-    """A key's versions never go back (each write of a workload takes the next number)."""
-    last: dict[str, int] = defaultdict(int)
+def image_failures(expected: Event, seen: Event) -> list[str]:
+    """What is wrong with the images of a change that is the right one; [] where the history keeps none. The log carries an old
+    image where a row is deleted or its key changed, at least."""
+    if expected.before is None and expected.after is None:
+        return []
     told = []
-    for event in events:
-        if event.version is None:
+    for word in ("before", "after"):
+        was, found = getattr(expected, word), getattr(seen, word)
+        if found is None:
             continue
-        if event.version < last[event.key]:
-            told.append(f"key {event.key}: version {event.version} after {last[event.key]}")
-        last[event.key] = max(last[event.key], event.version)
+        told += [
+            f"{column} {word} is {str(value)[:80]!r}, but was {str((was or {}).get(column))[:80]!r}"
+            for column, value in found.items()
+            if was is None or not _is_same(column, was.get(column), value)
+        ]
+    if expected.op == 1 and seen.before is None and expected.before and expected.after:
+        told += (
+            []
+            if _key_of(expected.before) == _key_of(expected.after)
+            else ["the old key is not told"]
+        )
     return told
 
 
-def as_json(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Rows in a form to be printed beside a seed."""
-    return json.dumps([{k: canonical(v) for k, v in r.items()} for r in rows], indent=1)
+def _key_of(image: Image) -> Any:
+    """Of the tables whose images are kept."""
+    return image["id"]
+
+
+def _is_same(column: str, was: Any, value: Any) -> bool:
+    """Whether a value is the one that a trigger saw: documents by what they say, the large column by its digest."""
+    if isinstance(value, str) and isinstance(was, dict | list):
+        return bool(json.loads(value, parse_float=Decimal) == was)
+    if column == LARGE and value is not None:
+        value = hashlib.sha256(str(value).encode()).hexdigest()
+    return canonical(was) == canonical(value)

@@ -42,8 +42,11 @@ def quoted(schema: str, table: str) -> str:
 
 
 def _shown(name: str, kind: str, is_text: bool) -> str:
+    """As the log has it: a cast to text gives another text of some types (`10.0.0.1/32` for `10.0.0.1`)."""
     column = '"' + name.replace('"', '""') + '"'
-    return f"{column}::text" if is_text or kind in _TEXT or kind in _JSON else column
+    if is_text or kind in _TEXT or kind in _JSON:
+        return f"CASE WHEN {column} IS NOT NULL THEN format('%s', {column}) END"
+    return column
 
 
 def same_json(text: str | None) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from tests.harness import World
 from tests.model.ddl import Shapes
-from tests.model.history import INSTALL, WATCH
+from tests.model.history import INSTALL, WATCH, Image, kept_image
 from tests.model.past import Change
 from tests.model.reading import PostgresTable
 from tests.model.tables import changes_since, make_further
@@ -54,7 +54,10 @@ class Source(Protocol):
         """A table, to be compared; `where`: the rows for which this SQL holds."""
 
     def events(self, after: int) -> list[Any]:
-        """(number, table, operation, old key, new key, version) of everything that is noted after that number."""
+        """(number, transaction, table, operation, old key, new key, version) of everything that is noted after that number."""
+
+    def images(self, table: str, after: int) -> dict[int, tuple[Image | None, Image | None]]:
+        """By number, the rows of one table before and after each of these changes; empty where they are not kept."""
 
     def changes(self, table: str, after: int) -> list[Change]:
         """The same with images, for tables that keep the past."""
@@ -128,8 +131,13 @@ class PostgresSource:
         return PostgresTable(self.database.dsn, "shop", name, where=where)
 
     def events(self, after: int) -> list[Any]:
-        sql = "SELECT n, tab, op, old, new, version FROM history.events WHERE n > %s ORDER BY n"
+        sql = "SELECT n, transaction, tab, op, old, new, version FROM history.events WHERE n > %s ORDER BY n"
         return list(self.database.execute(sql, [after]))
+
+    def images(self, table: str, after: int) -> dict[int, tuple[Image | None, Image | None]]:
+        sql = "SELECT n, before::text, after::text FROM history.events WHERE tab = %s AND n > %s"
+        rows = self.database.execute(sql, [table, after])
+        return {n: (kept_image(old), kept_image(new)) for n, old, new in rows}
 
     def changes(self, table: str, after: int) -> list[Change]:
         return changes_since(self.database, table, after)

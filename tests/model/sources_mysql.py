@@ -12,6 +12,7 @@ import pymysql
 from tests.harness import World
 from tests.model import tables_mysql as tables
 from tests.model.ddl_mysql import MysqlShapes
+from tests.model.history import Image
 from tests.model.past import Change
 from tests.model.reading_mysql import MysqlTable
 from tests.model.sources import ACCOUNTS, CLICKS, FILL, NOTES
@@ -115,8 +116,11 @@ class MysqlSource:
         return MysqlTable(world.driver, world.schema, name, where=where)
 
     def events(self, after: int) -> list[Any]:
-        sql = f"SELECT n, tab, op, gone, come, version FROM {self._history}.events WHERE n > {after} ORDER BY n"  # noqa: S608
+        sql = f"SELECT n, act, tab, op, gone, come, version FROM {self._history}.events WHERE n > {after} ORDER BY n"  # noqa: S608
         return list(self.database.execute(sql))
+
+    def images(self, table: str, after: int) -> dict[int, tuple[Image | None, Image | None]]:
+        return {}
 
     def changes(self, table: str, after: int) -> list[Change]:
         return tables.changes_since(self.database, table, after)

@@ -20,8 +20,8 @@ PLAIN = (
 )
 HISTORY = (
     "CREATE DATABASE {history}",
-    "CREATE TABLE {history}.events (n bigint AUTO_INCREMENT PRIMARY KEY, tab varchar(40), op int, gone varchar(40),"
-    " come varchar(40), version bigint)",
+    "CREATE TABLE {history}.events (n bigint AUTO_INCREMENT PRIMARY KEY, act bigint, tab varchar(40), op int,"
+    " gone varchar(40), come varchar(40), version bigint)",
     "CREATE TABLE {history}.images (n bigint AUTO_INCREMENT PRIMARY KEY, tab varchar(40), op int, act bigint, gone bigint,"
     " come bigint, image json)",
 )
@@ -70,7 +70,10 @@ def keys_and_version(history: str, table: str) -> list[str]:
     for op in range(3):
         gone = f"OLD.{key}" if op else "NULL"
         come = f"NEW.{key}, NEW.version" if op < 2 else "NULL, NULL"
-        note = f"INSERT INTO {history}.events (tab, op, gone, come, version) SELECT '{table}', {op}, {gone}, {come}"
+        note = (
+            f"INSERT INTO {history}.events (act, tab, op, gone, come, version)"
+            f" SELECT coalesce(@act, 0), '{table}', {op}, {gone}, {come}"
+        )
         made += _trigger(table, op, note)
     return made
 
@@ -97,7 +100,9 @@ def emptied(history: str, table: str) -> list[str]:
             f"INSERT INTO {history}.images (tab, op, act) VALUES ('{table}', {TRUNCATED}, @act)"
         ]
     if table in KEYS:
-        return [f"INSERT INTO {history}.events (tab, op) VALUES ('{table}', {TRUNCATED})"]
+        return [
+            f"INSERT INTO {history}.events (act, tab, op) VALUES (@act, '{table}', {TRUNCATED})"
+        ]
     return []
 
 

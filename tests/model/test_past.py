@@ -163,6 +163,8 @@ def test_rows_from_before_a_fresh_copy_are_found() -> None:
 
 
 def test_numbers_of_equal_rows_are_checked() -> None:
+    """Guards the check `multiset_failures` itself: a gap in the numbers of equal rows must be seen, or a row that is
+    lost twice passes."""
     rows = [{"_row_hash": b"a", "_occurrence": n} for n in (1, 2, 3)]
     assert not multiset_failures(rows)
     assert multiset_failures([rows[0], rows[2]])

@@ -1,4 +1,4 @@
-"""Compare tables of a PostgreSQL source with their copies, from outside: `python -m tests.model.verify --help`.
+"""Compare tables of a PostgreSQL, MySQL or MariaDB source with their copies, from outside: `python -m tests.model.verify --help`.
 
 Exit code 0: every table equal; 1: something differs (each differing key and column is listed); 2: could not be read.
 """
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
 
 from tests.model.fingerprint import Difference, Fingerprint, compare, image
 from tests.model.reading import (
@@ -20,8 +21,10 @@ from tests.model.reading import (
     present,
     same_json,
 )
+from tests.model.reading_mysql import MysqlTable
 
 SHOWN = 20
+MYSQL, MYSQL_PORT = ("mysql://", "mariadb://"), 3306
 
 
 def _even(rows: Iterable[dict[str, Any]], json_columns: frozenset[str]) -> Iterator[dict[str, Any]]:
@@ -56,14 +59,41 @@ def table_differences(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="verify", description=__doc__)
-    parser.add_argument("tables", nargs="+", metavar="SCHEMA.TABLE")
-    parser.add_argument("--source", required=True, help="PostgreSQL connection string")
+    parser.add_argument("tables", nargs="+", metavar="[SCHEMA.]TABLE")
+    parser.add_argument(
+        "--source",
+        required=True,
+        help="PostgreSQL connection string, or mysql://user:password@host:port/database (also for MariaDB;"
+        " signs in user and password as in any URL, %%40 for @)",
+    )
     parser.add_argument("--format", choices=("iceberg", "delta"), default="iceberg")
     parser.add_argument("--warehouse", required=True, help="folder or URL of the lakehouse")
     parser.add_argument("--catalog-uri", default="", help="Iceberg: the SQL catalog's address")
     parser.add_argument("--catalog-name", default="lake", help="Iceberg: the catalog's name")
     parser.add_argument("--namespace", default="", help="default: the table's own schema")
     return parser
+
+
+def source_table(address: str, schema: str, name: str) -> SourceTable:
+    """The table at this address; for MySQL and MariaDB the schema is the database."""
+    if not address.startswith(MYSQL):
+        return PostgresTable(address, schema, name)
+    parts = urlsplit(address)
+    server = {
+        "host": parts.hostname,
+        "port": parts.port or MYSQL_PORT,
+        "user": unquote(parts.username or ""),
+        "password": unquote(parts.password or ""),
+    }
+    return MysqlTable(server, schema, name)
+
+
+def _names(address: str, named: str) -> tuple[str, str]:
+    """Schema and table of what is named; without a schema it is of the address's database, or of PostgreSQL's usual one."""
+    schema, dot, name = named.partition(".")
+    if dot:
+        return schema, name
+    return unquote(urlsplit(address).path[1:]) if address.startswith(MYSQL) else "public", named
 
 
 def _target(asked: argparse.Namespace, schema: str, name: str) -> Any:
@@ -78,9 +108,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     out, worst = sys.stdout, 0
     for named in asked.tables:
-        schema, _, name = named.partition(".")
         try:
-            source = PostgresTable(asked.source, schema, name)
+            schema, name = _names(asked.source, named)
+            source = source_table(asked.source, schema, name)
             ours, theirs, told = table_differences(source, *_target(asked, schema, name))
         except Exception as err:  # noqa: BLE001 - told to the person who asked, and in the exit code
             out.write(f"{named}: could not be read: {type(err).__name__}: {err}\n")

@@ -1,13 +1,15 @@
 """Holds published watermarks against the source's history: the tables at their versions must together be one moment that the
-source had. Knows no engine: rows are read by pyiceberg and deltalake, the history was kept by triggers."""
+source showed, between two of its transactions. Knows no engine: rows are read by pyiceberg and deltalake, the history was kept by triggers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
+T = TypeVar("T")
 Seen = Mapping[str, Mapping[str, int]]
 """By table: each row's version by key."""
 
@@ -43,17 +45,25 @@ class Replay:
 
 
 def is_one_moment(history: Sequence[Sequence[Any]], seen: Seen) -> bool:
-    """Whether some prefix of the history (table, operation, old key, new key, version; of one writer, so in the order of its
-    commits) leaves the tables as they are seen."""
-    oldest = min((e[4] for e in history if e[4] is not None), default=1 << 62)
+    """Whether some number of the history's first transactions (transaction, table, operation, old key, new key, version; of one
+    writer, so in the order of its commits) leaves the tables as they are seen."""
+    oldest = min((e[5] for e in history if e[5] is not None), default=1 << 62)
     replay = Replay(seen, oldest)
     if not replay.wrong:
         return True
-    for event in history:
-        replay.apply(*event)
-        if not replay.wrong:
+    ends = [one[0] != after[0] for one, after in pairwise(history)]
+    for event, is_end in zip(history, [*ends, True], strict=False):
+        replay.apply(*event[1:])
+        if is_end and not replay.wrong:
             return True
     return False
+
+
+def spread(found: Sequence[T], most: int) -> list[T]:
+    """At most so many, evenly over the whole, with the last and (of two or more) the first."""
+    if len(found) <= most:
+        return list(found)
+    return [found[(len(found) - 1) * i // (most - 1)] for i in range(most)]
 
 
 def keys_and_versions(rows: pa.Table, key: str) -> dict[str, int]:

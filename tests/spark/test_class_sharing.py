@@ -57,4 +57,5 @@ def test_an_archive_that_does_not_fit_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_without_an_archive_the_jvm_is_told_nothing(tmp_path: Path) -> None:
+    """Guards `spark.class_options`: a JVM that is told of an archive which is not there says so at each start."""
     assert class_options(str(tmp_path)) == ""

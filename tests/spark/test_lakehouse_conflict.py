@@ -84,6 +84,8 @@ def overtaken(house: Lakehouse, table: TargetTable, late: FoldedBatch, first: Fo
 
 
 def test_a_merge_that_another_process_did_meanwhile_is_not_done_again(house: Lakehouse) -> None:
+    """Guards the token that `LakehouseWriter.merge` reads again at each try (CORRECTNESS 14): the other's commit
+    carries the sequence, so the retry must find it done."""
     schema = shape("twice", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y"), (3, "c", "z")])
     batch = house.batch(schema, 9, [(2, "B", None), (3, None, None), (4, "d", "w")], deleted=[1])
@@ -95,6 +97,8 @@ def test_a_merge_that_another_process_did_meanwhile_is_not_done_again(house: Lak
 def test_a_merge_that_lost_against_an_earlier_one_is_planned_again_on_top_of_it(
     house: Lakehouse,
 ) -> None:
+    """Guards `state.own_token` (CORRECTNESS 13 and 14): after a sequence that this process did not write, it must not
+    merge until somebody asked for the token and planned from there."""
     schema = shape("overtaken", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y")])
     first = house.batch(schema, 8, [(1, "first", None), (2, "first", None), (3, "first", None)])
@@ -117,6 +121,9 @@ def test_a_merge_that_lost_against_an_earlier_one_is_planned_again_on_top_of_it(
 
 
 def test_a_commit_whose_end_is_unknown_is_not_done_again(house: Lakehouse) -> None:
+    """Guards `Written.tried` and the token inside the commit (CORRECTNESS 14): a retry that does not look would append
+    the rows a second time."""
+
     class Unsure(LakehouseWriter):
         is_heard = False
 

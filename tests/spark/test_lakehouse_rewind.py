@@ -18,6 +18,10 @@ from tests.spark.lakehouses import PLAIN, Lakehouse, shape
 from tests.spark_fixtures import lakehouse_params
 
 pytestmark = pytest.mark.spark
+DELTA_LONG = pytest.mark.parametrize(
+    "house", ["iceberg", pytest.param("delta", marks=pytest.mark.long)], indirect=True
+)
+"""Merging, publishing and evolving are tried on Delta always; what takes most of a minute there, in the long run."""
 
 
 @pytest.fixture(params=["iceberg", "delta"])
@@ -73,6 +77,7 @@ def test_a_version_older_than_the_history_stays_for_rewinds(
     assert [n for (n,) in spark.sql(f"SELECT name FROM {place}.refs").collect()] == ["main"]
 
 
+@pytest.mark.long
 def test_a_delta_version_older_than_the_history_stays_for_rewinds(
     spark: Any, lakehouse_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +137,7 @@ def _files(form: Any, names: tuple[str, ...]) -> set[str]:
     return {str(p) for p in found if p.parts[0] != "_delta_log"}
 
 
+@DELTA_LONG
 def test_an_older_version_is_brought_level_beside_the_live_rows_and_published_in_one_step(
     house: Lakehouse,
 ) -> None:

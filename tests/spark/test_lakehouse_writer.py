@@ -16,13 +16,17 @@ from pyspark.sql import functions as F
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import FoldedBatch, KeyRange, TargetTable
-from replicators.connectors.types import Int, Timestamp
+from replicators.connectors.types import Int, String, Timestamp
 from replicators.targets.lakehouse import naming
 from replicators.targets.lakehouse.writer import LakehouseWriter
 from tests.spark.lakehouses import PLAIN, Lakehouse, shape
 from tests.spark_fixtures import lakehouse_params
 
 pytestmark = pytest.mark.spark
+DELTA_LONG = pytest.mark.parametrize(
+    "house", ["iceberg", pytest.param("delta", marks=pytest.mark.long)], indirect=True
+)
+"""Merging, publishing and evolving are tried on Delta always; what takes most of a minute there, in the long run."""
 
 
 @pytest.fixture(params=["iceberg", "delta"])
@@ -47,6 +51,8 @@ def _code(call: Any) -> str:
 
 
 def test_a_copy_is_seen_only_when_published_and_carries_its_token(house: Lakehouse) -> None:
+    """Guards `publish_snapshot` (CORRECTNESS 13 and 15): rows, token and UUID become visible together, and doing it
+    again after a crash changes nothing."""
     schema = shape("copied", PLAIN)
     table = TargetTable(schema.id, "r1", 1)
     house.writer.begin_snapshot(table, schema)
@@ -78,6 +84,8 @@ def test_a_table_that_was_dropped_and_copied_again_is_merged_into(house: Lakehou
 
 
 def test_a_batch_inserts_updates_and_deletes_once(house: Lakehouse) -> None:
+    """Guards the token in `LakehouseWriter.merge` (CORRECTNESS 13): a batch whose sequence the table has is not applied
+    again."""
     schema = shape("merged", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y"), (3, "c", "z")])
     batch = house.batch(schema, 9, [(2, "B", None), (3, None, None), (4, "d", "w")], deleted=[1])
@@ -88,6 +96,8 @@ def test_a_batch_inserts_updates_and_deletes_once(house: Lakehouse) -> None:
 
 
 def test_unsent_columns_keep_the_targets_values_also_of_an_old_key(house: Lakehouse) -> None:
+    """Guards the third step of CORRECTNESS 9 in `statements.mirror`: NULL would overwrite the value, and a changed key
+    would lose it without `_origin`."""
     schema = shape("unsent", PLAIN)
     table = house.copied(schema, [(1, "a", "long"), (2, "b", "longer")])
     batch = house.batch(
@@ -105,6 +115,8 @@ def test_unsent_columns_keep_the_targets_values_also_of_an_old_key(house: Lakeho
 
 
 def test_an_unsent_column_of_a_row_that_is_not_there_stops_the_table(house: Lakehouse) -> None:
+    """Guards `keys.failing` and `missing_rows` (CORRECTNESS 9): without the error the row would be inserted with NULL
+    in place of what was not sent."""
     schema = shape("row_absent", PLAIN)
     table = house.copied(schema, [(1, "a", "x")])
     for bits in ((b"\x04", None), (b"\x04", 77)):
@@ -124,6 +136,8 @@ def test_an_unsent_column_of_a_row_that_is_not_there_stops_the_table(house: Lake
 
 
 def test_a_truncate_replaces_everything_with_the_survivors(house: Lakehouse) -> None:
+    """Guards CORRECTNESS 6: emptied and filled in two commits, readers would see an empty table; also an empty one
+    carries its token."""
     schema = shape("truncated", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y")])
     house.writer.merge(table, house.batch(schema, 5, [(7, "s", None)], truncate=True))
@@ -134,6 +148,8 @@ def test_a_truncate_replaces_everything_with_the_survivors(house: Lakehouse) -> 
 
 
 def test_a_table_without_key_is_appended_to(house: Lakehouse) -> None:
+    """Guards the token for batches without keys (CORRECTNESS 13): nothing else would keep a repeated merge from
+    doubling rows."""
     schema = shape("appended", PLAIN, ())
     table = house.copied(schema, [(1, "a", "x")])
     batch = house.batch(schema, 5, [(1, "a", "x"), (2, "b", None)], append_only=True)
@@ -143,6 +159,8 @@ def test_a_table_without_key_is_appended_to(house: Lakehouse) -> None:
 
 
 def test_an_empty_batch_moves_only_the_token(house: Lakehouse) -> None:
+    """Guards `without_rows` (CORRECTNESS 14): the token must advance where nothing is left of a batch, or it is taken
+    for a target that is behind."""
     schema = shape("idle", PLAIN)
     table = house.copied(schema, [(1, "a", "x")])
     assert house.writer.merge(table, FoldedBatch(schema, (), 8, 0)).was_applied
@@ -151,9 +169,10 @@ def test_an_empty_batch_moves_only_the_token(house: Lakehouse) -> None:
 
 
 def test_a_resync_shows_the_old_rows_until_it_is_published(house: Lakehouse) -> None:
-    schema = shape("again", PLAIN)
+    """Its names hold what Spark would replace: in statements, and where rows are appended to a branch."""
+    schema = shape("again_${x}", PLAIN)
     table = house.copied(schema, [(1, "a", "x")])
-    extra = replace(schema.column("note"), name="extra", ordinal=4)
+    extra = replace(schema.column("note"), name="ex${t}ra", ordinal=4)
     changed = replace(schema, columns=(*schema.columns[:2], extra))
     second = TargetTable(schema.id, "r1", 2, table.table_uuid)
     house.writer.begin_snapshot(second, changed)
@@ -184,6 +203,8 @@ def test_a_copy_whose_columns_stand_in_another_order_keeps_their_values(house: L
 
 
 def test_a_table_that_is_gone_or_foreign_is_not_written(house: Lakehouse) -> None:
+    """Guards `state.own_token`, `begin` and `drop` (CORRECTNESS 13): a table that another made under our name would be
+    merged into, replaced or removed."""
     schema = shape("strange", PLAIN)
     batch = house.batch(schema, 5, [(2, "b", None)])
     table = TargetTable(schema.id, "r1", 1)
@@ -201,6 +222,8 @@ def test_a_table_that_is_gone_or_foreign_is_not_written(house: Lakehouse) -> Non
 
 
 def test_columns_are_added_dropped_and_widened_once(house: Lakehouse) -> None:
+    """Guards `LakehouseWriter.evolve` (CORRECTNESS 5): done again after a crash it must find its own work, and rows of
+    both shapes keep their values."""
     old = shape("shaped", {"id": Int(64), "small": Int(32), "gone": Int(32)})
     new = shape("shaped", {"id": Int(64), "small": Int(64), "more": PLAIN["note"]})
     table = house.copied(old, [(1, 2, 3)])
@@ -230,7 +253,37 @@ def test_renamed_columns_keep_their_values_and_a_new_one_is_filled(house: Lakeho
     assert house.read(new) == [(1, 2, 3, 7), (2, 20, 30, None)]
 
 
+ODD_TEXTS = (
+    "price_${currency}",
+    "${env:HOME}",
+    "\x0001",
+    "\x00",
+    "back\\slash\\\\n",
+    'it\'s "q"',
+    "two\nlines\r",
+    "\\u0041 %_",
+)
+
+
+def test_texts_of_any_content_are_found_as_keys(house: Lakehouse) -> None:
+    """Guards literals: read as another text, a listed key or the end of an interval leaves its row out of the merge, so that an update
+    doubles it and a delete does nothing. Fails where Spark replaces `${...}` in statements, and where NUL is escaped as `\\0`."""
+    schema = shape("odd_texts", {"id": String(), "name": String(), "note": String()})
+    texts = sorted(ODD_TEXTS)
+    table = house.copied(schema, [(t, "old", None) for t in texts])
+    rows = [(t, "new", t) for t in texts]
+    house.writer.merge(table, house.batch(schema, 9, rows, keys=tuple(texts), ranges=()))
+    assert house.read(schema) == rows
+    gone, ranges = [0, 3, 5], tuple(KeyRange(t, t) for t in texts)
+    house.writer.merge(table, house.batch(schema, 10, rows, deleted=gone, ranges=ranges))
+    assert house.read(schema) == [r for i, r in enumerate(rows) if i not in gone]
+    house.writer.fill_column(table, schema.column("name"), "${x}")
+    assert {r[1] for r in house.read(schema)} == {"${x}"}
+
+
 def test_tables_merged_side_by_side_keep_their_own_tokens(house: Lakehouse) -> None:
+    """Guards one session a call, `sessions.fresh` (CORRECTNESS 14): tokens travel by session conf, so in a shared
+    session tables would swap them."""
     schemas = [shape(f"side_{n}", PLAIN) for n in range(3)]
     tables = [house.copied(s, [(0, "a", "x")]) for s in schemas]
 
@@ -250,7 +303,10 @@ def test_tables_merged_side_by_side_keep_their_own_tokens(house: Lakehouse) -> N
     assert [len(house.read(s)) for s in schemas] == [3, 3, 3]
 
 
+@DELTA_LONG
 def test_upkeep_keeps_rows_and_token(house: Lakehouse) -> None:
+    """Guards the token that `maintain` copies forward (CORRECTNESS 14 and 32): a compaction without it would look like
+    a table of somebody else."""
     schema = shape("kept", PLAIN)
     table = house.copied(schema, [(n, "a", "x") for n in range(20)])
     for turn in range(10):
@@ -299,6 +355,8 @@ def test_the_first_and_the_last_moment_are_the_same_to_a_reader_that_is_not_spar
 
 
 def test_only_rows_whose_values_are_nowhere_are_missing(house: Lakehouse) -> None:
+    """Guards `keys.missing` (CORRECTNESS 9): looked for under the new key, a moved row would be read at the source
+    without need; deletes and whole rows lack nothing."""
     schema = shape("looked_for", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y")])
     rows = [(1, "A", None), (20, "B", None), (30, "C", None), (4, "d", "whole"), (2, None, None)]
@@ -333,7 +391,10 @@ def test_a_copy_stays_clustered_so_that_a_merge_reads_few_files(house: Lakehouse
     ]
 
 
+@DELTA_LONG
 def test_upkeep_makes_one_sorted_file_of_many_small_ones(house: Lakehouse) -> None:
+    """Guards `maintain` (CORRECTNESS 32): without compaction each merge opens more files, and unsorted ones can't be
+    pruned by key."""
     schema = shape("swept", PLAIN)
     table = house.copied(schema, [(n, "a", "x") for n in range(0, 40, 2)])
     for turn in range(8):

@@ -16,6 +16,7 @@ from runners.engine.job import Job
 ROOT = Path(__file__).resolve().parents[2]
 LOOK = """
 import json, sys
+from zipimport import zipimporter
 from runners.engine.opening import workers_conf
 from runners.engine.settings import RunnerSettings
 from runners.engine.spark import open_session
@@ -23,7 +24,12 @@ from tests.spark.test_spark_daemon import job
 
 def look(batches):
     import pyarrow as pa
-    found = json.dumps(sorted(n for n in sys.modules if n.startswith(("runners.engine.fold", "replicators.sources."))))
+    loaded = sorted(n for n in sys.modules if n.startswith(("runners.engine.fold", "replicators.sources.")))
+    archives = [a for a in sys.path_importer_cache.values() if isinstance(a, zipimporter)]
+    read = [a._files for a in archives]
+    __import__("importlib").invalidate_caches()
+    again = sum(a._files is not r for a, r in zip(archives, read, strict=True))
+    found = json.dumps([loaded, len(archives), again])
     for _ in batches:
         yield pa.RecordBatch.from_pydict({"found": [found]})
 
@@ -42,10 +48,13 @@ def job(source: str) -> Job:
 @pytest.mark.spark
 @pytest.mark.parametrize(("source", "other"), [("mysql", "postgresql")])
 def test_a_worker_has_everything_before_its_first_task(source: str, other: str) -> None:
-    """Without it each worker that Spark starts, also after a minute without work, imports for two seconds first."""
+    """Guards `load_all`: without it each worker that Spark starts, also after a minute without work, imports for two seconds first.
+    And `keep_archives`: without it each task reads the names in PySpark's archive again, once for each package in it."""
     command = [sys.executable, "-c", LOOK, source]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    found, archives, read_again = json.loads(done.stdout.splitlines()[-1])
     assert {"runners.engine.folding", f"replicators.sources.{source}.decode"} <= set(found)
     assert not any(n.startswith(f"replicators.sources.{other}.") for n in found)
+    assert archives, "PySpark's archives are not on the path any more: keep_archives may go"
+    assert read_again == 0

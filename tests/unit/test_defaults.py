@@ -47,6 +47,8 @@ from replicators.connectors.types import (
     ],
 )
 def test_a_text_becomes_the_value(kind: LogicalType, text: str, value: Any) -> None:
+    """Guards `defaults.value_of` (CORRECTNESS 21): old rows of an added column are filled with this, and no log would
+    ever correct it."""
     assert value_of(kind, text) == value
 
 

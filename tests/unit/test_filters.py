@@ -79,6 +79,8 @@ TABLE = TableSchema(
     ],
 )  # fmt: skip
 def test_a_filter_is_read_with_the_binding_of_sql(text: str, tree: Expression) -> None:
+    """Guards `filters.parse`: with OR bound before AND, or a quote read wrongly, other rows would be copied than those
+    asked for."""
     assert parse(text) == tree
 
 
@@ -126,12 +128,16 @@ def test_what_is_not_of_the_language_is_refused_and_the_place_told(text: str, to
     ],
 )  # fmt: skip
 def test_a_value_that_does_not_fit_its_column_is_refused(text: str, told: str) -> None:
+    """Guards `filter_types.bind`: what it lets through would be compared after a cast, by the source in one way and by
+    us in another."""
     with pytest.raises(FilterError) as caught:
         bind(text, TABLE)
     assert told in str(caught.value)
 
 
 def test_values_get_the_columns_types() -> None:
+    """Guards `filter_types.typed`: an instant compared in another zone, or a UUID in other letters, keeps other rows
+    than the source's own filter."""
     bound = bind(
         "at > '2026-01-01 01:00+01:00' AND day = '2026-01-02' AND weight < 1.5 "
         "AND uid = 'A0000000-0000-0000-0000-000000000000'",
@@ -191,6 +197,8 @@ def test_numbers_beyond_a_columns_digits_compare_exactly(
 
 
 def test_texts_are_compared_byte_by_byte_and_patterns_by_character() -> None:
+    """Guards `filter_arrow` for texts: by a collation, `A` would be `a`, and snapshot and log would keep different
+    rows."""
     texts = ["a", "A", "a ", "ä", "a\nb", "a_b", "a%"]
     assert kept("status = 'a'", status=texts) == [True] + [False] * 6
     assert kept("status > 'b'", status=texts) == [t == "ä" for t in texts]

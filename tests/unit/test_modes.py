@@ -44,6 +44,8 @@ def test_a_mode_that_nobody_knows_is_refused_for_replicator_and_table() -> None:
 
 @pytest.mark.parametrize("mode", CHOICES)
 def test_every_mode_has_words_and_columns_of_its_own(mode: Mode) -> None:
+    """Guards the tables of `connectors.modes`: a mode without its columns has a copy whose statements fail, and one
+    without words can't be chosen."""
     assert text_of(mode).about.endswith(".")
     added = [c.name for c in extra_columns(mode)]
     assert all(name.startswith("_") for name in added)

@@ -89,6 +89,32 @@ def test_a_part_that_was_away_and_came_back_is_another_one() -> None:
         assert [c.kind for c in changes] == [K.PARTITIONS_CHANGED]
 
 
+MARKED = replace(OLD, partitions=(), marks=((0, 7), (1, 50), (2, 51), (3, 52), (4, 53)))
+PARTED = replace(OLD, marks=((5, 90), (6, 91)))
+MARKS = {
+    "nothing": (MARKED, MARKED.marks, False),
+    "a clean-up": (MARKED, ((0, 8), (1, 50), (2, 51), (3, 52)), False),
+    "a right": (MARKED, ((0, 7), (1, 60), (2, 51), (3, 52)), False),
+    "a column made anew": (MARKED, ((0, 8), (1, 50), (2, 60), (3, 52)), True),
+    "a column that is not copied": (MARKED, ((0, 8), (1, 50), (2, 51), (3, 52), (4, 60)), False),
+    "a column that came": (MARKED, ((0, 8), (1, 50), (2, 51), (3, 52), (9, 60)), False),
+    "a shape of the log": (MARKED, (), False),
+    "a part emptied": (PARTED, ((5, 90), (6, 92)), True),
+    "a part that came": (PARTED, ((5, 90), (6, 91), (8, 95)), False),
+    "a part that went": (PARTED, ((5, 90),), False),
+    "parts of the log": (PARTED, (), False),
+}
+
+
+@pytest.mark.parametrize("case", sorted(MARKS))
+def test_rows_that_were_changed_without_a_word_are_known_by_marks(case: str) -> None:
+    """Guards that they are copied afresh: no column looks otherwise, and the log carries none of them. Taken for that, each clean-up
+    would be a fresh copy."""
+    old, marks, is_told = MARKS[case]
+    for before, after in ((old, replace(old, marks=marks)), (replace(old, marks=marks), old)):
+        assert [c.kind for c in compare(before, after)] == [K.REWRITTEN] * is_told
+
+
 def test_without_numbers_columns_are_known_by_name() -> None:
     """A source without stable numbers (0) must not see every column made again."""
     old = replace(OLD, columns=tuple(replace(c, ordinal=0) for c in OLD.columns))
@@ -157,7 +183,7 @@ def test_each_policy_decides(case: str) -> None:
 def test_a_shape_survives_its_json_form() -> None:
     """What is left out of the stored form would be a change at the next start."""
     whole = replace(
-        OLD, partitions=(5, -6), layout=((1, "id", 20), (4, "", 0)),
+        OLD, partitions=(5, -6), marks=((5, 7), (6, 8)), layout=((1, "id", 20), (4, "", 0)),
         columns=(ID, replace(NOTE, missing="x")),
     )  # fmt: skip
     assert TableSchema.from_json(whole.to_json()) == whole

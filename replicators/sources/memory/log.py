@@ -24,7 +24,7 @@ class MemoryControl:
     def heartbeat(self) -> int:
         return 0
 
-    def status(self) -> LogStatus:
+    def status(self, reached: Position | None = None) -> LogStatus:
         return LogStatus()
 
     def add_tables(self, tables: Sequence[TableSchema]) -> Sequence[TableSchema]:

@@ -52,7 +52,7 @@ def _snapshot_first(
 ) -> SnapshotSession:
     from replicators.sources.mysql.snapshot import SnapshotSession as Session
 
-    return Session(params, name, lost=getattr(reader, "lost", None))
+    return Session(params, name, lost=getattr(reader, "lost", None), wait=wait)
 
 
 def _snapshot_again(
@@ -60,7 +60,7 @@ def _snapshot_again(
 ) -> SnapshotSession:
     from replicators.sources.mysql.snapshot import SnapshotSession as Session
 
-    return Session(params, name, after)
+    return Session(params, name, after, wait=wait)
 
 
 def _translate(err: BaseException) -> Exception:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from replicators.connectors.schema import TableId
 from replicators.connectors.steps import SchemaStep, StepKind
 from replicators.sources.mysql.definitions import definition
+from replicators.sources.mysql.foreign_keys import ForeignKey, foreign_keys, parts
 from replicators.sources.mysql.words import Token, Words
 
 NEW_VALUES = "a new column with values in old rows"
@@ -22,11 +23,12 @@ ENGINES = frozenset({"INNODB", "MYISAM", "ARIA", "ROCKSDB", "TOKUDB", "ARCHIVE",
 @dataclass(slots=True)
 class Alteration:
     """`unlogged`: why rows may have changed without being logged, in our words; "" where they did not. `steps`: what became of
-    columns, without a position. `renamed`: the table's new name."""
+    columns, without a position. `renamed`: the table's new name. `keys`: foreign keys that change rows from then on."""
 
     unlogged: str = ""
     steps: list[SchemaStep] = field(default_factory=list)
     renamed: TableId | None = None
+    keys: tuple[ForeignKey, ...] = ()
 
     def doubt(self, why: str) -> None:
         """The first reason counts."""
@@ -38,26 +40,11 @@ class Alteration:
 
 def alteration(words: Sequence[Token], database: str = "", mode: int = 0) -> Alteration:
     """What stands behind `ALTER TABLE name`, under that sql_mode."""
-    found = Alteration()
-    for action in _actions(words):
+    found = Alteration(keys=tuple(foreign_keys(words)))
+    for action in parts(words):
         if action:
             _take(found, action, database, mode)
     return found
-
-
-def _actions(words: Iterable[Token]) -> Iterator[list[Token]]:
-    """The parts between the outer commas."""
-    part: list[Token] = []
-    depth = 0
-    for word in words:
-        depth += {"(": 1, ")": -1}.get(word.text, 0)
-        if word.text == "," and depth == 0:
-            yield part
-            part = []
-        else:
-            part.append(word)
-    if part:
-        yield part
 
 
 NO_COLUMN = frozenset({
@@ -107,8 +94,8 @@ def _add(found: Alteration, action: list[Token], words: list[str], mode: int) ->
             found.doubt("versioning by the system")
         return
     at = _behind(words, 1)
-    parts = [action[at:]] if words[at : at + 1] != ["("] else _actions(action[at + 1 : -1])
-    for part in parts:
+    columns = [action[at:]] if words[at : at + 1] != ["("] else parts(action[at + 1 : -1])
+    for part in columns:
         if not part:
             continue
         if words[at : at + 1] == ["("] and part[0].is_word and part[0].upper in NO_COLUMN:
@@ -183,6 +170,10 @@ def _engine(found: Alteration, action: list[Token], words: list[str], mode: int)
         found.doubt("a change of its storage engine")
 
 
+def _exchange(found: Alteration, action: list[Token], words: list[str], mode: int) -> None:
+    found.doubt("an exchange of a partition with another table")
+
+
 def _moved(found: Alteration, action: list[Token], words: list[str], mode: int) -> None:
     found.doubt("a change of its partitions or its tablespace")
 
@@ -195,7 +186,7 @@ HANDLERS = {
     "CONVERT": _convert,
     "ENGINE": _engine,
     "TRUNCATE": _moved,
-    "EXCHANGE": _moved,
+    "EXCHANGE": _exchange,
     "DISCARD": _moved,
     "IMPORT": _moved,
 }

@@ -46,11 +46,11 @@ class BlockCutter:
     def __init__(
         self,
         start: Coordinates,
-        charsets: Mapping[int, str],
+        constants: Mapping[str, object],
         wanted: Iterable[TableId],
         sought: str = "",
     ) -> None:
-        """`sought`: the XID of a prepared group that is wanted again; the first one is kept in `found`."""
+        """`constants`: what every context has; `sought`: the XID of a prepared group to keep in `found` when it comes again."""
         self.found: Prepared | None = None
         self._sought = sought
         self.buffer = np.zeros(BUFFER_BYTES, np.uint8)
@@ -60,7 +60,7 @@ class BlockCutter:
         self.context_version = 0
         self.at = start
         self.stamp = start.stamp
-        self._charsets = dict(charsets)
+        self._constants = dict(constants)
         self._executed = Executed(start.flavour, start.gtids)
         self._wanted = frozenset(wanted)
         self._columns: dict[TableId, tuple[MapColumn, ...]] = {}
@@ -110,11 +110,13 @@ class BlockCutter:
         return self._wanted
 
     def follow(self, wanted: frozenset[TableId]) -> None:
-        """Carry these tables from now on."""
+        """Carry these tables from now on; a new one from its next map on, since rows before it have none in a block."""
         self._wanted = wanted
         self.prepared.forget_copies()
         for place, table in self._tables.items():
-            self.wanted[place] = table in wanted
+            if table in wanted and not self.wanted[place]:
+                self.known_size[place] = -1
+            self.wanted[place] &= table in wanted
 
     def map(self, event: bytes) -> None:
         """A TABLE_MAP (without checksum) that is new. One of a table whose shape changed starts a new block, with another context version."""
@@ -261,7 +263,8 @@ class BlockCutter:
     def statement(self, event: bytes) -> Statement:
         """What a QUERY event (with checksum, perhaps compressed) says."""
         try:
-            return statement_in(event, bool(self.state[k.P_HAS_CRC]), self._wanted)
+            has_crc, lowers = bool(self.state[k.P_HAS_CRC]), bool(self._constants.get("lowers"))
+            return statement_in(event, has_crc, self._wanted, lowers=lowers)
         except (ValueError, Damaged) as err:
             raise ReplicationError("source:log-damaged", position=self._place()) from err
 
@@ -300,11 +303,8 @@ class BlockCutter:
         (position,) = struct.unpack_from("<I", event, 13)
         state = self.state
         low = int(state[k.P_OFFSET]) & 0xFFFFFFFF
-        if (
-            not self.is_open
-            and event[HEADER:].decode(errors="replace") == self.at.file
-            and position > low
-        ):
+        is_here = event[HEADER:].decode(errors="replace") == self.at.file
+        if is_here and not self.is_open and position > low:
             state[[k.P_OFFSET, k.P_CLOSED_OFFSET]] = int(state[k.P_OFFSET]) - low + position
 
     # --- blocks --------------------------------------------------------------------------------------------------------
@@ -392,7 +392,7 @@ class BlockCutter:
             "has_checksums": bool(self.state[k.P_HAS_CRC]),
             "transaction": base64.b64encode(self._begin).decode() if is_inside else None,
             "maps": self._maps if is_inside else {},
-            "charsets": self._charsets,
+            **self._constants,
             "steps": [list(s) for s in self._steps_before],
         }
 

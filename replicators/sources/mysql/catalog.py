@@ -20,9 +20,9 @@ SYSTEM = "('mysql', 'information_schema', 'performance_schema', 'sys')"
 
 LIST = f"""
 SELECT t.table_schema, t.table_name, t.table_rows, t.data_length,
-       EXISTS (SELECT 1 FROM information_schema.table_constraints k
+       EXISTS (SELECT 1 FROM information_schema.statistics k
                WHERE k.table_schema = t.table_schema AND k.table_name = t.table_name
-                 AND k.constraint_type = 'PRIMARY KEY'),
+                 AND k.index_name = 'PRIMARY'),
        (SELECT count(*) FROM information_schema.columns c
         WHERE c.table_schema = t.table_schema AND c.table_name = t.table_name)
 FROM information_schema.tables t
@@ -158,7 +158,10 @@ def _table(
     kept = [r for r in kept if not str(r[9]).upper().endswith(HIDDEN)]
     return TableSchema(
         id=table,
-        columns=tuple(_column(r, r[0] in json_columns, zero_dates) for r in kept),
+        columns=tuple(
+            _column(r, r[0] in json_columns, _kept_apart(zero_dates) if r[0] in key else zero_dates)
+            for r in kept
+        ),
         key=key,
         primary_key=primary,
         # The log has whole rows of every table; they are decoded where nothing else tells rows apart.
@@ -167,6 +170,11 @@ def _table(
         upto=1,  # the log tells what becomes of columns
         layout=tuple((0, str(r[0]), 0) for r in rows),
     )
+
+
+def _kept_apart(zero_dates: str) -> str:
+    """In a key, where a NULL would match no row, days that don't exist stop the table rather than become one."""
+    return "fail" if zero_dates == "null" else zero_dates
 
 
 def _column(row: tuple[Any, ...], is_json: bool, zero_dates: str) -> Column:

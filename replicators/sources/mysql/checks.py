@@ -14,13 +14,21 @@ from replicators.connectors.filter_problems import filter_problems
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.sources.mysql import filters, sql
+from replicators.sources.mysql.cascades import are_logged, cascades
 from replicators.sources.mysql.catalog import describe
 from replicators.sources.mysql.connections import Connection, Server, connect, query, server_of
 from replicators.sources.mysql.control import retention_hours
 from replicators.sources.mysql.dump import server_id
 from replicators.sources.mysql.errors import translate
+from replicators.sources.mysql.packed import told, unpacking
 from replicators.sources.mysql.params import MysqlParams
-from replicators.sources.mysql.rights import may_lock, missing_rights, unreadable
+from replicators.sources.mysql.rights import (
+    DENIED,
+    may_lock,
+    may_see_readers,
+    missing_rights,
+    unreadable,
+)
 from replicators.sources.mysql.types import PARTIAL
 
 SHORT_HOURS = 24.0
@@ -28,16 +36,10 @@ OLDEST = {"mariadb": (10, 5, 0), "mysql": (8, 0, 14)}
 NAMES = {"mariadb": "MariaDB", "mysql": "MySQL"}
 ENGINES = frozenset({"innodb", "myisam", "aria", "rocksdb", "tokudb", "archive", "partition"})
 HAVE_VIEWS = frozenset({"innodb", "rocksdb"})
-CASCADES_LOGGED = (9, 6, 0)
 
 ENGINE = """
 SELECT table_schema, table_name, engine, table_type FROM information_schema.tables
 WHERE (table_schema, table_name) IN ({pairs})
-"""
-CASCADES = """
-SELECT constraint_schema, table_name, constraint_name, delete_rule, update_rule
-FROM information_schema.referential_constraints
-WHERE (constraint_schema, table_name) IN ({pairs})
 """
 
 
@@ -58,6 +60,12 @@ SETTINGS = (
     Setting("binlog_row_value_options", ("",), "SET GLOBAL binlog_row_value_options = '';"),
     # A MariaDB that logs an ALTER when it begins and again when it ends would tell each step twice.
     Setting("binlog_alter_two_phase", ("OFF", "0"), "SET GLOBAL binlog_alter_two_phase = OFF;"),
+    # With 2 the catalog tells names as they were written, and the log in lower case.
+    Setting(
+        "lower_case_table_names",
+        ("1", "0"),
+        "lower_case_table_names = 1 (before the server's first start)",
+    ),
 )
 REPLICA = Setting(
     "log_replica_updates", ("ON", "1"), "log_replica_updates = ON (in the configuration)"
@@ -102,7 +110,19 @@ class MysqlChecks:
         if hours is not None and hours < SHORT_HOURS:
             statement = "SET GLOBAL binlog_expire_logs_seconds = 604800;"
             yield Problem.of("source:log-short", hours=f"{hours:g}", statement=statement)
+        else:
+            kept = "without a limit of time" if hours is None else f"for {hours:g} hours"
+            yield Problem.of("source:log-kept", severity=Severity.INFO, kept=kept)
         server_id(connection, self.params, "")
+        if self.params.server_id and server.is_mariadb and not may_see_readers(connection):
+            user = f"{sql.literal(self.params.user)}@'%'"
+            yield Problem.of(
+                "source:server-id-unknown",
+                severity=Severity.WARNING,
+                user=user,
+                number=self.params.server_id,
+                statement=f"GRANT REPLICATION MASTER ADMIN ON *.* TO {user};",
+            )
 
     def _settings(self, connection: Connection, server: Server) -> Iterator[Problem]:
         values = {n.lower(): v for n, v in query(connection, "SHOW GLOBAL VARIABLES")}
@@ -136,8 +156,12 @@ class MysqlChecks:
                     TableId(s, n): (str(engine or ""), str(kind))
                     for s, n, engine, kind in query(connection, ENGINE.format(pairs=pairs))
                 }
-                cascades = _cascades(connection, server, pairs)
                 closed = unreadable(connection, tables)
+                statements = unpacking(
+                    connection, [s for t, s in shapes.items() if t not in closed]
+                )
+                readable = [t.id for t in tables if t.id not in closed]
+                unlogged = {} if are_logged(connection, server) else cascades(connection, readable)
                 unlockable = {
                     t
                     for t, shape in shapes.items()
@@ -159,8 +183,8 @@ class MysqlChecks:
             found += self._table(
                 selection, shape, engines[selection.id], is_unlockable=is_unlockable
             )
-            found += cascades.get(selection.id, [])
-        return found
+            found += unlogged.get(selection.id, [])
+        return [told(p, statements) for p in found]
 
     def _unreadable(self, table: TableId) -> Problem:
         user = f"{sql.literal(self.params.user)}@'%'"
@@ -222,33 +246,17 @@ class MysqlChecks:
 
 
 def _is_replica(connection: Connection, server: Server) -> bool:
-    words = (
-        "SHOW REPLICA STATUS"
-        if not server.is_mariadb and server.version >= (8, 0, 22)
-        else "SHOW SLAVE STATUS"
-    )
+    """Whether the server follows another one, by any of its connections. To a user who may not ask that, a MariaDB that ever
+    applied another server's changes is one."""
+    statement = "SHOW SLAVE STATUS"
+    if server.is_mariadb:
+        statement = "SHOW ALL SLAVES STATUS"
+    elif server.version >= (8, 0, 22):
+        statement = "SHOW REPLICA STATUS"
     try:
-        return bool(query(connection, words))
-    except pymysql.Error:
-        # Without the right to ask it is a missing right that is reported.
-        return False
-
-
-def _cascades(connection: Connection, server: Server, pairs: str) -> dict[TableId, list[Problem]]:
-    """Tables whose rows a foreign key changes without the server logging it (CORRECTNESS 24)."""
-    if not server.is_mariadb and server.version >= CASCADES_LOGGED:
-        return {}
-    found: dict[TableId, list[Problem]] = {}
-    for schema, name, key, on_delete, on_update in query(connection, CASCADES.format(pairs=pairs)):
-        rules = [
-            f"{act} {rule}"
-            for act, rule in (("DELETE", on_delete), ("UPDATE", on_update))
-            if rule in ("CASCADE", "SET NULL", "SET DEFAULT")
-        ]
-        if rules:
-            table = TableId(schema, name)
-            problem = Problem.of(
-                "source:cascade", table=table, constraint=key, rule=", ON ".join(rules)
-            )
-            found.setdefault(table, []).append(problem)
-    return found
+        return bool(query(connection, statement))
+    except pymysql.Error as err:
+        if err.args[0] not in DENIED:
+            raise
+    # In MySQL the right to ask is one that changes need, so that its absence is told.
+    return server.is_mariadb and bool(query(connection, "SELECT @@global.gtid_slave_pos")[0][0])

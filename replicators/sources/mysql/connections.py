@@ -10,6 +10,7 @@ from typing import Any
 import pymysql
 from pymysql.connections import Connection
 
+from replicators.connectors.errors import ReplicationError
 from replicators.sources.mysql.errors import CONNECT_SECONDS, translate
 from replicators.sources.mysql.offsets import MARIADB, MYSQL, Coordinates
 from replicators.sources.mysql.params import MysqlParams
@@ -18,10 +19,15 @@ __all__ = ["Connection", "Server", "connect", "log_end", "query", "records", "se
 
 READ_SECONDS = 60
 
-# MariaDB passes over what stands in such a comment: its statistics are never kept for long.
+# Whatever the server sets for everybody: no row may be left out of a copy, none that is undone again be in it, and no long
+# statement be ended. MariaDB passes over what stands in the first comment, MySQL over what stands in the second.
 SETTINGS = (
     "SET SESSION sql_mode = '', time_zone = '+00:00', net_write_timeout = 600, net_read_timeout = 600,"
-    " wait_timeout = 28800 /*!80000 , information_schema_stats_expiry = 0 */"
+    " wait_timeout = 28800, sql_select_limit = 18446744073709551615, sql_big_selects = ON"
+    " /*!80000 , information_schema_stats_expiry = 0, max_execution_time = 0,"
+    " transaction_isolation = 'REPEATABLE-READ' */"
+    " /*M! , max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0,"
+    " tx_isolation = 'REPEATABLE-READ' */"
 )
 
 
@@ -46,7 +52,10 @@ def tls_context(params: MysqlParams) -> ssl.SSLContext | None:
     if params.tls == "require":
         return _encrypting()
     if params.tls == "verify-full":
-        return ssl.create_default_context(cafile=params.tls_ca or None)
+        try:
+            return ssl.create_default_context(cafile=params.tls_ca or None)
+        except OSError as err:
+            raise ReplicationError("source:tls", sslmode=params.tls) from err
     return None
 
 

@@ -12,9 +12,16 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.source import LogStatus
-from replicators.sources.mysql.connections import Connection, connect, log_end, query, server_of
+from replicators.sources.mysql.connections import (
+    Connection,
+    connect,
+    log_end,
+    query,
+    records,
+    server_of,
+)
 from replicators.sources.mysql.errors import translate
-from replicators.sources.mysql.lineage import counted
+from replicators.sources.mysql.lineage import counted, file_stamp
 from replicators.sources.mysql.offsets import Coordinates
 from replicators.sources.mysql.params import MysqlParams
 
@@ -29,6 +36,7 @@ class LogControl:
         self.name = name
         self._after = after
         self._connection: Connection | None = None
+        self._began: tuple[str, float] = ("", 0.0)
 
     def _ask(self, act: Callable[[Connection], T]) -> T:
         try:
@@ -43,19 +51,43 @@ class LogControl:
         """Where the log ends now. Nothing is written: what was committed before this moment lies before that place."""
         return counted(self._ask(_end), self._after).value
 
-    def status(self) -> LogStatus:
+    def status(self, reached: Position | None = None) -> LogStatus:
         """The server's clock and its log's end; it keeps its log by time, whatever we have read."""
 
         def look(connection: Connection) -> LogStatus:
-            now = query(connection, "SELECT UNIX_TIMESTAMP(NOW(6))")[0][0]
+            said = query(connection, "SELECT UNIX_TIMESTAMP(NOW(6))")[0][0]
+            now = float(said) if said else time.time()
+            end = _end(connection)
             return LogStatus(
                 is_active=True,
-                hours_left=retention_hours(connection),
-                server_time=float(now) if now else time.time(),
-                end=counted(_end(connection), self._after).value,
+                hours_left=self._hours_left(connection, reached, end, now),
+                server_time=now,
+                end=counted(end, self._after).value,
             )
 
         return self._ask(look)
+
+    def _hours_left(
+        self, connection: Connection, reached: Position | None, end: Coordinates, now: float
+    ) -> float | None:
+        """For how long the file that is read is kept: a file is removed some time after it was written to for the last time,
+        which was when the next one was begun."""
+        kept = retention_hours(connection)
+        if kept is None or reached is None:
+            return kept
+        known = Coordinates.of(reached)
+        if known.server != end.server or known.file in ("", end.file):
+            return kept
+        files = [str(r["log_name"]) for r in records(connection, "SHOW BINARY LOGS")]
+        if known.file not in files[:-1]:
+            return kept if known.by_gtids or known.file in files else 0.0
+        age = now - self._begin_of(files[files.index(known.file) + 1])
+        return max(0.0, kept - age / 3600)
+
+    def _begin_of(self, file: str) -> float:
+        if self._began[0] != file:
+            self._began = (file, file_stamp(self.params, self.name, file))
+        return self._began[1]
 
     def add_tables(self, tables: Sequence[TableSchema]) -> Sequence[TableSchema]:
         """The log holds every table; the reader is told by `follow`."""

@@ -90,7 +90,7 @@ def _close(connection: Connection) -> None:
 def _pin(connection: Connection, is_mariadb: bool, name: str) -> bool:
     """Settings of the session that sends: checksums as in the file, heartbeats. Whether events carry checksums."""
     checksum = str(query(connection, "SELECT @@global.binlog_checksum")[0][0])
-    period = HEARTBEAT_SECONDS * 1_000_000_000
+    period = int(HEARTBEAT_SECONDS * 1_000_000_000)
     word = "master" if is_mariadb else "source"
     with connection.cursor() as cursor:
         cursor.execute(

@@ -53,6 +53,7 @@ RULES = (
     Rule("source:table-altered", (1054, 1412)),
     Rule("source:timeout", (1205, 3024, 1969, 1028, 3168)),
     Rule("source:tls", (2026, 3159)),
+    Rule("source:tls", (2003,), r"\bSSL\b|certificate"),
     Rule("source:unknown-host", (2003, 2005), r"name resolution|not known|getaddrinfo|Name or service"),
     Rule("source:timeout", (2003, 2013), r"timed out|timeout"),
     Rule("source:unreachable", (2003, 2002)),

@@ -118,15 +118,20 @@ def _written(
         number += 1
 
 
-def _mariadb_place(connection: Connection, server: Server) -> Coordinates:
-    """A view, and the place of the log that the server says it belongs to; no lock is needed."""
+def viewed(connection: Connection) -> tuple[str, int]:
+    """Begin a view of a MariaDB server; file and offset of the log up to which it holds everything."""
     query(connection, BEGIN)
     status = dict(query(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'"))
     found = {name.lower(): str(value) for name, value in status.items()}
     file = found.get("binlog_snapshot_file", "")
     if not file:
         raise _no_log()
-    offset = int(found["binlog_snapshot_position"])
+    return file, int(found["binlog_snapshot_position"])
+
+
+def _mariadb_place(connection: Connection, server: Server) -> Coordinates:
+    """A view, and the place of the log that the server says it belongs to; no lock is needed."""
+    file, offset = viewed(connection)
     gtids = query(connection, "SELECT BINLOG_GTID_POS(%s, %s)", file, offset)[0][0]
     return Coordinates(server.flavour, server.identity, file, offset, str(gtids or ""))
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BufferedReader, BytesIO
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -19,6 +21,7 @@ TRANSACTION_PAYLOAD, QUERY, QUERY_COMPRESSED = 40, 2, 165
 PLAIN_ROWS = {166: 23, 167: 24, 168: 25, 169: 30, 170: 31, 171: 32}
 UPDATES = frozenset({24, 31})
 MAX_BYTES = 1 << 31
+PIECE_BYTES = 1 << 20
 ZSTD, NONE = 0, 255
 END, SIZE, KIND, PLAIN_SIZE = range(4)
 
@@ -62,24 +65,25 @@ def expand(body: np.ndarray, has_checksums: bool) -> Expanded:
     if not has_compressed(body):
         return Expanded(body, has_checksums)
     out = bytearray()
-    raw = body.tobytes()
+    raw = body.data.cast("B")
     at = 0
     while at < len(raw):
         try:
             size = int.from_bytes(raw[at : at + 4], "little")
-            event = raw[at + 4 : at + 4 + size]
+            event = bytes(raw[at + 4 : at + 4 + size])
             if size < HEADER + 4 * has_checksums or len(event) != size:
                 raise ValueError("damaged frame")
             if has_checksums:
                 event = _checked(event)
             for plain in _plain(event):
-                out += len(plain).to_bytes(4, "little") + plain
+                out += len(plain).to_bytes(4, "little")
+                out += plain
+                if len(out) > MAX_BYTES:
+                    raise ValueError("too large")
         except (ValueError, zlib.error) as err:
             raise Damaged(at) from err
-        if len(out) > MAX_BYTES:
-            raise Damaged(at)
         at += 4 + size
-    return Expanded(np.frombuffer(bytes(out), np.uint8), False)
+    return Expanded(np.frombuffer(out, np.uint8), False)
 
 
 def _checked(event: bytes) -> bytes:
@@ -137,9 +141,8 @@ def _inflated(data: bytes) -> bytes:
 
 
 def _payload(event: bytes) -> Iterator[bytes]:
-    """The events of a transaction payload; they carry no checksum and no position."""
-    import zstandard
-
+    """The events of a transaction payload; they carry no checksum and no position. One at a time is taken out of the compressed
+    stream."""
     reader = Reader(event, HEADER)
     fields: dict[int, int] = {}
     while (field := reader.packed()) != END:
@@ -150,24 +153,33 @@ def _payload(event: bytes) -> Iterator[bytes]:
     size = fields.get(PLAIN_SIZE, 0)
     if size > MAX_BYTES or kind not in (ZSTD, NONE):
         raise ValueError("unknown compression")
-    if kind == ZSTD:
-        try:
-            unpack = zstandard.ZstdDecompressor().decompressobj()
-            parts, left = [], size
-            for start in range(0, len(data), 1 << 20):
-                parts.append(unpack.decompress(data[start : start + (1 << 20)]))
-                left -= len(parts[-1])
-                if left < 0:
-                    raise ValueError("wrong length")
-            data = b"".join(parts)
-        except zstandard.ZstdError as err:
-            raise ValueError("not a zstd stream") from err
-    if size and len(data) != size:
+    done = 0
+    with _stream(data, kind) as stream:
+        while head := _read(stream, HEADER):
+            length = int.from_bytes(head[9:13], "little")
+            done += length
+            if length < HEADER or done > (size or MAX_BYTES):
+                raise ValueError("damaged frame")
+            plain = head + _read(stream, length - HEADER)
+            if len(plain) != length:
+                raise ValueError("damaged frame")
+            yield plain
+    if size and done != size:
         raise ValueError("wrong length")
-    at = 0
-    while at < len(data):
-        length = int.from_bytes(data[at + 9 : at + 13], "little")
-        if length < HEADER or at + length > len(data):
-            raise ValueError("damaged frame")
-        yield data[at : at + length]
-        at += length
+
+
+def _stream(data: bytes, kind: int) -> BufferedReader:
+    import zstandard
+
+    raw: Any = BytesIO(data) if kind == NONE else zstandard.ZstdDecompressor().stream_reader(data)
+    return BufferedReader(raw, PIECE_BYTES)
+
+
+def _read(stream: BufferedReader, size: int) -> bytes:
+    """So many bytes, fewer at the end."""
+    import zstandard
+
+    try:
+        return stream.read(size)
+    except zstandard.ZstdError as err:
+        raise ValueError("not a zstd stream") from err

@@ -19,7 +19,13 @@ from replicators.sources.mysql.connections import (
     server_of,
 )
 from replicators.sources.mysql.dump import Dump
-from replicators.sources.mysql.offsets import Coordinates, MariadbGtids, is_within
+from replicators.sources.mysql.held import held
+from replicators.sources.mysql.offsets import (
+    Coordinates,
+    MariadbGtids,
+    file_number,
+    is_within,
+)
 from replicators.sources.mysql.params import MysqlParams
 
 FORMAT_EVENT = 15
@@ -28,6 +34,7 @@ REFUSED = 0xFF
 LOOK_BYTES = 1 << 12
 LOOK_SECONDS = 10.0
 LACKS = "the server lacks transactions that were already copied"
+BEHIND = "the server's binlog ends before it, as after a restore"
 PURGED = "the server purged transactions that were not yet copied"
 
 
@@ -48,8 +55,8 @@ def verify(
     is_other = (known.flavour, known.server) != (server.flavour, server.identity)
     if is_other or known.by_gtids:
         _verify_by_gtids(connection, params, name, server, known, end)
-        if not is_other and known.file in _files(connection):
-            _verify_stamp(params, name, known)
+        if not is_other:
+            _verify_own(connection, params, name, known)
         return
     _verify_file(connection, known)
     if known.gtids:
@@ -121,6 +128,15 @@ def _verify_by_gtids(
         raise ReplicationError("source:position-lost", reason=PURGED)
 
 
+def _verify_own(connection: Connection, params: MysqlParams, name: str, known: Coordinates) -> None:
+    """Of a server that was followed by GTIDs, the file: one that it purged is no loss, one that it has yet to write is."""
+    files = _files(connection)
+    if known.file in files:
+        _verify_stamp(params, name, known)
+    elif file_number(known.file) > max(map(file_number, files)):
+        raise ReplicationError("source:position-lost", reason=BEHIND)
+
+
 def _has_gtids(connection: Connection, server: Server) -> bool:
     if server.is_mariadb:
         return True
@@ -152,7 +168,9 @@ def _verify_file(connection: Connection, known: Coordinates) -> None:
 def _verify_gtids(
     connection: Connection, server: Server, known: Coordinates, end: Coordinates
 ) -> None:
-    if not is_within(server.flavour, known.gtids, end.gtids):
+    if not is_within(server.flavour, known.gtids, end.gtids) and not _has_logged(
+        connection, server, known
+    ):
         raise ReplicationError("source:position-lost", reason=LACKS)
     if server.is_mariadb:
         return
@@ -161,9 +179,20 @@ def _verify_gtids(
         raise ReplicationError("source:position-lost", reason=PURGED)
 
 
+def _has_logged(connection: Connection, server: Server, known: Coordinates) -> bool:
+    """Whether what MySQL lacks is still being committed there: it sends a transaction before it counts it."""
+    if server.is_mariadb:
+        return False
+    waiting = [gtid for gtid, _ in held(connection)]
+    executed = str(query(connection, "SELECT @@global.gtid_executed")[0][0] or "")
+    return is_within(server.flavour, known.gtids, ",".join(filter(None, [executed, *waiting])))
+
+
 def file_stamp(params: MysqlParams, name: str, file: str) -> int:
-    """When a binlog file was begun, by its first event; 0 where the server does not tell."""
-    dump = Dump(params, f"{name} looks", file, START_OFFSET, ends=True)
+    """When a binlog file was begun, by its first event. An answer that does not come is no other file: it is asked for again."""
+    # A number that was chosen is in use by the stream.
+    other = replace(params, server_id=0)
+    dump = Dump(other, f"{name} looks", file, START_OFFSET, ends=True)
     buffer = np.zeros(LOOK_BYTES, np.uint8)
     filled = 0
     end = time.monotonic() + LOOK_SECONDS
@@ -175,7 +204,7 @@ def file_stamp(params: MysqlParams, name: str, file: str) -> int:
                 return found
     finally:
         dump.close()
-    return 0
+    raise ReplicationError("source:connection-lost")
 
 
 def _stamp_in(data: bytes) -> int:

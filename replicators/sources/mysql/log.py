@@ -17,7 +17,8 @@ from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.source import LogBlock
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.blocks import OPEN_BYTES, BlockCutter
-from replicators.sources.mysql.connections import connect, server_of
+from replicators.sources.mysql.cascades import unlogged_keys
+from replicators.sources.mysql.connections import connect, query, server_of
 from replicators.sources.mysql.control import LogControl
 from replicators.sources.mysql.dump import START_OFFSET, Dump, collations
 from replicators.sources.mysql.errors import translate
@@ -72,8 +73,12 @@ class LogReader:
         self.close()
         try:
             with connect(self.params) as connection:
-                charsets = collations(connection)
                 server = server_of(connection)
+                constants = {
+                    "charsets": collations(connection),
+                    "cascades": unlogged_keys(connection, server),
+                    "lowers": query(connection, "SELECT @@lower_case_table_names")[0][0] != 0,
+                }
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params) from err
         if start.server != server.identity:
@@ -83,7 +88,7 @@ class LogReader:
         elif start.by_gtids:
             start = replace(start, file="", offset=START_OFFSET)
         gtids = gtids_of(start.flavour, start.gtids) if start.by_gtids else None
-        self._cutter = BlockCutter(start, charsets, tables, sought)
+        self._cutter = BlockCutter(start, constants, tables, sought)
         self._dump = Dump(
             self.params, self.name, start.file, start.offset, gtids=gtids, identity=start.server
         )

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replicators.connectors.misfits import Misfits, blank, misfits
+from replicators.connectors.misfits import Misfits, misfits, refilled
 from replicators.connectors.schema import Column
 from replicators.connectors.types import String, arrow_type
 from replicators.sources.mysql import kernels as k
@@ -49,7 +49,13 @@ def read_with_misfits(
     told = misfits(faults, len(images.ops), [c for c, _ in after])
     old = images.before
     if old is not None and bad:
-        old = blank(old, [c for c, _ in before], bad)
+        # Days that don't exist are NULL there by now, and no other value of theirs is.
+        fits = {
+            c.name: fitting(old.field(i), c, finish)[0]
+            for i, (c, _) in enumerate(before)
+            if c.name in bad and not c.wire.endswith(FAILS)
+        }
+        old = refilled(old, [c for c, _ in before], fits)
     return replace(images, after=columns, before=old), told
 
 

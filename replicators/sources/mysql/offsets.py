@@ -180,6 +180,20 @@ class MysqlGtids:
             for low, high in ranges
         )
 
+    def without(self, other: MysqlGtids) -> MysqlGtids:
+        """This set but for the GTIDs of `other`."""
+        found = MysqlGtids()
+        for source, ranges in self._ranges.items():
+            for low, high in ranges:
+                for a, b in other._ranges.get(source, ()):
+                    if low < a <= high:
+                        found.add(source, low, a - 1)
+                    if a <= high:
+                        low = max(low, b + 1)
+                if low <= high:
+                    found.add(source, low, high)
+        return found
+
     def encoded(self) -> bytes:
         """As COM_BINLOG_DUMP_GTID wants it: sources with 16 bytes, a tag where any has one, and ranges without their ends."""
         has_tags = any(":" in source for source in self._ranges)

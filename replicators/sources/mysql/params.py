@@ -31,7 +31,8 @@ class MysqlParams:
     )
     zero_dates: str = param(
         "Zero dates",
-        help="What 0000-00-00 and dates without month or day become. With fail the table stops there, or the row is parked.",
+        help="What 0000-00-00 and dates without month or day become. With fail the table stops there, or the row is parked;"
+        " one in a key stops it with null too.",
         default="null",
         choices=("null", "text", "fail"),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -12,6 +12,7 @@ from replicators.connectors.schema import TableId
 from replicators.connectors.steps import SchemaStep
 from replicators.sources.mysql.alters import alteration
 from replicators.sources.mysql.expand import QUERY, expand
+from replicators.sources.mysql.foreign_keys import ForeignKey, foreign_keys, parts
 from replicators.sources.mysql.tablemaps import HEADER, Reader
 from replicators.sources.mysql.words import Token, Words, tokens
 
@@ -41,7 +42,8 @@ class Kind(StrEnum):
 class Statement:
     """`tables`: those it touches. `unlogged`: why their rows changed without being logged, in our words; "" where they
     did not. `opens`: rows follow in the same transaction, as after CREATE TABLE ... SELECT. `steps`: what an ALTER TABLE does to
-    columns, without a position. `moved`: tables with the names that they get; `gone`: tables that are no more."""
+    columns, without a position. `moved`: tables with the names that they get; `gone`: tables that are no more.
+    `keys`: foreign keys by which rows change from then on."""
 
     kind: Kind
     tables: tuple[TableId, ...] = ()
@@ -51,6 +53,7 @@ class Statement:
     steps: tuple[SchemaStep, ...] = ()
     moved: tuple[tuple[TableId, TableId], ...] = ()
     gone: bool = False
+    keys: tuple[ForeignKey, ...] = ()
 
 
 def query_of(event: bytes) -> tuple[str, str, int]:
@@ -78,28 +81,45 @@ def _sql_mode(variables: bytes) -> int:
     return 0
 
 
-def statement_in(event: bytes, has_checksums: bool, wanted: Iterable[TableId]) -> Statement:
-    """What an event of a statement says, also a compressed one; a LOAD DATA could touch any table. ValueError or `Damaged`
-    where it can't be read."""
+def statement_in(
+    event: bytes, has_checksums: bool, wanted: Iterable[TableId], *, lowers: bool = False
+) -> Statement:
+    """What an event of a statement says, also a compressed one; a LOAD DATA could touch any table. `lowers`: see `statement`.
+    ValueError or `Damaged` where it can't be read."""
     plain = event[:-4] if has_checksums else event
     if plain[4] == EXECUTE_LOAD:
         return Statement(Kind.ROWS, tuple(wanted))
     if plain[4] != QUERY:
         framed = len(event).to_bytes(4, "little") + event
         plain = expand(np.frombuffer(framed, np.uint8), has_checksums).body[4:].tobytes()
-    return statement(*query_of(plain))
+    return statement(*query_of(plain), lowers=lowers)
 
 
-def statement(database: str, text: str, mode: int = 0) -> Statement:
-    """What a statement does, with `database` as its default one, under that sql_mode."""
-    words = tokens(text, mode)
+def statement(database: str, text: str, mode: int = 0, *, lowers: bool = False) -> Statement:
+    """What a statement does, with `database` as its default one, under that sql_mode. `lowers`: the server keeps the names of
+    tables in lower case, however a statement writes them."""
+    said = _statement(database, text, mode)
+    if not lowers:
+        return said
+    moved = tuple((_lower(old), _lower(new)) for old, new in said.moved)
+    return replace(said, tables=tuple(_lower(t) for t in said.tables), moved=moved)
+
+
+def _lower(table: TableId) -> TableId:
+    """As the servers do it: one character for each."""
+    return TableId(*("".join(c.lower()[0] for c in name) for name in (table.schema, table.name)))
+
+
+def _statement(database: str, text: str, mode: int) -> Statement:
+    words = _without_settings(tokens(text, mode))
     first = words[0].upper if words else ""
     second = words[1].upper if len(words) > 1 else ""
     if first in ("BEGIN", "COMMIT", "SAVEPOINT", "ROLLBACK", "START"):
         return Statement(_control(first, {w.upper for w in words}))
     if first == "XA":
         return _xa(second, text)
-    if first in ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH"):
+    is_analyzed = first == "ANALYZE" and second != "TABLE"
+    if is_analyzed or first in ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH"):
         return Statement(Kind.ROWS, tuple(_named(words, database)))
     handlers = {
         "TRUNCATE": _truncate,
@@ -112,6 +132,18 @@ def statement(database: str, text: str, mode: int = 0) -> Statement:
     if first in handlers:
         return handlers[first](words, database)
     return Statement(Kind.OTHER)
+
+
+def _without_settings(words: list[Token]) -> list[Token]:
+    """The statement behind `SET STATEMENT variable = value, ... FOR`, which MariaDB logs with it, and which may stand there more
+    than once."""
+    while [w.upper for w in words[:2]] == ["SET", "STATEMENT"]:
+        depth = at = 0
+        while at < len(words) and (depth or words[at].upper != "FOR"):
+            depth += {"(": 1, ")": -1}.get(words[at].text, 0)
+            at += 1
+        words = words[at + 1 :]
+    return words
 
 
 def _control(first: str, words: set[str]) -> Kind:
@@ -219,11 +251,13 @@ def _create(words: list[Token], database: str) -> Statement:
     is_replacing = rest.skip("OR", "REPLACE")
     if not rest.skip("TABLE"):
         return Statement(Kind.OTHER)
-    rest.skip("IF", "NOT", "EXISTS")
+    # One that finds the table there is logged too, and changes nothing.
+    is_certain = not rest.skip("IF", "NOT", "EXISTS")
     table = rest.table(database)
     why = "a replacement of the table" if is_replacing else ""
     opens = [w.upper for w in words[-2:]] == ["START", "TRANSACTION"]
-    return Statement(Kind.CHANGE, (table,) if table else (), why, opens=opens)
+    keys = tuple(foreign_keys(words[rest.at :])) if is_certain else ()
+    return Statement(Kind.CHANGE, (table,) if table else (), why, opens=opens, keys=keys)
 
 
 def _alter(words: list[Token], database: str, mode: int) -> Statement:
@@ -240,7 +274,25 @@ def _alter(words: list[Token], database: str, mode: int) -> Statement:
         rest.at += 1
     said = alteration(rest.words[rest.at :], database, mode)
     why = said.unlogged or ("an ALTER IGNORE, which may drop rows" if is_ignoring else "")
+    steps = tuple(said.steps)
     if said.renamed is None:
-        return Statement(Kind.CHANGE, (table,), why, steps=tuple(said.steps))
+        tables = (table, *_partners(rest.words[rest.at :], database))
+        return Statement(Kind.CHANGE, tables, why, steps=steps, keys=said.keys)
     moved = ((table, said.renamed),)
-    return Statement(Kind.CHANGE, moved[0], why, steps=tuple(said.steps), moved=moved)
+    return Statement(Kind.CHANGE, moved[0], why, steps=steps, moved=moved, keys=said.keys)
+
+
+def _partners(words: list[Token], database: str) -> Iterator[TableId]:
+    """The tables that an ALTER TABLE exchanges with a partition, or makes into one."""
+    for action in parts(words):
+        rest = Words(action)
+        if rest.skip("CONVERT", "TABLE"):
+            found = rest.table(database)
+        elif rest.skip("EXCHANGE", "PARTITION") or rest.skip("CONVERT", "PARTITION"):
+            rest.at += 1
+            is_named = rest.skip("WITH", "TABLE") or rest.skip("TO", "TABLE")
+            found = rest.table(database) if is_named else None
+        else:
+            continue
+        if found is not None:
+            yield found

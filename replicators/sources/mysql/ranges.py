@@ -13,7 +13,7 @@ from replicators.connectors.types import Enum, Int
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.connections import Connection, query, records
 
-Range = tuple[str, int]
+End = tuple[Any, ...]
 
 SIZE = """
 SELECT table_rows, data_length FROM information_schema.tables
@@ -29,6 +29,16 @@ class Size:
     row_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rows with keys that come after `after`, up to and with `upto` (None: from the first, to the last), and about how many
+    they are."""
+
+    rows: int
+    after: End | None = None
+    upto: End | None = None
+
+
 def table_size(connection: Connection, table: TableId) -> Size | None:
     """Estimates of a table; None where there is none of that name."""
     found = query(connection, SIZE, table.schema, table.name)
@@ -40,10 +50,12 @@ def table_size(connection: Connection, table: TableId) -> Size | None:
 
 def key_ranges(
     connection: Connection, table: TableSchema, rows: int, rows_per_chunk: int
-) -> list[Range]:
-    """Conditions (` WHERE ...`, or none) that cover every key once, with estimates of rows."""
+) -> list[Part]:
+    """Parts that cover every key once. `rows`: the server's estimate, which may be old."""
     if rows <= rows_per_chunk:
-        return [("", rows)]
+        if not key_at(connection, table, Part(rows), rows_per_chunk * 5 // 4):
+            return [Part(rows)]
+        return _by_walking(connection, table, rows_per_chunk)
     if isinstance(table.column(table.key[0]).type, Int) and len(table.key) == 1:
         return _by_halves(connection, table, rows, rows_per_chunk)
     return _by_walking(connection, table, rows_per_chunk)
@@ -51,12 +63,12 @@ def key_ranges(
 
 def _by_halves(
     connection: Connection, table: TableSchema, rows: int, rows_per_chunk: int
-) -> list[Range]:
+) -> list[Part]:
     """Integers: halve the key's range until the server's own estimate of a part is small enough."""
     key, name = sql.name(table.key[0]), sql.table(table.id)
-    low, high = query(connection, f"SELECT min({key}), max({key}) FROM {name}")[0]  # noqa: S608
+    low, high = query(connection, f"SELECT min({key}) + 0, max({key}) + 0 FROM {name}")[0]  # noqa: S608
     if low is None:
-        return [("", 0)]
+        return [Part(0)]
     parts: list[tuple[int, int, int]] = []
     waiting = [(int(low), int(high))]
     while waiting:
@@ -68,8 +80,7 @@ def _by_halves(
         middle = (first + last) // 2
         waiting += [(middle + 1, last), (first, middle)]
     parts = _joined(_levelled(parts, rows), rows_per_chunk)
-    ends = [last for _, last, _ in parts[:-1]]
-    return _conditions([(e,) for e in ends], [_Key(key)], [n for _, _, n in parts])
+    return between([(last,) for _, last, _ in parts[:-1]], [n for _, _, n in parts])
 
 
 def _levelled(parts: list[tuple[int, int, int]], rows: int) -> list[tuple[int, int, int]]:
@@ -100,25 +111,28 @@ def _estimate(connection: Connection, table: TableSchema, condition: str) -> int
 @dataclass(frozen=True, slots=True)
 class _Key:
     """A column of a key: how it is asked for and compared. The servers sort ENUMs by the places of their labels and SETs by
-    their bits, but compare both with text as text: so an ENUM is compared by its later labels, a SET as a number."""
+    their bits, but compare both with text as text: so an ENUM is compared by its later labels, a SET as a number. What comes
+    as text that is less exact than the value, or as bytes that are compared otherwise, is asked for as a number."""
 
     name: str
     labels: tuple[str, ...] = ()
-    is_set: bool = False
+    asked: str = ""
+    compared: str = ""
 
     @classmethod
     def of(cls, column: Column) -> _Key:
+        name = sql.name(column.name)
         labels = column.type.values if isinstance(column.type, Enum) else ()
-        return cls(sql.name(column.name), labels, column.wire == "set")
-
-    @property
-    def asked(self) -> str:
-        return f"{self.name} + 0" if self.is_set else self.name
+        if column.wire == "set":
+            return cls(name, labels, f"{name} + 0", f"{name} + 0")
+        if column.wire in ("bit", "float"):
+            return cls(name, labels, f"{name} + 0{'e0' if column.wire == 'float' else ''}", name)
+        return cls(name, labels, name, name)
 
     def after(self, value: Any, *, or_same: bool = False) -> str:
         """The condition for a value that sorts behind this one."""
         if not self.labels:
-            return f"{self.asked} {'>=' if or_same else '>'} {literal(value)}"
+            return f"{self.compared} {'>=' if or_same else '>'} {literal(value)}"
         # What is none of the labels is the empty text, before all of them.
         place = self.labels.index(value) if value in self.labels else -1
         later = self.labels[max(0, place + (not or_same)) :]
@@ -127,41 +141,55 @@ class _Key:
         return f"{self.name} IN ({wanted})" if wanted else "FALSE"
 
 
-def _by_walking(connection: Connection, table: TableSchema, rows_per_chunk: int) -> list[Range]:
+def _by_walking(connection: Connection, table: TableSchema, rows_per_chunk: int) -> list[Part]:
     """Other keys: walk along the index and note every so many-th key."""
-    keys = [_Key.of(table.column(k)) for k in table.key]
+    ends: list[End] = []
+    while True:
+        rest = Part(0, ends[-1] if ends else None)
+        found = key_at(connection, table, rest, rows_per_chunk - 1)
+        if found is None:
+            break
+        ends.append(found)
+    return between(ends, [rows_per_chunk] * (len(ends) + 1))
+
+
+def key_at(connection: Connection, table: TableSchema, part: Part, number: int) -> End | None:
+    """The key of a part's row, counted from 0 in the key's order; None where it has no such row."""
+    keys = keys_of(table)
     asked = ", ".join(k.asked for k in keys)
     names = ", ".join(k.name for k in keys)
-    ends: list[tuple[Any, ...]] = []
-    while True:
-        after = f" WHERE {_after(keys, ends[-1])}" if ends else ""
-        found = query(
-            connection,
-            f"SELECT {asked} FROM {sql.table(table.id)}{after} ORDER BY {names}"  # noqa: S608
-            f" LIMIT 1 OFFSET {rows_per_chunk - 1}",
-        )
-        if not found:
-            break
-        ends.append(found[0])
-    return _conditions(ends, keys, [rows_per_chunk] * (len(ends) + 1))
+    found = query(
+        connection,
+        f"SELECT {asked} FROM {sql.table(table.id)}{condition(table, part)} ORDER BY {names}"  # noqa: S608
+        f" LIMIT 1 OFFSET {number}",
+    )
+    return found[0] if found else None
 
 
-def _conditions(
-    ends: Sequence[tuple[Any, ...]], keys: Sequence[_Key], rows: Sequence[int]
-) -> list[Range]:
-    """Ranges up to and with each end; the first has no beginning and the last no end."""
-    found = []
-    for n, estimate in enumerate(rows):
-        parts = []
-        if n > 0:
-            parts.append(_after(keys, ends[n - 1]))
-        if n < len(ends):
-            parts.append(f"NOT ({_after(keys, ends[n])})")
-        found.append((f" WHERE {' AND '.join(parts)}" if parts else "", estimate))
-    return found
+def between(
+    ends: Sequence[End], rows: Sequence[int], after: End | None = None, upto: End | None = None
+) -> list[Part]:
+    """Parts up to and with each end, and the one behind the last; their estimates."""
+    edges = [after, *ends, upto]
+    return [Part(n, edges[i], edges[i + 1]) for i, n in enumerate(rows)]
 
 
-def _after(keys: Sequence[_Key], end: tuple[Any, ...]) -> str:
+def keys_of(table: TableSchema) -> list[_Key]:
+    """The columns of the key."""
+    return [_Key.of(table.column(k)) for k in table.key]
+
+
+def condition(table: TableSchema, part: Part) -> str:
+    """` WHERE ...` for a part, or nothing."""
+    keys, said = keys_of(table), []
+    if part.after is not None:
+        said.append(_after(keys, part.after))
+    if part.upto is not None:
+        said.append(f"NOT ({_after(keys, part.upto)})")
+    return f" WHERE {' AND '.join(said)}" if said else ""
+
+
+def _after(keys: Sequence[_Key], end: End) -> str:
     """The keys that come after `end`, in a form that the servers find by the index."""
     first, value = keys[0], end[0]
     if len(keys) == 1:

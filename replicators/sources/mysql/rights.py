@@ -52,6 +52,17 @@ def may_replicate(connection: Connection, server: Server) -> bool:
     return True
 
 
+def may_see_readers(connection: Connection) -> bool:
+    """Whether the user may list the readers of a MariaDB's log; nothing but the choice of a server id wants it."""
+    try:
+        query(connection, "SHOW SLAVE HOSTS")
+    except pymysql.Error as err:
+        if err.args[0] not in DENIED:
+            raise
+        return False
+    return True
+
+
 def _grants_replication(connection: Connection) -> bool:
     """MariaDB asks other rights for everything but the dump itself, so its privileges are looked at, roles included."""
     found = query(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,8 @@ import numpy as np
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.expand import Damaged, Expanded
+from replicators.sources.mysql.foreign_keys import ALL, NONE, ForeignKey, unlogged
+from replicators.sources.mysql.offsets import MARIADB
 from replicators.sources.mysql.prepared import is_one_phase
 from replicators.sources.mysql.queries import Kind, Statement, query_of, statement
 from replicators.sources.mysql.shapes import Shape, find_table, shape_of
@@ -99,7 +101,13 @@ def index_segment(
     )
     events = events[:n_rows]
     index = Index(data, events, begins[:n_begins], shapes, of_map[events[:, k.E_MAP]])
-    _look_at_others(index, others[:n_others], has_crc, tables)
+    cascades = str(context.get("cascades", ALL if flavour == MARIADB else NONE))
+    table_of = {found.number: found.table for found in parsed}
+    lowers = bool(context.get("lowers"))
+    ids_of_tables = {t.id for t in tables}
+    _look_at_others(
+        index, others[:n_others], has_crc, ids_of_tables, cascades, table_of, lowers=lowers
+    )
     return index
 
 
@@ -153,39 +161,48 @@ def _look_at_others(
     index: Index,
     others: np.ndarray,
     has_crc: bool,
-    tables: Sequence[TableSchema],
+    ids: set[TableId],
+    cascades: str,
+    table_of: Mapping[int, TableId],
+    *,
+    lowers: bool,
 ) -> None:
-    """Truncations become events of their own; what makes rows unsure stops their tables."""
-    ids = {t.id for t in tables}
+    """Truncations become events of their own; what makes rows unsure stops their tables. `cascades`: which foreign keys change
+    rows without a trace; `table_of`: by the numbers of the log; `lowers`: whether statements' names of tables are to be in lower
+    case."""
     truncations: list[Truncation] = []
     for at, transaction in others.tolist():
         event = _event(index.body, at, has_crc)
         if event[4] == QUERY:
             try:
-                said = statement(*query_of(event))
+                said = statement(*query_of(event), lowers=lowers)
             except ValueError as err:
                 raise Damaged(at) from err
-            truncations += _look_at_query(index, said, at, transaction, ids)
-        elif event[4] in (INCIDENT, PARTIAL_UPDATE):
-            code = "source:log-incident" if event[4] == INCIDENT else "source:row-image"
+            truncations += _look_at_query(index, said, at, transaction, ids, cascades)
+        elif event[4] == INCIDENT:
             for table in ids:
-                index.faults.setdefault(table, (at, code, {}))
+                index.faults.setdefault(table, (at, "source:log-incident", {}))
+        elif event[4] == PARTIAL_UPDATE:
+            number = int.from_bytes(event[k.HEADER : k.HEADER + 6], "little")
+            for table in ids & {table_of[number]} if number in table_of else ids:
+                index.faults.setdefault(table, (at, "source:row-image", {}))
         elif event[4] == XA_PREPARE and not is_one_phase(event):
             _stop_tables_of(index, transaction, at, "source:transaction-unsure")
     index.truncations = truncations
 
 
 def _look_at_query(
-    index: Index, said: Statement, at: int, transaction: int, ids: set[TableId]
+    index: Index, said: Statement, at: int, transaction: int, ids: set[TableId], cascades: str
 ) -> list[Truncation]:
     touched = [t for t in ids if t in said.tables or TableId(t.schema, "*") in said.tables]
     if transaction < 0:
         raise Damaged(at)
     if said.kind is Kind.TRUNCATE:
         return [Truncation(at, transaction, t) for t in touched]
-    if said.kind is Kind.CHANGE and said.unlogged:
+    key = unlogged(said.keys, cascades)
+    if said.kind is Kind.CHANGE and (key or said.unlogged):
         for table in touched:
-            index.faults.setdefault(table, (at, *_change(said, table)))
+            index.faults.setdefault(table, (at, *_change(said, key, table)))
             index.changed.setdefault(table, transaction)
     elif said.kind is Kind.ROWS:
         for table in touched:
@@ -201,13 +218,16 @@ def _look_at_query(
     return []
 
 
-def _change(said: Statement, table: TableId) -> tuple[str, dict[str, str]]:
-    """Code and facts for a table that a statement touches: gone, gone under another name, or with rows that nobody saw."""
+def _change(said: Statement, key: ForeignKey | None, table: TableId) -> tuple[str, dict[str, str]]:
+    """Code and facts for a table that a statement touches: gone, gone under another name, with rows that nobody saw, or with a
+    key that brings more of these."""
     now = dict(said.moved).get(table)
     if said.gone:
         return "source:table-missing", {}
     if now is not None and table not in {new for _, new in said.moved}:
         return "source:table-renamed", {"now": str(now)}
+    if key is not None:
+        return "source:cascade", {"constraint": key.constraint, "rule": key.rule}
     return "source:change-unlogged", {"change": said.unlogged}
 
 

@@ -15,18 +15,21 @@ import pymysql
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableId, TableSchema
-from replicators.connectors.source import Chunk, SnapshotPoint
+from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection
+from replicators.connectors.source import Chunk, SnapshotPoint, ViewWait
 from replicators.sources.mysql import sql
+from replicators.sources.mysql.catalog import describe
 from replicators.sources.mysql.columns import select_list, to_batch
-from replicators.sources.mysql.connections import Connection, connect, log_end, server_of
+from replicators.sources.mysql.connections import Connection, connect, server_of
 from replicators.sources.mysql.errors import translate
 from replicators.sources.mysql.exact import SCHEME, ExactView, read_file
 from replicators.sources.mysql.filters import filtered, where
+from replicators.sources.mysql.lengths import Limits, cut_by_bytes
 from replicators.sources.mysql.lineage import begun_again, counted, file_stamp
 from replicators.sources.mysql.params import MysqlParams
-from replicators.sources.mysql.ranges import key_ranges, table_size
-from replicators.sources.mysql.results import ResultRows
+from replicators.sources.mysql.ranges import condition, key_ranges, table_size
+from replicators.sources.mysql.results import Block, ResultRows
+from replicators.sources.mysql.visibility import visible_end
 
 CHUNK_BYTES = 128 << 20
 
@@ -34,7 +37,7 @@ CHUNK_BYTES = 128 << 20
 class SnapshotSession:
     """Knows the position that chunks are read after, and the server they are read from. For most tables nothing is held at
     the server, so it never goes away. `after`: the position that the stream has reached; `lost`: one that it lost before it
-    began again."""
+    began again; `wait`: as in `connectors.source.ViewOpener`."""
 
     def __init__(
         self,
@@ -42,11 +45,12 @@ class SnapshotSession:
         name: str,
         after: Position | None = None,
         lost: Position | None = None,
+        wait: ViewWait | None = None,
     ) -> None:
         self.params = params
         try:
             with connect(params) as connection:
-                end = log_end(connection, server_of(connection))
+                end = visible_end(connection, params, name, wait)
         except (pymysql.Error, OSError) as err:
             raise translate(err, params) from err
         if end is None:
@@ -86,8 +90,8 @@ class SnapshotSession:
         return True
 
     def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
-        """Ranges of the key, cut so that each holds about `rows_per_chunk` rows, fewer where rows are large; of a table with a
-        view of its own, files that hold it."""
+        """Ranges of the key, cut so that each holds about `rows_per_chunk` rows, and not much more than `CHUNK_BYTES`; of a table
+        with a view of its own, files that hold it."""
         if table.id in self._exact:
             return self._exact[table.id].chunks()
         if not table.key:
@@ -117,11 +121,13 @@ def _plan(connection: Connection, table: TableSchema, rows_per_chunk: int) -> li
         raise ReplicationError("source:table-missing", table=table.id)
     most = max(1, CHUNK_BYTES // max(size.row_bytes, 1))
     query = f"SELECT {select_list(table)} FROM {sql.table(table.id)}"  # noqa: S608 - all quoted
-    ranges = key_ranges(connection, table, size.rows, min(rows_per_chunk, most))
+    parts = key_ranges(connection, table, size.rows, min(rows_per_chunk, most))
+    limits = Limits(CHUNK_BYTES, rows_per_chunk)
+    parts = cut_by_bytes(connection, table, parts, limits, size.rows * size.row_bytes)
     kept = where(table)
     return [
-        Chunk(table.id, number, query + filtered(condition, kept), estimate)
-        for number, (condition, estimate) in enumerate(ranges)
+        Chunk(table.id, number, query + filtered(condition(table, part), kept), part.rows)
+        for number, part in enumerate(parts)
     ]
 
 
@@ -140,7 +146,7 @@ class ChunkReader:
 
     def __call__(self, chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
         """Batches of about 16 MB with `schema.arrow_schema()`; those with values that have no neutral form have `FAULT_FIELDS` too.
-        `source:value-unsupported` for a key's."""
+        `source:value-unsupported` for a key's, `source:table-altered` where the table has other columns by now."""
         if chunk.query.startswith(SCHEME):
             yield from read_file(chunk.query)
             return
@@ -148,6 +154,29 @@ class ChunkReader:
             with connect(self.params) as connection:
                 _same_server(connection, self.token)
                 for block in ResultRows(connection, chunk.query):
-                    yield to_batch(block, schema, marks=True)
+                    yield self._batch(block, schema)
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params, table=schema.id) from err
+
+    def _batch(self, block: Block, schema: TableSchema) -> pa.RecordBatch:
+        """A value that does not fit may be one of a column that was converted since: then it is not the value's fault."""
+        try:
+            batch = to_batch(block, schema, marks=True)
+        except ReplicationError:
+            self._compare(schema)
+            raise
+        if batch.num_columns > len(schema.columns):
+            self._compare(schema)
+        return batch
+
+    def _compare(self, schema: TableSchema) -> None:
+        with connect(self.params) as connection:
+            asked = TableSelection(schema.id, tuple(c.name for c in schema.columns))
+            now = describe(connection, [asked], self.params.zero_dates).get(schema.id)
+        if now is None or not _declared(schema) <= _declared(now):
+            raise ReplicationError("source:table-altered", table=schema.id)
+
+
+def _declared(table: TableSchema) -> set[Column]:
+    """The columns as the catalog tells them."""
+    return {replace(c, ordinal=0, missing=None) for c in table.columns}

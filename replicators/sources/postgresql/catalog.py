@@ -36,13 +36,14 @@ WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p
 ORDER BY n.nspname, c.relname
 """
 
+# The columns of an index end where those that it only includes begin.
 # A part that was made as such is of one transaction with its system columns, and some column of its own is older than its
 # membership: ATTACH writes every column again in the command that makes the part one, also in the transaction that made and
 # filled it, whose rows no publication sent. Above the number stands the transaction that made it a part: after it was away
 # and came back it is another one.
 TABLES = """
 SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text, c.relkind::text, c.relpersistence::text,
-       (SELECT i.indkey::int2[] FROM pg_index i
+       (SELECT (i.indkey::int2[])[0:i.indnkeyatts - 1] FROM pg_index i
         WHERE i.indrelid = c.oid AND i.indisprimary),
        (SELECT i.indimmediate FROM pg_index i
         WHERE i.indrelid = c.oid AND i.indisprimary),
@@ -51,11 +52,14 @@ SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text, c.relkind::tex
        NOT EXISTS (SELECT FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid
                    WHERE t.isleaf AND l.relreplident <> 'f'),
        CASE WHEN c.relkind = 'p' THEN p.storage ELSE c.relfilenode::text END,
-       CASE WHEN c.relkind = 'p' THEN c.oid::bigint || coalesce(p.parts, '{}') END
+       CASE WHEN c.relkind = 'p' THEN c.oid::bigint || coalesce(p.parts, '{}') END,
+       CASE WHEN c.relkind = 'p' THEN p.files END
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN LATERAL (
     SELECT md5(string_agg(l.relfilenode::text, ',' ORDER BY l.oid)) AS storage,
+           array_agg(ARRAY[l.oid::bigint, l.relfilenode::bigint] ORDER BY l.oid)
+               FILTER (WHERE l.relfilenode <> 0) AS files,
            array_agg((CASE WHEN h.xmin = s.xmin AND EXISTS (
                          SELECT FROM pg_attribute a WHERE a.attrelid = l.oid AND a.attnum > 0
                          AND a.xmin = h.xmin AND a.cmin::text::bigint < h.cmin::text::bigint) THEN 1 ELSE -1 END)
@@ -70,12 +74,21 @@ JOIN unnest(%s::text[], %s::text[]) AS w(schema_name, table_name)
 WHERE c.relkind IN ('r', 'p')
 """
 
+# What old rows have in a new column is kept by those that have rows: a partitioned table's parts, which may differ.
 COLUMNS = """
+WITH wanted AS (SELECT unnest(%s::oid[]) AS oid),
+parts AS (
+    SELECT w.oid, l.attname, min(l.attmissingval::text) AS low, max(l.attmissingval::text) AS high
+    FROM wanted w CROSS JOIN LATERAL pg_partition_tree(w.oid) t
+    JOIN pg_attribute l ON l.attrelid = t.relid AND l.attnum > 0 AND l.atthasmissing
+    WHERE t.isleaf GROUP BY w.oid, l.attname
+)
 SELECT a.attrelid::bigint, a.attnum::int, a.attname, a.atttypid::bigint, a.atttypmod,
        format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, a.attgenerated::text, a.attisdropped,
-       a.attmissingval::text
-FROM pg_attribute a
-WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0
+       coalesce(a.attmissingval::text, p.low), p.low <> p.high, a.xmin::text::bigint
+FROM wanted w
+JOIN pg_attribute a ON a.attrelid = w.oid AND a.attnum > 0
+LEFT JOIN parts p ON p.oid = w.oid AND p.attname = a.attname
 ORDER BY a.attrelid, a.attnum
 """
 NAMES = """
@@ -192,7 +205,7 @@ def describe(
 
 
 def _column(row: tuple[Any, ...], book: TypeBook) -> Column:
-    _, number, name, oid, typmod, native, nullable, generated, _, missing = row
+    _, number, name, oid, typmod, native, nullable, generated, _, missing, _, _ = row
     kind, wire = column_type(book.native(oid, typmod))
     if generated and not (generated == STORED and book.sends_generated):
         kind, wire = Unsupported(native), ""
@@ -212,15 +225,15 @@ def _element(text: str | None) -> str | None:
 def _table(
     row: tuple[Any, ...], rows: list[tuple[Any, ...]], selection: TableSelection, book: TypeBook
 ) -> TableSchema:
-    oid, schema, table, identity, _, _, primary, is_immediate, index, full, storage, parts = row
+    oid, schema, table, identity, _, _, primary, is_immediate, index, full, file, parts, files = row
     columns = [c for c in rows if not c[8]]
     by_number = {c[1]: c[2] for c in columns}
     primary_key = tuple(by_number[n] for n in primary or ())
-    key = {
-        "d": primary_key if is_immediate else (),
-        "f": primary_key,
-        "i": tuple(by_number[n] for n in index or ()),
-    }.get(identity, ())
+    immediate = (
+        primary_key if is_immediate else ()
+    )  # a deferred one may be of two rows within a statement
+    index_key = tuple(by_number[n] for n in index or ())
+    key = {"d": immediate, "f": immediate, "i": index_key}.get(identity, ())
     chosen = set(selection.columns) | set(key)
     kept = [c for c in columns if not selection.columns or c[2] in chosen]
     return TableSchema(
@@ -229,13 +242,28 @@ def _table(
         key=key,
         primary_key=primary_key,
         native_id=oid,
-        full_before=identity == "f" and (bool(key) or full),
+        full_before=identity == "f" and full,
         filter=selection.filter,
-        storage=storage or "",
+        storage=_storage(file, kept),
         partitions=tuple(parts or ()),
+        marks=_marks(file, files, columns, is_parted=bool(parts)),
         layout=tuple(
             (c[1], "" if c[8] else c[2], c[3])
             for c in rows
             if not c[7] or (c[7] == STORED and book.sends_generated)
         ),
     )
+
+
+def _storage(file: str | None, columns: list[tuple[Any, ...]]) -> str:
+    """Where the rows are; with the columns in which old rows of the parts have different values, which no fill can give."""
+    return ":".join([file or "", *(str(c[1]) for c in columns if c[10])])
+
+
+def _marks(
+    file: str, files: list[list[int]] | None, columns: list[tuple[Any, ...]], *, is_parted: bool
+) -> tuple[tuple[int, int], ...]:
+    """As `TableSchema.marks` has it: the parts and their files, or the table's file and who last wrote each column's line."""
+    if is_parted:
+        return tuple((oid, at) for oid, at in files or ())
+    return ((0, int(file)), *((c[1], c[11]) for c in columns))

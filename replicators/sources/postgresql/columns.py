@@ -25,19 +25,22 @@ CASTS = {
     "time": "time",
     "timestamp": "timestamp",
     "timestamptz": "timestamptz",
-    "as_text": "text",
 }
-PLAIN = ("text", "character varying", "character(")
 
 
 def expression(column: Column) -> str:
-    """The column in a SELECT list, in a form whose binary is known: what is not decoded comes as text."""
+    """The column in a SELECT list, in a form whose binary is known. What is not decoded comes as the text that its type's output
+    function gives, as in the log: a cast to text may give another one (`inet`, `char(n)`)."""
     name = sql.name(column.name)
     wire = column.wire
-    if wire == "text":
-        return name if column.native.startswith(PLAIN) else f"{name}::text AS {name}"
+    if wire in ("text", "text[]"):
+        return name
+    if wire == "as_text":
+        return f"{sql.printed(name)} AS {name}"
+    if wire == "as_text[]":
+        return f"{name}::text::text[] AS {name}"
     if wire.endswith("[]"):
-        return f"{name}::{CASTS.get(wire[:-2], 'text')}[] AS {name}"
+        return f"{name}::{CASTS[wire[:-2]]}[] AS {name}"
     return f"{name}::{CASTS[wire]} AS {name}"
 
 

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 import psycopg
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.source import LogStatus
 from replicators.sources.postgresql import slots
@@ -57,8 +58,8 @@ class LogControl:
         )
         return lsn_to_int(row[0]) if row else 0
 
-    def status(self) -> LogStatus:
-        """Bytes the server keeps for the slot, hours until it gives up at the rate of late, its clock and log end."""
+    def status(self, reached: Position | None = None) -> LogStatus:
+        """Bytes the server keeps for the slot, whose place it knows itself, hours until it gives up at the rate of late, its clock and log end."""
         row = self._ask(lambda c: c.execute(STATUS, [self.slot]).fetchone())
         assert row is not None
         retained, is_active, safe, clock, end = row

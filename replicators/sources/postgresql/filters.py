@@ -37,7 +37,9 @@ def may_be_unsent(column: Column) -> bool:
 def _column(column: Column) -> str:
     name = sql.name(column.name)
     match column.type:
-        case String() | Enum() | Uuid():
+        case String():
+            return f'({sql.printed(name)}) COLLATE "C"'  # a cast takes the blanks off a domain over char(n)
+        case Enum() | Uuid():
             return f'{name}::text COLLATE "C"'
         case Float():
             return f"{name}::float8"

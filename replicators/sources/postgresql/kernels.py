@@ -266,7 +266,8 @@ def has_unsent(kind, i, step, count):
 @njit
 def read_row(d, p, keys, r, step, kind, at, size):
     """Find the values of a message, as row r of a block: its after image in the lines 0..count, its before image in
-    count..2 count: (fault, whether a before image was sent). Unsent values come from the before image if it has them."""
+    count..2 count: (fault, whether a before image was sent). Unsent values come from the before image if it has them: NULL
+    there, also in a whole row, says nothing, since a partition known by its key sends its key as its root's whole row."""
     count = len(keys)
     old = count * step + r
     e = p + 4 + le4(d, p)
@@ -278,8 +279,7 @@ def read_row(d, p, keys, r, step, kind, at, size):
     q = p + 9
     tag = byte(d, q)
     q += 1
-    is_whole = tag == 79
-    has_old = t != 73 and (is_whole or tag == 75)
+    has_old = t != 73 and (tag == 79 or tag == 75)
     if has_old:
         q = read_tuple(d, q, e, count, old, step, kind, at, size)
         if q < 0 or has_unsent(kind, old, step, count):
@@ -307,7 +307,7 @@ def read_row(d, p, keys, r, step, kind, at, size):
         for j in range(count):
             i = j * step + r
             o = old + j * step
-            if kind[i] == 117 and (is_whole or kind[o] != 110):
+            if kind[i] == 117 and kind[o] != 110:
                 kind[i] = kind[o]
                 at[i] = at[o]
                 size[i] = size[o]

@@ -34,6 +34,9 @@ STATUS_SECONDS = 3.0
 EPOCH_2000_MICROSECONDS = 946_684_800_000_000
 STATUS = struct.Struct(">cQQQqB")
 XLOG_DATA, RELATION = b"wR"
+TEXT_UPTO: dict[str, int] = {}
+"""By slot, the start of a transaction that must be read in text, though no table that is chosen now needs it, and that was found
+out when a part of it was handed out already: whoever reads it next begins in text."""
 
 
 class LogReader:
@@ -69,9 +72,10 @@ class LogReader:
             link.close()
 
     def start(self, position: Position, tables: Sequence[TableSchema]) -> None:
-        """Open the stream: binary where every chosen column has a binary decoder, text otherwise."""
+        """Open the stream: binary where every chosen column has a binary decoder, and the log up to there did not need text."""
         self._guard = BinaryGuard(self.params, tables)
-        self._is_binary = self._guard.allows_at_start()
+        is_binary = self._guard.allows_at_start()
+        self._is_binary = is_binary and position.value > TEXT_UPTO.get(self.slot, -1)
         self._flushed = position.value
         self._open_stream(position.value)
         self._cutter = BlockCutter(position.value, self._identity, is_binary=self._is_binary)
@@ -210,6 +214,7 @@ class LogReader:
     def _change_to_text(self, cutter: BlockCutter) -> None:
         """Read the open transaction again, in text. Where a part of it was handed out, the run has to begin again."""
         if cutter.was_open_sent:
+            TEXT_UPTO[self.slot] = cutter.closed_at
             raise ReplicationError("source:connection-lost")
         self._is_binary = False
         cutter.restart(is_binary=False)

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from replicators.connectors.misfits import Misfits, blank, misfits
+from replicators.connectors.misfits import Misfits, misfits, refilled
 from replicators.connectors.schema import Column
 from replicators.connectors.types import Bytes, arrow_type
 from replicators.sources.postgresql.values import (
@@ -46,8 +46,25 @@ def read_images_with_misfits(
         faults += [(row, i, reason) for row, reason in found]
     old = images.before
     if old is not None and bad:
-        old = blank(old, before, bad)
+        old = refilled(old, before, _fitting_before(given, before, bad, where, keys))
     return replace(images, after=columns, before=old), misfits(faults, len(given.rows), after)
+
+
+def _fitting_before(
+    given: Input, before: list[Column], bad: set[str], where: dict[str, int], keys: np.ndarray
+) -> dict[str, pa.Array]:
+    """What fits of the before images' columns. No row is marked for these: what it was does not wait, only what it is."""
+    found = {}
+    for column in [c for c in before if c.name in bad]:
+
+        def part(first: int, count: int, one: Column = column) -> pa.Array:
+            rows = replace(given, rows=given.rows[first : first + count])
+            old = read_images(rows, [], [one], where, keys).before
+            assert old is not None, "a column was asked for"
+            return old.field(0)
+
+        found[column.name], _ = _fitting(part, len(given.rows), column)
+    return found
 
 
 def read_copied_with_misfits(

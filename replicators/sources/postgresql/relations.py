@@ -160,6 +160,7 @@ def shape_of(relation: Relation, table: TableSchema) -> Shape:
         full_before=table.full_before and relation.identity == FULL,
         storage=table.storage if is_whole else "",
         partitions=(),
+        marks=(),
         layout=(),
         former=(),
         called=None,

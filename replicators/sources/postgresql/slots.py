@@ -40,10 +40,12 @@ LEFT JOIN pg_class c ON c.oid = r.prrelid
 LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE p.pubname = ANY(%s)
 """
-# Partitions by which a table that is published with its updates makes its owner's fail.
+# Partitions by which a table that is published with its updates makes its owner's fail, and those of another identity than
+# their table's, whose updates and deletes come without its key: rows that nobody finds.
 REFUSING = """
 SELECT root.oid::bigint, min(format('%%I.%%I', n.nspname, l.relname))
-FROM unnest(%s::oid[]) AS root (oid)
+FROM unnest(%s::oid[]) AS w (oid)
+JOIN pg_class root ON root.oid = w.oid
 CROSS JOIN LATERAL pg_partition_tree(root.oid) t
 JOIN pg_class l ON l.oid = t.relid AND l.relkind = 'r' AND l.oid <> root.oid
 JOIN pg_namespace n ON n.oid = l.relnamespace
@@ -52,6 +54,14 @@ WHERE l.relreplident = 'n'
       WHERE i.indrelid = l.oid AND i.indisprimary AND i.indimmediate)
    OR l.relreplident = 'i' AND NOT EXISTS (SELECT FROM pg_index i
       WHERE i.indrelid = l.oid AND i.indisreplident)
+   OR l.relreplident <> 'f' AND 'i' IN (l.relreplident, root.relreplident) AND EXISTS (
+      SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
+      AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
+      WHERE i.indrelid = root.oid AND CASE root.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END
+      EXCEPT
+      SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid
+      AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
+      WHERE i.indrelid = l.oid AND CASE l.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END)
 GROUP BY root.oid
 """
 # Times of other roles' transactions show only to members of pg_read_all_stats; who blocks is shown to everybody.
@@ -112,8 +122,8 @@ def publish(connection: Connection, slot: str, tables: Sequence[TableSchema]) ->
 
 
 def refusing(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
-    """Of the tables with these OIDs those with a partition that has no identity, and its quoted name: published with its
-    updates such a table makes its owner's UPDATE and DELETE of the partition fail (CORRECTNESS 20)."""
+    """Of the tables with these OIDs those with a partition that has no identity, or another, and its quoted name: published with
+    its updates such a table makes its owner's UPDATE and DELETE of the partition fail (CORRECTNESS 20), or they are lost."""
     return dict(connection.execute(REFUSING, [list(numbers)]).fetchall())
 
 

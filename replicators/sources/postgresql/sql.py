@@ -32,6 +32,11 @@ def names(texts: Iterable[str]) -> str:
     return ", ".join(name(t) for t in texts)
 
 
+def printed(quoted: str) -> str:
+    """The text of a quoted column's value, by its type's output function; NULL where it has none."""
+    return f"CASE WHEN {quoted} IS NOT NULL THEN format('%s', {quoted}) END"
+
+
 def any_key(names: Sequence[str], keys: pa.Table) -> str:
     """A predicate that holds for rows with one of these keys. Its literals have no type: each takes its column's."""
     columns = [keys.column(n).to_pylist() for n in names]

@@ -23,7 +23,11 @@ def jdbc_url(uri: str) -> str:
 def spark_conf(params: LakehouseParams) -> dict[str, str]:
     """Settings of the session, fixed at its start. The catalog's password is not among them: PostgreSQL's driver reads it
     from the file that PGPASSFILE names."""
-    common = {"spark.sql.caseSensitive": "true", "spark.sql.session.timeZone": "UTC"}
+    common = {
+        "spark.sql.caseSensitive": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.variable.substitute": "false",  # `writeTo` reads names as the first session does
+    }
     if params.format == "delta":
         return {
             **common,

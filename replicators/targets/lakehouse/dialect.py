@@ -25,7 +25,7 @@ from replicators.connectors.types import (
 )
 from replicators.targets.lakehouse.types import fit
 
-_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\x00": "\\0"})
+_ESCAPES = str.maketrans({"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\x00": "\\000"})
 
 
 def quote(name: str) -> str:

@@ -13,6 +13,8 @@ from replicators.targets.lakehouse.types import fit
 
 ORDINALS = "replicator.columns"
 MOVING = "_replicator_column_"
+KEPT = -1
+"""The number of a live column that the source dropped and the policy kept: none of the source's, now or later."""
 _WIDER = {("int", "bigint"), ("float", "double")}
 
 
@@ -32,11 +34,12 @@ def ordinals(schema: TableSchema) -> str:
 
 def _known_at_start(known: Mapping[str, int], new: TableSchema) -> Mapping[str, int]:
     """What is known of a live table when its next copy begins. Where the numbers are those of a copy, not the source's (`upto`), the
-    next one's mean something else: the names count."""
-    if not new.upto:
-        return known
+    next one's mean something else: the names count. So they do of columns that were kept: readers see them until the copy is published."""
     numbers = {c.name: c.ordinal for c in new.columns}
-    return {name: numbers.get(name, 0) for name in known}
+    return {
+        name: numbers.get(name, 0) if new.upto or number == KEPT else number
+        for name, number in known.items()
+    }
 
 
 def _told(numbers: Mapping[str, int]) -> str:
@@ -85,7 +88,7 @@ def _fitted(
 def _where(live: Iterable[str], known: Mapping[str, int]) -> dict[int, str]:
     """The live name of each column that the source knows by a number; one that is on its way to a name comes first."""
     names = set(live)
-    found = {number: name for name, number in known.items() if number and name in names}
+    found = {number: name for name, number in known.items() if number > 0 and name in names}
     on_its_way = {
         int(n.removeprefix(MOVING)): n
         for n in names
@@ -100,7 +103,7 @@ def renames(
     """The renames that bring live columns to the names that their numbers have in `new`. Where a name is still another
     column's, all go by way of names of their own, so that a change that broke off can be gone on with."""
     names = set(live)
-    where = _where(names, known)
+    where, kept = _where(names, known), _kept(names, known, new)
     moved = {
         where[c.ordinal]: c
         for c in new.supported
@@ -115,7 +118,7 @@ def renames(
             for name, by in through.items()
             if name != by
         ]
-        told = {through.get(n, n): number for number, n in where.items()}
+        told = kept | {through.get(n, n): number for number, n in where.items()}
         changes.append(Change(dialect.set_properties(target, {ORDINALS: _told(told)}), ""))
     changes += [
         Change(
@@ -127,11 +130,19 @@ def renames(
     return changes
 
 
-def _renamed_told(target: str, where: Mapping[int, str], new: TableSchema) -> Change:
+def _kept(live: Iterable[str], known: Mapping[str, int], new: TableSchema) -> dict[str, int]:
+    """The live columns, known to be of the source, that the new shape has not, and that none of its columns comes from."""
+    wanted = {c.name for c in new.supported} | {c.ordinal for c in new.supported if c.ordinal}
+    return {n: KEPT for n in live if n in known and not {n, known[n]} & wanted}
+
+
+def _renamed_told(
+    target: str, where: Mapping[int, str], kept: Mapping[str, int], new: TableSchema
+) -> Change:
     """The numbers of the live columns by the names that the renames gave them."""
     names = {c.ordinal: c.name for c in new.supported}
-    told = _told({names.get(number, name): number for number, name in where.items()})
-    return Change(dialect.set_properties(target, {ORDINALS: told}), "")
+    told = {names.get(number, name): number for number, name in where.items()}
+    return Change(dialect.set_properties(target, {ORDINALS: _told({**kept, **told})}), "")
 
 
 def plan(
@@ -146,12 +157,13 @@ def plan(
     """The changes from the live columns (name to Spark type) to `new`; only columns in `drops` are dropped, and those whose names other
     columns take.
 
-    `told` has the source's column numbers of the last time: a column whose number has another name is renamed.
+    `told` has the source's column numbers of the last time: a column whose number has another name is renamed. One that stays though
+    `new` has it not is told as `KEPT`: forgotten, it would be taken for a later column of its name or, where numbers are used again, number.
     `target:evolve` for a change of type that loses something, unless the next copy begins (`is_start`): then the column is emptied.
     """
     known = _known_at_start(told, new) if is_start else told
     numbers = {c.ordinal for c in new.supported if c.ordinal}
-    may_go = drops | {c.name for c in new.supported} if is_start else drops
+    may_go = drops | {c.name for c in new.supported}
     gone = [
         name
         for name in live
@@ -171,7 +183,7 @@ def plan(
     away = {where[c.ordinal] for c in new.supported if where.get(c.ordinal, c.name) != c.name}
     if any(c.name in away and c.ordinal not in where for c in new.supported):
         # Else the name of one that went, given to a new column, would seem to be the old one, after a cut.
-        changes.append(_renamed_told(target, where, new))
+        changes.append(_renamed_told(target, where, _kept(left, known, new), new))
     for column in new.supported:
         name = where.get(column.ordinal, column.name) if column.ordinal else column.name
         if name not in left or (name in away and column.ordinal not in where):
@@ -180,8 +192,9 @@ def plan(
             changes += _replaced(target, column)
         else:
             changes += _fitted(target, left[name], column, new, may_replace=is_start)
-    if changes or dict(told) != json.loads(ordinals(new)):
-        changes.append(Change(dialect.set_properties(target, {ORDINALS: ordinals(new)}), ""))
+    wanted = _kept(left, known, new) | {c.name: c.ordinal for c in new.supported}
+    if changes or dict(told) != wanted:
+        changes.append(Change(dialect.set_properties(target, {ORDINALS: _told(wanted)}), ""))
     return changes
 
 
@@ -190,4 +203,5 @@ def _is_free(name: str, known: Mapping[str, int], new: TableSchema) -> bool:
     wanted = {c.name: c.ordinal for c in new.supported}
     if name not in wanted:
         return True
-    return bool(known.get(name, 0)) and bool(wanted[name]) and known[name] != wanted[name]
+    number = known.get(name, 0)
+    return number == KEPT or (bool(number) and bool(wanted[name]) and number != wanted[name])

@@ -21,16 +21,16 @@ def progress_names(params: LakehouseParams) -> tuple[str, str]:
 
 
 def folder(name: str) -> str:
-    """`name` as one safe folder name: other characters as `~` and their code, and never hidden."""
-    kept = [c if c in _PLAIN else f"~{ord(c):x}" for c in name]
+    """`name` as one safe folder name, another for each name: other characters as their code between two `~`, and never hidden."""
+    kept = [c if c in _PLAIN else f"~{ord(c):x}~" for c in name]
     if kept and kept[0] == "_":
-        kept[0] = "~5f"
+        kept[0] = "~5f~"
     return "".join(kept)
 
 
 def staging_names(names: tuple[str, str], generation: int) -> tuple[str, str]:
-    """The name of a generation's staging table, in a namespace of its own."""
-    return STAGING_NAMESPACE, f"{names[0]}__{names[1]}__{generation}"
+    """The name of a generation's staging table, in a namespace of its own. The length tells where the first name ends."""
+    return STAGING_NAMESPACE, f"{len(names[0])}_{names[0]}__{names[1]}__{generation}"
 
 
 def branch(generation: int) -> str:

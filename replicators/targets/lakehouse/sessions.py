@@ -12,7 +12,9 @@ PER_SESSION = {
     "spark.sql.sources.partitionOverwriteMode": "static",
     "spark.sql.storeAssignmentPolicy": "ANSI",
     "spark.sql.optimizer.inSetSwitchThreshold": "0",
+    "spark.sql.variable.substitute": "false",
 }
+"""With the last, `${...}` in a name or in a key's literal stays: Spark replaces it in every text by itself, before it parses it."""
 
 
 def fresh(spark: Any, conf: Mapping[str, str]) -> Any:

@@ -26,7 +26,7 @@ def variables() -> list[Variable]:
 def env_example() -> str:
     """The text of `.env.example`."""
     lines = [
-        "# Every variable with its default; docs/configuration.md says more. All are optional."
+        "# Every variable with its default; docs/configuration.md says more. Without any the program runs for development."
     ]
     for known in variables():
         lines += ["", f"# {known.help}", f"# {known.name}={known.default}"]

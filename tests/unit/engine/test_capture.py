@@ -12,6 +12,7 @@ import pytest
 
 from replicators.connectors.offsets import Position
 from replicators.connectors.source import LogBlock
+from runners.engine import capture
 from runners.engine.backlog import Backlog
 from runners.engine.capture import Capture, discard_open_tail
 from runners.engine.changelog import ChangeLog
@@ -79,6 +80,8 @@ class Place:
 
 
 def test_a_segment_is_durable_and_recorded_before_it_is_acknowledged(tmp_path: Path) -> None:
+    """Guards the order in `Capture._seal` (CORRECTNESS 27; order of writes, 1 to 3): acknowledged first, a crash would
+    lose a segment that the source has let go."""
     place = Place(tmp_path, block(10), block(20), block(30))
     place.turn()
     assert place.segments() == [(1, 10, True), (2, 20, True), (3, 30, True)]
@@ -89,6 +92,8 @@ def test_a_segment_is_durable_and_recorded_before_it_is_acknowledged(tmp_path: P
 def test_a_segment_file_reaches_the_disk_before_its_name_and_its_name_before_its_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Guards the two fsyncs of `SegmentFile.seal` (CORRECTNESS 27): without the file's, a power cut leaves a recorded
+    segment of zeros; without the folder's, none at all."""
     place = Place(tmp_path, block(10))
     seen: list[tuple[str, int, int]] = []
     sync = os.fsync
@@ -106,8 +111,11 @@ def test_a_segment_file_reaches_the_disk_before_its_name_and_its_name_before_its
 
 
 def test_an_idle_position_is_recorded_before_it_is_acknowledged_and_never_goes_back(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Guards `Capture._record_idle` (CORRECTNESS 23): a keepalive acknowledged first would be ahead of what we know
+    after a crash, and a lower one would be told to the source as a step back."""
+    monkeypatch.setattr(capture, "IDLE_RECORD_SECONDS", 0.0)
     place = Place(tmp_path, block(10))
     place.turn()
     place.source.idle = Position(50)
@@ -120,6 +128,8 @@ def test_an_idle_position_is_recorded_before_it_is_acknowledged_and_never_goes_b
 
 
 def test_the_position_stays_before_a_transaction_that_is_still_open(tmp_path: Path) -> None:
+    """Guards CORRECTNESS 1 and 4: a transaction that was cut comes again whole, so without `discard_open_tail` its
+    first part would be there twice; its segments' numbers stay used."""
     place = Place(tmp_path, block(10), block(10, closed=False), block(10, closed=False))
     place.turn()
     assert place.segments() == [(1, 10, True), (2, 10, False), (3, 10, False)]
@@ -133,6 +143,8 @@ def test_the_position_stays_before_a_transaction_that_is_still_open(tmp_path: Pa
 def test_a_segment_holds_closed_transactions_or_one_that_is_open_and_one_shape(
     tmp_path: Path,
 ) -> None:
+    """Guards where `Capture._take` seals: whole transactions in one file with an open one would be dropped with its
+    tail, and rows of a new shape would be read by the old head."""
     blocks = (
         block(10),
         block(20),
@@ -149,6 +161,8 @@ def test_a_segment_holds_closed_transactions_or_one_that_is_open_and_one_shape(
 
 
 def test_what_is_incomplete_when_it_stops_is_thrown_away(tmp_path: Path) -> None:
+    """Guards `Capture._finish` (CORRECTNESS 1): the source sends the open transaction again, so a sealed half of it
+    would be decoded beside the whole one."""
     place = Place(tmp_path, block(10), block(10, closed=False), seal_bytes=1 << 20)
     place.turn()
     place.capture.stop()
@@ -158,6 +172,8 @@ def test_what_is_incomplete_when_it_stops_is_thrown_away(tmp_path: Path) -> None
 
 
 def test_a_lost_lease_ends_capture_unacknowledged(tmp_path: Path) -> None:
+    """Guards CORRECTNESS 29: a run that was replaced could acknowledge to the source what its successor never got, were
+    the store not asked before."""
     place = Place(tmp_path, block(10))
     place.store.lost = True
     place.capture.run()
@@ -168,6 +184,8 @@ def test_a_lost_lease_ends_capture_unacknowledged(tmp_path: Path) -> None:
 def test_at_the_logs_limit_nothing_is_read_and_the_source_hears_that_we_live(
     tmp_path: Path,
 ) -> None:
+    """Guards `Capture._has_space` (CORRECTNESS 28): without it the log fills the disk; without the acknowledgement
+    meanwhile the server ends the silent connection."""
     place = Place(tmp_path, block(10), block(20), log_limit_bytes=0)
     place.log.added(1)
     place.capture.position = Position(5)
@@ -198,6 +216,22 @@ def test_a_selection_that_changes_while_a_head_is_made_gets_a_head_of_its_own(
     place.source.blocks.append(block(30))
     place.turn()
     assert len(asked) == 2
+
+
+def test_a_mark_waits_for_the_end_of_the_transaction_that_is_being_captured(tmp_path: Path) -> None:
+    """Guards CORRECTNESS 1 where a transaction larger than a segment makes a pause: a closed segment behind its first part would
+    let that part be merged, and be kept beside the whole one after a cut."""
+    place = Place(tmp_path, block(100), block(200, closed=False, data=b"x" * 64), seal_bytes=64)
+    for _ in range(4):
+        place.capture.step()
+    assert place.segments() == [(1, 100, True), (2, 200, False)]
+    place.capture.mark()
+    place.capture.step()
+    assert len(place.segments()) == 2
+    place.source.blocks.append(block(300))
+    for _ in range(4):
+        place.capture.step()
+    assert place.segments()[2:] == [(3, 300, True), (4, 300, True)], "the mark was forgotten"
 
 
 def test_a_mark_on_a_quiet_log_is_an_empty_segment_at_the_same_position(tmp_path: Path) -> None:

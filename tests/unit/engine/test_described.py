@@ -88,6 +88,8 @@ def test_two_chosen_names_never_stand_for_one_table() -> None:
 
 
 def test_the_name_at_the_source_survives_the_stored_form() -> None:
+    """Guards `TableSchema.called` in its JSON: forgotten by a restart, a renamed table would be looked for under its
+    old name and told as missing."""
     shape = replace(KNOWN[A], called=C)
     assert TableSchema.from_json(shape.to_json()) == shape
 
@@ -117,6 +119,9 @@ def test_a_table_that_is_renamed_between_two_questions_is_not_taken_for_gone(tur
 
 
 def test_a_number_that_never_comes_with_a_shape_ends_the_questions() -> None:
+    """Guards the bound `TRIES` of `describe_tables`: a table that the catalog names but never describes would keep
+    capture asking for ever."""
+
     class Strange(Source):
         def describe(self, tables: Sequence[TableSelection]) -> dict[TableId, TableSchema]:
             found = super().describe(tables)

@@ -1,13 +1,21 @@
-"""What becomes of a table whose target could not be read when a run began."""
+"""What becomes of a failing table: which faults are tried again, and which stay until a fresh copy."""
 
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
+from typing import Any
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import first_sequence, last_sequence
+from replicators.connectors.offsets import Position
+from runners.engine.backlog import Backlog
 from runners.engine.faults import fail_at_start
-from runners.engine.store import MemoryStore, TableState
+from runners.engine.merge import Merger
+from runners.engine.pipeline import Pipeline
+from runners.engine.store import MemoryStore, SegmentRow, TableState, has_log_after
 from tests.unit.engine.changes import SCHEMA
+from tests.unit.engine.test_frontier import change_file
 
 
 def test_a_target_that_was_busy_at_the_start_is_tried_again_and_a_lost_one_is_not() -> None:
@@ -20,3 +28,54 @@ def test_a_target_that_was_busy_at_the_start_is_tried_again_and_a_lost_one_is_no
     fail_at_start(store, SCHEMA.id, ReplicationError("target:table-missing", table=SCHEMA.id), 5.0)
     (row,) = store.tables()
     assert row.retry_at is None
+
+
+def test_a_table_that_stopped_within_a_segment_needs_the_rest_of_it() -> None:
+    """Guards `has_log_after` against a hole after "Retry now": a merge ends in the midst of a segment where a table's shape changes,
+    and a stop there keeps no log. Asked of the segment instead of the sequence, the log would count as whole without that segment."""
+    store = MemoryStore([SCHEMA.id])
+    for number in (1, 2, 3):
+        position = Position(number)
+        store.record_segment(SegmentRow(number, "", 1, 0, position, True), position)
+    within = first_sequence(2) + 4
+    store.forget([1])
+    assert has_log_after(store, within)
+    store.forget([2])
+    assert not has_log_after(store, within)
+    assert has_log_after(store, last_sequence(2))
+    store.forget([3])
+    assert not has_log_after(store, first_sequence(3) + 4)
+    assert has_log_after(store, last_sequence(3))
+
+
+def test_what_a_failing_table_has_not_merged_counts_after_a_start_too() -> None:
+    """Guards `_recover_tables`: left out there, a table that fails would have lag 0 and no backlog from the next start on, and never
+    come to its share of the log."""
+    store = MemoryStore([SCHEMA.id])
+    store.record_segment(SegmentRow(1, "", 1, 0, Position(1), True), Position(1))
+    store.record_decoded([1], [change_file(1)])
+    store.table_event(SCHEMA.id, "table_snapshot_done", is_snapshot_done=True)
+    store.table_event(SCHEMA.id, "table_failed", error_code="target:evolve")
+    run: Any = object.__new__(Pipeline)
+    nothing: Any = None
+    run._store, run._rewinder, run._backlog = store, None, Backlog(store.segments(), 1)
+    run._merger = Merger(nothing, nothing, store, nothing, "r1", nothing, nothing)
+    run._recover_tables()
+    assert (run._backlog.oldest(SCHEMA.id), run._backlog.size_bytes(SCHEMA.id)) == (1.0, 1)
+
+
+def test_a_file_is_listed_no_longer_before_it_goes() -> None:
+    """Guards the order in `_prune`: a rewind that reads a listed file which is gone has its segment decoded again, and a listed segment that
+    is gone makes every table fail. What a kill leaves in the other order is swept at the next start."""
+    store = MemoryStore([SCHEMA.id])
+    store.record_segment(SegmentRow(1, "1.raw", 1, 0, Position(1), True), Position(1))
+    store.record_decoded([1], [change_file(1)])
+    store.table_event(SCHEMA.id, "table_snapshot_done", merged_sequence=last_sequence(1))
+    unlinked: list[tuple[list[str], int]] = []
+    log = SimpleNamespace(unlink=lambda paths: unlinked.append((paths, len(store.segments()))))
+    run: Any = object.__new__(Pipeline)
+    run._store, run._log, run._backlog = store, log, Backlog(store.segments(), 1)
+    run._streaming = SimpleNamespace(capture=SimpleNamespace(is_waiting_for_space=False))
+    run._log_seconds = 1.0
+    run._prune()
+    assert unlinked == [(["1.raw", "1.parquet"], 0)]

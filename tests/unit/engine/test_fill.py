@@ -13,11 +13,13 @@ import pytest
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op, OpCounts
+from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import FoldedBatch, TargetTable
 from runners.engine.fill import Filler
 from runners.engine.folding import fold_to_file
-from runners.engine.store import ChangeFileRow
+from runners.engine.merge import Merger
+from runners.engine.store import ChangeFileRow, MemoryStore, table_row
 from tests.unit.engine.changes import SCHEMA, Change, table_of
 
 TABLE = TargetTable(SCHEMA.id, "r1", 1)
@@ -102,9 +104,14 @@ def partial(number: int, value: str = "new", old: int | None = None) -> Change:
 
 
 def test_a_value_is_taken_from_the_sources_row_and_nothing_else_is(tmp_path: Path) -> None:
-    source = Source((1, "x", "other", "long"), (2, "x", "moved", "longer"))
+    """Guards `fill._patched` (CORRECTNESS 9): the source's row is of a later moment, so any column that the log did
+    send must stay as sent, and whole rows and deletes untouched."""
+    source = Source(
+        (1, "x", "other", "long"), (2, "x", "moved", "longer"), (4, "x", "first", "other")
+    )
     whole = Change(Op.UPDATE, (3, "x"), ("c", "sent"))
-    batch = batch_of(tmp_path, [partial(1), partial(2, old=9), whole])
+    half = Change(Op.UPDATE, (4, "x"), (None, "new"), frozenset({"a"}))
+    batch = batch_of(tmp_path, [partial(1), partial(2, old=9), whole, half])
     filled = filler(source).fill(TABLE, batch, [], 100)
     assert filled is not None
     assert (filled.unsent, filled.has_origins) == ((), False)
@@ -112,11 +119,14 @@ def test_a_value_is_taken_from_the_sources_row_and_nothing_else_is(tmp_path: Pat
         (1, "new", "long", False, None, None),
         (2, "new", "longer", False, None, None),
         (3, "c", "sent", False, None, None),
+        (4, "first", "new", False, None, None),
         (9, None, None, True, None, None),
     ]
 
 
 def test_what_was_read_waits_until_the_log_has_come_that_far(tmp_path: Path) -> None:
+    """Guards the position of what was read (CORRECTNESS 9): used at once, a value from the future would be merged
+    before the changes that led to it."""
     source = Source((1, "x", "other", "long"))
     fill = filler(source)
     assert fill.fill(TABLE, batch_of(tmp_path, [partial(1)]), [], 99) is None
@@ -128,6 +138,7 @@ def test_what_was_read_waits_until_the_log_has_come_that_far(tmp_path: Path) -> 
 
 
 def test_a_row_that_is_gone_at_the_source_is_left_out(tmp_path: Path) -> None:
+    """Guards the delete that `fill._patched` makes of it: kept as it is, the row would get NULLs that it never had."""
     filled = filler(Source()).fill(TABLE, batch_of(tmp_path, [partial(1)]), [], 100)
     assert filled is not None
     assert [r[:4:3] for r in rows_of(filled)] == [(1, True)]
@@ -155,6 +166,8 @@ def test_after_a_key_change_without_all_values_it_is_read_again_or_the_table_sto
 
 
 def test_keys_that_were_not_asked_for_are_asked_for(tmp_path: Path) -> None:
+    """Guards `fill._covers`: a row that came into the batch since the reading would be taken for one that the source
+    has no more."""
     source = Source((1, "x", "other", "long"), (2, "x", "other", "longer"))
     fill = filler(source)
     fill.fill(TABLE, batch_of(tmp_path, [partial(1)]), [], 99)
@@ -165,12 +178,17 @@ def test_keys_that_were_not_asked_for_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_source_that_can_not_be_asked_stops_the_table(tmp_path: Path) -> None:
+    """Guards the last step of CORRECTNESS 9: with nobody to ask, the table stops (`target:row-missing`); NULL would be
+    a guess."""
     with pytest.raises(ReplicationError) as caught:
         filler(None).fill(TABLE, batch_of(tmp_path, [partial(1)]), [], 100)
     assert caught.value.code == "target:row-missing"
 
 
 def test_values_of_other_rows_stay_unsent_for_the_target_to_keep(tmp_path: Path) -> None:
+    """Guards that only the rows which `missing_rows` names are filled: others have their values in the target, which
+    are of the right moment."""
+
     class Half(Writer):
         def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
             return super().missing_rows(table, batch).slice(0, 1)
@@ -182,3 +200,40 @@ def test_values_of_other_rows_stay_unsent_for_the_target_to_keep(tmp_path: Path)
     assert filled is not None
     assert filled.unsent == ("b",)
     assert [(r[2], r[4]) for r in rows_of(filled)] == [("long", None), (None, b"\x08")]
+
+
+def test_what_was_read_for_a_merge_that_then_did_not_need_it_fills_no_later_one(
+    tmp_path: Path,
+) -> None:
+    """Guards `Filler.forget`: a row that is filtered out is not at the target, so a value that was read before it was sent again would
+    come back with the row, and nobody would see that it is an old one. Guards `is_ahead` too: what was read may be of after a round's end."""
+    schema = replace(SCHEMA, filter="a = 'in' AND b <> 'x'")
+
+    class Target(Writer):
+        def __init__(self) -> None:
+            self.rows: list[dict[str, Any]] = []
+
+        def merge(self, table: TargetTable, batch: FoldedBatch) -> None:
+            self.rows = pa.concat_tables(pq.read_table(p) for p in batch.paths).to_pylist()
+
+    store, source, target = MemoryStore([SCHEMA.id]), Source((1, "x", "in", "old")), Target()
+    writer: Any = target
+    none: Any = None
+    filler = Filler(writer, lambda: source)  # type: ignore[arg-type,return-value]
+    merger = Merger(none, writer, store, none, "r1", filler, none)
+
+    def merged(sequence: int, *changes: Change) -> bool:
+        part = fold_to_file(table_of(list(changes)), schema, str(tmp_path / f"{sequence}.parquet"))
+        batch = FoldedBatch(schema, (part.path,), sequence, part.rows, part.unsent)
+        return merger._write(table_row(store, SCHEMA.id), batch)
+
+    lacking = Change(Op.UPDATE, (1, "x"), ("in", None), unsent=frozenset("b"))
+    store.record_position(Position(50))
+    assert not merged(1, lacking)
+    assert merged(2, lacking, Change(Op.UPDATE, (1, "x"), ("out", "new")))
+    assert not merger.is_ahead(SCHEMA.id)
+    source.rows = [(1, "x", "in", "new")]
+    store.record_position(Position(200))
+    assert merged(3, lacking)
+    assert [(r["b"], r["_delete"]) for r in target.rows] == [("new", False)]
+    assert merger.is_ahead(SCHEMA.id), "no watermark may name this version"

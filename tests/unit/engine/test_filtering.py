@@ -110,6 +110,7 @@ def test_a_row_whose_value_was_not_sent_waits_for_it(tmp_path: Path) -> None:
 
 
 def test_a_filter_whose_column_is_gone_is_an_error_of_the_table() -> None:
+    """Guards `filtering.bound`: an error of another kind would end the run, with every other table in it."""
     schema = replace(SCHEMA, filter="gone = 1")
     with pytest.raises(ReplicationError) as caught:
         filtered(fold(table_of([Change(Op.INSERT, (1, "x"))]), schema), schema)

@@ -8,6 +8,7 @@ from replicators.connectors.events import OpCounts, first_sequence, last_sequenc
 from replicators.connectors.offsets import Position
 from runners.engine.backlog import Backlog
 from runners.engine.decoding import one_job
+from runners.engine.folding import FoldPlan
 from runners.engine.merge import Frontier, frontier, next_batch
 from runners.engine.store import ChangeFileRow, SegmentRow
 from tests.unit.engine.changes import SCHEMA
@@ -37,27 +38,48 @@ def change_file(number: int, rows: int = 10, version: str = "v1") -> ChangeFileR
 
 
 def test_a_segment_decoded_before_an_earlier_one_does_not_move_the_frontier() -> None:
+    """Guards CORRECTNESS 2 in `merge.frontier`: with segment 7 merged before 6, what 6 holds would be below the merged
+    sequence for ever."""
     assert frontier([(5, True, True), (6, True, False), (7, True, True)], 7).segment == 5
 
 
 def test_an_open_transaction_holds_the_frontier_until_its_last_segment() -> None:
+    """Guards CORRECTNESS 3: merged up to a segment in its midst, half a transaction would be seen, and kept beside the
+    whole one after a cut."""
     open_ones = [(5, True, True), (6, False, True), (7, False, True)]
     assert frontier(open_ones, 7).segment == 5
     assert frontier([*open_ones, (8, True, True)], 8) == Frontier(8, (5, 8))
 
 
 def test_without_segments_everything_known_is_done() -> None:
+    """Guards `merge.frontier` after pruning: back at 0, tables would seem behind a log of which nothing is left."""
     assert frontier([], 41).segment == 41
 
 
 def test_a_batch_is_cut_only_where_a_transaction_ends() -> None:
+    """Guards `next_batch` (CORRECTNESS 3): cut at the row limit alone, the first part of a transaction would be
+    published without the rest."""
     files = [change_file(n) for n in (5, 6, 7, 8, 9)]
     taken, sequence = next_batch(files, Frontier(9, (5, 8, 9)), limit=15)
     assert [f.segment for f in taken] == [5, 6, 7, 8]
     assert sequence == last_sequence(8)
 
 
+def test_a_batch_of_large_rows_is_cut_by_its_bytes() -> None:
+    """Guards the bound of bytes in `next_batch`, and in `FoldPlan.is_small`: a backlog of a few large documents is below every bound of rows,
+    and read at once it would end the run for want of memory, again after each start."""
+    files = [replace(change_file(n), size_bytes=10 << 20) for n in (5, 6, 7, 8)]
+    taken, sequence = next_batch(files, Frontier(8, (5, 7, 8)), limit_bytes=15 << 20)
+    assert [f.segment for f in taken] == [5, 6, 7]
+    assert sequence == last_sequence(7)
+    plan = FoldPlan(SCHEMA, tuple(files), 0, 0, 0, "")
+    assert plan.rows == 40 and not plan.is_small
+    assert replace(plan, files=tuple(files[:3])).is_small
+
+
 def test_a_batch_never_crosses_a_schema_version() -> None:
+    """Guards CORRECTNESS 5 in `next_batch`: rows of two shapes in one merge would be written in one of them; its
+    sequence ends right before the first of the next shape."""
     files = [change_file(5), change_file(6, version="v2"), change_file(7, version="v2")]
     taken, sequence = next_batch(files, Frontier(7, (5, 6, 7)))
     assert [f.segment for f in taken] == [5]
@@ -65,6 +87,8 @@ def test_a_batch_never_crosses_a_schema_version() -> None:
 
 
 def test_a_file_listed_while_its_table_is_merged_is_not_forgotten() -> None:
+    """Guards `Backlog.mark`: an answer of the store that is older than a listing would say that nothing waits, and lag
+    would be 0."""
     backlog = Backlog([segment(1)], 1)
     touched = backlog.touched(SCHEMA.id)
     backlog.decoded([1], [change_file(1)])
@@ -75,6 +99,8 @@ def test_a_file_listed_while_its_table_is_merged_is_not_forgotten() -> None:
 
 
 def test_a_snapshot_starts_after_the_segments_that_end_before_its_point() -> None:
+    """Guards `Backlog.last_before` (CORRECTNESS 16): too low, changes that the copy holds are merged over it; too high,
+    changes after its point are lost."""
     backlog = Backlog([segment(1, decoded=True), segment(2, decoded=True), segment(3)], 3)
     assert backlog.last_before(250) == 2
     assert backlog.last_before(50) == 0
@@ -90,6 +116,8 @@ def test_a_log_that_begins_again_lower_leaves_nothing_that_counts_as_later() -> 
 
 
 def test_a_decode_job_takes_many_small_segments_but_few_large_ones() -> None:
+    """Guards the bound of `decoding.one_job`: a job over everything that waits would list no file for minutes; one
+    segment is taken whatever its size."""
     small = [segment(n) for n in range(32)]
     large = [replace(segment(n), size_bytes=100 << 20) for n in range(32)]
     assert one_job(small) == small

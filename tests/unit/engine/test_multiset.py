@@ -31,6 +31,8 @@ def apply(start: Counter[Row], counted: Counted) -> Counter[Row]:
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 10**9), count=st.integers(1, 60))
 def test_net_counts_applied_to_the_target_equal_a_naive_replay(seed: int, count: int) -> None:
+    """Guards `multiset.fold_counts` with random inserts, updates, deletes and truncates of equal rows: a wrong sign or
+    a row grouped with another is a row too many or too few."""
     start, changes = workload(seed, count)
     assert apply(start, fold_counts(table_of(changes), SCHEMA)) == replay(start, changes)
 
@@ -38,6 +40,7 @@ def test_net_counts_applied_to_the_target_equal_a_naive_replay(seed: int, count:
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 10**9), cut=st.integers(1, 39))
 def test_two_folds_one_after_the_other_equal_one(seed: int, cut: int) -> None:
+    """Guards that net counts add up: wherever the batch is cut, `multiset._net` may drop only what cancels out."""
     start, changes = workload(seed, 40)
     state = start
     for part in (changes[:cut], changes[cut:]):
@@ -116,5 +119,7 @@ def test_a_change_of_shape_that_changes_digests_stops_the_table(new: TableSchema
 
 
 def test_added_columns_and_wider_numbers_go_on() -> None:
+    """Guards the other half of `multiset.check_shape`: digests leave NULLs out and know no width (CORRECTNESS 12), so
+    stopping the table here would ask for a copy without need."""
     old = shaped(n=Int(32), d=Decimal(6, 2))
     check_shape(old, shaped(new=String(), n=Int(64), d=Decimal(12, 2)))

@@ -134,6 +134,8 @@ def test_keys_that_a_change_of_key_links_wait_together() -> None:
 
 
 def test_a_truncate_ends_all_that_waits() -> None:
+    """Guards the barrier in `parking.separate` (CORRECTNESS 6 and 30): rows parked before a TRUNCATE would come back
+    after it."""
     replica = Replica({})
     replica.merge([Change(INSERT, ONE, (BAD, "1")), Change(INSERT, TWO, (BAD, "2"))])
     replica.merge([Change(Op.TRUNCATE, (0, "")), Change(INSERT, TWO, ("x", "y"))])
@@ -150,6 +152,8 @@ def test_complete_images_leave_one_waiting_row_for_a_key() -> None:
 
 
 def test_a_replay_puts_null_in_place_of_what_does_not_fit() -> None:
+    """Guards `parking.images` for accepted rows: with their marks left on, a row that a person let go with NULL would
+    wait again."""
     replica = Replica({ONE: {"a": "old", "b": "old"}})
     replica.merge([Change(UPDATE, ONE, (BAD, "1")), Change(INSERT, TWO, ("x", BAD))])
     replica.store.accept_parked(SCHEMA.id)

@@ -11,7 +11,7 @@ import pytest
 
 from replicators.connectors.schema import TableId, TableSchema
 from runners.engine.decoding import Decoding, missed
-from runners.engine.store import TableRow, TableState
+from runners.engine.store import MemoryStore, TableRow, TableState
 
 NAME = TableId("shop", "t")
 ROW = TableRow(
@@ -37,6 +37,17 @@ def test_only_a_copy_that_should_have_the_rows_has_a_hole(
 ) -> None:
     """Guards against a hole that nobody sees, and against fresh copies for rows from before the copy, or of a removed table."""
     assert missed([row], passed) == ([NAME] if told else [])
+
+
+def test_a_file_that_was_pruned_while_it_was_read_is_not_decoded_again() -> None:
+    """Guards a rewind that is overtaken by the end of the keep time: a segment that is gone can't be decoded, and to try would end the
+    run with every table in it."""
+    nothing: Any = None
+    decoding = Decoding(
+        nothing, "", MemoryStore(), nothing, nothing, nothing, threading.Event(),
+        lambda table, code, _: None,
+    )  # fmt: skip
+    decoding.again(7)
 
 
 def test_a_hole_from_before_the_copy_was_done_is_told_once_it_is() -> None:

@@ -17,7 +17,7 @@ from runners.engine.backlog import Backlog
 from runners.engine.changelog import ChangeLog
 from runners.engine.pulse import Pulse
 from runners.engine.settings import RunnerSettings
-from runners.engine.store import MemoryStore
+from runners.engine.store import MemoryStore, TableFigures
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_frontier import change_file, segment
 
@@ -39,7 +39,7 @@ class Source:
         self._ask()
         return 150
 
-    def status(self) -> LogStatus:
+    def status(self, reached: object = None) -> LogStatus:
         self._ask()
         return LogStatus(server_time=time.time() + AHEAD_SECONDS)
 
@@ -94,6 +94,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
 
 
 def test_lag_is_unknown_until_a_heartbeat_came_back_through_decoding(place: Place) -> None:
+    """Guards `Pulse._settle` (CORRECTNESS 33): a heartbeat that is captured and not decoded says nothing of changes
+    before it, and lag 0 would be a lie."""
     place.beats()
     assert place.lag is None
     place.backlog.sealed(segment(1))
@@ -105,6 +107,7 @@ def test_lag_is_unknown_until_a_heartbeat_came_back_through_decoding(place: Plac
 
 
 def test_lag_is_the_sources_clock_less_the_oldest_unmerged_commit(place: Place) -> None:
+    """Guards `Pulse.now` (CORRECTNESS 33): by our clock, a source whose clock is ahead would never lag."""
     place.capture.position = Position(150)
     place.until(lambda: place.lag == 0.0)
     place.backlog.sealed(segment(1))
@@ -117,6 +120,7 @@ def test_lag_is_the_sources_clock_less_the_oldest_unmerged_commit(place: Place) 
 def test_lag_grows_again_where_heartbeats_stay_away(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Guards the freshness in `Pulse.lag` (CORRECTNESS 33): a source that no longer answers would stay at lag 0."""
     place.capture.position = Position(150)
     place.until(lambda: place.lag == 0.0)
     place.source.is_dead = True
@@ -162,6 +166,8 @@ def test_heartbeats_come_back_one_by_one_where_decoding_is_always_behind(tmp_pat
 
 
 def test_the_page_is_told_when_the_source_last_answered(place: Place) -> None:
+    """Guards `source_at` in `Pulse.facts`: set without an answer, the page would show old figures of the source as
+    present ones."""
     place.beats()
     place.until(lambda: place.pulse.facts()["source_at"] is not None)
     place.source.is_dead = True
@@ -169,3 +175,14 @@ def test_the_page_is_told_when_the_source_last_answered(place: Place) -> None:
     last = place.pulse.facts()["source_at"]
     place.beats()
     assert place.pulse.facts()["source_at"] == last
+
+
+def test_a_failing_table_whose_changes_were_dropped_is_not_level(place: Place) -> None:
+    """Guards `Pulse._write`: with nothing of the table listed its lag would be 0 for as long as it fails, and so might be the whole
+    replicator's; what is not known is counted from the fault."""
+    place.capture.position = Position(150)
+    place.until(lambda: place.lag == 0.0)
+    unknown = TableFigures(None, None)
+    place.until(lambda: place.store.figures.get(TABLE, unknown).lag_seconds == 0.0)
+    place.store.table_event(TABLE, "table_failed", error_code="log:table-over-limit")
+    place.until(lambda: place.store.figures[TABLE] == unknown)

@@ -21,6 +21,8 @@ def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def test_an_error_of_a_task_is_the_same_at_the_driver() -> None:
+    """Guards `relay._marked` and `from_tasks`: Spark carries only a text, and without the mark every fault of a task
+    would be an unexpected one of the run."""
     with pytest.raises(RuntimeError) as task:
         list(relayed(failing)(iter([])))
     with pytest.raises(ReplicationError) as found, from_tasks():
@@ -31,6 +33,7 @@ def test_an_error_of_a_task_is_the_same_at_the_driver() -> None:
 
 
 def test_other_errors_pass() -> None:
+    """Guards `from_tasks` where nothing is marked: errors of the driver itself must not be swallowed or renamed."""
     with pytest.raises(ValueError, match="plain"), from_tasks():
         raise ValueError("plain")
     with pytest.raises(ReplicationError), from_tasks():

@@ -245,5 +245,49 @@ def test_a_version_that_is_not_our_last_merge_is_not_published() -> None:
 
 
 def test_cut_keeps_only_ends_before_it() -> None:
+    """Guards `rounds.cut` (CORRECTNESS 31): a transaction's end beyond the round's segment would let a table merge past
+    the sequence that the others stop at."""
     assert cut(Frontier(9, (5, 8, 9)), 8) == Frontier(8, (5, 8))
     assert cut(Frontier(7, (5, 7)), 8) == Frontier(7, (5, 7))
+
+
+def test_a_table_whose_change_was_left_out_of_the_log_is_in_no_watermark_from_there() -> None:
+    """Guards the tables as `_begin` asks for them: decoding fails a table just before the frontier moves past what it left out, and
+    a turn that looked at the tables before that would take the idle table for level. Guards `arrive` too, for a merge that ends
+    after the fault."""
+    one, two, idle = TABLES
+    bank = Bank()
+    bank.clock.move(2)
+    bank.segment()
+    bank.turn()
+    for table in TABLES:
+        bank.end(table)
+    assert bank.turn() is not None  # all versions are known
+    rows = bank.store.tables()
+    bank.store.table_event(two, "table_failed", error_code="source:value-unsupported")
+    bank.store.table_progress(idle, is_resync_asked=True)
+    bank.segment()
+    bank.clock.move(2)
+    mark = bank.rounds.turn(rows, bank.jobs, lambda row: None)
+    assert mark is not None and set(mark.versions) == {one}
+
+    bank.segment(one)
+    bank.clock.move(2)
+    assert bank.turn() is None
+    bank.store.table_progress(one, is_resync_asked=True)
+    bank.merge(one)
+    assert bank.turn() is None and len(bank.store.watermarks) == 2
+
+
+def test_a_table_that_is_removed_while_a_round_goes_on_is_not_named() -> None:
+    """Guards `_publish`: its table may be dropped at the target by then, and `forget_versions` mends only what was published."""
+    one, two, _ = TABLES
+    bank = Bank()
+    bank.clock.move(2)
+    bank.segment(one, two)
+    bank.turn()
+    bank.merge(one, TABLES[2])
+    bank.store.table_progress(one, is_chosen=False)
+    bank.merge(two)
+    mark = bank.turn()
+    assert mark is not None and one not in mark.versions and one not in mark.left_out

@@ -99,5 +99,7 @@ def test_rows_in_slices_and_chunks_give_the_digests_of_whole_columns() -> None:
 
 
 def test_no_rows_have_no_digests() -> None:
+    """Guards the empty edges of `row_hash.row_hashes`: a table without rows, and lists without items, have no buffers
+    to read."""
     assert hashes(a=pa.array([], pa.list_(pa.int32()))) == []
     assert len(hashes(a=pa.array([[], None], pa.list_(pa.string())))) == 2

@@ -21,6 +21,7 @@ def said(folder: Path) -> ReplicationError:
 def test_without_java_the_sentence_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Guards `spark._require_java`: pyspark would only say that its gateway ended."""
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     error = said(tmp_path)
     assert error.code == "run:java-missing"
@@ -31,6 +32,7 @@ def test_without_java_the_sentence_says_what_to_install(
 
 
 def test_without_jars_the_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards `spark._jar_paths`: the session would open, and fail at the first table with a class that is not found."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").touch()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))

@@ -47,6 +47,8 @@ def test_a_fault_of_the_programs_own_database_is_never_taken_for_a_cut() -> None
 
 
 def test_a_cut_of_the_sources_connection_is_made_again_some_times() -> None:
+    """Guards the bound in `Streaming._count`: without `RECONNECT_SECONDS` as its end a source that cuts every
+    connection would never fail the run, and nobody would be told."""
     streaming = stream(ConnectionError("reset by peer"))
     for _ in range(8):
         streaming.check()

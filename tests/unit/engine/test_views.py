@@ -11,8 +11,9 @@ import pytest
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.schema import Column, TableId, TableSchema
 from replicators.connectors.source import OpenTransaction, SnapshotPoint, ViewWait
+from replicators.connectors.types import Int
 from runners.engine.backlog import Backlog
 from runners.engine.views import PatientWait, StopAsked, Views
 from tests.unit.engine.changes import SCHEMA
@@ -59,6 +60,7 @@ def make(
     views = Views(
         backlog=Backlog([], 0),
         publish=source.publish,
+        describe=lambda: list(source.shapes),
         open_view=source.open,
         snapshotter=lambda session, table: session,  # type: ignore[arg-type, return-value]
         wait=lambda: PatientWait(60, lambda: stop),
@@ -74,6 +76,8 @@ def point(views: Views, table: TableId) -> int:
 
 
 def test_a_table_that_came_after_the_view_gets_one_that_begins_after_it_was_published() -> None:
+    """Guards CORRECTNESS 18 in `Views.view`: copied in a view from before it was published, a table would lack what was
+    committed in between."""
     source = Source(SCHEMA, OTHER)
     views, first = make(source, [SCHEMA])
     assert point(views, SCHEMA.id) == 0
@@ -82,7 +86,41 @@ def test_a_table_that_came_after_the_view_gets_one_that_begins_after_it_was_publ
     assert not first.is_open
 
 
+def test_a_shape_that_changed_while_the_view_was_opened_is_not_the_views() -> None:
+    """Guards the values of a column that a transaction added and filled, which was open when the table was described and is in the
+    view: no change of the log tells them. Fails where the shapes are not asked for again."""
+    source = Source(SCHEMA, OTHER)
+    added = Column("late", Int(32), "integer", True, 9)
+    wider = replace(SCHEMA, columns=(*SCHEMA.columns, added), upto=9)
+    opened = source.open
+
+    def open_late(wait: ViewWait) -> Any:
+        if len(source.sessions) == 1:
+            source.shapes[0] = wider
+        return opened(wait)
+
+    source.open = open_late  # type: ignore[method-assign]
+    views, _ = make(source, None)
+    other, view = views.view(OTHER.id), views.view(SCHEMA.id)
+    assert view is not None and view.schema.column("late") == added
+    assert other is not None and (other.position, view.position) == (1, 2)
+    assert source.acts == ["publish", "open"] * 2
+
+
+def test_a_shape_that_changes_all_the_time_is_told_in_the_end() -> None:
+    """Guards the bound `OPENINGS` of `Views._open`: a table that is altered again and again would hold all others'
+    copies up for ever."""
+    source = Source(SCHEMA)
+    views, _ = make(source, None)
+    views._describe = lambda: [replace(SCHEMA, storage="other")]
+    with pytest.raises(ReplicationError) as caught:
+        views.view(SCHEMA.id)
+    assert (caught.value.code, caught.value.table) == ("source:table-altered", SCHEMA.id)
+
+
 def test_one_view_serves_all_its_tables_once() -> None:
+    """Guards `Views.view` for a table that is copied twice: its second copy, a re-sync, in the old view would bring
+    back the rows of then."""
     source = Source(SCHEMA, OTHER)
     views, _ = make(source, None)
     assert [point(views, t) for t in (SCHEMA.id, OTHER.id, SCHEMA.id)] == [1, 1, 2]
@@ -107,6 +145,8 @@ def test_a_table_that_left_the_stream_is_not_copied_in_a_view_from_before() -> N
 
 
 def test_a_table_that_the_source_has_not_is_named() -> None:
+    """Guards `source:table-missing` in `Views.view`: a table that was dropped before its copy fails alone, with its
+    name."""
     views, _ = make(Source(SCHEMA), None)
     with pytest.raises(ReplicationError) as caught:
         views.view(OTHER.id)
@@ -114,6 +154,7 @@ def test_a_table_that_the_source_has_not_is_named() -> None:
 
 
 def test_a_stop_ends_the_wait_without_a_fault() -> None:
+    """Guards how `Views.view` takes `StopAsked`: as a fault it would count against the table that happened to wait."""
     views, _ = make(Source(SCHEMA), None, stop=True)
     assert views.view(SCHEMA.id) is None
 
@@ -121,6 +162,8 @@ def test_a_stop_ends_the_wait_without_a_fault() -> None:
 def test_a_wait_tells_who_is_waited_for_now_and_then_and_gives_up_at_its_limit(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """Guards `PatientWait`: without its limit a forgotten transaction at the source holds a copy up for ever; without
+    the names nobody finds it (CORRECTNESS 18)."""
     wait = PatientWait(60, lambda: False)
     holders = [OpenTransaction(41, 90.0, 12.0), OpenTransaction(0, 7.0, name="moved-money")]
     with caplog.at_level(logging.WARNING, "replicator.views"):
@@ -137,6 +180,8 @@ def test_a_wait_tells_who_is_waited_for_now_and_then_and_gives_up_at_its_limit(
 
 
 def test_a_stop_is_heard_while_waiting() -> None:
+    """Guards `PatientWait` at a stop: a run that is paused would wait for the source's open transactions until it is
+    killed."""
     with pytest.raises(StopAsked):
         PatientWait(60, lambda: True)(1.0, [])
 

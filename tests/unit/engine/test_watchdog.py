@@ -40,6 +40,7 @@ def make(
 
 
 def test_a_step_within_its_deadline_keeps_the_lease() -> None:
+    """Guards `Watchdog.turn` against ending a healthy run: a deadline counts from the step's own beginning."""
     watchdog, killed = make(MemoryStore(), Clock())
     with watchdog.step("merge", 60):
         watchdog.turn()
@@ -47,6 +48,8 @@ def test_a_step_within_its_deadline_keeps_the_lease() -> None:
 
 
 def test_a_step_past_its_deadline_ends_the_process() -> None:
+    """Guards `Watchdog.overdue` (CORRECTNESS 29): a step that hangs would keep the lease, and no other run could take
+    over."""
     watchdog, killed = make(MemoryStore(), Clock())
     with watchdog.step("merge", 1e-9):
         watchdog.turn()
@@ -54,6 +57,8 @@ def test_a_step_past_its_deadline_ends_the_process() -> None:
 
 
 def test_a_lease_that_can_not_be_renewed_ends_the_process_before_it_runs_out() -> None:
+    """Guards CORRECTNESS 29: past its lease a run could commit beside its successor, which no token of ours fences; it
+    ends at two thirds."""
     store, timer = Unreachable(), Clock()
     watchdog, killed = make(store, timer)
     store.is_there = False
@@ -68,6 +73,7 @@ def test_a_lease_that_can_not_be_renewed_ends_the_process_before_it_runs_out() -
 
 
 def test_a_database_that_comes_back_in_time_keeps_the_run() -> None:
+    """Guards `_renewed_at` in `Watchdog.turn`: one failed renewal must not end a run whose lease still lasts."""
     store, timer = Unreachable(), Clock()
     watchdog, killed = make(store, timer)
     for is_there in (False, True, False, True):

@@ -15,6 +15,8 @@ from replicators.sources.memory.catalog import TABLES
 
 
 def test_only_rows_of_the_keys_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards `MemoryRows.read`, on which tests of filling rest: rows that were not asked for would hide that a filler
+    takes any row."""
     table = TABLES[TableId("shop", "orders")]
     at = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
     there = [{"id": n, "details": "{}", "made_at": at} for n in (1, 2, 3)]
@@ -30,5 +32,7 @@ def test_only_rows_of_the_keys_come(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_source_that_can_read_rows_says_so() -> None:
+    """Guards the capability `can_read_rows` of every plugin against its `row_reader`: told without one, the assessment
+    would promise what stops a table later."""
     for plugin in registry.sources().values():
         assert plugin.capabilities.can_read_rows == (plugin.row_reader is not None), plugin.name

@@ -81,7 +81,7 @@ def test_what_becomes_of_columns_is_read(text: str, steps: list[tuple[str, ...]]
         ("CONVERT TO CHARACTER SET latin1", "a change of its character set that may lose characters"),
         ("CONVERT TO CHARSET DEFAULT", "a change of its character set that may lose characters"),
         ("CONVERT PARTITION p TO TABLE x", "a change of its partitions or its tablespace"),
-        ("EXCHANGE PARTITION p WITH TABLE x", "a change of its partitions or its tablespace"),
+        ("EXCHANGE PARTITION p WITH TABLE x", "an exchange of a partition with another table"),
         ("DROP PARTITION p", "a drop of partitions"),
         ("ENGINE = BLACKHOLE", "a change of its storage engine"),
         ("RENAME TO u", "a rename of the table"),

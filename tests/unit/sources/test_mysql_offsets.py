@@ -5,10 +5,11 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from replicators.connectors.offsets import Position
+from replicators.sources.mysql.held import held_in
 from replicators.sources.mysql.offsets import (
     MARIADB,
     MYSQL,
@@ -25,6 +26,8 @@ A, B = "3e11fa47-71ca-11e1-9e33-c80aa9429562", "4e11fa47-71ca-11e1-9e33-c80aa942
 
 
 def test_a_position_comes_back_from_json_and_orders_by_file_and_offset() -> None:
+    """Guards `Coordinates` (CORRECTNESS 1): a place that changed in its JSON, or an order by file names, would go on
+    elsewhere in the log."""
     first = Coordinates(MARIADB, "1", "log.with.dots.000009", 4_000_000_000, "0-1-5", 17)
     later = Coordinates(MARIADB, "1", "log.with.dots.000010", 4)
     position = Position.from_json(first.position().to_json())
@@ -35,6 +38,7 @@ def test_a_position_comes_back_from_json_and_orders_by_file_and_offset() -> None
 
 @pytest.mark.parametrize("name", ["binlog", "binlog.index", "binlog.", ""])
 def test_a_name_without_a_number_is_no_binlog_file(name: str) -> None:
+    """Guards `file_number`: a number made up for such a name would put its positions anywhere in the order."""
     with pytest.raises(ValueError, match="not a binlog file"):
         file_number(name)
 
@@ -45,12 +49,16 @@ def test_a_name_without_a_number_is_no_binlog_file(name: str) -> None:
     st.integers(1, 2**27),
     st.integers(4, 2**35 - 1),
 )
+@example(2, 2**35 - 1, 3, 4)
 def test_values_order_like_pairs(a: int, b: int, c: int, d: int) -> None:
+    """Guards `value_at`: were `OFFSET_BITS` too few, a large offset would pass for one in a later file."""
     assert (value_at(a, b) < value_at(c, d)) == ((a, b) < (c, d))
     assert value_at(a, b) < 2**63
 
 
 def test_the_last_of_each_domain_counts() -> None:
+    """Guards `MariadbGtids.is_within` (CORRECTNESS 26): a server that lacks a domain, or is behind in one, would be
+    taken for one that has everything."""
     gtids = MariadbGtids("0-1-100,1-5-7")
     gtids.add(0, 2, 101)
     assert str(gtids) == "0-2-101,1-5-7"
@@ -61,6 +69,8 @@ def test_the_last_of_each_domain_counts() -> None:
 
 
 def test_ranges_are_joined_and_compared_with_their_gaps() -> None:
+    """Guards `MysqlGtids` (CORRECTNESS 26): a gap that is passed over is a transaction that the other server does not
+    have; tags count apart."""
     gtids = MysqlGtids(f"{A}:1-3:5,\n{B}:7:tag:1-2")
     gtids.add(A, 4, 4)
     gtids.add(A, 6, 9)
@@ -72,6 +82,8 @@ def test_ranges_are_joined_and_compared_with_their_gaps() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(0, 5)), max_size=30))
 def test_ranges_hold_what_was_added(runs: list[tuple[int, int]]) -> None:
+    """Guards the joining in `MysqlGtids.add` in any order: a range that swallows a gap would take transactions for
+    seen, and drop them."""
     gtids = MysqlGtids()
     expected = set()
     for first, more in runs:
@@ -109,3 +121,28 @@ def test_a_set_goes_over_the_wire_with_open_ranges() -> None:
     assert tagged[:8] == bytes([1, 2, 0, 0, 0, 0, 0, 1])
     assert tagged[8:25] == raw + b"\0"
     assert tagged[41 + 8 : 41 + 8 + 20] == raw + bytes([6]) + b"tag"
+
+
+@given(st.sets(st.integers(1, 30)), st.sets(st.integers(1, 30)), st.sampled_from([A, f"{A}:tag"]))
+def test_what_is_left_of_a_set(whole: set[int], part: set[int], source: str) -> None:
+    """Guards `MysqlGtids.without`, by sets of numbers: what is left tells which transactions are still to come."""
+
+    def made(numbers: set[int]) -> MysqlGtids:
+        return MysqlGtids(",".join(f"{source}:{n}" for n in numbers))
+
+    assert str(made(whole).without(made(part))) == str(made(whole - part))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", set()),
+        (f"{A}:5#19:4#17", {(f"{A}:5", 19), (f"{A}:4", 17)}),
+        (f"{A}:9#4{A}:tag:7#42,\n{A}:8#1", {(f"{A}:9", 4), (f"{A}:tag:7", 42), (f"{A}:8", 1)}),
+    ],
+)
+def test_transactions_that_are_not_finished_are_read(
+    text: str, found: set[tuple[str, int]]
+) -> None:
+    """Guards `gtid_owned` as MySQL 9.7 writes it: nothing stands between a process and the next source."""
+    assert held_in(text) == found

@@ -56,6 +56,27 @@ T = TableId("shop", "t")
             False,
         ),
         ("ALTER TABLE t SOMETHING NEW", Kind.CHANGE, (T,), True),
+        ("SET STATEMENT lock_wait_timeout=5 FOR TRUNCATE TABLE t", Kind.TRUNCATE, (T,), False),
+        (
+            "SET STATEMENT a=(x for y), b='for' FOR set statement c=1 FOR DROP TABLE t",
+            Kind.CHANGE,
+            (T,),
+            True,
+        ),
+        ("SET STATEMENT a=1 FOR RENAME TABLE t TO b", Kind.CHANGE, (T, TableId("shop", "b")), True),
+        ("SET STATEMENT a=1 FOR", Kind.OTHER, (), False),
+        ("SET STATEMENT a=1", Kind.OTHER, (), False),
+        ("ANALYZE TABLE t", Kind.OTHER, (), False),
+        *(
+            (f"ALTER TABLE t {text}", Kind.CHANGE, (T, TableId(schema, "u")), True)
+            for text, schema in (
+                ("EXCHANGE PARTITION p WITH TABLE u WITHOUT VALIDATION", "shop"),
+                ("ALGORITHM = COPY, EXCHANGE PARTITION `p` WITH TABLE o.u", "o"),
+                ("CONVERT PARTITION p TO TABLE u", "shop"),
+                ("CONVERT TABLE u TO PARTITION p VALUES LESS THAN (5)", "shop"),
+            )
+        ),
+        ("ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4", Kind.CHANGE, (T,), False),
         ("GRANT SELECT ON t TO x", Kind.OTHER, (), False),
         ("", Kind.OTHER, (), False),
     ],
@@ -68,7 +89,29 @@ def test_a_statement_is_taken_for_what_it_is(
     assert (found.kind, found.tables, bool(found.unlogged)) == (kind, tables, unlogged)
 
 
+def test_names_are_in_lower_case_where_the_server_keeps_them_so() -> None:
+    """Guards `lower_case_table_names`: a table's name as a statement writes it is not how the log's rows and the catalog have it."""
+    said = statement("Shop", "RENAME TABLE T TO `\u0130\u03a3.x`, Other.B TO T", lowers=True)
+    new, other = TableId("shop", "i\u03c3.x"), TableId("other", "b")
+    assert said.tables == (T, new, other)
+    assert said.moved == ((T, new), (other, T))
+    assert statement("Shop", "TRUNCATE T").tables == (TableId("Shop", "T"),)
+
+
+@pytest.mark.parametrize(
+    "text", ["SET STATEMENT a=1 FOR INSERT INTO t VALUES (1)", "ANALYZE FORMAT=JSON UPDATE t SET a = 1"]
+)  # fmt: skip
+def test_rows_behind_other_words_are_rows(text: str) -> None:
+    """Guards `_without_settings` and ANALYZE in `queries.statement` (CORRECTNESS 25): a change written as a statement,
+    taken for something else, would be lost without a word."""
+    found = statement("shop", text)
+    assert found.kind is Kind.ROWS
+    assert T in found.tables
+
+
 def test_rows_written_as_a_statement_name_their_tables() -> None:
+    """Guards `queries._named` (CORRECTNESS 25): a table that is not named is not copied again though its rows changed
+    unlogged; texts name none."""
     found = statement("shop", "INSERT INTO `a``b` SELECT * FROM other.t WHERE x = 'not_me'")
     assert found.kind is Kind.ROWS
     assert {TableId("shop", "a`b"), TableId("other", "t")} <= set(found.tables)
@@ -84,6 +127,7 @@ def test_rows_written_as_a_statement_name_their_tables() -> None:
         (1045, "Access denied", "source:login-refused"),
         (2003, "Can't connect (Connection refused)", "source:unreachable"),
         (2003, "Can't connect ([Errno -2] Name or service not known)", "source:unknown-host"),
+        (2003, "Can't connect ([SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed)", "source:tls"),
         (2013, "Lost connection to MySQL server during query", "source:connection-lost"),
         (2013, "Lost connection to MySQL server during query (timed out)", "source:timeout"),
         (1227, "Access denied; you need (at least one of) the REPLICATION SLAVE privilege(s)", "source:right-missing"),
@@ -91,6 +135,8 @@ def test_rows_written_as_a_statement_name_their_tables() -> None:
     ],
 )  # fmt: skip
 def test_errors_of_the_server_have_codes(number: int, text: str, code: str) -> None:
+    """Guards the table `RULES` of `mysql.errors`: a position that is lost, told as a cut connection, would be tried
+    again for ever."""
     import pymysql
 
     assert code_of(pymysql.err.OperationalError(number, text)) == code

@@ -61,6 +61,8 @@ def images(table: DecodedTable) -> list[tuple]:
 
 
 def test_every_operation_has_its_images():
+    """Guards `decode` as a whole, each kind of message once: operation, images, sequence, position, commit time and
+    counts."""
     segment = body(
         begin(500, 3 * SECOND, 77),
         ITEMS.insert(int4(1), b"one", int8(10)),
@@ -90,6 +92,8 @@ def test_every_operation_has_its_images():
 
 
 def test_an_unsent_column_is_marked_and_null():
+    """Guards the mark of an unchanged TOAST value (CORRECTNESS 9): without it NULL would overwrite the value in the
+    target."""
     segment = body(begin(), ITEMS.update(int4(1), UNSENT, int8(5)), commit())
     table = only(decode(head(ITEMS), segment, 1))
     assert images(table) == [(1, None, 5)]
@@ -97,6 +101,8 @@ def test_an_unsent_column_is_marked_and_null():
 
 
 def test_the_bit_of_an_unsent_column_is_its_index_among_the_chosen_columns():
+    """Guards `_unchanged` where columns are left out: counted by the message's columns, the bit would protect another
+    column than the one that was not sent."""
     wide = FakeTable(
         7, "wide", tuple(Sent(f"c{i}", TEXT, is_key=i == 0) for i in range(12)),
         chosen=("c0", *(f"c{i}" for i in range(2, 12))),
@@ -110,6 +116,8 @@ def test_the_bit_of_an_unsent_column_is_its_index_among_the_chosen_columns():
 
 
 def test_with_full_identity_the_old_row_is_kept_and_fills_what_was_not_sent():
+    """Guards the first step of CORRECTNESS 9: REPLICA IDENTITY FULL carries the old row, so nothing stays unsent though
+    the new one lacked a value."""
     segment = body(
         begin(),
         LOGGED.update(int4(1), UNSENT, int8(5), old=(int4(1), b"long text", int8(4))),
@@ -130,13 +138,29 @@ def test_with_full_identity_the_old_row_is_kept_and_fills_what_was_not_sent():
     ]
 
 
+def test_a_key_that_comes_as_a_whole_row_fills_nothing_else() -> None:
+    """A partition that is known by its key sends that as its root's whole row. Guards against NULL over a large value."""
+    segment = body(
+        begin(), LOGGED.update(int4(2), UNSENT, int8(5), old=(int4(1), None, None)), commit()
+    )
+    schema = replace(LOGGED.schema, key=("id",), full_before=False)
+    table = only(decode({**head(LOGGED), "tables": [schema.to_json()]}, segment, 1))
+    assert images(table) == [(2, None, 5)]
+    assert table.changes["_unchanged"].to_pylist() == [bytes([0b010])]
+    assert table.changes["_before"].to_pylist() == [{"id": 1}]
+
+
 def test_an_unsent_key_is_filled_from_the_old_key():
+    """Guards keys that were not sent since they are long and unchanged: left NULL, the row would be merged under no
+    key."""
     table = FakeTable(7, "t", (Sent("k", TEXT, is_key=True), Sent("v", TEXT)))
     segment = body(begin(), table.update(UNSENT, b"v", key=(b"long key", None)), commit())
     assert images(only(decode(head(table), segment, 1))) == [("long key", "v")]
 
 
 def test_row_numbers_count_the_rows_of_all_relations():
+    """Guards CORRECTNESS 3: numbers that depend on the selection would change when a segment is decoded again; what is
+    passed over is told with its last position."""
     segment = body(
         begin(),
         ITEMS.insert(int4(1), b"a", int8(1)),
@@ -171,6 +195,8 @@ def test_rows_that_are_passed_over_are_told_with_their_last_position():
 
 
 def test_a_new_relation_gives_a_table_of_another_version():
+    """Guards CORRECTNESS 5: ALTER and INSERT in one transaction give a file for each shape; read by the first one,
+    values would stand in other columns."""
     later = replace(ITEMS, columns=(*ITEMS.columns, Sent("extra", TEXT)))
     segment = body(
         begin(),
@@ -192,6 +218,8 @@ def test_a_new_relation_gives_a_table_of_another_version():
 
 
 def test_a_column_whose_type_changed_is_decoded_by_its_new_type():
+    """Guards `relations._as_sent`: by the described type, eight bytes of a bigint would be read as an integer's
+    four."""
     wider = replace(ITEMS, columns=(Sent("id", INT8, is_key=True), *ITEMS.columns[1:]))
     segment = body(begin(), wider.insert(int8(2**40), b"a", int8(1)), commit())
     table = only(decode(head(ITEMS, told=(wider,)), segment, 1))
@@ -200,6 +228,8 @@ def test_a_column_whose_type_changed_is_decoded_by_its_new_type():
 
 
 def test_the_open_transaction_comes_from_the_head():
+    """Guards `decode._open_transaction`: rows of a segment that begins within a transaction would have no position, and
+    be left out as older than the table's copy."""
     segment = body(ITEMS.insert(int4(1), b"a", int8(1)), commit())
     table = only(decode(head(ITEMS, transaction=begin(41, 0, 12)), segment, 1))
     assert table.changes["_transaction"].to_pylist() == [12]
@@ -207,6 +237,8 @@ def test_the_open_transaction_comes_from_the_head():
 
 
 def test_a_row_outside_of_a_transaction_is_damage():
+    """Guards `kernels.index`: given to the transaction before it, the row would have a commit time and a position that
+    are not its own."""
     segment = body(begin(), commit(), ITEMS.insert(int4(1), b"a", int8(1)))
     (poison,) = decode(head(ITEMS), segment, 4)
     assert isinstance(poison, Poison)
@@ -214,6 +246,8 @@ def test_a_row_outside_of_a_transaction_is_damage():
 
 
 def test_other_messages_are_passed_over():
+    """Guards `kernels.scan` for Origin, Type and logical messages: taken for rows or for damage, they would stop every
+    table."""
     segment = body(
         b"O" + bytes(8) + b"origin\0", begin(), b"Y\0\0\0\1a\0b\0", b"M\0" + bytes(12), commit()
     )
@@ -222,6 +256,8 @@ def test_other_messages_are_passed_over():
 
 
 def test_a_bad_value_poisons_its_table_only():
+    """Guards CORRECTNESS 2: a value that can't be read stops its own table, named with its place; the others' files are
+    listed."""
     segment = body(
         begin(),
         ITEMS.insert(int4(1), b"a", int8(1)),
@@ -239,6 +275,8 @@ def test_a_bad_value_poisons_its_table_only():
 
 
 def test_text_that_is_not_utf8_names_column_and_row():
+    """Guards `read_images_with_misfits` (CORRECTNESS 30): the one bad value is marked with its reason, and the rows
+    around it are decoded."""
     rows = [ITEMS.insert(int4(i), b"ok", int8(i)) for i in range(5)]
     bad = ITEMS.insert(int4(9), b"\xff\xfe", int8(9))
     (table,) = decode(head(ITEMS), body(begin(), *rows, bad, *rows), 1)
@@ -305,6 +343,8 @@ def test_of_many_rows_those_that_do_not_fit_are_told_with_every_column_that_does
 
 
 def test_a_row_that_does_not_fit_keeps_its_unsent_columns_and_its_old_key():
+    """Guards what parking needs of a marked row (CORRECTNESS 9 and 30): read the slow way, it must say the same of
+    unsent columns and old keys."""
     segment = body(
         begin(),
         TIMES.update(int4(2), UNSENT, int8(INFINITE), None, key=(int4(1), None, None, None)),
@@ -326,12 +366,16 @@ def test_a_row_that_does_not_fit_keeps_its_unsent_columns_and_its_old_key():
     ],
 )  # fmt: skip
 def test_a_table_of_another_identity_is_not_decoded(told, code):
+    """Guards `relations._fault` (CORRECTNESS 10 and 21): rows of a table made anew under the same name, or under
+    another key, would be merged into the old copy."""
     values = [int4(1), b"a", int8(1)][-len(told.columns) :]
     (poison,) = decode(head(ITEMS, told=(told,)), body(begin(), told.insert(*values)), 1)
     assert (poison.code, poison.table) == (code, ITEMS.schema.id)
 
 
 def test_the_same_segment_gives_the_same_tables_and_versions():
+    """Guards CORRECTNESS 3: decoded again after a crash, from a head that was JSON, a segment gives the same numbers,
+    rows and versions."""
     segment = body(begin(), ITEMS.update(int4(1), UNSENT, int8(5)), commit())
     given = head(ITEMS)
     once = only(decode(given, segment, 1))
@@ -342,6 +386,8 @@ def test_the_same_segment_gives_the_same_tables_and_versions():
 
 
 def test_a_table_without_key_has_inserts_and_no_before_image():
+    """Guards `change_schema` for tables without a key: there is no old key to tell, so `_before` is left out, and
+    inserts and truncates stay."""
     views = KEYLESS
     segment = body(begin(), views.insert(int8(1), b"p"), truncate(views), commit())
     table = only(decode(head(views), segment, 1))

@@ -88,6 +88,8 @@ def test_a_column_is_known_by_its_number_or_not_at_all(case: str) -> None:
 
 
 def test_values_of_an_older_name_come_under_the_name_of_now() -> None:
+    """Guards `shape_of` (CORRECTNESS 21): matched by name, a renamed column would look dropped, and its values would be
+    lost."""
     shape = shape_of(sent("id", "old", "b"), PLAIN)
     assert ([c.name for c in shape.schema.columns], shape.where) == (["id", "a", "b"], (0, 1, 2))
     assert shape.code == "" and shape.schema.layout == ()
@@ -125,7 +127,8 @@ def test_columns_made_again_are_another_version() -> None:
 
 def test_a_part_of_a_description_does_not_say_how_rows_are_stored() -> None:
     """The rewrite that came with a later addition would be taken for known, and its rows never be read."""
-    table = replace(PLAIN, storage="5")
+    table = replace(PLAIN, storage="5", marks=((0, 5),))
+    assert shape_of(sent("id", "a", "b"), table).schema.marks == ()
     assert shape_of(sent("id", "a"), table).schema.storage == ""
     assert shape_of(sent("id", "a", "b"), table).schema.storage == "5"
 

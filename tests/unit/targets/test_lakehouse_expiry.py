@@ -10,6 +10,8 @@ from replicators.targets.lakehouse.params import LakehouseParams
 
 
 def test_it_is_due_once_a_quarter_of_the_history_for_each_table() -> None:
+    """Guards `Expiry.is_due` (CORRECTNESS 32): with every compaction it would look at all files of a table, and never,
+    old versions would pile up."""
     now = [0.0]
     values = {"warehouse": "/w", "format": "delta", "history_minutes": 60}
     expiry = Expiry(parse(LakehouseParams, values), lambda: now[0])
@@ -24,6 +26,8 @@ def test_it_is_due_once_a_quarter_of_the_history_for_each_table() -> None:
 
 
 def test_without_history_it_is_always_due() -> None:
+    """Guards `Expiry` where no history is promised: versions that nobody may read are not kept until some time has
+    passed."""
     values = {"warehouse": "/w", "format": "delta", "history_minutes": 0}
     expiry = Expiry(parse(LakehouseParams, values), lambda: 5.0)
     assert all(expiry.is_due(("shop", "orders")) for _ in range(3))

@@ -11,6 +11,8 @@ VECTOR = "deletion_vector_3fa2549c-b049-40eb-b12b-afa0bccbd246.bin"
 
 
 def test_a_deletion_vectors_file_is_found_from_its_text_in_the_log() -> None:
+    """Guards `vacuum.vector_file`: a vector whose name is decoded wrongly is not spared, and the kept version would
+    show rows that were deleted."""
     assert vector_file("kCzbEUT}aCU}92JYVX.)") == VECTOR
     assert vector_file("abkCzbEUT}aCU}92JYVX.)") == f"ab/{VECTOR}"
 
@@ -29,4 +31,5 @@ def test_all_files_but_the_spared_ones_and_the_log_are_listed(tmp_path: Path) ->
 
 
 def test_an_empty_folder_has_an_empty_inventory(tmp_path: Path) -> None:
+    """Guards the empty case of `vacuum.inventory`, whose Arrow table has no rows to take its types from."""
     assert inventory(str(tmp_path), frozenset()).num_rows == 0

@@ -52,10 +52,14 @@ def test_a_version_before_the_history_is_found_by_its_tag() -> None:
 
 
 def test_what_another_generation_wrote_is_not_found() -> None:
+    """Guards `Snapshots.of` (CORRECTNESS 15): a rewind to rows of another generation would apply changes to a copy that
+    they do not belong to."""
     assert snapshots(5, generation=2).at(OWNER, 30) is None
 
 
 def test_a_tag_in_the_line_is_not_found_twice() -> None:
+    """Guards the order in `Snapshots.line`: a tagged version that is still in the line would come again, behind older
+    ones."""
     assert [s.version for s in snapshots(5, tags=(2, 3)).line()] == [5, 4, 3, 2, 1]
 
 
@@ -99,6 +103,8 @@ def test_tags_of_another_generation_and_all_of_them_once_switched_off_go_and_oth
 def test_single_versions_are_kept_where_changes_are_kept_longer_than_the_history(
     changes: dict[str, object], keep: float, apart: float
 ) -> None:
+    """Guards `apart_seconds`: without single versions beyond the history no rewind has a place to begin; where none are
+    needed, none are kept."""
     values = {"warehouse": "/w", "catalog_uri": "sqlite:////w/c.db", "history_minutes": 30}
     params = LakehouseParams(**{**values, **changes})  # type: ignore[arg-type]
     assert apart_seconds(params, keep) == apart
@@ -109,6 +115,8 @@ def version(number: int, at: float) -> KeptVersion:
 
 
 def test_marks_are_read_as_they_were_written() -> None:
+    """Guards the marks of Delta in `written_marks` and `read_marks`: one that is read with another sequence would begin
+    a rewind too late, and lose changes."""
     marks = (version(3, 1.5), version(7, 1795358965.157))
     assert read_marks(written_marks(marks)) == marks
     assert read_marks("") == ()
@@ -145,6 +153,8 @@ def test_a_mark_goes_once_the_next_one_lies_before_what_is_kept() -> None:
 
 
 def test_the_newest_mark_before_a_sequence_is_found_or_else_the_oldest() -> None:
+    """Guards `marked_at` (CORRECTNESS 15): a mark after the asked sequence would leave the changes from there to it
+    applied, though they were to be taken back."""
     marks = (version(1, 0.0), version(4, 300.0))
     found = {at: marked_at(marks, at) for at in (5, 10, 39, 40, 99)}
     assert {at: m and m.version for at, m in found.items()} == {5: "1", 10: "1", 39: "1", 40: "4", 99: "4"}  # fmt: skip

@@ -1,0 +1,133 @@
+"""How figures are shown: the table on the screen, and docs/benchmarks.md. What older figures do not tell is a dash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from benchmarks import LINES
+
+PARTS = frozenset({"-p50", "-p99", "-dlt", "-others", "-scattered"})
+"""What a line may find beside its own figure."""
+HEADS = (
+    "line", "unit", "ours", "peer", "ratio", "target", "reached", "rows right", "memory at its peak, GiB",
+)  # fmt: skip
+OPENING = """# Benchmarks
+
+Written by `make bench`; `python -m benchmarks LINE` measures one line again. Ours and its peers take turns in the
+same run, the figures are medians, and the rows are compared afterwards. `rows right` NO means that the figure
+counts for nothing. `ratio`: how many times better ours is than the peer, the best or the first one where there are
+several; the notes say where it is something else. Memory is ours without the server's, then the peer's where it has
+a process of its own; a dash: not measured.
+"""
+GROUPS = (("versions", "Versions"), ("servers", "Servers"), ("peers", "Peers"))
+
+
+def place_of(line: str) -> tuple[int, str]:
+    """Where a line stands in the table."""
+    order = list(LINES)
+    at = [n for n, name in enumerate(order) if line == name or line.startswith(f"{name}-")]
+    return (at[-1] if at else len(order), line)
+
+
+def number(value: float | None) -> str:
+    """A figure, or a dash."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}"
+
+
+def cells(row: dict[str, Any], fact: dict[str, Any]) -> tuple[str, ...]:
+    """One line of the table, as text."""
+    peers = [f"{p['name']} {p.get('missing') or number(p['value'])}" for p in row["peers"]]
+    side = "<=" if fact.get("at_most") else ">="
+    target = row.get("target")
+    return (
+        row["line"],
+        row["unit"],
+        number(row["ours"]),
+        ", ".join(peers) or "-",
+        number(row.get("ratio")),
+        "-" if target is None else f"{side} {number(target)}",
+        "-" if target is None else "yes" if fact.get("reached") else "NO",
+        "yes" if row["checked"] else "NO",
+        _memory(row),
+    )
+
+
+def _memory(row: dict[str, Any]) -> str:
+    peers = [f"{p['name']} {p['memory_gib']:.2f}" for p in row["peers"] if p.get("memory_gib")]
+    return ", ".join([number(row.get("memory_gib")), *peers])
+
+
+def table(
+    lines: Iterable[str], rows: Sequence[dict[str, Any]], facts: dict[str, Any], failed: dict[str, Any]
+) -> str:  # fmt: skip
+    """What is known of these lines, for the screen."""
+    wanted = list(lines)
+    found = [r for r in rows if is_of(r["line"], wanted)]
+    text = [HEADS, *(cells(r, facts.get(r["line"], {})) for r in found)]
+    widths = [max(len(line[n]) for line in text) for n in range(len(HEADS))]
+    shown = [
+        "  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip() for line in text
+    ]
+    shown += [
+        f"{r['line']}: {note}" for r in found if (note := facts.get(r["line"], {}).get("note"))
+    ]
+    return "\n".join([*shown, *(_failure(line, failed[line]) for line in wanted if line in failed)])
+
+
+def is_of(line: str, wanted: Sequence[str]) -> bool:
+    """Whether a figure belongs to one of these lines."""
+    return any(line == name or line.removeprefix(name) in PARTS for name in wanted)
+
+
+def _failure(line: str, failure: dict[str, str]) -> str:
+    return f"{line}: NOT MEASURED ({failure['at']}): {failure['error']}"
+
+
+def described(known: dict[str, Any]) -> str:
+    """The machine in a few words."""
+    told = (known.get(k, "-") for k in ("processor", "cores", "memory_gib", "system"))
+    return "{}, {} cores, {} GiB, {}".format(*told)
+
+
+def page(rows: Sequence[dict[str, Any]], known: dict[str, Any]) -> str:
+    """The whole page."""
+    facts, failed = known.get("lines", {}), known.get("failed", {})
+    text = [
+        OPENING,
+        f"Machine: {described(known)}.",
+        "",
+    ]
+    for key, title in GROUPS:
+        told = ", ".join(f"{k} {v}" for k, v in known.get(key, {}).items()) or "-"
+        text += [f"{title}: {told}.", ""]
+    text += ["| " + " | ".join(HEADS) + " |", "|" + "---|" * len(HEADS)]
+    text += [_row(cells(r, facts.get(r["line"], {}))) for r in rows]
+    if failed:
+        text += ["", "## Not measured", "", "Figures above of these lines are older."]
+        text += [
+            "",
+            *(f"- {_failure(line, failed[line])}" for line in sorted(failed, key=place_of)),
+        ]
+    text += ["", "## What bounds them", ""]
+    for row in rows:
+        fact = facts.get(row["line"], {})
+        load_then = ", ".join(str(x) for x in fact.get("load_before", ()))
+        there = fact.get("machine", described(known))
+        other = "" if there == described(known) else f", measured on: {there}"
+        text.append(
+            f"- **{row['line']}** ({fact.get('measured_at', '')}, load before it {load_then}, "
+            f"scale {fact.get('scale', 1)}{other}): {fact.get('note') or 'nothing to say.'}{_all(fact)}"
+        )
+    return "\n".join(text) + "\n"
+
+
+def _row(line: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "/").replace("\n", " ") for cell in line) + " |"
+
+
+def _all(fact: dict[str, Any]) -> str:
+    """The most that everything of a line used at a time, where it was measured."""
+    return f" Memory of all of it at its peak: {fact['memory']}." if "memory" in fact else ""

@@ -1,0 +1,83 @@
+"""Programs beside which is measured: where they lie, and what a run of one needs."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from demo.postgres import PostgresError, wheel_binaries
+from setup.machine import MYSQL_ROOT, mysql_root
+
+GIB = 2**30
+LOOK_SECONDS = 0.01
+LOG_END = 300
+
+
+def postgresql(name: str) -> str:
+    """A program of the PostgreSQL that set-up installed."""
+    try:
+        return str(wheel_binaries() / name)
+    except PostgresError:
+        return name
+
+
+def mysql(path: str) -> list[str]:
+    """A program of the MySQL that set-up unpacked, with the libraries that lie there; never another one of that name."""
+    root = mysql_root() or Path(MYSQL_ROOT)
+    libraries = root / "usr/lib/x86_64-linux-gnu"
+    return [
+        str(libraries / "ld-linux-x86-64.so.2"), "--library-path", f"{libraries}:{root}/usr/lib/mysql/private",
+        str(root / path),
+    ]  # fmt: skip
+
+
+def high_water(pid: int) -> int:
+    """The most bytes that a program had in memory so far; 0 where it is over. Not `ru_maxrss`: that begins with what the process held
+    before it became this program."""
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) << 10
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a run of a program needed."""
+
+    seconds: float
+    memory_gib: float
+
+
+def run(name: str, command: Sequence[str], log: Path, **options: Any) -> Ran:
+    """Run a program to its end, what it says into `log`; RuntimeError with the end of that where it fails."""
+    over, peak = threading.Event(), [0]
+
+    def look(pid: int) -> None:
+        while True:
+            peak[0] = max(peak[0], high_water(pid))
+            if over.wait(LOOK_SECONDS):
+                return
+
+    options = {"stdout": subprocess.DEVNULL, **options}
+    began = time.monotonic()
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(list(command), stderr=errors, **options) as child,
+    ):
+        looking = threading.Thread(target=look, args=(child.pid,))
+        looking.start()
+        code = child.wait()
+        seconds = time.monotonic() - began
+        over.set()
+        looking.join()
+    if code:
+        said = log.read_text(errors="replace").strip()[-LOG_END:]
+        raise RuntimeError(f"{name} ended with {code}: {said}")
+    return Ran(seconds, round(peak[0] / GIB, 3))

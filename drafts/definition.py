@@ -1,0 +1,185 @@
+"""Changes the definition of a replicator that was deployed: its name, its connections, its options. No HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from assessments.services import assess, log_fault
+from replicators.config import ROLES, plugin_of
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.offsets import Position
+from replicators.connectors.params import Param, describe
+from replicators.connectors.problems import Problem, Severity
+from replicators.models import DesiredState, Replicator
+from replicators.options import Options
+from replicators.services import (
+    config_of,
+    params_of,
+    replicator_filled,
+    replicator_update,
+    source_of,
+)
+from runners.events import event_add
+from runners.models import Progress, Run
+from runners.queue import nudge
+from runners.services import back_off_clear, run_ask_stop
+
+LOOKS = 5
+NEXT_START = frozenset(
+    f"options.{f.name}" for f in fields(Options) if "next start" in f.metadata["applies"]
+)
+
+
+class ChangeRefused(Exception):
+    """Tables can't be copied as they would have to be; `problems` say which and why."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("Tables can't be copied in that mode, so nothing was changed.")
+        self.problems = problems
+
+
+class AnotherServer(ReplicationError):
+    """The log does not go on where the changed params lead; `errors` names those that were changed."""
+
+    def __init__(self, reason: str, names: tuple[str, ...]) -> None:
+        super().__init__("config:another-server", reason=reason)
+        self.errors = dict.fromkeys(names, "leads to where the log does not go on")
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return (AnotherServer, (self.facts["reason"], tuple(self.errors)))
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a change did: the fields that are different now (`name`, `source.host`, `options.mode`), and whether a run was
+    asked to stop so that another starts with them."""
+
+    replicator: Replicator
+    fields: tuple[str, ...]
+    is_restarted: bool = False
+
+    @property
+    def is_of_connection(self) -> bool:
+        """Whether another connection is used from the next start on."""
+        return any(name.startswith(("source.", "target.")) for name in self.fields)
+
+    @property
+    def waits_for_start(self) -> bool:
+        """Whether a run that runs goes on without a part of it."""
+        return self.is_of_connection or bool(NEXT_START & set(self.fields))
+
+
+def replicator_change(
+    *,
+    replicator: Replicator,
+    actor: User | None,
+    restart: bool = False,
+    accept_lost_position: bool = False,
+    **changes: Any,
+) -> Change:
+    """Change what `replicators.services.replicator_update` changes, and have it tried at once where a connection changed.
+    `restart` ends a run that runs, so that the next one begins with all of it.
+
+    InvalidConfig and `NameTaken` name fields; `AnotherServer` where the source says that its log does not go on
+    (`accept_lost_position` takes it all the same); `ChangeRefused` where tables can't have the new mode; `config:not-now`
+    while it is being deleted. Blocks while source and target answer.
+    """
+    now = Replicator.objects.get(pk=replicator.pk)
+    asked = replicator_filled(replicator=now, **changes)
+    found = changed_fields(now, asked)
+    if not accept_lost_position:
+        _require_log(asked, found)
+    if "options.mode" in found:
+        _require_modes(asked)
+    return _store(now, actor, found, changes, restart=restart)
+
+
+def changed_fields(before: Replicator, after: Replicator) -> tuple[str, ...]:
+    """The names of what differs; of secrets that can't be read any more every one that is there now."""
+    was, now = _values(before), _values(after)
+    return tuple(name for name, value in now.items() if was[name] != value)
+
+
+def _values(row: Replicator) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": row.name, "description": row.description}
+    for role in ROLES:
+        values = {p.name: p.default for p in _params(row, role)}
+        try:
+            values |= params_of(row, role)
+        except ReplicationError:
+            values |= getattr(row, f"{role}_params")
+        found |= {f"{role}.{name}": value for name, value in values.items()}
+    options = Options.parse(row.options).to_json()
+    return found | {f"options.{name}": value for name, value in options.items()}
+
+
+def _params(row: Replicator, role: str) -> tuple[Param, ...]:
+    return describe(plugin_of(role, getattr(row, f"{role}_kind")).params)
+
+
+def _require_log(asked: Replicator, found: tuple[str, ...]) -> None:
+    """Ask a source that was named anew; with other secrets alone it is the same one. A run that goes on meanwhile moves the
+    place in the log, so a refusal counts only while that stands still."""
+    said = {f"source.{p.name}" for p in _params(asked, "source") if not p.secret}
+    names = tuple(n for n in found if n in said)
+    position = _position(asked) if names else None
+    for _ in range(LOOKS):
+        if position is None:
+            return
+        fault = log_fault(
+            kind=asked.source_kind,
+            params=source_of(asked),
+            name=asked.slot_name,
+            position=position,
+        )
+        if fault is None:
+            return
+        seen, position = position, _position(asked)
+        if position == seen:
+            title = fault.message.title
+            reason = fault.facts.get("reason") or f"{title[:1].lower()}{title[1:]}"
+            raise AnotherServer(reason, names)
+
+
+def _position(replicator: Replicator) -> Position | None:
+    """Where the log was captured to; None before it began."""
+    progress = Progress.objects.filter(replicator=replicator).first()
+    return Position.from_json(progress.position) if progress and progress.position else None
+
+
+def _require_modes(asked: Replicator) -> None:
+    """Errors other than of the mode do not count: the tables are copied already."""
+    config = config_of(asked)
+    own = {t.id for t in config.tables if t.mode}
+    mine = tuple(p for p in assess(config).problems if ":mode-" in p.code and p.table not in own)
+    if any(p.severity is Severity.ERROR for p in mine):
+        raise ChangeRefused(mine)
+
+
+@transaction.atomic
+def _store(
+    replicator: Replicator,
+    actor: User | None,
+    found: tuple[str, ...],
+    changes: Mapping[str, Any],
+    *,
+    restart: bool,
+) -> Change:
+    name = actor.get_username() if actor is not None else ""
+    row = replicator_update(replicator=replicator, actor=actor, **changes)
+    if found:
+        event_add("replicator_changed", replicator=row, actor=name, facts={"fields": list(found)})
+    wanted = restart and row.desired_state == DesiredState.RUNNING
+    run = Run.objects.active().filter(replicator=row).first() if wanted else None
+    if run is not None:
+        run_ask_stop(run=run, origin="change", actor=name)
+    change = Change(row, found, is_restarted=run is not None)
+    if change.is_of_connection:
+        back_off_clear(row)
+    nudge()
+    return change

@@ -1,0 +1,28 @@
+"""What is answered where no view is: under /api/v1/ in the one shape of every error, else as a page."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views import defaults
+
+from replicators.api.errors import Answer
+
+_REST = "/api/v1/"
+_MISSING = Answer(404, "not-found", "There is nothing at this address.")
+_BROKEN = Answer(500, "internal", "Something went wrong. The server's log has the details.")
+
+
+def _answer(answer: Answer) -> HttpResponse:
+    return JsonResponse(answer.body(), status=answer.status)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Nothing is at this address."""
+    if request.path.startswith(_REST):
+        return _answer(_MISSING)
+    return defaults.page_not_found(request, exception)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """A fault of ours."""
+    return _answer(_BROKEN) if request.path.startswith(_REST) else defaults.server_error(request)

@@ -1,0 +1,73 @@
+"""Foreign keys by which the server changes rows without logging it (CORRECTNESS 24)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from replicators.connectors.problems import Problem
+from replicators.connectors.schema import TableId
+from replicators.sources.mysql import sql
+from replicators.sources.mysql.connections import Connection, Server, query
+from replicators.sources.mysql.foreign_keys import ALL, INLINE_SINCE, NAMED, NONE
+
+# From here on MySQL logs what a cascade does; MariaDB never does.
+LOGGED_SINCE = (9, 6, 0)
+# Other views of the catalog are empty to a MariaDB user who has only SELECT.
+_WITH_FOREIGN_KEYS = """
+SELECT DISTINCT table_schema, table_name FROM information_schema.key_column_usage
+WHERE referenced_table_name IS NOT NULL AND (table_schema, table_name) IN ({pairs})
+"""
+# With this the storage engine changes the rows, as it did before.
+_BY_THE_ENGINE = (
+    "SHOW GLOBAL VARIABLES WHERE variable_name = 'innodb_native_foreign_keys' AND value = 'ON'"
+)
+_CONSTRAINT = re.compile(r"^  CONSTRAINT (`(?:[^`]|``)*`) FOREIGN KEY (.*)$", re.MULTILINE)
+_NAME = re.compile(r"`(?:[^`]|``)*`")
+_RULE = re.compile(r"ON (DELETE|UPDATE) (CASCADE|SET NULL|SET DEFAULT)")
+
+
+def are_logged(connection: Connection, server: Server) -> bool:
+    """Whether the server logs what a foreign key's rule changes."""
+    if server.is_mariadb or server.version < LOGGED_SINCE:
+        return False
+    return not query(connection, _BY_THE_ENGINE)
+
+
+def cascades(connection: Connection, tables: Sequence[TableId]) -> dict[TableId, list[Problem]]:
+    """`source:cascade` for each foreign key with such a rule, of tables that may be read. The rules are taken from SHOW CREATE TABLE,
+    for which SELECT is right enough."""
+    if not tables:
+        return {}
+    pairs = ", ".join(f"({sql.literal(t.schema)}, {sql.literal(t.name)})" for t in tables)
+    with_keys = query(connection, _WITH_FOREIGN_KEYS.format(pairs=pairs))
+    if with_keys:
+        query(connection, "SET SESSION sql_quote_show_create = 1")
+    found = {}
+    for schema, name in with_keys:
+        table = TableId(schema, name)
+        made = query(connection, f"SHOW CREATE TABLE {sql.table(table)}")[0][1]
+        problems = [
+            Problem.of("source:cascade", table=table, constraint=key, rule=rules)
+            for key, rules in rules_of(made)
+        ]
+        if problems:
+            found[table] = problems
+    return found
+
+
+def rules_of(statement: str) -> Iterator[tuple[str, str]]:
+    """Name and rules (`DELETE CASCADE, ON UPDATE SET NULL`) of each foreign key that changes rows, out of what SHOW CREATE TABLE
+    gives. Texts hold no line's end there, so that a line that begins like a constraint is one."""
+    for name, rest in _CONSTRAINT.findall(statement):
+        rules = [" ".join(found) for found in _RULE.findall(_NAME.sub("", rest))]
+        if rules:
+            yield name[1:-1].replace("``", "`"), ", ON ".join(rules)
+
+
+def unlogged_keys(connection: Connection, server: Server) -> str:
+    """Of the foreign keys that a statement makes at this server, those whose changes of rows it does not log (`foreign_keys.NONE`,
+    `NAMED`, `ALL`)."""
+    if are_logged(connection, server):
+        return NONE
+    return ALL if server.is_mariadb or server.version >= INLINE_SINCE else NAMED

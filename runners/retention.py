@@ -1,0 +1,37 @@
+"""What the program's own database keeps for a time only: activity, ended runs, sessions. In portions, so that nobody waits for it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+
+from runners.models import Event, Run
+from runners.states import RUN_ACTIVE
+
+PORTION = 5_000
+
+
+def prune_activity(now: datetime | None = None) -> int:
+    """Drop a portion of what is past its time; how many rows. Events that outlive their replicator stay (statements that are left
+    to run at its source), and the last run of each: it says that there was one."""
+    now = now or timezone.now()
+    limit = now - timedelta(seconds=settings.ACTIVITY_SECONDS)
+    later = Run.objects.filter(
+        replicator=OuterRef("replicator"), created_at__gt=OuterRef("created_at")
+    )
+    ended = Run.objects.exclude(state__in=[str(s) for s in RUN_ACTIVE]).filter(Exists(later))
+    return (
+        _drop(Event, Event.objects.filter(at__lt=limit).exclude(replicator=None))
+        + _drop(Run, ended.filter(ended_at__lt=limit))
+        + _drop(Session, Session.objects.filter(expire_date__lt=now))
+    )
+
+
+def _drop(model: Any, found: Any) -> int:
+    portion = list(found.order_by().values_list("pk", flat=True)[:PORTION])
+    return int(model.objects.filter(pk__in=portion).delete()[0]) if portion else 0

@@ -1,0 +1,269 @@
+"""What the benchmarks make of what they find: kept, shown, and told where it is missing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import benchmarks.__main__ as command
+from benchmarks import LINES, copiers, line, programs, report, resources, versions
+from benchmarks.copied import sums
+from benchmarks.page import cells, page, table
+from benchmarks.peers import environments
+from benchmarks.report import Peer, Result
+from setup.machine import Missing
+
+MACHINE = {"processor": "P", "cores": 2, "memory_gib": 4.0, "system": "Linux 1"}
+TOLD = {**MACHINE, "versions": {"python": "3"}, "servers": {"MySQL": "9.7"}, "peers": {"dlt": "1"}}
+OLD = {
+    "line": "capture", "unit": "s", "ours": 3.0, "target": 0.9, "peers": [{"name": "p", "value": 4.0}],
+    "ratio": None, "checked": True,
+}  # fmt: skip
+SECONDS = 20.0
+
+
+@pytest.fixture(autouse=True)
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The report's files in a folder of the test's own; versions are not asked for each time."""
+    for name, file in (
+        ("RESULTS", "results.json"),
+        ("MACHINE", "machine.json"),
+        ("PAGE", "page.md"),
+    ):
+        monkeypatch.setattr(report, name, tmp_path / file)
+    monkeypatch.setattr(versions, "machine", lambda _: dict(TOLD))
+    return tmp_path
+
+
+def test_figures_of_an_older_program_are_read_and_what_they_lack_is_a_dash(kept: Path) -> None:
+    """Guards `page.cells`, `report.notes` and the page's groups; fails where a field that older files lack is asked for without a
+    default."""
+    assert cells(OLD, {})[4:] == ("-", ">= 0.90", "NO", "yes", "-")
+    report.RESULTS.write_text(json.dumps([OLD]))
+    report.MACHINE.write_text(json.dumps({**MACHINE, "lines": {}}))
+    report.rewrite()
+    text = report.PAGE.read_text()
+    assert "| capture | s | 3.00 | p 4.00 | - | >= 0.90 | NO | yes | - |" in text
+    assert "Servers: -." in text
+
+
+def test_memory_of_both_sides_and_all_versions_are_on_the_page(kept: Path) -> None:
+    """Guards the column of memory and the groups of versions; fails where `Result.row` leaves `memory_gib` out."""
+    result = Result(
+        "capture", "s", 1.0, 0.9, (Peer("p", 2.0, 0.25),), 2.0, checked=True, memory_gib=1.5
+    )
+    report.record("capture", [result], {"load_before": (1.0,), "scale": 1.0})
+    text = report.PAGE.read_text()
+    assert "| 2.00 | >= 0.90 | yes | yes | 1.50, p 0.25 |" in text
+    assert "Servers: MySQL 9.7." in text
+    assert "Peers: dlt 1." in text
+
+
+def test_a_peer_that_is_not_there_is_in_the_table_with_the_reason(kept: Path) -> None:
+    """Guards `Peer.missing`: fails where a peer without a figure is left out, or where its row's target counts as met without it."""
+    err = Missing(
+        "Collecting dlt\nERROR: No matching distribution\n\nThe step failed.\nIt needs the network."
+    )
+    gone = Peer("dlt", None, missing=environments.reason(err))
+    result = Result("snapshot", "rows/s", 900.0, 1.5, (gone,), checked=True)
+    assert not result.reached
+    report.record("snapshot", [result], {})
+    assert "dlt not installed: ERROR: No matching distribution" in report.PAGE.read_text()
+    assert report.rows()[0]["peers"][0]["value"] is None
+    assert environments.reason(RuntimeError("it ended")) == "failed: it ended"
+
+
+def test_a_peer_that_can_not_be_installed_is_missing_and_ends_nothing(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards `copiers._by_program`; fails where `Missing` is not turned into a peer without a figure."""
+    (kept / "sling.txt").touch()
+    monkeypatch.setattr(environments, "HERE", kept)
+    monkeypatch.setattr(environments, "FOLDER", kept / "peers")
+    monkeypatch.setattr(environments, "run", _refuse)
+
+    class Made:
+        program_url = ""
+
+    (peer,) = copiers.copy_by_programs(kept, Made(), (1,), ("sling",))  # type: ignore[arg-type]
+    assert peer == Peer("sling", None, missing="not installed: ERROR: not-there")
+
+
+def _refuse(*_: Any, **__: Any) -> None:
+    raise Missing("Looking\nERROR: not-there\n\nIt needs the network.")
+
+
+def test_an_absolute_target_is_for_ours_although_there_is_a_ratio() -> None:
+    """Guards `Result.reached`; fails where a ratio always takes the target's place."""
+    assert Result(
+        "lag", "s", 3.0, 5, ratio=0.1, at_most=True, is_absolute=True, checked=True
+    ).reached
+    assert not Result(
+        "lag", "s", 6.0, 5, ratio=0.1, at_most=True, is_absolute=True, checked=True
+    ).reached
+    assert not Result("lag", "s", 3.0, 5, at_most=True, is_absolute=True).reached
+    assert not Result("backlog", "x/s", 9e5, 10, checked=True).reached
+
+
+def test_a_figure_from_another_machine_says_so(kept: Path) -> None:
+    """Guards each figure's own machine; fails where all lines are shown as of the machine that measured last."""
+    report.RESULTS.write_text(json.dumps([OLD]))
+    older = {**MACHINE, "system": "Linux 0", "lines": {"capture": {"note": "n."}}}
+    report.MACHINE.write_text(json.dumps(older))
+    report.record("decode", [Result("decode", "x", 1.0, 1.0, is_absolute=True, checked=True)], {})
+    lines = report.PAGE.read_text().splitlines()
+    (capture,) = (x for x in lines if x.startswith("- **capture**"))
+    (decode,) = (x for x in lines if x.startswith("- **decode**"))
+    assert "measured on: P, 2 cores, 4.0 GiB, Linux 0" in capture
+    assert "measured on" not in decode
+
+
+def test_a_line_that_fails_is_named_and_the_others_go_on(
+    kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Guards `__main__.main` and `line.main` with real processes; fails where a failing line ends the run, is not recorded, or where the
+    exit code is 0."""
+    (kept / "broken.py").write_text("def measure(line):\n    raise ValueError('no such server')\n")
+    (kept / "fine.py").write_text(
+        "from benchmarks.report import Result\n"
+        "def measure(line):\n    return [Result(line, 's', 1.0, 2.0, at_most=True, is_absolute=True, checked=True)]\n"
+    )
+    starter = (
+        "import sys, benchmarks, benchmarks.line as line\n"
+        f"benchmarks.__path__.append({str(kept)!r})\n"
+        "benchmarks.LINES.update(capture=('broken', ''), decode=('fine', ''))\n"
+        "sys.argv[1:] = sys.argv[-2:]\nsys.exit(line.main())\n"
+    )
+    started = command.told_by
+    monkeypatch.setattr(
+        command, "told_by", lambda c, p, s: started([sys.executable, "-c", starter, *c[-2:]], p, s)
+    )
+    assert command.main(["capture", "decode"]) == 1
+    shown = capsys.readouterr().out
+    assert "capture: NOT MEASURED" in shown and "ValueError: no such server" in shown
+    (row,) = report.rows()
+    assert (row["line"], row["memory_gib"]) == ("decode", None)
+    assert "## Not measured" in report.PAGE.read_text()
+    (kept / "broken.py").write_text((kept / "fine.py").read_text())
+    assert command.main(["capture"]) == 0
+    assert report.notes()["failed"] == {}
+
+
+def test_a_line_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -> None:
+    """Guards `__main__.told_by`; fails where only the line's own process is killed, or where one that wrote nothing is an exception."""
+    script = f"tail -f /dev/null & echo $! > {tmp_path}/pid; wait"
+    told = command.told_by(["sh", "-c", script], tmp_path / "none", 1.0)
+    assert told == {"error": "It took longer than 1 s."}
+    process = Path("/proc", (tmp_path / "pid").read_text().strip(), "cmdline")
+    end = time.monotonic() + SECONDS
+    while process.exists() and process.read_bytes():
+        assert time.monotonic() < end, "what the line started is still there"
+    told = command.told_by(
+        [sys.executable, "-c", "raise SystemExit(3)"], tmp_path / "none", SECONDS
+    )
+    assert told["error"] == "Its process ended with 3, and wrote nothing."
+
+
+def test_memory_counts_for_the_side_whose_turn_it_is(tmp_path: Path) -> None:
+    """Guards `resources.turn`: fails where a side's memory is that of everything, or where a turn that is shorter than the sampler's
+    interval is never seen. A process of ours in another turn does not count."""
+    holding = "import sys; held = bytearray(300 << 20); print('x', flush=True); sys.stdin.read()"
+    with resources.watched(every=60.0) as memory:
+        with resources.turn():
+            pass
+        with subprocess.Popen(
+            [sys.executable, "-c", holding], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as child:
+            assert child.stdout is not None
+            child.stdout.readline()
+            with resources.turn("theirs", child.pid):
+                pass
+            child.communicate()
+    ours, theirs = memory.sides["ours"], memory.sides["theirs"]
+    assert theirs > 290 << 20
+    assert theirs < (300 << 20) + ours
+    assert memory.gib("nobody") is None
+
+
+def test_a_programs_memory_is_its_own_and_not_its_parents(tmp_path: Path) -> None:
+    """Guards `programs.high_water`; fails with `ru_maxrss`, which is at least what the parent had when it started the program."""
+    held = bytearray(200 << 20)
+    ran = programs.run("true", [sys.executable, "-c", "pass"], tmp_path / "log")
+    assert len(held) and 0 < ran.memory_gib < 0.1
+    with pytest.raises(RuntimeError, match="program ended with 2: wrong"):
+        programs.run("program", ["sh", "-c", "echo wrong >&2; exit 2"], tmp_path / "log")
+
+
+def test_a_copy_with_other_values_in_the_same_number_of_rows_is_wrong(tmp_path: Path) -> None:
+    """Guards `copied.sums`, which `copiers.checked` asks: fails where rows are counted only, or where two rows may swap a value."""
+    right = sums(_copied())
+    pq.write_table(_copied(), tmp_path / "right.parquet")
+    pq.write_table(_copied(swapped=True), tmp_path / "wrong.parquet")
+    ran = programs.Ran(2.0, 0.5)
+    good = copiers.checked("p", ran, [tmp_path / "right.parquet"], right)
+    assert good == Peer("p", 2, 0.5)
+    assert copiers.checked("p", ran, [tmp_path / "wrong.parquet"], right).missing == copiers.WRONG
+    assert copiers.checked("p", ran, [], right).missing == copiers.WRONG
+    assert sums(_copied(is_wide=False)) == right
+
+
+def _copied(*, swapped: bool = False, is_wide: bool = True) -> pa.Table:
+    """Four rows, in the types of one reader or of another."""
+    ids, cents = [1, 2, 3, 4], [100, 250, 50, 75]
+    cents = cents[::-1] if swapped else cents
+    at = [datetime(2025, 1, 1, 0, 0, n, tzinfo=UTC) for n in ids]
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "customer": pa.array(ids, pa.int64() if is_wide else pa.int32()),
+            "status": ["shipped"] * 4,
+            "amount": pa.array([Decimal(c) / 100 for c in cents], pa.decimal128(12, 2))
+            if is_wide
+            else pa.array([c / 100 for c in cents]),
+            "note": [f"note {i} for this row" for i in ids],
+            "at": pa.array(at, pa.timestamp("us", "UTC"))
+            if is_wide
+            else pa.array([t.replace(tzinfo=None) for t in at], pa.timestamp("ms")),
+            "ok": pa.array([i % 3 == 0 for i in ids])
+            if is_wide
+            else pa.array([0, 0, 1, 0], pa.int16()),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("postgres (PostgreSQL) 18.4", "18.4"),
+        ("mariadbd  Ver 10.11.19-MariaDB-0+deb12u1 for debian-linux-gnu", "10.11.19-MariaDB"),
+        ("mysqld  Ver 9.7.4 for Linux on x86_64 (MySQL Community Server - GPL)", "9.7.4"),
+        ("no word of it", versions.UNKNOWN),
+    ],
+)
+def test_a_version_is_found_in_what_a_program_says(said: str, expected: str) -> None:
+    """Guards `versions.first_number`."""
+    assert versions.first_number(said) == expected
+
+
+def test_a_program_that_is_not_there_has_no_version() -> None:
+    """Guards `versions.said`: fails where a missing program ends the run instead of being told."""
+    assert versions.said(["/not/there", "--version"]) == versions.UNKNOWN
+    assert versions.said(["false"]) == versions.UNKNOWN
+
+
+def test_every_line_has_a_module(kept: Path) -> None:
+    """Guards `LINES`: a line whose module is not there would only fail when it is measured."""
+    folder = Path(line.__file__).parent
+    assert all((folder / f"{module}.py").exists() for module, _ in LINES.values())
+    assert page([], TOLD).startswith("# Benchmarks")
+    assert table([], [], {}, {}).startswith("line")

@@ -1,0 +1,46 @@
+"""What the demo's parent stops: also what is started while it stops the rest."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+from demo.processes import MARK, Identity, descendants, marked, stop_all, wait_until
+
+STARTS_ANOTHER_AS_IT_ENDS = """
+trap 'setsid sleep 60 & exit 0' TERM
+touch "$1"
+while :; do sleep 0.05; done
+"""
+
+
+def test_what_is_started_while_the_rest_is_stopped_is_stopped_too(tmp_path: Path) -> None:
+    """Guards that `stop_all` asks again what is there: a run that is being stopped may just have started its JVM."""
+    ready = tmp_path / "ready"
+    child = subprocess.Popen(
+        ["sh", "-c", STARTS_ANOTHER_AS_IT_ENDS, "sh", str(ready)],
+        env=os.environ | {MARK: str(tmp_path)},
+        start_new_session=True,
+    )
+    assert wait_until(ready.exists, 10.0)
+    stop_all(lambda: marked(tmp_path), 5.0)
+    assert child.wait(5) == 0, "it was killed before it could start another"
+    assert not marked(tmp_path)
+
+
+def test_what_does_not_end_is_killed(tmp_path: Path) -> None:
+    """Guards SIGKILL after the time."""
+    ready = tmp_path / "ready"
+    child = subprocess.Popen(
+        ["sh", "-c", 'trap "" TERM; touch "$1"; while :; do sleep 0.05; done', "sh", str(ready)],
+        env=os.environ | {MARK: str(tmp_path)},
+        start_new_session=True,
+    )
+    assert wait_until(ready.exists, 10.0)
+    known = Identity.of(child.pid)
+    assert known is not None
+    stop_all(lambda: marked(tmp_path) | descendants([child.pid]), 0.3)
+    assert child.wait(5) == -9
+    assert not known.is_alive()
+    assert not marked(tmp_path)
