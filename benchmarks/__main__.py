@@ -6,7 +6,6 @@ BENCH_SCALE makes everything smaller (0.01), BENCH_ROUNDS says how often, BENCH_
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import subprocess
@@ -17,40 +16,32 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from benchmarks import LINES, report
+from benchmarks import LINES, programs, report
 from benchmarks.page import table
 
 LIMIT_SECONDS = 1500
+GRACE_SECONDS = 120.0
+"""For a line that is ended: it stops its servers and removes their folders, which hold gigabytes."""
 ERROR_CHARACTERS = 400
 PAGE = "page"
 
 
 def told_by(command: Sequence[str], path: Path, limit_seconds: float) -> dict[str, Any]:
     """What a line's process wrote, or `{"error"}`. One that takes too long is ended with all that it started."""
-    process = subprocess.Popen(list(command), cwd=report.ROOT)
+    process, error = subprocess.Popen(list(command), cwd=report.ROOT), ""
     try:
         code = process.wait(limit_seconds)
+        error = f"Its process ended with {code}, and wrote nothing."
     except subprocess.TimeoutExpired:
-        _end(process)
-        return {"error": f"It took longer than {limit_seconds:.0f} s."}
-    except BaseException:
-        _end(process)
+        error = f"It took longer than {limit_seconds:.0f} s."
+        programs.end(process, GRACE_SECONDS)
+    except BaseException:  # a terminal's Ctrl-C reached the line too
+        programs.end(process, GRACE_SECONDS, is_told=True)
         raise
     try:
         return dict(json.loads(path.read_text()))
     except (OSError, ValueError):
-        return {"error": f"Its process ended with {code}, and wrote nothing."}
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(psutil.Error):
-        for child in psutil.Process(process.pid).children(recursive=True):
-            with contextlib.suppress(psutil.Error):
-                child.kill()
-    process.kill()
-    process.wait()
+        return {"error": error}
 
 
 def measure(line: str, limit_seconds: float = LIMIT_SECONDS) -> bool:
@@ -70,6 +61,7 @@ def measure(line: str, limit_seconds: float = LIMIT_SECONDS) -> bool:
         "seconds": round(time.monotonic() - began),
         "memory": told["memory"],
         "scale": float(os.environ.get("BENCH_SCALE", "1")),
+        "rounds": int(os.environ.get("BENCH_ROUNDS", "3")),
     }
     report.record(line, [report.result_of(r) for r in told["results"]], facts)
     return True

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,10 @@ SOURCE = registry.sources()["mysql"]
 TABLE = TableId("bench", "events")
 STEP = 10_000
 JOBS, WARM = 7, 2
+PRINTER = "mariadb-binlog -v"
 REPLICATION = "python-mysql-replication"
 REPLICATION_ROWS = 200_000
+COLUMNS = ["id", "n", "name", "price", "note", "at", "seen"]
 DEPTH = {"mariadb": "max_recursive_iterations", "mysql": "cte_max_recursion_depth"}
 DDL = (
     "CREATE DATABASE bench",
@@ -45,6 +47,41 @@ ROWS = (
     "INSERT INTO bench.events WITH RECURSIVE g AS (SELECT {0} i UNION ALL SELECT i + 1 FROM g WHERE i < {1})"
     " SELECT i, i % 1000, concat('name ', i % 997), i / 7, repeat('x', 20 + i % 30), now(6), now(6) FROM g"
 )
+
+
+YEAR = 1_577_836_800_000_000  # 2020, in microseconds
+PRIME = 1_000_003
+SUMS = f"""
+SELECT count(*), sum(id), sum(n), sum(price) * 100, sum(length(note)), sum(cast(substr(name, 6) AS signed)),
+       sum(id % 1000 * n), sum(id % 1000 * price) * 100, sum(id % 1000 * length(note)),
+       sum(id % 1000 * cast(substr(name, 6) AS signed)),
+       sum(id % 1000 * (timestampdiff(MICROSECOND, '2020-01-01', at) % {PRIME})),
+       sum(id % 1000 * ((cast(unix_timestamp(seen) * 1000000 AS signed) - {YEAR}) % {PRIME}))
+FROM bench.events WHERE id > 0
+"""
+
+
+def sums(table: pa.Table) -> tuple[int, ...]:
+    """Rows, what every column holds, and each column together with the key, as the servers' statement above; the small changes, whose
+    keys are negative, are left out."""
+    table = table.filter(pc.greater(table.column("id"), 0))
+    cents = pc.cast(pc.round(pc.multiply(table.column("price").cast("float64"), 100.0)), "int64")
+    names = pc.cast(pc.utf8_slice_codeunits(table.column("name"), 5), "int64")
+    times = (table.column(c).cast("int64").to_numpy() for c in ("at", "seen"))
+    at, seen = ((t - YEAR) % PRIME for t in times)
+    ids, n, notes = (
+        column.cast("int64").to_numpy()
+        for column in (table.column("id"), table.column("n"), pc.utf8_length(table.column("note")))
+    )
+    single = [n, cents.to_numpy(), notes, names.to_numpy()]
+    pairs = [ids % 1000 * v for v in (*single, at, seen)]
+    return len(ids), *(int(v.sum()) for v in (ids, *single, *pairs))
+
+
+def sums_of(server: SqlServer) -> tuple[int, ...]:
+    """The same of the source."""
+    (row,) = server.execute(SUMS)
+    return tuple(int(v or 0) for v in row)
 
 
 @dataclass
@@ -99,20 +136,15 @@ class BinlogLoad:
         return Stream(SOURCE, self.params, "bench", self.start, self.tables, self.marker)
 
     def is_right(self, parts: Sequence[pa.Table]) -> bool:
-        """Whether the last image of each key, deletes left out, sums to what the table holds."""
-        columns = ["_sequence", "_op", "id", "n", "price"]
+        """Whether the last image of each key, deletes left out, holds what the table holds, and there are as many changes as were made."""
+        columns = ["_sequence", "_op", *COLUMNS]
         changes = pa.concat_tables([p.select(columns) for p in parts]).sort_by("_sequence")
         changes = changes.filter(pc.not_equal(changes.column("id"), -1))
         ids = changes.column("id").to_numpy()
         _, last = np.unique(ids[::-1], return_index=True)
         kept = changes.take(pa.array(len(ids) - 1 - last))
-        kept = kept.filter(pc.not_equal(kept.column("_op"), 2))
-        total = pc.sum(kept.column("price").cast(pa.decimal128(38, 2))).as_py()
-        found = (kept.num_rows, pc.sum(kept.column("n")).as_py(), total)
-        ((count, n, price),) = self.server.execute(
-            "SELECT count(*), sum(n), sum(price) FROM bench.events WHERE id > 0"
-        )
-        expected = (count, int(n), Decimal(price))
+        found = sums(kept.filter(pc.not_equal(kept.column("_op"), 2)))
+        expected = sums_of(self.server)
         if found != expected or changes.num_rows != self.changes:
             place.logger.error("found %s of %d, expected %s", found, changes.num_rows, expected)
             return False
@@ -124,10 +156,23 @@ class BinlogLoad:
         data = self.server.folder / "data"
         return [str(data / name) for name, *_ in self.server.execute("SHOW BINARY LOGS")]
 
-    def printed(self, folder: Path) -> programs.Ran:
-        """`mariadb-binlog -v` for the same rows, into nowhere."""
-        command = ["mariadb-binlog", "-v", "--base64-output=decode-rows", *self.files()]
-        return programs.run("mariadb-binlog", command, folder / "printed.log")
+    @property
+    def _print(self) -> list[str]:
+        return ["mariadb-binlog", "-v", "--base64-output=decode-rows", *self.files()]
+
+    def printed(self, folder: Path) -> Peer:
+        """`mariadb-binlog -v` for the same rows, into nowhere, in row events a second; none where it prints another number of rows."""
+        try:
+            log = folder / "printed.log"
+            runs = [programs.run("mariadb-binlog", self._print, log) for _ in range(place.ROUNDS)]
+            rows = _rows(self._print)
+        except (RuntimeError, OSError, subprocess.SubprocessError) as err:
+            place.logger.warning("mariadb-binlog: %s", err)
+            return Peer(PRINTER, None, missing=reason(err))
+        if rows != self.changes + 1:
+            return Peer(PRINTER, None, missing=f"failed: it printed {rows} of {self.changes + 1}")
+        rate = place.median([self.changes / r.seconds for r in runs])
+        return Peer(PRINTER, round(rate), max(r.memory_gib for r in runs))
 
     def by_replication(self, folder: Path) -> Peer:
         """python-mysql-replication over the first of them, in row events a second."""
@@ -136,14 +181,31 @@ class BinlogLoad:
         asked = {"server": server, "is_mariadb": True, "file": name, "position": 4}
         try:
             with talk("replication", "replication_reader", folder) as peer:
-                peer.say(**asked, rows=min(REPLICATION_ROWS, self.inserts))
+                peer.say(**asked, rows=read_rows(self))
                 told = peer.hear()
-        except (Missing, RuntimeError) as err:
+        except (Missing, RuntimeError, OSError) as err:
             place.logger.warning("python-mysql-replication: %s", err)
             return Peer(REPLICATION, None, missing=reason(err))
         return Peer(
             REPLICATION, round(told["rows"] / told["seconds"]), round(told["peak_mib"] / 1024, 2)
         )
+
+
+def read_rows(load: BinlogLoad) -> int:
+    """How many rows python-mysql-replication reads, which would need a minute for all."""
+    return min(REPLICATION_ROWS, load.inserts)
+
+
+def _rows(command: Sequence[str]) -> int:
+    """How many rows of the table a program prints as comments."""
+    find = ["grep", "-cE", f"^### (INSERT INTO|UPDATE|DELETE FROM) `{TABLE.schema}`.`{TABLE.name}`"]
+    with subprocess.Popen(list(command), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as child:
+        try:
+            limit = programs.LIMIT_SECONDS
+            done = subprocess.run(find, stdin=child.stdout, stdout=subprocess.PIPE, check=False, timeout=limit)  # fmt: skip
+        finally:
+            child.kill()
+    return int(done.stdout or 0)
 
 
 def measure(line: str) -> list[Result]:
@@ -157,19 +219,21 @@ def measure(line: str) -> list[Result]:
             rates, busy, found = _decoded(segments, made)
         tables = [p.changes for p in found if isinstance(p, DecodedTable)]
         checked = len(tables) == len(found) and made.is_right(tables)
-        runs = [made.printed(folder) for _ in range(place.ROUNDS)]
+        printed = made.printed(folder)
         read = made.by_replication(folder)
-    printed = place.median([made.changes / r.seconds for r in runs])
     mine = place.median(rates[WARM:])
     size = sum(len(body) for _, body in segments) / made.changes
-    beside = f", {mine / read.value:.0f} times python-mysql-replication" if read.value else ""
+    beside = (
+        f", {mine / read.value:.0f} times python-mysql-replication, which reads the first {read_rows(made):,} rows, inserts all, once"
+        if read.value
+        else ""
+    )
     return [
         Result(
             line, "row events/s", round(mine), 2_000_000,
-            (Peer("mariadb-binlog -v", round(printed), max(r.memory_gib for r in runs)), read),
-            round(mine / printed, 2), is_absolute=True, checked=checked,
+            (printed, read), round(mine / printed.value, 2) if printed.value else None, is_absolute=True, checked=checked,
             note=f"one core, checksums verified, every bound checked; {size:.0f} bytes an event; the ratio is to mariadb-binlog "
-            f"(wanted 3){beside}. The segments lie in memory; decoding had {100 * busy:.0f} % of one "
+            f"(wanted 3){beside}. Programs beside it read the server's files or its log. The segments lie in memory; decoding had {100 * busy:.0f} % of one "
             f"core, {size * mine / 1e6:,.0f} MB of log a second. Memory is of this process, with the segments and the columns.",
         )
     ]  # fmt: skip

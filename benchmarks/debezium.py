@@ -12,6 +12,7 @@ from typing import Any
 
 from benchmarks import place
 from benchmarks.peers.environments import Conversation, reason, talk
+from benchmarks.programs import LIMIT_SECONDS
 from benchmarks.report import Peer
 from setup.machine import Missing
 from tests.mysql_servers import ADMIN, HOST, PASSWORD
@@ -100,7 +101,7 @@ class Debezium:
             return Told(missing=self._missing)
         try:
             self._conversation.say(**values)
-            told = self._conversation.hear()
+            told = self._conversation.hear(LIMIT_SECONDS + values.get("lag_seconds", 0.0))
         except (RuntimeError, OSError) as err:
             place.logger.warning("Debezium: %s", err)
             return Told(missing=reason(err))

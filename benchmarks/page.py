@@ -14,11 +14,18 @@ HEADS = (
 )  # fmt: skip
 OPENING = """# Benchmarks
 
-Written by `make bench`; `python -m benchmarks LINE` measures one line again. Ours and its peers take turns in the
-same run, the figures are medians, and the rows are compared afterwards. `rows right` NO means that the figure
-counts for nothing. `ratio`: how many times better ours is than the peer, the best or the first one where there are
-several; the notes say where it is something else. Memory is ours without the server's, then the peer's where it has
-a process of its own; a dash: not measured.
+Written by `make bench`; `python -m benchmarks LINE` measures one line again. Ours and its peers run one after the
+other on the same machine, beside the server that they read. Figures are medians of rounds, and what warmed up does not
+count; Debezium, dlt, sling, ingestr, python-mysql-replication, a backlog, the lags, memory and growth run once. Rows
+are compared afterwards, ours and those that Spark, dlt, sling and ingestr wrote; what is printed or copied undecoded
+is compared by its rows' number or its size, and what Debezium and python-mysql-replication hand out is only counted.
+`rows right` NO means that the figure counts for nothing. `ratio`: how many times better ours is than the peer, the
+best or the first one where there are several; the notes say where it is something else. The files of our change log
+are made durable; positions are kept in memory, not in the application's database; servers do not wait for their disk.
+Spark's JVM compiles in full, so that no peer is slowed: the lags, the backlog and the memory of ours alone are those
+of the engine as it ships, with C1 only. Memory is ours without the server's, all processes together, looked at once a
+second (a run's twice); then the peer's, where it has a process of its own, at that process's peak; a dash: not
+measured. Versions are those of the last measurement.
 """
 GROUPS = (("versions", "Versions"), ("servers", "Servers"), ("peers", "Peers"))
 
@@ -43,7 +50,7 @@ def cells(row: dict[str, Any], fact: dict[str, Any]) -> tuple[str, ...]:
     side = "<=" if fact.get("at_most") else ">="
     target = row.get("target")
     return (
-        row["line"],
+        row["line"] + _smaller(fact),
         row["unit"],
         number(row["ours"]),
         ", ".join(peers) or "-",
@@ -53,6 +60,12 @@ def cells(row: dict[str, Any], fact: dict[str, Any]) -> tuple[str, ...]:
         "yes" if row["checked"] else "NO",
         _memory(row),
     )
+
+
+def _smaller(fact: dict[str, Any]) -> str:
+    """A figure of less than the whole load says so beside its name."""
+    scale = fact.get("scale", 1)
+    return "" if scale == 1 else f" (scale {scale:g})"
 
 
 def _memory(row: dict[str, Any]) -> str:
@@ -119,13 +132,17 @@ def page(rows: Sequence[dict[str, Any]], known: dict[str, Any]) -> str:
         other = "" if there == described(known) else f", measured on: {there}"
         text.append(
             f"- **{row['line']}** ({fact.get('measured_at', '')}, load before it {load_then}, "
-            f"scale {fact.get('scale', 1)}{other}): {fact.get('note') or 'nothing to say.'}{_all(fact)}"
+            f"scale {fact.get('scale', 1)}{_rounds(fact)}{other}): {fact.get('note') or 'nothing to say.'}{_all(fact)}"
         )
     return "\n".join(text) + "\n"
 
 
 def _row(line: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "/").replace("\n", " ") for cell in line) + " |"
+
+
+def _rounds(fact: dict[str, Any]) -> str:
+    return f", rounds {fact['rounds']}" if "rounds" in fact else ""
 
 
 def _all(fact: dict[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import subprocess
 import threading
 import time
@@ -11,12 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from demo.postgres import PostgresError, wheel_binaries
 from setup.machine import MYSQL_ROOT, mysql_root
 
 GIB = 2**30
 LOOK_SECONDS = 0.01
 LOG_END = 300
+LIMIT_SECONDS = 300.0
+"""For a peer, so that four which hang leave time for what else a line measures."""
 
 
 def postgresql(name: str) -> str:
@@ -55,8 +60,39 @@ class Ran:
     memory_gib: float
 
 
-def run(name: str, command: Sequence[str], log: Path, **options: Any) -> Ran:
-    """Run a program to its end, what it says into `log`; RuntimeError with the end of that where it fails."""
+def end(
+    process: subprocess.Popen[Any], grace_seconds: float = 0.0, *, is_told: bool = False
+) -> None:
+    """End a process with all that it started. With a grace it is asked first (unless it `is_told` already), and has that long to
+    remove what it made."""
+    below: list[psutil.Process] = []
+    with contextlib.suppress(psutil.Error):
+        below = psutil.Process(process.pid).children(recursive=True)
+    try:
+        if grace_seconds:
+            if not is_told:
+                process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(grace_seconds)
+    finally:
+        with contextlib.suppress(psutil.Error):
+            below += psutil.Process(process.pid).children(recursive=True)
+        for child in below:
+            with contextlib.suppress(psutil.Error):
+                child.kill()
+        process.kill()
+        process.wait()
+
+
+def run(
+    name: str,
+    command: Sequence[str],
+    log: Path,
+    limit_seconds: float = LIMIT_SECONDS,
+    **options: Any,
+) -> Ran:
+    """Run a program to its end, what it says into `log`; RuntimeError with the end of that where it fails, or where it takes too
+    long."""
     over, peak = threading.Event(), [0]
 
     def look(pid: int) -> None:
@@ -65,7 +101,7 @@ def run(name: str, command: Sequence[str], log: Path, **options: Any) -> Ran:
             if over.wait(LOOK_SECONDS):
                 return
 
-    options = {"stdout": subprocess.DEVNULL, **options}
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, **options}
     began = time.monotonic()
     with (
         log.open("wb") as errors,
@@ -73,10 +109,17 @@ def run(name: str, command: Sequence[str], log: Path, **options: Any) -> Ran:
     ):
         looking = threading.Thread(target=look, args=(child.pid,))
         looking.start()
-        code = child.wait()
-        seconds = time.monotonic() - began
-        over.set()
-        looking.join()
+        code = None
+        try:
+            code = child.wait(limit_seconds)
+        except subprocess.TimeoutExpired:
+            end(child)
+        finally:
+            seconds = time.monotonic() - began
+            over.set()
+            looking.join()
+    if code is None:
+        raise RuntimeError(f"{name} took longer than {limit_seconds:.0f} s")
     if code:
         said = log.read_text(errors="replace").strip()[-LOG_END:]
         raise RuntimeError(f"{name} ended with {code}: {said}")

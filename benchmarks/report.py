@@ -114,16 +114,26 @@ def record_failure(line: str, error: str) -> None:
 
 def rewrite() -> None:
     """Write the page again from what is known: of the machine on which that was measured, whatever this one is."""
-    PAGE.write_text(page(rows(), notes()))
+    _replace(PAGE, page(rows(), notes()))
 
 
 def _write(found: list[dict[str, Any]], told: dict[str, Any], machine: dict[str, Any]) -> None:
     ordered = sorted(found, key=lambda r: place_of(str(r["line"])))
-    RESULTS.write_text(json.dumps(ordered, indent=1) + "\n")
+    _replace(RESULTS, json.dumps(ordered, indent=1) + "\n")
     for fact in told["lines"].values():
         fact.setdefault("machine", described(told if "processor" in told else machine))
-    MACHINE.write_text(json.dumps({**told, **machine}, indent=1) + "\n")
+    _replace(MACHINE, json.dumps({**told, **machine}, indent=1) + "\n")
     rewrite()
+
+
+def _replace(path: Path, text: str) -> None:
+    """Whole or not at all: a full disk or Ctrl-C must not cost what other lines found."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(text)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _now() -> str:

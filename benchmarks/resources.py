@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import psutil
+import pyarrow as pa
 
 GIB = 2**30
 PARTS = ("server", "driver", "JVM", "workers", "peer")
@@ -102,7 +103,8 @@ class Memory(threading.Thread):
 
 @contextmanager
 def turn(side: str = OURS, root: int | None = None) -> Iterator[None]:
-    """Until the end it is this side's turn; nothing where no memory is sampled."""
+    """Until the end it is this side's turn; nothing where no memory is sampled. What earlier checks read is given back first."""
+    pa.default_memory_pool().release_unused()
     watch = _watching[-1] if _watching else None
     if watch is None:
         yield
@@ -157,9 +159,10 @@ def _processes(root: psutil.Process) -> Iterator[tuple[psutil.Process, str]]:
 
 
 def _part(process: psutil.Process) -> str:
-    command = " ".join(process.cmdline()[:6])
-    if PEERS in command:
+    command = process.cmdline()[:6]
+    if PEERS in "".join(command[:1]):
         return "peer"
-    if any(name in command for name in SERVERS):
+    # By the names of programs: a clone below /home/postgres is no server. A session's process calls itself "postgres: ...".
+    if any(word.partition(":")[0].rpartition("/")[2] in SERVERS for word in command):
         return "server"
     return "JVM" if process.name().startswith("java") else "workers"

@@ -53,7 +53,7 @@ def copy_by_jdbc(spark: Any, target: Any, made: Copied, rows: int, name: str) ->
         lowerBound=1,
         upperBound=rows + 1,
         numPartitions=PARTITIONS,
-        properties={**made.jdbc_properties, "fetchsize": "10000"},
+        properties={"fetchsize": "10000", **made.jdbc_properties},
     )
     writer = frame.writeTo(f"{target.catalog_name}.bench.{name}").using("iceberg")
     for key, value in PROPERTIES.items():

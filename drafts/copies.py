@@ -14,6 +14,7 @@ from django.views.decorators.http import require_POST
 from drafts.models import Draft
 from drafts.services import draft_create
 from replicators.config import InvalidConfig
+from replicators.connectors.errors import ReplicationError
 from replicators.models import Replicator
 from replicators.pages import go, may_edit
 from replicators.people import person
@@ -58,5 +59,8 @@ def duplicate(request: HttpRequest, pk: str) -> HttpResponse:
         draft = draft_from(replicator=found, actor=person(request))
     except InvalidConfig as err:
         messages.error(request, " ".join(err.errors.values()))
+        return go(request, found.get_absolute_url())
+    except ReplicationError as err:  # its secrets can't be read
+        messages.error(request, f"{err.message.text} {err.message.suggestion}")
         return go(request, found.get_absolute_url())
     return go(request, reverse("drafts:draft", args=[draft.pk]), f"{draft.name} is a draft now.")

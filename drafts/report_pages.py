@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -13,7 +14,7 @@ from drafts import choice, services, steps, wizard
 from drafts.reports import ReportView, report_of
 from drafts.selectors import draft_shown
 from drafts.wizard import Visit
-from replicators.config import InvalidConfig, plugin_of
+from replicators.config import InvalidConfig, plugin_of, source_plugin
 from replicators.connectors.errors import ReplicationError
 from replicators.forms import option_fields, param_fields
 from replicators.pages import go
@@ -35,11 +36,12 @@ def assessment(request: HttpRequest, visit: Visit) -> HttpResponse:
         else:
             _decide(visit)
     report = report_of(visit.draft)
+    asked = request.GET if request.method == "GET" else request.POST
     context = {
         "report": report,
         "is_wide": True,
         "missing": _missing(visit),
-        "page": _page(report, request.GET.get("page", "1")),
+        "page": _page(report, asked.get("page", "1")),
         "needs_run": request.method == "GET" and (report is None or report.is_stale),
     }
     return wizard.show(visit, "drafts/partials/_assessment.html", context)
@@ -150,7 +152,17 @@ def _summary(visit: Visit) -> dict[str, Any]:
         "partial": sum(t.partial for t in report.tables) if report else 0,
         "faults": {name: list(steps.faults(draft, name).values()) for name in steps.NAMES[:5]},
         "Support": Support,
+        "makes": _made_at_source(draft.source_kind),
     }
+
+
+def _made_at_source(kind: str) -> str:
+    """What a replicator makes at a source of that kind, such as `1 replication slot and 2 publications`; empty for nothing."""
+    try:
+        counts = Counter(what for what, _ in source_plugin(kind).objects(""))
+    except ReplicationError:
+        return ""
+    return " and ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items())
 
 
 def _role(draft: Any, role: str) -> dict[str, Any]:

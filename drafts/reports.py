@@ -14,6 +14,12 @@ from drafts.models import Draft, StoredReport
 from replicators.connectors.modes import Mode
 
 ERROR = "ERROR"
+TOLD_BY_LINE = frozenset(
+    {
+        "source:column-unsupported", "source:column-partial", "target:column-unsupported", "target:column-lossy",
+    }
+)  # fmt: skip
+"""Problems of which a column's line says everything: its buttons are what can be done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +83,10 @@ class TableLine:
     @property
     def told(self) -> list[dict[str, Any]]:
         """The problems that no column's line tells already."""
-        lines = {c.name for c in self.columns if c.problem and c.support != Support.YES}
-        return [p for p in self.problems if p["column"] not in lines]
+        lines = {c.name for c in self.columns if c.support != Support.YES}
+        return [
+            p for p in self.problems if p["column"] not in lines or p["code"] not in TOLD_BY_LINE
+        ]
 
     @property
     def is_clean(self) -> bool:

@@ -14,8 +14,18 @@ from django.views.decorators.http import require_http_methods
 from assessments.services import describe_table, problem_of
 from drafts.kinds import kind_lines, kinds_left
 from drafts.services import TableRefused, replicator_table_change, replicator_table_mode
-from replicators.config import InvalidConfig, parse_tables, tables_to_json, target_plugin
+from replicators.config import (
+    ROLES,
+    InvalidConfig,
+    parse_tables,
+    plugin_of,
+    source_plugin,
+    tables_to_json,
+    target_plugin,
+)
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.filter_types import bind
+from replicators.connectors.filters import FilterError
 from replicators.connectors.modes import CHOICES, KEEPS_PAST, Mode, text_of
 from replicators.connectors.problems import Severity
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
@@ -67,6 +77,17 @@ def columns_kept(request: HttpRequest, shape: TableSchema) -> list[str]:
     return [c.name for c in shape.columns if c.name in ticked]
 
 
+def filter_fault(text: str, shape: TableSchema, kept: Collection[str]) -> str:
+    """What is wrong with a row filter, as a sentence; it can look at copied columns only."""
+    copied = tuple(c for c in shape.columns if not kept or c.name in kept)
+    try:
+        if text:
+            bind(text, replace(shape, columns=copied))
+    except FilterError as err:
+        return str(err)
+    return ""
+
+
 @may_edit
 @require_http_methods(["GET", "POST"])
 def table_columns(request: HttpRequest, pk: str) -> HttpResponse:
@@ -79,6 +100,8 @@ def table_columns(request: HttpRequest, pk: str) -> HttpResponse:
     )
     context = _about(found, row)
     try:
+        for role in ROLES:
+            plugin_of(role, getattr(found, f"{role}_kind"))
         shape = describe_table(
             kind=found.source_kind, params=params_of(found, "source"), table=table
         )
@@ -91,8 +114,12 @@ def table_columns(request: HttpRequest, pk: str) -> HttpResponse:
         return render(request, "drafts/table_columns.html", context, status=502)
     except _Refused as err:
         context["refused"] = str(err)
-    status = 409 if "refused" in context else 200
+    except _FaultyFilter as err:
+        context["filter_fault"] = str(err)
+    status = 409 if "refused" in context else 422 if "filter_fault" in context else 200
     context |= _chosen(found, row, shape)
+    if status != 200 and "filter" in request.POST and context.get("refused") != STALE:
+        context["filter"] = request.POST["filter"]
     return render(request, "drafts/table_columns.html", context, status=status)
 
 
@@ -101,6 +128,10 @@ STALE = "Somebody changed what is copied of this table after you opened the page
 
 class _Refused(Exception):
     """What was chosen can't be copied; the text says why."""
+
+
+class _FaultyFilter(Exception):
+    """The row filter can't be read, or not for this table; the text says why."""
 
 
 def _save(
@@ -147,10 +178,18 @@ def _asked(request: HttpRequest, mine: TableSelection, shape: TableSchema) -> Ta
     """The table's choice as the form says it; what the form does not have stays."""
     post = request.POST
     excluded = tuple(kinds_left(post.getlist("kinds"))) if "has_kinds" in post else mine.excluded
-    mode = post.get("mode", mine.mode)
+    mode, kept = post.get("mode", mine.mode), columns_kept(request, shape)
+    text = post.get("filter", mine.filter).strip()
+    if text.splitlines() == mine.filter.splitlines():
+        text = (
+            mine.filter
+        )  # a browser sends ends of lines of its own: that is no change, and no fresh copy
+    elif fault := filter_fault(text, shape, kept):
+        raise _FaultyFilter(fault)
     return replace(
         mine,
-        columns=tuple(columns_kept(request, shape)),
+        columns=tuple(kept),
+        filter=text,
         excluded=excluded,
         mode=mode if mode in CHOICES else "",
     )
@@ -194,5 +233,7 @@ def _how(found: Replicator, table: TableId, shape: TableSchema) -> dict[str, Any
         "kinds": kind_lines(mine.excluded) if shape.key else [],
         "own_mode": mine.mode,
         "modes": [(m.value, text_of(m)) for m in CHOICES if m in known],
+        "can_filter": source_plugin(found.source_kind).capabilities.has_row_filters,
+        "filter": mine.filter,
         "default_mode": text_of(_mode_of(found, TableSelection(table))).label,
     }

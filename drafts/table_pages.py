@@ -16,12 +16,10 @@ from drafts import choice, steps, wizard
 from drafts.choice import Key
 from drafts.kinds import kind_lines, kinds_left
 from drafts.listing import SHOWN, Query, find, find_lines, listing_of, listing_refresh
-from drafts.table_columns import column_lines, columns_kept
+from drafts.table_columns import column_lines, columns_kept, filter_fault
 from drafts.wizard import AUTOSAVE, Visit
 from replicators.config import InvalidConfig, source_plugin
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.filter_types import bind
-from replicators.connectors.filters import FilterError
 from replicators.connectors.modes import CHOICES, Mode, mode_for, why_inserts
 from replicators.connectors.schema import EXCLUDABLE, TableId, TableSchema
 from replicators.forms import Field, option_fields, picks_fitting
@@ -144,13 +142,14 @@ def _text(query: Query) -> str:
 def _shown(visit: Visit, query: Query, problem: dict[str, Any] | None = None) -> HttpResponse:
     if visit.conflict:
         visit.draft.tables = visit.typed["tables"]
-    found = find(visit.draft, query)
+    found, kind = find(visit.draft, query), visit.draft.source_kind
     context = {
         "found": found,
         "problem": problem,
         "source_faults": steps.faults(visit.draft, "source"),
         "is_wide": True,
         "kinds": kind_lines(()),
+        "follows_keyless": bool(kind) and source_plugin(kind).capabilities.follows_keyless,
     }
     return wizard.show(visit, "drafts/partials/_tables.html", context)
 
@@ -181,7 +180,7 @@ def columns(request: HttpRequest, visit: Visit) -> HttpResponse:
         chosen = choice.with_filter(chosen, key, text)
         if "has_kinds" in request.POST:
             chosen = choice.with_kinds(chosen, key, kinds_left(request.POST.getlist("kinds")))
-        context["filter_fault"] = _filter_fault(text, shape, kept)
+        context["filter_fault"] = filter_fault(text, shape, kept)
         context["kinds_fault"] = _kinds_fault(visit, replace(shape, filter=text), _mode(request))
         if context["filter_fault"] or context["kinds_fault"]:
             visit.status = 422
@@ -197,17 +196,6 @@ def columns(request: HttpRequest, visit: Visit) -> HttpResponse:
     can_filter = source_plugin(visit.draft.source_kind).capabilities.has_row_filters
     context |= {"filter": table.get("filter", ""), "can_filter": can_filter}
     return _drawer(visit, context)
-
-
-def _filter_fault(text: str, shape: TableSchema, kept: list[str]) -> str:
-    """What is wrong with a row filter, as a sentence; it can look at copied columns only."""
-    copied = tuple(c for c in shape.columns if not kept or c.name in kept)
-    try:
-        if text:
-            bind(text, replace(shape, columns=copied))
-    except FilterError as err:
-        return str(err)
-    return ""
 
 
 def _kinds_fault(visit: Visit, shape: TableSchema, mode: str) -> str:
@@ -231,7 +219,9 @@ def _mode(request: HttpRequest) -> str:
 
 
 def _columns_saved(visit: Visit, key: Key, kept: list[str]) -> HttpResponse:
-    text = f"{len(kept)} columns of {key[1]} are copied." if kept else f"All of {key[1]} is copied."
+    count = "1 column" if len(kept) == 1 else f"{len(kept)} columns"
+    verb = "is" if len(kept) == 1 else "are"
+    text = f"{count} of {key[1]} {verb} copied." if kept else f"All of {key[1]} is copied."
     if not is_partial(visit.request):
         return go(visit.request, visit.url, text)
     response = wizard.saved(visit, found=find(visit.draft, Query()))

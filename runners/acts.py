@@ -11,6 +11,8 @@ from django.shortcuts import get_object_or_404, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
+from replicators.connectors.errors import ReplicationError
+from replicators.invalid import InvalidConfig
 from replicators.models import Replicator
 from replicators.pages import go, is_partial, may_edit, render_page, toasted
 from replicators.people import person
@@ -31,11 +33,20 @@ def answer(
         act()
     except IllegalTransition as err:
         return _refused(request, found, err.message)
+    except (ReplicationError, InvalidConfig) as err:
+        return _refused(request, found, _told(err))
     except (Table.DoesNotExist, NewTable.DoesNotExist) as err:
         raise Http404 from err
     if not is_partial(request):
         return go(request, _back(request) or found, done)
     return toasted(panels.refreshed(request, found), done)
+
+
+def _told(error: ReplicationError | InvalidConfig) -> str:
+    """What keeps it from being done, such as a connector that is gone, as sentences."""
+    if isinstance(error, InvalidConfig):
+        return " ".join(error.errors.values())
+    return f"{error.message.text} {error.message.suggestion}".strip()
 
 
 def _back(request: HttpRequest) -> str:
@@ -134,7 +145,10 @@ def table_rewind(request: HttpRequest, pk: str) -> HttpResponse:
             Table.objects.shown(), replicator=found, schema_name=schema, name=name
         )
         context = {"section": "replicators", "replicator": found, "row": row}
-        context["window"] = rewind_window(found)
+        try:
+            context["window"] = rewind_window(found)
+        except (ReplicationError, InvalidConfig) as err:
+            return _refused(request, found, _told(err))
         return render_page(
             request, "runners/table_rewind.html", "runners/partials/_table_rewind.html", context
         )

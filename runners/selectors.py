@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, Prefetch, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, QuerySet, Subquery
 from django.db.models.fields.json import KeyTransform
 from django.utils import timezone
 
 from replicators.config import InvalidConfig
-from replicators.connectors.messages import MESSAGES
+from replicators.connectors.messages import MESSAGES, WAITS
 from replicators.connectors.schema import TableId
 from replicators.models import Replicator
 from runners.models import Event, LogLine, Progress, Run, Table, TableMetric
@@ -30,6 +30,7 @@ from runners.watermarks import consistent_at
 
 LOG_LINES = 200
 METRICS_MOST = 100_000
+_WELL = frozenset({RunState.STOPPING, RunState.STOPPED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +140,12 @@ def error_shown(
 
 def replicators_loaded() -> QuerySet[Replicator]:
     """Replicators with everything a view needs besides totals, in a fixed number of queries."""
+    mine = Run.objects.filter(replicator=OuterRef("pk"))
     return (
         Replicator.objects.select_related("progress", "created_by")
         .prefetch_related(Prefetch("runs", Run.objects.active(), to_attr="live_runs"))
-        .annotate(has_started=Exists(Run.objects.filter(replicator=OuterRef("pk"))))
+        .annotate(has_started=Exists(mine), last_state=Subquery(mine.values("state")[:1]))
+        .annotate(last_started_at=Subquery(mine.values("started_at")[:1]))
     )
 
 
@@ -178,17 +181,24 @@ def _shown(replicator: Any, totals: Totals, live: int, now: datetime) -> Shown:
     return replicator_state(facts, now)
 
 
+def _error(replicator: Any, progress: Progress | None) -> dict[str, Any] | None:
+    """What keeps it from running; nothing of what it has outlived. Given up, it is not advised to wait for the next try."""
+    is_outlived = replicator.last_started_at and replicator.last_state in _WELL
+    if progress is None or _is_live(replicator) or (is_outlived and not replicator.deleting_since):
+        return None
+    found = error_shown(progress.error_code, progress.error_facts, progress.failing_since)
+    if found and progress.is_given_up and progress.error_code in WAITS:
+        found["suggestion"] = MESSAGES["run:retry-time-used-up"].suggestion
+    return found
+
+
 def _view(replicator: Any, totals: Totals, live: int, now: datetime) -> ReplicatorView:
     progress = progress_seen(replicator)
     return ReplicatorView(
         replicator=replicator,
         shown=_shown(replicator, totals, live, now),
         totals=totals,
-        error=(
-            error_shown(progress.error_code, progress.error_facts, progress.failing_since)
-            if progress and not _is_live(replicator)
-            else None
-        ),
+        error=_error(replicator, progress),
         retry_at=progress.retry_at if progress else None,
         facts=progress.facts if progress else {},
         facts_at=progress.facts_at if progress else None,
@@ -252,6 +262,7 @@ def replicator_status(replicator: Replicator) -> dict[str, Any]:
         "desired_state": view.replicator.desired_state,
         "lag_seconds": view.lag_seconds,
         "consistent_at": consistent_at(replicator),
+        "error": told(view.error),
         "tables": [t.to_json() for t in table_views(view, tables_shown(replicator))],
     }
 

@@ -6,20 +6,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 SLOWEST = 15
 MOST_LEFT = 100
 NONE = "None."
 HEAD = """# Test report
 
-Written by `make test-long`; not edited by hand. A file's row is of the commit at which it last ran whole, or at which a case of it failed.
+Written by `make test-long`; not edited by hand. A file's row is of the commit at which it last ran whole, or at which a case of it failed;
+after a plus, of the commit at which cases that had failed or not run passed later.
 """
 COLUMNS = ("file", "cases", "passed", "failed", "skipped", "not run", "seconds", "commit", "day")
 SECTIONS = ("Failures", "Not run", "Seeds and figures", "Slowest cases, with their fixtures")
 FAILED, LEFT, TOLD, SLOW = SECTIONS
 _ROW = re.compile(r"\| `([^`]+)` \| " + r"(\d+) \| " * 6 + r"(\S+) \| (\S+) \|")
-_CASE = re.compile(r"- (?:([\d.]+) s )?`([^`:]+)::")
+_CASE = re.compile(r"- (?:([\d.]+) s )?`(([^`:]+)::[^`]*)`")
 
 
 @dataclass
@@ -49,15 +50,16 @@ class Row:
 
 @dataclass
 class Page:
-    """Rows by file, and lines of cases by section."""
+    """Rows by file, lines of cases by section, and, of a page that was not read, how each case ended."""
 
     rows: dict[str, Row] = field(default_factory=dict)
+    ends: dict[str, str] = field(default_factory=dict)
     lines: dict[str, list[str]] = field(default_factory=lambda: {s: [] for s in SECTIONS})
 
 
 def page_of(cases: Mapping[str, Case], commit: str, day: str) -> Page:
     """What sessions at one commit saw."""
-    page = Page()
+    page = Page(ends={name: case.outcome for name, case in cases.items()})
     files: dict[str, list[Case]] = {}
     for name, case in cases.items():
         files.setdefault(name.partition("::")[0], []).append(case)
@@ -90,25 +92,48 @@ def read(text: str) -> Page:
 
 def joined(old: Page, new: Page, files: Iterable[str]) -> Page:
     """The newer of both for each of the `files` that there are. A run of some of a file's cases without a failure does not take the
-    place of one of all."""
+    place of one of all: it only tells of those that had failed or not run."""
     page = Page()
     for file in sorted(files):
-        source = new if _is_better(old.rows.get(file), new.rows.get(file)) else old
+        was, now = old.rows.get(file), new.rows.get(file)
+        source = new if _is_better(was, now) else old
         if file not in source.rows:
             continue
         page.rows[file] = source.rows[file]
         for section, lines in page.lines.items():
             lines += [x for x in source.lines[section] if _file(x) == file]
+        if source is old and now is not None:
+            _catch_up(page, file, new)
     return page
 
 
 def _is_better(old: Row | None, new: Row | None) -> bool:
     if new is None or old is None:
         return old is None
-    return bool(new.failed or not new.left or (old.left and new.left < new.cases))
+    return bool(new.failed or not new.left)
+
+
+def _catch_up(page: Page, file: str, new: Page) -> None:
+    """Cases of a file that had failed or not run count as they ended since."""
+    row = page.rows[file]
+    for section, count in ((FAILED, "failed"), (LEFT, "left")):
+        for line in [x for x in page.lines[section] if _file(x) == file]:
+            end = new.ends.get(_name(line), "")
+            if end not in ("passed", "skipped"):
+                continue
+            page.lines[section].remove(line)
+            changed = {count: getattr(row, count) - 1, end: getattr(row, end) + 1}
+            first = row.commit.partition("+")[0]
+            row = replace(row, **changed, commit=f"{first}+{new.rows[file].commit}")
+    page.rows[file] = row
 
 
 def _file(line: str) -> str:
+    found = _CASE.match(line)
+    return found[3] if found else ""
+
+
+def _name(line: str) -> str:
     found = _CASE.match(line)
     return found[2] if found else ""
 

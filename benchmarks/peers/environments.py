@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks import programs
 from setup.machine import Missing
 from setup.work import Stamp, run
 
@@ -69,12 +72,28 @@ class Conversation:
         self._process.stdin.write(json.dumps(values) + "\n")
         self._process.stdin.flush()
 
-    def hear(self) -> dict[str, Any]:
-        """The next answer; RuntimeError where the peer ended without one. Lines that are not answers are its log."""
+    def hear(self, limit_seconds: float = programs.LIMIT_SECONDS) -> dict[str, Any]:
+        """The next answer; RuntimeError where the peer ended without one, or was ended because there was none in time. Lines that are
+        not answers are its log."""
         assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith("{"):
-                return dict(json.loads(line))
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            programs.end(self._process)
+
+        timer = threading.Timer(limit_seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            for line in self._process.stdout:
+                with contextlib.suppress(ValueError):
+                    if isinstance(told := json.loads(line), dict):
+                        return told
+        finally:
+            timer.cancel()
+        if late.is_set():
+            raise RuntimeError(f"the peer gave no answer within {limit_seconds:.0f} s")
         code = self._process.wait()
         lines = self._log.read_text(errors="replace").strip().splitlines()
         raise RuntimeError(f"the peer ended with {code}: {lines[-1] if lines else 'no word'}")
@@ -94,6 +113,10 @@ def talk(name: str, module: str, folder: Path) -> Iterator[Conversation]:
     finally:
         process.kill()
         process.wait()
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):  # what it no longer reads
+                assert pipe is not None
+                pipe.close()
 
 
 def main() -> int:

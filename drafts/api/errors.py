@@ -24,7 +24,7 @@ def _refused(error: DeployRefused) -> Answer:
 
 @answers(TableRefused)
 def _table_refused(error: TableRefused) -> Answer:
-    text = "The assessment found errors, so the table was not added. Mend them, then add it again."
+    text = "The assessment found errors, so nothing was changed. Mend them, then ask again."
     return Answer(409, "table-refused", text, problems=[p.to_json() for p in error.problems])
 
 

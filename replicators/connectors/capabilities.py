@@ -11,7 +11,8 @@ from replicators.connectors.modes import Mode
 class SourceCapabilities:
     """Abilities of a source.
 
-    `can_park`: a row with a value that can't be carried can be told from the others. `log_label` and `reader_label` are the source's own words for its log and for what keeps our place in it.
+    `can_park`: a row with a value that can't be carried can be told from the others. `follows_keyless`: its log has the whole old
+    rows of every table, so that updates and deletes are followed without a key too. `log_label` and `reader_label` are the source's own words for its log and for what keeps our place in it.
     """
 
     has_log: bool = True
@@ -20,6 +21,7 @@ class SourceCapabilities:
     can_read_rows: bool = False
     has_row_filters: bool = False
     can_park: bool = False
+    follows_keyless: bool = False
     minimum_version: str = ""
     log_label: str = "log"
     reader_label: str = ""

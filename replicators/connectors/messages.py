@@ -960,3 +960,11 @@ MESSAGES: dict[str, Message] = {
         Retry.AUTO,
     ),
 }
+
+WAITS = frozenset(
+    {
+        "source:connection-lost", "source:snapshot-lost", "source:log-damaged", "run:spark", "run:stuck", "run:lease-lost",
+        "run:lost", "run:database-lost", "internal:unexpected",
+    }
+)  # fmt: skip
+"""Codes whose advice is to wait for the next try, which is wrong once there is none."""

@@ -88,7 +88,8 @@ class WatermarkQuerySerializer(serializers.Serializer[Any]):
 
 
 class StatusSerializer(serializers.Serializer[Any]):
-    """A replicator, live. `lag_seconds` is that of its worst table; null while one is being copied."""
+    """A replicator, live. `lag_seconds` is that of its worst table; null while one is being copied. `error`: what keeps it from
+    running; those of tables stand with them."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -96,6 +97,7 @@ class StatusSerializer(serializers.Serializer[Any]):
     desired_state = serializers.ChoiceField(DESIRED)
     lag_seconds = serializers.FloatField(allow_null=True)
     consistent_at = ConsistentSerializer(allow_null=True)
+    error = TableErrorSerializer(allow_null=True)
     tables = TableStatusSerializer(many=True)
 
 

@@ -37,7 +37,7 @@ def test_status_has_exactly_the_fields_that_are_promised(
     )
     body = api.get(_url(replicator, "status/")).json()
     assert set(body) == {
-        "id", "name", "state", "desired_state", "lag_seconds", "consistent_at", "tables",
+        "id", "name", "state", "desired_state", "lag_seconds", "consistent_at", "error", "tables",
     }  # fmt: skip
     assert body["consistent_at"] is None
     assert body["state"] == "paused"
@@ -48,6 +48,24 @@ def test_status_has_exactly_the_fields_that_are_promised(
     }  # fmt: skip
     assert set(table["error"]) == {"code", "message", "suggestion", "since"}
     assert table["state"] == "failing"
+
+
+def test_status_says_what_keeps_a_replicator_from_running(
+    api: Client, replicator: Replicator
+) -> None:
+    """Guards the reason of `failed`, which a program that polls would have to look for in the list of all."""
+    assert api.get(_url(replicator, "status/")).json()["error"] is None
+    Replicator.objects.update(desired_state="running")
+    Progress.objects.update(
+        error_code="source:unreachable",
+        error_facts={"host": "db", "port": 5432, "reason": "refused"},
+        failing_since=timezone.now(),
+    )
+    body = api.get(_url(replicator, "status/")).json()
+    assert body["error"]["code"] == "source:unreachable"
+    assert set(body["error"]) == {"code", "message", "suggestion", "since"}
+    (line,) = api.get("/api/v1/replicators/").json()["results"]
+    assert line["error"] == body["error"]
 
 
 def test_a_change_log_without_room_is_told(api: Client, replicator: Replicator) -> None:

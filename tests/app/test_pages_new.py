@@ -213,7 +213,7 @@ def test_the_summary_shows_everything_but_secrets(browser: Client, editor: Any) 
     tables = [{"schema": "shop", "name": "orders", "columns": ["id"], "excluded": ["deletes"]}]
     draft = make_draft(editor, tables=tables)
     html = browser.get(address(draft, "summary")).content.decode()
-    for text in ("shop.orders", "1 columns", "without deletes", "db.example", "Not assessed yet"):
+    for text in ("shop.orders", "1 column · without deletes", "db.example", "Not assessed yet"):
         assert text in html
     assert SECRET not in html
     assert html.count("Edit</button>") == 5

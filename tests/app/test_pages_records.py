@@ -13,8 +13,9 @@ from replicators.models import Replicator
 from runners.models import Event, LogLine
 from runners.selectors import LOG_LINES
 from runners.services import replicator_pause, replicator_start
-from tests.app.factories import make_run
+from tests.app.factories import SECRET, make_replicator, make_run
 from tests.app.pages import htmx, page, panel
+from tests.app.wizarding import make_draft
 
 pytestmark = pytest.mark.django_db
 
@@ -131,3 +132,41 @@ def test_the_configuration_is_readable_and_an_export_has_no_secrets(
     response = browser.get(f"{url}?download")
     assert "attachment" in response["Content-Disposition"]
     assert "password" not in response.json()["source_params"]
+
+
+def test_a_log_says_which_table_it_is_filtered_by_also_where_it_has_no_line(
+    browser: Client, replicator: Replicator
+) -> None:
+    """Guards the list of tables, which has those with lines only: *All* stood there over a filtered log."""
+    html = page(browser, f"{replicator.get_absolute_url()}logs/?table=shop.orders")
+    assert "<option selected>shop.orders</option>" in html and "No line matches" in html
+
+
+@pytest.mark.parametrize(("unfit", "told"), [("park", "parks rows"), ("stop", "stops at values")])
+def test_what_a_table_does_at_values_that_do_not_fit_is_read_on_the_pages(
+    unfit: str, told: str, browser: Client, editor: Any
+) -> None:
+    """Guards a choice that REST stores for one table: no page but the JSON showed it."""
+    tables = [{"schema": "shop", "name": "orders", "unfit": unfit}]
+    made, draft = make_replicator(tables=tables), make_draft(editor, tables=tables)
+    assert f"{told} that do not fit" in page(browser, f"{made.get_absolute_url()}configuration/")
+    assert f"{told} that do not fit" in page(browser, f"/drafts/{draft.pk}/summary/")
+
+
+def test_the_guide_of_the_api_leads_from_an_export_to_a_replicator_that_runs(
+    browser: Client, replicator: Replicator
+) -> None:
+    """Guards the guide's lines on building: each address is one that answers so."""
+    guide = page(browser, "/api/")
+    body = browser.get(f"/api/v1/replicators/{replicator.pk}/export/").json()
+    body["name"] = "another"
+    body["source_params"]["password"] = SECRET
+    pk = ""
+    for path, status in (("drafts/", 201), ("assess/", 200), ("deploy/", 201)):
+        asked = path if path == "drafts/" else f"drafts/$DRAFT/{path}"
+        assert f"http://testserver/api/v1/{asked}" in guide
+        url = f"/api/v1/{asked.replace('$DRAFT', pk)}"
+        answer = browser.post(url, body, content_type="application/json")
+        assert answer.status_code == status, path
+        pk = pk or answer.json()["id"]
+    assert Replicator.objects.get(name="another").desired_state == "running"

@@ -313,3 +313,18 @@ def test_a_page_asks_the_database_the_same_however_many_tables(
         Event.objects.create(replicator=replicator, kind="table_failed", code="target:permission")
     with django_assert_max_num_queries(most):
         page(browser, replicator.get_absolute_url() + tab)
+
+
+def test_a_copy_of_unknown_size_does_not_look_finished(
+    browser: Client, replicator: Replicator
+) -> None:
+    """Guards the bar of all tables: a source that has not counted its rows yet gave a full one."""
+    make_live(replicator)
+    url = replicator.get_absolute_url()
+    Table.objects.update(state=TableState.SNAPSHOTTING, rows_snapshotted=50, rows_total=None)
+    html = page(browser, url)
+    assert "100 rows copied" in html and "of about" not in html
+    assert re.search(r'<progress max="100" aria-label="Copied of all tables">', html)
+    Table.objects.filter(name="orders").update(rows_total=450)
+    html = page(browser, url)
+    assert "100 of about 500 rows copied" in html and 'value="100"' in html

@@ -131,6 +131,7 @@ def test_adding_a_table_that_can_not_be_copied_is_refused_in_place(
     answer = browser.post(f"{url}add/", {"schema": "shop", "table": "gone"}, headers=htmx(url))
     assert answer.status_code == 409
     assert 'role="alert"' in answer.content.decode()
+    assert "<p>Table <code>shop.gone</code> does not exist" in answer.content.decode()
 
 
 def test_two_thousand_tables_are_paged_and_answer_at_once(

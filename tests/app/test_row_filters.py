@@ -15,6 +15,7 @@ from replicators.config import InvalidConfig, ReplicatorConfig, parse_tables, ta
 from replicators.connectors import registry
 from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection
 from replicators.connectors.types import Int
+from replicators.models import Replicator
 from runners.engine.store import TableRow
 from runners.models import Table
 from tests.app.factories import config_fields, make_replicator
@@ -158,3 +159,47 @@ def test_a_filter_is_changed_on_a_replicator_that_runs_and_the_table_is_copied_a
     assert put(table="places").status_code == 404
     page = browser.get(f"/replicators/{made.pk}/configuration/").content.decode()
     assert "<code>id &gt; 5</code>" in page
+
+
+def test_a_filter_is_seen_and_changed_on_the_page_of_a_deployed_table(
+    browser: Client, replicator: Replicator
+) -> None:
+    """Guards the page's field: a filter was neither shown there nor to be changed but over REST."""
+    url = f"/replicators/{replicator.pk}/tables/columns/"
+    sent = {"schema": "shop", "table": "orders", "which": "all"}
+
+    def stored() -> str:
+        replicator.refresh_from_db()
+        return next(t.filter for t in parse_tables(replicator.tables) if t.id.name == "orders")
+
+    assert browser.post(url, {**sent, "filter": "id > 5\r\nAND id < 9"}).status_code == 302
+    assert " ".join(stored().split()) == "id > 5 AND id < 9"
+    row = Table.objects.get(name="orders")
+    assert row.is_resync_asked
+    assert (
+        "AND id &lt; 9</textarea>"
+        in browser.get(f"{url}?schema=shop&table=orders").content.decode()
+    )
+    for wrong in ("id =", "gone = 1"):
+        faulty = browser.post(url, {**sent, "filter": wrong})
+        assert faulty.status_code == 422 and 'role="alert"' in faulty.content.decode()
+        assert f">{wrong}</textarea>" in faulty.content.decode()
+    refused = browser.post(url, {**sent, "filter": "id > 7", "mode": "soft_delete"})
+    assert refused.status_code == 409 and ">id &gt; 7</textarea>" in refused.content.decode()
+    assert " ".join(stored().split()) == "id > 5 AND id < 9"
+    assert browser.post(url, {**sent, "filter": " "}).status_code == 302
+    assert stored() == ""
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_page_that_is_saved_as_it_is_asks_for_no_fresh_copy(
+    end: str, browser: Client, replicator: Replicator
+) -> None:
+    """Guards the ends of lines, which browsers write in their own way."""
+    text = f"id > 5{end}AND id < 9"
+    tables = [{**t, "filter": text if t["name"] == "orders" else ""} for t in replicator.tables]
+    Replicator.objects.filter(pk=replicator.pk).update(tables=tables)
+    form = {"schema": "shop", "table": "orders", "which": "all", "filter": "id > 5\r\nAND id < 9"}
+    assert browser.post(f"/replicators/{replicator.pk}/tables/columns/", form).status_code == 302
+    replicator.refresh_from_db()
+    assert replicator.tables == tables and not Table.objects.get(name="orders").is_resync_asked

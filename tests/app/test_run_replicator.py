@@ -128,6 +128,7 @@ def test_the_status_answer_has_the_shape_that_was_promised(replicator: Replicato
         "desired_state": "paused",
         "lag_seconds": None,
         "consistent_at": None,
+        "error": None,
         "tables": [
             {
                 "schema": "shop", "table": name, "state": "waiting", "rows_snapshotted": 0,

@@ -207,6 +207,7 @@ def test_rest_asks_for_another_mode_which_the_run_takes_up_as_a_fresh_copy(
     assert Event.objects.get(kind="table_mode_asked").facts == {"mode": "soft_delete"}
     refused = api.patch(_url(replicator), {**body, "mode": "history"}, "application/json")
     assert (refused.status_code, refused.json()["code"]) == (409, "table-refused")
+    assert "nothing was changed" in refused.json()["message"]
     assert [p["code"] for p in refused.json()["problems"]] == ["source:mode-inexact"]
     assert api.patch(_url(replicator), {**body, "mode": "x"}, "application/json").status_code == 400
     row = _row("orders")

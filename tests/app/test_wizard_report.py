@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
+from html import unescape
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from assessments.report import report_of as made_of
 from drafts.models import Draft
-from drafts.reports import report_of
+from drafts.reports import report_of, report_store
+from replicators.config import plugin_of
+from replicators.connectors.problems import Problem, Severity
+from replicators.connectors.schema import TableId
 from replicators.models import Replicator
+from replicators.sources.memory import catalog, checks
 from tests.app.wizarding import address, connector, make_draft, press
 
 pytestmark = pytest.mark.django_db
@@ -150,3 +158,72 @@ def test_the_report_shows_the_columns_that_a_mode_adds_and_a_change_of_mode_make
     made.tables = [{**tables[0], "mode": "mirror"}, tables[1]]
     made.save()
     assert view(made).is_stale
+
+
+def test_a_decision_stays_on_its_page_of_tables(
+    browser: Client, editor: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the page's number in the form: after a decision on the second page the first one came instead."""
+    ids = [TableId("shop", f"t{n:02}") for n in range(60)]
+    shape = catalog.TABLES[TableId("shop", "orders")]
+    tables = {i: replace(shape, id=i) for i in ids}
+    monkeypatch.setattr(catalog, "TABLES", tables)
+    monkeypatch.setattr(checks, "TABLES", tables)
+    chosen = [{"schema": i.schema, "name": i.name} for i in ids]
+    draft = make_draft(editor, tables=chosen)
+    press(browser, draft, "assessment", "run")
+    html = browser.get(address(draft, "assessment") + "?page=2").content.decode()
+    assert "Tables 26–50 of 60" in html
+    sent = re.search(r'name="page" value="(\d+)"', html)
+    act = re.search(r'value="(accept:[^"]*)"', html)
+    assert sent and act
+    html = press(browser, draft, "assessment", unescape(act[1]), page=sent[1]).content.decode()
+    assert "Tables 26–50 of 60" in html and view(draft).undecided == 59
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [("postgresql", "makes 1 replication slot and 2 publications"), ("mysql", "makes nothing")],
+)
+def test_the_summary_says_what_is_made_at_this_source(
+    kind: str, told: str, browser: Client, editor: Any
+) -> None:
+    """Guards the source's own list of what a replicator makes: a slot was promised to MySQL too."""
+    draft = make_draft(editor, source_kind=kind, source_params={"host": "h"})
+    assert f"At the source it {told}" in browser.get(address(draft, "summary")).content.decode()
+
+
+def test_one_column_is_one_column(browser: Client, editor: Any) -> None:
+    tables = [{"schema": "shop", "name": "customers", "columns": ["id"]}]
+    draft = make_draft(editor, tables=tables)
+    assert ">1 column<" in browser.get(address(draft, "summary")).content.decode()
+
+
+def test_what_a_columns_line_has_no_room_for_is_told_above_it(browser: Client, editor: Any) -> None:
+    """Guards the problems of columns that lose something anyway: the one that forbids the deploy, and the statement that mends a
+    column, were nowhere on the page."""
+    orders, places = TableId("shop", "orders"), TableId("shop", "places")
+    loses = {"table": orders, "column": "details", "severity": Severity.WARNING}
+    statement = "ALTER TABLE `shop`.`places` MODIFY `shape` text;"
+    problems = [
+        Problem.of("target:column-lossy", native="jsonb", reason="r", target_type="text", **loses),
+        Problem.of("target:column-case", table=orders, column="details"),
+        Problem.of(
+            "source:column-compressed",
+            table=places,
+            column="shape",
+            native="c",
+            statement=statement,
+        ),
+    ]
+    draft = make_draft(editor, tables=[{"schema": "shop", "name": n} for n in ("orders", "places")])
+    shapes = [catalog.TABLES[orders], catalog.TABLES[places]]
+    report_store(draft, made_of(shapes, plugin_of("target", "memory").fit, problems))
+    html = browser.get(address(draft, "assessment")).content.decode()
+    told = re.findall(r'data-testid="problem" data-code="([^"]*)"', html)
+    assert sorted(told) == ["source:column-compressed", "target:column-case"]
+    assert "Exclude one of the two columns." in html
+    assert "ALTER TABLE" in html
+    exclude = f"exclude:{about('orders', 'details')}"
+    html = press(browser, draft, "assessment", exclude).content.decode()
+    assert "target:column-case" not in html

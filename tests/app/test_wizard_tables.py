@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from drafts import choice
+from drafts.digests import source_digest
 from drafts.listing import PAGE_ROWS
 from drafts.models import Draft, Listing
 from replicators.connectors.schema import TableId, TableSchema
@@ -205,3 +208,22 @@ def test_a_table_gets_a_mode_of_its_own_in_the_drawer(browser: Client, draft: Dr
     browser.post(url, {**form, "version": 2, "mode": "sideways"}, headers=HTMX)
     draft.refresh_from_db()
     assert draft.tables[0]["mode"] == ""
+
+
+@pytest.mark.parametrize(("kind", "told"), [("mysql", "All changes"), ("memory", "Inserts only")])
+def test_a_table_without_a_key_says_what_follows_from_this_source(
+    kind: str, told: str, browser: Client, editor: Any
+) -> None:
+    """Guards the source's own word: of MySQL and MariaDB updates and deletes are followed without a key too."""
+    params = {"host": "h", **({"user": "u"} if kind == "mysql" else {})}
+    draft = make_draft(editor, source_kind=kind, source_params=params, tables=[])
+    Listing.objects.create(
+        draft=draft,
+        digest=source_digest(draft),
+        tables=[["shop", "page_views", 10, 1000, False, 1]],
+        listed_at=timezone.now(),
+    )
+    html = browser.get(address(draft, "tables")).content.decode()
+    found = re.findall(r'<span class="ops-shown meta">([^<]*)<', html)
+    assert found == [told]
+    assert ("as often as the source does" in html) == (kind == "mysql")

@@ -91,7 +91,7 @@ def test_seven_pages_lead_to_a_replicator(open_page: Any, shop: Database, tmp_pa
     expect(page.get_by_test_id("verdict")).to_contain_text("Ready to deploy")
     go_on(page, "summary")
     form = page.get_by_test_id("step-summary")
-    for text in ("seven pages", "public.customers", "1 columns · without deletes", "5 seconds"):
+    for text in ("seven pages", "public.customers", "1 column · without deletes", "5 seconds"):
         expect(form).to_contain_text(text)
     watched.assert_accessible()
     page.get_by_role("button", name="Deploy").click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -85,7 +86,7 @@ def _savepoints(database: SqlDatabase, connection: Connection, number: int) -> N
 
 def _loaded(database: SqlDatabase, connection: Connection, number: int) -> None:
     """Rows that come from a file, which the server writes itself."""
-    file = f"{database.server.folder}/loaded-{number}.txt"
+    file = f"{database.server.folder}/loaded-{uuid.uuid4().hex}.txt"
     rows = numbers(number * 10_000, number * 10_000 + LOADED_ROWS - 1)
     run(connection, [
         f"SELECT i, concat('loaded ', i) INTO OUTFILE '{file}' FROM {rows}",

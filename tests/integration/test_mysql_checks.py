@@ -15,7 +15,7 @@ from replicators.sources.mysql import checks as checks_module
 from replicators.sources.mysql.catalog import MysqlCatalog
 from replicators.sources.mysql.checks import MysqlChecks
 from replicators.sources.mysql.setup import setup
-from tests.integration.mysql_source import params_of
+from tests.integration.mysql_source import describe, params_of
 from tests.mysql_servers import (
     MariadbServer,
     MysqlServer,
@@ -147,6 +147,22 @@ def test_the_steps_of_the_set_up_are_all_that_is_needed(any_database: SqlDatabas
         with MysqlCatalog(params_of(any_database, **given)) as catalog:
             (table,) = catalog.list_tables()
         assert table.has_key
+
+
+def test_the_list_and_the_shape_agree_on_what_has_a_key(any_database: SqlDatabase) -> None:
+    """Guards the wizard's table list, which said "no key" of tables that are followed by a unique index."""
+    any_database.execute(
+        "CREATE TABLE a_primary (id int PRIMARY KEY, v int)",
+        "CREATE TABLE b_unique (id int NOT NULL, v int, UNIQUE (v), UNIQUE (id))",
+        "CREATE TABLE c_null (id int NOT NULL, v int, UNIQUE (id, v))",
+        "CREATE TABLE d_prefix (t varchar(50) NOT NULL, UNIQUE (t(5)))",
+        "CREATE TABLE e_none (id int NOT NULL, KEY (id))",
+    )
+    names = ["a_primary", "b_unique", "c_null", "d_prefix", "e_none"]
+    with MysqlCatalog(params_of(any_database)) as catalog:
+        listed = {t.id.name: t.has_key for t in catalog.list_tables()}
+    assert listed == {n: n in ("a_primary", "b_unique") for n in names}
+    assert listed == {s.id.name: bool(s.key) for s in describe(any_database, *names)}
 
 
 def test_a_modest_user_hears_the_same_of_foreign_keys(any_database: SqlDatabase) -> None:

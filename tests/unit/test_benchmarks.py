@@ -6,18 +6,13 @@ import json
 import subprocess
 import sys
 import time
-from datetime import UTC, datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import benchmarks.__main__ as command
 from benchmarks import LINES, copiers, line, programs, report, resources, versions
-from benchmarks.copied import sums
 from benchmarks.page import cells, page, table
 from benchmarks.peers import environments
 from benchmarks.report import Peer, Result
@@ -204,43 +199,6 @@ def test_a_programs_memory_is_its_own_and_not_its_parents(tmp_path: Path) -> Non
         programs.run("program", ["sh", "-c", "echo wrong >&2; exit 2"], tmp_path / "log")
 
 
-def test_a_copy_with_other_values_in_the_same_number_of_rows_is_wrong(tmp_path: Path) -> None:
-    """Guards `copied.sums`, which `copiers.checked` asks: fails where rows are counted only, or where two rows may swap a value."""
-    right = sums(_copied())
-    pq.write_table(_copied(), tmp_path / "right.parquet")
-    pq.write_table(_copied(swapped=True), tmp_path / "wrong.parquet")
-    ran = programs.Ran(2.0, 0.5)
-    good = copiers.checked("p", ran, [tmp_path / "right.parquet"], right)
-    assert good == Peer("p", 2, 0.5)
-    assert copiers.checked("p", ran, [tmp_path / "wrong.parquet"], right).missing == copiers.WRONG
-    assert copiers.checked("p", ran, [], right).missing == copiers.WRONG
-    assert sums(_copied(is_wide=False)) == right
-
-
-def _copied(*, swapped: bool = False, is_wide: bool = True) -> pa.Table:
-    """Four rows, in the types of one reader or of another."""
-    ids, cents = [1, 2, 3, 4], [100, 250, 50, 75]
-    cents = cents[::-1] if swapped else cents
-    at = [datetime(2025, 1, 1, 0, 0, n, tzinfo=UTC) for n in ids]
-    return pa.table(
-        {
-            "id": pa.array(ids, pa.int64()),
-            "customer": pa.array(ids, pa.int64() if is_wide else pa.int32()),
-            "status": ["shipped"] * 4,
-            "amount": pa.array([Decimal(c) / 100 for c in cents], pa.decimal128(12, 2))
-            if is_wide
-            else pa.array([c / 100 for c in cents]),
-            "note": [f"note {i} for this row" for i in ids],
-            "at": pa.array(at, pa.timestamp("us", "UTC"))
-            if is_wide
-            else pa.array([t.replace(tzinfo=None) for t in at], pa.timestamp("ms")),
-            "ok": pa.array([i % 3 == 0 for i in ids])
-            if is_wide
-            else pa.array([0, 0, 1, 0], pa.int16()),
-        }
-    )
-
-
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
@@ -267,3 +225,96 @@ def test_every_line_has_a_module(kept: Path) -> None:
     assert all((folder / f"{module}.py").exists() for module, _ in LINES.values())
     assert page([], TOLD).startswith("# Benchmarks")
     assert table([], [], {}, {}).startswith("line")
+
+
+def test_a_peer_that_hangs_costs_only_its_own_figure(
+    kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards `Conversation.hear` and `programs.run`: fails where a peer that never answers, or never ends, lets the whole line be
+    ended. A line of its log that begins as an answer does is none."""
+    (kept / "slow.py").write_text("import time\nprint('{no', flush=True)\ntime.sleep(600)\n")
+    (kept / "fast.py").write_text("print('{no')\nprint('{\"rows\": 1}', flush=True)\ninput()\n")
+    monkeypatch.setattr(environments, "HERE", kept)
+    monkeypatch.setattr(environments, "python", lambda _: sys.executable)
+    with (
+        environments.talk("dlt", "slow", kept) as peer,
+        pytest.raises(RuntimeError, match="no answer within 1 s"),
+    ):
+        peer.hear(1.0)
+    with environments.talk("dlt", "fast", kept) as peer:
+        assert peer.hear(SECONDS) == {"rows": 1}
+    with pytest.raises(RuntimeError, match="sling took longer than 1 s"):
+        programs.run("sling", ["sleep", "600"], kept / "log", 1.0)
+
+
+def test_a_full_disk_costs_no_figures(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards `report._replace`: fails where a file is emptied before it is known that the new one can be written."""
+    report.RESULTS.write_text(json.dumps([OLD]))
+    write = Path.write_text
+
+    def full(path: Path, text: str) -> int:
+        write(path, text[:3])
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        with pytest.raises(OSError, match="No space"):
+            report.record_failure("decode", "it broke")
+    assert report.rows() == [OLD]
+    assert [p.name for p in kept.iterdir()] == ["results.json"]
+
+
+def test_a_line_that_is_ended_removes_what_it_made(kept: Path) -> None:
+    """Guards `__main__.told_by` and `line.main`: fails where a line that takes too long is killed at once, so that its servers' folders,
+    which nobody looks for, stay for ever."""
+    (kept / "long.py").write_text(
+        "import time, tempfile\n"
+        f"def measure(line):\n    with tempfile.TemporaryDirectory(dir={str(kept)!r}, prefix='server-'):\n"
+        f"        open({str(kept / 'there')!r}, 'w').close()\n        time.sleep(600)\n"
+    )
+    starter = (
+        "import sys, benchmarks, benchmarks.line as line\n"
+        f"benchmarks.__path__.append({str(kept)!r})\n"
+        "benchmarks.LINES.update(capture=('long', ''))\n"
+        "sys.argv[1:] = ['capture', sys.argv[-1]]\nsys.exit(line.main())\n"
+    )
+    out = kept / "told.json"
+    told = command.told_by([sys.executable, "-c", starter, str(out)], out, 5.0)
+    assert told == {"error": "It took longer than 5 s."}
+    assert (kept / "there").exists() and not list(kept.glob("server-*"))
+
+
+def test_a_process_is_known_by_its_program_not_by_its_folder() -> None:
+    """Guards `resources._part`: fails where all that runs from a clone below /home/postgres counts as the server's, so that our own
+    memory is nothing."""
+
+    class Process:
+        def __init__(self, *command: str) -> None:
+            self._command = command
+
+        def cmdline(self) -> list[str]:
+            return list(self._command)
+
+        def name(self) -> str:
+            return Path(self._command[0]).name
+
+    home = "/home/postgres/clone"
+    for part, words in (
+        ("workers", (f"{home}/.venv/bin/python", "-m", "runners.engine.spark_daemon")),
+        ("JVM", ("/usr/bin/java", "-cp", f"{home}/jars/postgresql-42.jar:{home}/jars/*")),
+        ("server", (f"{home}/bin/postgres", "-D", "/data")),
+        ("server", ("postgres: walsender u 127.0.0.1(1) START_REPLICATION", "")),
+        ("server", ("postgres:", "checkpointer")),
+        ("server", ("/m/ld-linux-x86-64.so.2", "--library-path", "/m/lib:/m/usr/lib/mysql/private", "/m/mysqld")),
+        ("peer", ("/clone/var/peers/dlt/bin/python", "x.py")),
+    ):  # fmt: skip
+        assert resources._part(Process(*words)) == part, words  # type: ignore[arg-type]
+
+
+def test_a_figure_of_a_smaller_load_says_so_beside_its_name(kept: Path) -> None:
+    """Guards `page.cells`: fails where a target that was reached with a hundredth of the rows looks like any other."""
+    result = Result("decode", "x", 2.0, 1.0, is_absolute=True, checked=True)
+    report.record("decode", [result], {"scale": 0.01, "rounds": 1})
+    assert "| decode (scale 0.01) | x | 2.00 |" in report.PAGE.read_text()
+    report.record("decode", [result], {"scale": 1.0})
+    assert "| decode | x | 2.00 |" in report.PAGE.read_text()

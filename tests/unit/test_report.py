@@ -108,3 +108,18 @@ def test_some_cases_of_a_file_take_the_place_of_all_only_where_one_fails(tmp_pat
     assert f"| `{X}` | 3 | 3 | 0 | 0 | 0 | 6 | whole |" in partly(tmp_path, commit="none")
     text = partly(tmp_path, case("failed", longrepr="assert 1 == 2"), commit="bad")
     assert f"| `{X}` | 3 | 0 | 1 | 0 | 2 | 2 | bad |" in text and "assert 1 == 2" in text
+
+
+def test_a_case_that_passes_later_is_counted_so_and_both_commits_are_named(tmp_path: Path) -> None:
+    """Otherwise one failure of a file of hours stays on the page until all of it has run again."""
+    bad = case("failed", name="test_b", longrepr="assert 1 == 2")
+    partly(tmp_path, case("passed"), bad, commit="bad")
+    text = partly(tmp_path, case("passed", name="test_b"), commit="mended")
+    assert f"| `{X}` | 3 | 2 | 0 | 0 | 1 | 4 | bad+mended |" in text and "1 == 2" not in text
+    text = partly(tmp_path, case("passed"), commit="other")
+    assert f"| `{X}` | 3 | 2 | 0 | 0 | 1 | 4 | bad+mended |" in text, (
+        "nothing new was told of these"
+    )
+    text = partly(tmp_path, case("skipped", name="test_c"), commit="last")
+    assert f"| `{X}` | 3 | 2 | 0 | 1 | 0 | 4 | bad+last |" in text
+    assert "## Not run\n\nNone.\n\n" in text

@@ -85,6 +85,7 @@ PLUGIN = SourcePlugin(
     capabilities=SourceCapabilities(
         has_exact_snapshot=False,
         can_park=True,
+        follows_keyless=True,
         has_row_filters=True,
         minimum_version="8.0 (MariaDB: 10.5)",
         log_label="binlog",

@@ -15,6 +15,7 @@ from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId
 from replicators.connectors.source import LogBlock
 from replicators.sources.mysql import kernels as k
+from replicators.sources.mysql.cutoff import ends_by_crash, give_up
 from replicators.sources.mysql.executed import Executed
 from replicators.sources.mysql.expand import Damaged
 from replicators.sources.mysql.offsets import MARIADB, Coordinates, file_number
@@ -31,7 +32,7 @@ from replicators.sources.mysql.prepared import (
 )
 from replicators.sources.mysql.queries import Kind, Statement, statement_in
 from replicators.sources.mysql.steps import TableStep, with_statement
-from replicators.sources.mysql.tablemaps import HEADER, MapColumn, parse_map
+from replicators.sources.mysql.tablemaps import HEADER, MapColumn, maps_in_use, parse_map
 
 BLOCK_BYTES = 256 << 10
 OPEN_BYTES = 4 << 20
@@ -76,14 +77,12 @@ class BlockCutter:
         state[k.P_IS_MARIADB] = start.flavour == MARIADB
         self._forget_maps()
 
-    def _forget_maps(self) -> None:
-        self.ids = np.full(2 * MAPS, -1, np.int64)
-        self.wanted = np.zeros(2 * MAPS, np.int64)
-        self.known_at = np.zeros(2 * MAPS, np.int64)
-        self.known_size = np.zeros(2 * MAPS, np.int64)
+    def _forget_maps(self, kept: int = 0) -> None:
+        places = 2 * MAPS << (2 * kept // MAPS).bit_length()
+        self.ids = np.full(places, -1, np.int64)
+        self.wanted, self.known_at, self.known_size = np.zeros((3, places), np.int64)
         self.known = np.zeros(1 << 16, np.uint8)
-        self._known_used = 0
-        self._known_count = 0
+        self._known_used = self._known_count = 0
         self._tables: dict[int, TableId] = {}
         self._maps: dict[str, str] = {}
 
@@ -124,7 +123,7 @@ class BlockCutter:
             found = parse_map(event, self.at.flavour)
         except (ValueError, KeyError, IndexError) as err:
             raise ReplicationError("source:log-damaged", position=self._place()) from err
-        if self._known_count >= MAPS:
+        if 2 * self._known_count >= len(self.ids):
             self._forget_but_open()
         is_wanted = found.table in self._wanted
         if is_wanted:
@@ -151,10 +150,11 @@ class BlockCutter:
         self._tables[place] = table
 
     def _forget_but_open(self) -> None:
-        """Too many tables: forget all but those of the open transaction, which may be needed once more."""
-        kept = {n: base64.b64decode(m) for n, m in self._maps.items()} if self.is_open else {}
-        self._forget_maps()
-        for event in kept.values():
+        """Too many maps, one each time that the server opens a table: forget all but those that the open transaction may need."""
+        maps = {int(n): base64.b64decode(m) for n, m in self._maps.items()} if self.is_open else {}
+        kept = maps_in_use(maps, self.buffer[: int(self.state[k.P_USED])].tobytes())
+        self._forget_maps(len(kept))
+        for event in kept:
             found = parse_map(event, self.at.flavour)
             self._maps[str(found.number)] = base64.b64encode(event).decode()
             self._know(found.number, found.table, event[HEADER:], found.table in self._wanted)
@@ -264,7 +264,7 @@ class BlockCutter:
         """What a QUERY event (with checksum, perhaps compressed) says."""
         try:
             has_crc, lowers = bool(self.state[k.P_HAS_CRC]), bool(self._constants.get("lowers"))
-            return statement_in(event, has_crc, self._wanted, lowers=lowers)
+            return statement_in(event, has_crc, lowers=lowers)
         except (ValueError, Damaged) as err:
             raise ReplicationError("source:log-damaged", position=self._place()) from err
 
@@ -275,7 +275,11 @@ class BlockCutter:
         if file == self.at.file:
             return
         if self.is_open:
-            raise ReplicationError("source:log-damaged", position=self._place())
+            if not ends_by_crash(event):
+                raise ReplicationError("source:log-damaged", position=self._place())
+            self.grow(0)
+            give_up(self.state, self.buffer, self.runs)
+            self._xid = ""
         self.emit_closed()
         self.context_version += 1
         self.at = replace(self.at, file=file, offset=offset)
@@ -284,10 +288,9 @@ class BlockCutter:
         self.state[[k.P_OFFSET, k.P_CLOSED_OFFSET]] = offset
         self._forget_maps()
 
-    def format(self, event: bytes) -> int:
+    def format(self, event: bytes) -> None:
         """A FORMAT_DESCRIPTION event: the file's stamp."""
-        (stamp,) = struct.unpack_from("<I", event, 0)
-        (position,) = struct.unpack_from("<I", event, 13)
+        stamp, position = struct.unpack_from("<I9xI", event)
         has_checksums = event[-5] == 1
         if bool(self.state[k.P_HAS_CRC]) != has_checksums:
             self.emit_closed()
@@ -295,8 +298,7 @@ class BlockCutter:
             self.state[k.P_HAS_CRC] = has_checksums
         if position > self.state[k.P_OFFSET] & 0xFFFFFFFF:
             self.state[[k.P_OFFSET, k.P_CLOSED_OFFSET]] = position
-        self.stamp = stamp
-        return int(stamp)
+        self.stamp = int(stamp)
 
     def heartbeat(self, event: bytes) -> None:
         """The server has nothing more to send before this place."""
@@ -340,10 +342,8 @@ class BlockCutter:
     def _cut_before_change(self) -> None:
         self.emit_closed()
         state = self.state
-        is_bare = (
-            not state[k.P_WAS_SENT]
-            and state[k.P_USED] <= state[k.P_OPEN_AT] + state[k.P_BEGIN_SIZE]
-        )
+        bare = state[k.P_OPEN_AT] + state[k.P_BEGIN_SIZE]
+        is_bare = not state[k.P_WAS_SENT] and state[k.P_USED] <= bare
         if self.is_open and not is_bare:
             self.emit_open()
 

@@ -22,7 +22,9 @@ LIST = f"""
 SELECT t.table_schema, t.table_name, t.table_rows, t.data_length,
        EXISTS (SELECT 1 FROM information_schema.statistics k
                WHERE k.table_schema = t.table_schema AND k.table_name = t.table_name
-                 AND k.index_name = 'PRIMARY'),
+                 AND k.non_unique = 0
+               GROUP BY k.index_name
+               HAVING max(k.column_name IS NULL OR k.sub_part IS NOT NULL OR k.nullable = 'YES') = 0),
        (SELECT count(*) FROM information_schema.columns c
         WHERE c.table_schema = t.table_schema AND c.table_name = t.table_name)
 FROM information_schema.tables t

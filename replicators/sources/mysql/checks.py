@@ -108,7 +108,9 @@ class MysqlChecks:
         yield from missing_rights(connection, server, self.params)
         hours = retention_hours(connection)
         if hours is not None and hours < SHORT_HOURS:
-            statement = "SET GLOBAL binlog_expire_logs_seconds = 604800;"
+            in_days = server.is_mariadb and server.version < (10, 6, 1)
+            setting = "expire_logs_days = 7" if in_days else "binlog_expire_logs_seconds = 604800"
+            statement = f"SET GLOBAL {setting};"
             yield Problem.of("source:log-short", hours=f"{hours:g}", statement=statement)
         else:
             kept = "without a limit of time" if hours is None else f"for {hours:g} hours"

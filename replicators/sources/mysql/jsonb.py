@@ -19,6 +19,7 @@ NUMBERS = {INT16: "<h", UINT16: "<H", INT32: "<i", UINT32: "<I", INT64: "<q", UI
 LITERALS = {0: "null", 1: "true", 2: "false"}
 DECIMAL, DATE, TIME, DATETIME, TIMESTAMP = 246, 10, 11, 12, 7
 MAX_DEPTH = 100
+BASE64_LINE = 76
 PLAIN_DIGITS = 15
 ESCAPES = {
     '"': '\\"',
@@ -153,7 +154,9 @@ def _opaque(kind: int, data: bytes) -> str:
     if kind in (DATE, TIME, DATETIME, TIMESTAMP):
         (packed,) = struct.unpack("<q", data)
         return quoted(_time(packed) if kind == TIME else _moment(kind, packed))
-    return quoted(f"base64:type{kind}:{base64.b64encode(data).decode()}")
+    text = base64.b64encode(data).decode()
+    lines = [text[n : n + BASE64_LINE] for n in range(0, len(text), BASE64_LINE)]
+    return quoted(f"base64:type{kind}:" + "\n".join(lines))
 
 
 def _moment(kind: int, packed: int) -> str:

@@ -1154,6 +1154,13 @@ def begin_transaction(e, at, end, t, state):
 
 
 @njit
+def begin_alone(e, at, end, t, state):
+    """MariaDB notes an incident outside of any transaction: it is one of its own."""
+    if t == INCIDENT_EVENT and not state[P_IS_OPEN]:
+        begin_transaction(e, at, end, t, state)
+
+
+@njit
 def moved_on(state, log_position, size):
     """Note where an event ends; False where the log goes backwards."""
     low = state[P_OFFSET] & 0xFFFFFFFF
@@ -1196,8 +1203,7 @@ def take(e, at, size, state, out, runs, ids, wanted, known_at, known_size, known
         return HEARTBEAT
     if state[P_USED] + size + 8 > len(out):
         return GROW
-    is_kept = False
-    closes = False
+    is_kept = closes = False
     if rows_kind(t) or t == PARTIAL_UPDATE_EVENT or 166 <= t <= 171:
         if end < at + HEADER + 8:
             return BAD_EVENT
@@ -1226,6 +1232,7 @@ def take(e, at, size, state, out, runs, ids, wanted, known_at, known_size, known
     elif t == XA_PREPARE_EVENT or t == TAGGED_EVENT:
         return SPECIAL
     elif t == PAYLOAD_EVENT or t == INCIDENT_EVENT:
+        begin_alone(e, at, end, t, state)
         closes = not state[P_BODY_OPEN]
         is_kept = True
         state[P_HAS_CONTENT] = 1

@@ -29,7 +29,7 @@ from replicators.sources.mysql.offsets import (
 from replicators.sources.mysql.params import MysqlParams
 
 FORMAT_EVENT = 15
-START_OFFSET = 4
+START_OFFSET, LAST_OFFSET = 4, 0xFFFFFFFF
 REFUSED = 0xFF
 LOOK_BYTES = 1 << 12
 LOOK_SECONDS = 10.0
@@ -77,6 +77,16 @@ def moved(known: Coordinates, server: Server) -> Coordinates:
         era=known.next_era(),
         by_gtids=True,
     )
+
+
+def asked_for(start: Coordinates) -> Coordinates:
+    """Where the server is asked to go on: by GTIDs, if it is to be, or if the offset is larger than the command can say.
+    `source:position-lost` where there are none then."""
+    if start.offset > LAST_OFFSET and not start.gtids:
+        raise ReplicationError("source:position-lost", reason="it lies beyond 4 GiB of its file")
+    if start.by_gtids or start.offset > LAST_OFFSET:
+        return replace(start, file="", offset=START_OFFSET, by_gtids=True)
+    return start
 
 
 def counted(found: Coordinates, after: Position | None) -> Coordinates:

@@ -20,9 +20,9 @@ from replicators.sources.mysql.blocks import OPEN_BYTES, BlockCutter
 from replicators.sources.mysql.cascades import unlogged_keys
 from replicators.sources.mysql.connections import connect, query, server_of
 from replicators.sources.mysql.control import LogControl
-from replicators.sources.mysql.dump import START_OFFSET, Dump, collations
+from replicators.sources.mysql.dump import Dump, collations
 from replicators.sources.mysql.errors import translate
-from replicators.sources.mysql.lineage import moved, verify
+from replicators.sources.mysql.lineage import asked_for, moved, verify
 from replicators.sources.mysql.offsets import Coordinates, gtids_of
 from replicators.sources.mysql.params import MysqlParams
 from replicators.sources.mysql.prepared import Prepared
@@ -85,8 +85,7 @@ class LogReader:
             if server.identity != self._verified:
                 raise ReplicationError("source:server-changed")
             start = moved(start, server)
-        elif start.by_gtids:
-            start = replace(start, file="", offset=START_OFFSET)
+        start = asked_for(start)
         gtids = gtids_of(start.flavour, start.gtids) if start.by_gtids else None
         self._cutter = BlockCutter(start, constants, tables, sought)
         self._dump = Dump(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -17,7 +17,10 @@ from replicators.sources.mysql.tablemaps import HEADER, Reader
 from replicators.sources.mysql.words import Token, Words, tokens
 
 EXECUTE_LOAD = 18
+LOAD_FIELDS = 13
 FLAGS, SQL_MODE = 0, 1
+ANY = TableId("*", "*")
+"""Stands for every table."""
 SWAPS = (("_gho", "_del", "gh-ost"), ("_new", "_old", "pt-online-schema-change"))
 
 
@@ -57,12 +60,15 @@ class Statement:
 
 
 def query_of(event: bytes) -> tuple[str, str, int]:
-    """Database, text and sql_mode of a QUERY event (with header, without checksum); ValueError where it is damaged."""
+    """Database, text and sql_mode of a QUERY event, or of the one that ends a LOAD DATA (with header, without checksum);
+    ValueError where it is damaged."""
     reader = Reader(event, HEADER)
     reader.take(8)
     database_size = reader.number(1)
     reader.take(2)
-    mode = _sql_mode(reader.take(reader.number(2)))
+    variables_size = reader.number(2)
+    reader.take(LOAD_FIELDS if event[4] == EXECUTE_LOAD else 0)
+    mode = _sql_mode(reader.take(variables_size))
     database = reader.take(database_size).decode(errors="replace")
     reader.take(1)
     return database, reader.take(reader.left).decode(errors="replace"), mode
@@ -81,15 +87,11 @@ def _sql_mode(variables: bytes) -> int:
     return 0
 
 
-def statement_in(
-    event: bytes, has_checksums: bool, wanted: Iterable[TableId], *, lowers: bool = False
-) -> Statement:
-    """What an event of a statement says, also a compressed one; a LOAD DATA could touch any table. `lowers`: see `statement`.
-    ValueError or `Damaged` where it can't be read."""
+def statement_in(event: bytes, has_checksums: bool, *, lowers: bool = False) -> Statement:
+    """What an event of a statement says, also a compressed one. `lowers`: see `statement`. ValueError or `Damaged` where it
+    can't be read."""
     plain = event[:-4] if has_checksums else event
-    if plain[4] == EXECUTE_LOAD:
-        return Statement(Kind.ROWS, tuple(wanted))
-    if plain[4] != QUERY:
+    if plain[4] not in (QUERY, EXECUTE_LOAD):
         framed = len(event).to_bytes(4, "little") + event
         plain = expand(np.frombuffer(framed, np.uint8), has_checksums).body[4:].tobytes()
     return statement(*query_of(plain), lowers=lowers)
@@ -121,6 +123,9 @@ def _statement(database: str, text: str, mode: int) -> Statement:
     is_analyzed = first == "ANALYZE" and second != "TABLE"
     if is_analyzed or first in ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH"):
         return Statement(Kind.ROWS, tuple(_named(words, database)))
+    if first == "SELECT":
+        # A function that changed rows, called in a statement: which ones, its name does not say.
+        return Statement(Kind.ROWS, (ANY,))
     handlers = {
         "TRUNCATE": _truncate,
         "RENAME": _rename,

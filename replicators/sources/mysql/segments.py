@@ -12,17 +12,24 @@ import numpy as np
 
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.sources.mysql import kernels as k
-from replicators.sources.mysql.expand import Damaged, Expanded
+from replicators.sources.mysql.expand import QUERY, Damaged, Expanded
 from replicators.sources.mysql.foreign_keys import ALL, NONE, ForeignKey, unlogged
 from replicators.sources.mysql.offsets import MARIADB
 from replicators.sources.mysql.prepared import is_one_phase
-from replicators.sources.mysql.queries import Kind, Statement, query_of, statement
+from replicators.sources.mysql.queries import (
+    ANY,
+    EXECUTE_LOAD,
+    Kind,
+    Statement,
+    query_of,
+    statement,
+)
 from replicators.sources.mysql.shapes import Shape, find_table, shape_of
 from replicators.sources.mysql.steps import TableStep, steps_of
 from replicators.sources.mysql.tablemaps import TableMap, parse_map
 
 NOT_SELECTED = -1
-QUERY, INCIDENT, XA_PREPARE, PARTIAL_UPDATE = 2, 26, 38, 39
+INCIDENT, XA_PREPARE, PARTIAL_UPDATE = 26, 38, 39
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,8 @@ class Truncation:
 class Index:
     """The events of a segment: lines of rows (`kernels.E_*`) in the log's order and their shapes, lines of transactions,
     truncations, and what stops a table: (offset, code, facts); `changed`: the number of the transaction that changed a table in
-    a way that its log does not show."""
+    a way that its log does not show; `carried`: the tables that the transaction at the start, number 0, may have rows of in
+    segments before."""
 
     body: np.ndarray
     events: np.ndarray
@@ -48,6 +56,7 @@ class Index:
     truncations: list[Truncation] = field(default_factory=list)
     faults: dict[TableId, tuple[int, str, dict[str, str]]] = field(default_factory=dict)
     changed: dict[TableId, int] = field(default_factory=dict)
+    carried: set[TableId] = field(default_factory=set)
 
 
 def index_segment(
@@ -105,6 +114,7 @@ def index_segment(
     table_of = {found.number: found.table for found in parsed}
     lowers = bool(context.get("lowers"))
     ids_of_tables = {t.id for t in tables}
+    index.carried = {m.table for m in old} & ids_of_tables if opened else set()
     _look_at_others(
         index, others[:n_others], has_crc, ids_of_tables, cascades, table_of, lowers=lowers
     )
@@ -173,7 +183,7 @@ def _look_at_others(
     truncations: list[Truncation] = []
     for at, transaction in others.tolist():
         event = _event(index.body, at, has_crc)
-        if event[4] == QUERY:
+        if event[4] in (QUERY, EXECUTE_LOAD):
             try:
                 said = statement(*query_of(event), lowers=lowers)
             except ValueError as err:
@@ -194,7 +204,7 @@ def _look_at_others(
 def _look_at_query(
     index: Index, said: Statement, at: int, transaction: int, ids: set[TableId], cascades: str
 ) -> list[Truncation]:
-    touched = [t for t in ids if t in said.tables or TableId(t.schema, "*") in said.tables]
+    touched = [t for t in ids if {t, TableId(t.schema, "*"), ANY} & set(said.tables)]
     if transaction < 0:
         raise Damaged(at)
     if said.kind is Kind.TRUNCATE:
@@ -234,5 +244,7 @@ def _change(said: Statement, key: ForeignKey | None, table: TableId) -> tuple[st
 def _stop_tables_of(index: Index, transaction: int, at: int, code: str) -> None:
     """Rows of a transaction that was not simply committed: their tables can't be kept exact."""
     mine = index.events[:, k.E_TRANSACTION] == transaction
-    for number in set(index.shape_of_event[mine].tolist()) - {NOT_SELECTED}:
-        index.faults.setdefault(index.shapes[number].schema.id, (at, code, {}))
+    numbers = set(index.shape_of_event[mine].tolist()) - {NOT_SELECTED}
+    tables = {index.shapes[n].schema.id for n in numbers}
+    for table in tables | (index.carried if transaction == 0 else set()):
+        index.faults.setdefault(table, (at, code, {}))

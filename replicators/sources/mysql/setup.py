@@ -27,7 +27,8 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
         ),
         SetupStep(
             "Keep the log for some days",
-            "A replicator that was paused for longer than this has to copy everything again. On Amazon RDS: "
+            "A replicator that was paused for longer than this has to copy everything again. On MariaDB 10.5: "
+            "`SET GLOBAL expire_logs_days = 7;`. On Amazon RDS: "
             "`CALL mysql.rds_set_configuration('binlog retention hours', 168);`",
             ("SET GLOBAL binlog_expire_logs_seconds = 604800;",),
         ),

@@ -52,7 +52,15 @@ from replicators.sources.mysql.tablemaps import (
     MapColumn,
     TableMap,
 )  # fmt: skip
-from replicators.sources.mysql.types import INTEGER_TYPES, Known, bit, decimal, moment, text
+from replicators.sources.mysql.types import (
+    INTEGER_TYPES,
+    Known,
+    bit,
+    decimal,
+    has_labels,
+    moment,
+    text,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +277,9 @@ def sent_type(column: MapColumn, charsets: Mapping[int, str], zero_dates: str) -
     if kind == BIT:
         return bit((meta >> 8) * 8 + (meta & 0xFF))
     if kind in (ENUM, SET):
+        charset = _label_charset(column, charsets)
+        if not has_labels(charset):
+            return Unsupported(f"labels in {charset}"), ""
         # A SET's labels are no part of its type, but as damaged ones they end here.
         texts = label_texts(column, charsets)
         return (Enum(texts), "enum") if kind == ENUM else (String(), "set")
@@ -277,11 +288,15 @@ def sent_type(column: MapColumn, charsets: Mapping[int, str], zero_dates: str) -
 
 def label_texts(column: MapColumn, charsets: Mapping[int, str]) -> tuple[str, ...]:
     """The labels of an ENUM or SET, as text."""
-    charset = charsets.get(column.collation, "utf8mb4")
+    charset = _label_charset(column, charsets)
     if charset in UTF8 or charset == "binary":
         return tuple(label.decode() for label in column.labels)
     decode = decoder_of(charset)
     return tuple(decode(label) for label in column.labels)
+
+
+def _label_charset(column: MapColumn, charsets: Mapping[int, str]) -> str:
+    return charsets.get(column.collation, "utf8mb4")
 
 
 def code_of(column: Column, sent: MapColumn) -> int:

@@ -33,6 +33,7 @@ FIXED_BYTES = {
 MOMENT_BYTES = {TIME2: 3, DATETIME2: 5, TIMESTAMP2: 4}
 DIGIT_BYTES = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 BINARY_COLLATION = 63
+ROW_EVENTS = frozenset({23, 24, 25, 30, 31, 32, 39, *range(166, 172)})
 INTEGER_WIRES = {TINY: "tiny", SHORT: "small", INT24: "medium", LONG: "int", LONGLONG: "big"}
 
 (SIGNEDNESS, DEFAULT_CHARSET, COLUMN_CHARSET, COLUMN_NAME, SET_VALUES, ENUM_VALUES, GEOMETRY_TYPE, SIMPLE_KEY,
@@ -59,6 +60,18 @@ class TableMap:
     table: TableId
     columns: tuple[MapColumn, ...]
     has_names: bool
+
+
+def maps_in_use(maps: Mapping[int, bytes], body: bytes) -> list[bytes]:
+    """Of TABLE_MAP events by number, in the order in which they came, those that rows may still need: the last one of each table,
+    and those of the rows in `body` (framed events)."""
+    needed = set({table_name(event)[1]: number for number, event in maps.items()}.values())
+    at = 0
+    while at < len(body):
+        if body[at + 8] in ROW_EVENTS:
+            needed.add(int.from_bytes(body[at + 4 + HEADER : at + 10 + HEADER], "little"))
+        at += 4 + int.from_bytes(body[at : at + 4], "little")
+    return [event for number, event in maps.items() if number in needed]
 
 
 class Reader:
@@ -115,8 +128,8 @@ def parse_map(event: bytes, flavour: str) -> TableMap:
         if reader.take(1) != b"\0":
             raise ValueError("a name has no end")
     count = reader.packed()
-    if count > 4096:
-        raise ValueError("too many columns")
+    if not 0 < count <= 4096:
+        raise ValueError("no columns, or too many")
     kinds = list(reader.take(count))
     columns = _with_meta(kinds, Reader(reader.text()))
     reader.take((count + 7) // 8)
@@ -235,7 +248,7 @@ def _decimal_bytes(column: MapColumn) -> int:
 
 def _bit_bytes(column: MapColumn) -> int:
     bits, full = column.meta & 0xFF, column.meta >> 8
-    if bits > 7 or full > 8 or full * 8 + bits > 64:
+    if bits > 7 or not 0 < full * 8 + bits <= 64:
         raise ValueError("not a bit field")
     return full + (bits > 0)
 

@@ -39,6 +39,7 @@ from replicators.sources.mysql.charsets import is_known
 
 MAX_DECIMAL_PRECISION = 38
 ZERO_DATES = {"null": "", "text": "_text", "fail": "_fail"}
+ESCAPED = {"\\n": "\n", "\\r": "\r", "\\0": "\0"}
 Known = tuple[LogicalType, str]
 
 
@@ -109,7 +110,21 @@ def text(charset: str | None, length: int | None = None) -> Known:
 def labels(full: str) -> tuple[str, ...]:
     """The labels of `enum('a','it''s')` or `set(...)`, as information_schema prints them."""
     inner = full[full.index("(") + 1 : full.rindex(")")]
-    return tuple(found.replace("''", "'") for found in re.findall(r"'((?:[^']|'')*)'", inner))
+    return tuple(
+        re.sub(r"''|\\.", lambda c: ESCAPED.get(c[0], c[0][1]), found, flags=re.DOTALL)
+        for found in re.findall(r"'((?:[^'\\]|''|\\.)*)'", inner, flags=re.DOTALL)
+    )
+
+
+def has_labels(charset: str | None) -> bool:
+    """Whether labels of ENUM and SET in this character set can be read."""
+    return charset in (None, "binary") or is_known(charset)
+
+
+def _labelled(native: NativeType) -> Known:
+    if not has_labels(native.charset):
+        return Unsupported(f"labels in {native.charset}"), ""
+    return (Enum(labels(native.full)), "enum") if native.name == "enum" else (String(), "set")
 
 
 def _text(native: NativeType) -> Known:
@@ -160,8 +175,8 @@ SCALARS: dict[str, Callable[[NativeType], Known]] = {
     "blob": _fixed(Bytes(), "bytes"),
     "mediumblob": _fixed(Bytes(), "bytes"),
     "longblob": _fixed(Bytes(), "bytes"),
-    "enum": lambda native: (Enum(labels(native.full)), "enum"),
-    "set": _fixed(String(), "set"),
+    "enum": _labelled,
+    "set": _labelled,
     "json": _fixed(Json(), "json"),
     "uuid": _fixed(Uuid(), "uuid"),
     "inet4": _fixed(String(), "inet4"),

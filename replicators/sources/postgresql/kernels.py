@@ -857,10 +857,11 @@ def parse_date(d, q, e):
     if q < 0 or q >= e or d[q] != 45:
         return CORRUPT, 0, q
     q, day = parse_number(d, q + 1, e, 2)
+    if q >= 0 and e - q >= 3 and d[e - 2] == 66 and d[e - 1] == 67:
+        # The leap years before our era are others: 1 BC is one.
+        return YEAR, 0, q
     if q < 0 or month < 1 or month > 12 or day < 1 or day > days_in(year, month):
         return CORRUPT, 0, q
-    if e - q >= 3 and d[e - 2] == 66 and d[e - 1] == 67:
-        return YEAR, 0, q
     if year < 1 or year > 9999:
         return YEAR, 0, q
     y = year - (1 if month <= 2 else 0)

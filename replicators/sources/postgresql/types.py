@@ -91,9 +91,14 @@ def _array(native: NativeType, element: NativeType) -> Known:
     if element.typmod == -1 and native.typmod != -1:
         element = replace(element, typmod=native.typmod)
     of, wire = column_type(element)
-    if isinstance(of, (Unsupported, Array)) or element.name == "box":
+    if isinstance(of, (Unsupported, Array)) or _is_box(element):
         return Unsupported(native.name), ""
     return Array(of), f"{wire}[]"
+
+
+def _is_box(native: NativeType) -> bool:
+    """The one type whose arrays have other marks between their items, also as a domain."""
+    return native.name == "box" if native.base is None else _is_box(native.base)
 
 
 def _numeric(typmod: int) -> Known:

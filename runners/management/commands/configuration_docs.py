@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md and .env.example from the settings' own definitions."""
+"""Writes docs/configuration.md, docs/setup.md and .env.example from the settings' and the plugins' own definitions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from replicators.config import Options
+from replicators.config import ROLES, Options, plugins_of
+from replicators.connectors.setup import SetupStep
 from replicators.project.runner import variable
 from replicators.project.variables import ENGINE_HELP, VARIABLES, Variable
 from runners.engine.settings import RunnerSettings
@@ -74,18 +75,41 @@ read from a file named by the same variable with `_FILE` behind it (`SECRET_KEY`
 """
 
 
+def _step(step: SetupStep) -> str:
+    block = f"\n```sql\n{step.sql}\n```\n" if step.statements else ""
+    return f"### {step.title}\n\n{step.text}\n{block}"
+
+
+def setup_markdown() -> str:
+    """The text of docs/setup.md."""
+    shown = [p for role in ROLES for p in plugins_of(role).values() if not p.is_hidden]
+    parts = "\n".join(
+        f"## {p.label}\n\n" + "\n".join(_step(step) for step in p.setup({})) for p in shown
+    )
+    return f"""# Before you connect
+
+Made by `manage.py configuration_docs` from what the wizard shows beside its forms, there with the names that are entered;
+change the plugins, not this file. *Test connection* and the assessment say what of it is missing, before anything runs.
+
+{parts}"""
+
+
 class Command(BaseCommand):
     """`--check` fails where a file is not up to date."""
 
-    help = "Writes docs/configuration.md and .env.example."
+    help = "Writes docs/configuration.md, docs/setup.md and .env.example."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Write or compare."""
         parser.add_argument("--check", action="store_true")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        """Write both, or compare both."""
-        files = {"docs/configuration.md": markdown(), ".env.example": env_example()}
+        """Write all of them, or compare them."""
+        files = {
+            "docs/configuration.md": markdown(),
+            "docs/setup.md": setup_markdown(),
+            ".env.example": env_example(),
+        }
         for name, text in files.items():
             path = settings.BASE_DIR / name
             if not options["check"]:

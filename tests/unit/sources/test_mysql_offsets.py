@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
 from replicators.sources.mysql.held import held_in
+from replicators.sources.mysql.lineage import asked_for
 from replicators.sources.mysql.offsets import (
     MARIADB,
     MYSQL,
@@ -146,3 +149,15 @@ def test_transactions_that_are_not_finished_are_read(
 ) -> None:
     """Guards `gtid_owned` as MySQL 9.7 writes it: nothing stands between a process and the next source."""
     assert held_in(text) == found
+
+
+@pytest.mark.parametrize("flavour", [MARIADB, MYSQL])
+def test_a_place_beyond_four_gibibytes_is_asked_for_by_gtids(flavour: str) -> None:
+    """Guards a restart behind a transaction of more than 4 GiB: the command's offset has four bytes."""
+    last = Coordinates(flavour, "1", "binlog.000007", 0xFFFFFFFF, "0-1-5", 17, era=3)
+    assert asked_for(last) == last
+    asked = asked_for(replace(last, offset=1 << 32))
+    assert (asked.file, asked.offset, asked.by_gtids) == ("", 4, True)
+    assert (asked.gtids, asked.era) == ("0-1-5", 3)
+    with pytest.raises(ReplicationError, match="4 GiB"):
+        asked_for(replace(last, offset=1 << 32, gtids=""))

@@ -6,7 +6,7 @@ import pytest
 
 from replicators.connectors.schema import TableId
 from replicators.sources.mysql.errors import code_of
-from replicators.sources.mysql.queries import Kind, statement
+from replicators.sources.mysql.queries import ANY, Kind, statement
 
 T = TableId("shop", "t")
 
@@ -107,6 +107,12 @@ def test_rows_behind_other_words_are_rows(text: str) -> None:
     found = statement("shop", text)
     assert found.kind is Kind.ROWS
     assert T in found.tables
+
+
+def test_a_call_of_a_function_may_have_changed_any_table() -> None:
+    """Guards `queries.ANY` (CORRECTNESS 25): the servers log a function that changed rows as the SELECT of it."""
+    found = statement("shop", "SELECT `shop`.`f`(1)", lowers=True)
+    assert (found.kind, found.tables) == (Kind.ROWS, (ANY,))
 
 
 def test_rows_written_as_a_statement_name_their_tables() -> None:

@@ -7,10 +7,13 @@ import struct
 import uuid
 from decimal import Decimal
 
+import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replicators.connectors.source import DecodedTable
+from replicators.sources.postgresql import kernels as k
 from replicators.sources.postgresql.decode import decode
 from tests.unit.sources.pgoutput_messages import FakeTable, Sent, begin, body, head, int4, int8
 
@@ -139,3 +142,11 @@ def test_random_rows_come_out_as_they_went_in(rows):
             assert [tuple(r[n] for n in names) for r in result.changes.to_pylist()] == [
                 expected(row) for row in rows
             ]
+
+
+@pytest.mark.parametrize("text", ["0001-02-29 BC", "0001-02-29 12:00:00 BC", "0044-03-15 BC"])
+def test_a_day_before_our_era_is_out_of_range_and_no_damage(text: str) -> None:
+    """Guards the calendar of years BC, in which 1 BC is a leap year: damage stops the table, a value that has no place parks
+    its row."""
+    data = np.frombuffer(text.encode(), np.uint8)
+    assert k.parse_date(data, 0, len(data))[0] == k.YEAR

@@ -94,6 +94,9 @@ UNSUPPORTED = [
     NativeType(20013, "int4"),
     NativeType(22, "int2vector", element=NativeType(21, "int2")),
     NativeType(1020, "_box", element=NativeType(603, "box")),
+    NativeType(
+        20017, "_area", element=NativeType(20016, "area", kind="d", base=NativeType(603, "box"))
+    ),
     NativeType(20014, "_address", element=NativeType(20012, "address", kind="c")),
     NativeType(20015, "place", kind="d", base=NativeType(20012, "address", kind="c")),
 ]
