@@ -141,6 +141,14 @@ MESSAGES: dict[str, Message] = {
         "The table cannot be copied.",
         **_TABLE_FIX,  # type: ignore[arg-type]
     ),
+    "source:row-security": Message(
+        "Rows hidden by policies",
+        "Row-level security keeps rows of table `{table}` from the user `{user}`, but their changes are in the server's log.",
+        "Run `ALTER ROLE {user} BYPASSRLS;` as a superuser, or, where the user is a member of its owner, "
+        "`ALTER TABLE {quoted} NO FORCE ROW LEVEL SECURITY;` (for each partition too).",
+        "The table cannot be copied as a whole.",
+        **_TABLE_FIX,  # type: ignore[arg-type]
+    ),
     "source:usage-right": Message(
         "USAGE right missing",
         "The user `{user}` may not use schema `{schema}`.",
@@ -177,8 +185,9 @@ MESSAGES: dict[str, Message] = {
     "source:standby": Message(
         "Server is a standby",
         "The server is a standby: a replicator needs the primary.",
-        "Give the address of the primary server.",
+        "Give the address of the primary server, unless this one is about to take over.",
         "Changes cannot be followed.",
+        Retry.AUTO,
     ),
     "source:create-right": Message(
         "CREATE right missing",
@@ -220,6 +229,14 @@ MESSAGES: dict[str, Message] = {
         "Wait until the previous run's connection has ended; if another program uses the slot, stop it.",
         "",
         Retry.AUTO,
+    ),
+    "source:text-encoding": Message(
+        "Text without a form in Unicode",
+        "The server can't send a change: a text in it is not valid in the database's encoding, or has no form in Unicode.",
+        "Correct the text at the source, then re-sync all tables: the log can't be read past this change. The server's own log "
+        "names the bytes.",
+        "The server keeps its log from this change on.",
+        Retry.NEVER,
     ),
     "source:position-lost": Message(
         "Position lost",
@@ -361,8 +378,9 @@ MESSAGES: dict[str, Message] = {
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
     "source:partition-identity": Message(
-        "Partition without identity",
-        "A partition of table `{table}` has no replica identity, or another than the table: in the stream, its updates and deletes would be refused at the source, or lost.",
+        "Partition that can't be followed",
+        "A partition of table `{table}` has no replica identity, or another than the table, or is not logged; or the table is itself "
+        "a partition of another one that is copied: in the stream, changes would be refused at the source, or lost.",
         "Run `{statement}` at the source; the table comes back by itself, or by its re-sync.",
         "The table is not followed; its rows stay in the target as they were.",
         **_TABLE_NEVER,  # type: ignore[arg-type]

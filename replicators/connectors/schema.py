@@ -83,6 +83,8 @@ class TableSchema:
     is the table's name at the source where that was told apart from `id`, under which it was chosen; `left_out` names columns that came
     since the copy was made and are not followed.
 
+    `key_index` is the name of the index that `key` comes from, where that is no primary key and the source's log needs it.
+
     Of a source whose columns have no numbers: `steps` is what statements did to the columns, up to the log's position `upto`
     (0: the source tells none); all of the log up to there is in the description. A copy was read while the log went on up to
     `read_upto`. `known` is the copy's own shape, where it is to stay: for reading the log.
@@ -106,6 +108,7 @@ class TableSchema:
     upto: int = 0
     read_upto: int = 0
     known: TableSchema | None = None
+    key_index: str = ""
 
     @property
     def source_id(self) -> TableId:
@@ -156,6 +159,7 @@ class TableSchema:
             **({"upto": self.upto} if self.upto else {}),
             **({"read_upto": self.read_upto} if self.read_upto else {}),
             **({"known": self.known.to_json()} if self.known is not None else {}),
+            **({"key_index": self.key_index} if self.key_index else {}),
         }
 
     @classmethod
@@ -179,6 +183,7 @@ class TableSchema:
             upto=data.get("upto", 0),
             read_upto=data.get("read_upto", 0),
             known=cls.from_json(data["known"]) if data.get("known") else None,
+            key_index=data.get("key_index", ""),
         )
 
 

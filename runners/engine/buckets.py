@@ -79,6 +79,7 @@ def _old_keys(changes: pa.Table, key: Sequence[str]) -> pa.Table:
 
 def _same(old: pa.ChunkedArray, new: pa.ChunkedArray) -> pa.ChunkedArray:
     """Whether two keys are one; NaN is itself."""
+    old, new = one_zero(old), one_zero(new)
     same = pc.fill_null(pc.equal(old, new), False)
     if pa.types.is_floating(new.type):
         both = pc.fill_null(pc.and_(pc.is_nan(old), pc.is_nan(new)), False)

@@ -87,7 +87,11 @@ def key_codes(columns: list[pa.ChunkedArray]) -> np.ndarray[Any, Any]:
 
 
 def one_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Floats without the negative zero, which is the same key at the target."""
+    """A key's values so that Arrow tells equal ones: floats without the negative zero, which is the same key at the target, and lists,
+    which Arrow does not compare, as text."""
+    if pa.types.is_list(column.type):
+        texts = (None if v is None else repr(v) for v in column.to_pylist())
+        return pa.chunked_array([pa.array(texts, pa.string())])
     is_float = pa.types.is_floating(column.type)
     return pc.add(column, pa.scalar(0.0, column.type)) if is_float else column
 
@@ -313,6 +317,8 @@ def _first_keys(folded: Folded, schema: TableSchema) -> pa.Array | None:
     if not schema.key or not folded.rows.num_rows:
         return None
     name = schema.key[0]
+    if pa.types.is_list(folded.rows.column(name).type):
+        return None
     values = folded.rows.column(name).combine_chunks()
     if folded.has_origins:
         origins = folded.rows.column("_origin").combine_chunks()

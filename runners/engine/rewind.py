@@ -99,6 +99,9 @@ class Rewinder:
         )
         if token is None or not is_done:
             return row
+        # The kill may have left the staging copy, and with it files of the live table.
+        table = target_table(self._replicator, row)
+        self._writer.abandon_rewind(replace(table, generation=row.generation + 1))
         return self._record(row, token.sequence)
 
     def _record(self, row: TableRow, sequence: int) -> TableRow:

@@ -23,6 +23,7 @@ from replicators.connectors.modes import RESUMABLE, snapshot_values
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.source import Chunk, ChunkReader, ResumableSession, SnapshotSession
 from replicators.connectors.target import SnapshotPlace, TargetTable, TargetWriter
+from replicators.connectors.types import Array
 from runners.engine import failpoints, resume
 from runners.engine.copies import CopyChunk, CopyRow
 from runners.engine.multiset import with_hashes
@@ -156,8 +157,10 @@ def _constants(table: TargetTable, sequence: int) -> Mapping[str, Any]:
 
 def is_kept(table: TargetTable, copy: CopyRow) -> bool:
     """Whether a snapshot that is cut off may go on in a later view (CORRECTNESS 17): not where rows say when, or as what, they
-    were copied, and not without key or a place for each row."""
-    return bool(copy.schema.key and copy.layout and table.mode in RESUMABLE)
+    were copied, and not without a key that Arrow looks rows up by or a place for each row."""
+    schema = copy.schema
+    has_list = any(isinstance(schema.column(n).type, Array) for n in schema.key)
+    return bool(schema.key and not has_list and copy.layout and table.mode in RESUMABLE)
 
 
 class Snapshotter:

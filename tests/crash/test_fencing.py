@@ -56,7 +56,7 @@ def test_a_run_that_was_stopped_past_its_lease_writes_nothing_more_when_it_goes_
     options = {"wal_sender_timeout": "6s"}
     with (
         EmbeddedPostgres(fsync=False, options=options) as server,
-        world_maker(server=server) as world,
+        world_maker(server=server, tables=("items", "pairs")) as world,
     ):
         traffic = Traffic(world.database)
         held = world.folder / "held"

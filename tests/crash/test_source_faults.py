@@ -33,7 +33,7 @@ def test_connections_cut_within_messages_and_a_limit_on_statements_lose_and_doub
     with CuttingProxy(postgres.port) as proxy:
         source = {"port": proxy.port, "user": user}
         try:
-            with world_maker(prepare=prepare, source=source) as world:
+            with world_maker(prepare=prepare, source=source, tables=("items", "views")) as world:
                 traffic = Traffic(world.database)
                 child = world.start()
                 world.settle()

@@ -127,7 +127,7 @@ def test_a_slot_that_is_gone_or_made_again_is_said_plainly_and_resync_brings_all
 ) -> None:
     """Guards CORRECTNESS 23. Making a new slot silently, or reading one that somebody made again, would lose everything
     committed in between."""
-    with world_maker() as world:
+    with world_maker(tables=("items", "views")) as world:
         traffic = Traffic(world.database)
         world.start()
         world.settle()

@@ -10,7 +10,7 @@ import pytest
 from demo.postgres import EmbeddedPostgres
 from replicators.services import replicator_update
 from runners.models import Progress
-from tests.harness import SHOP_TABLES, Traffic, World
+from tests.harness import Traffic, World
 from tests.standby import promote, standby_of, until_received
 from tests.world_fixtures import MakeWorld
 
@@ -28,31 +28,19 @@ def move(world: World, server: EmbeddedPostgres) -> None:
     world.database = replace(world.database, server=server)
 
 
-def test_the_slot_is_made_for_failover(world_maker: MakeWorld) -> None:
-    """Guards FAILOVER in `slots.create_slot` (CORRECTNESS 23): without it the slot never gets to a standby, and every
-    table would have to be copied afresh there."""
-    with world_maker(tables=("pairs",)) as world:
-        world.start()
-        world.settle()
-        found = world.database.execute(
-            "SELECT failover, temporary FROM pg_replication_slots WHERE slot_name = %s",
-            [world.replicator.slot_name],
-        )
-        assert found == [(True, False)]
-        assert world.stop() == 0
-
-
 def test_a_standby_that_has_everything_takes_over_without_loss(
     private_postgres: EmbeddedPostgres, world_maker: MakeWorld
 ) -> None:
     """Guards FAILOVER in `slots.create_slot` and the timelines in `slots._verify_identity`: without a failover slot the
     standby has no slot, and every table would have to be copied afresh; with every other timeline refused, too."""
     primary = private_postgres
-    with world_maker(server=primary) as world:
+    with world_maker(server=primary, tables=("items", "pairs")) as world:
         traffic = Traffic(world.database)
         name, slot = world.database.name, world.replicator.slot_name
         world.start()
         world.settle()
+        made = "SELECT failover, temporary FROM pg_replication_slots WHERE slot_name = %s"
+        assert world.database.execute(made, [slot]) == [(True, False)]
         with standby_of(primary, name) as standby:
             with traffic.going_on():
                 world.until(
@@ -69,11 +57,11 @@ def test_a_standby_that_has_everything_takes_over_without_loss(
             promote(standby)
             move(world, standby)
             Traffic(world.database, seed=2).write(20)
-            generations = {t: world.row(t).generation for t in SHOP_TABLES}
+            generations = {t: world.row(t).generation for t in world.tables}
             world.start()
             world.assert_equal()
             assert timeline(world) == 2
-            assert {t: world.row(t).generation for t in SHOP_TABLES} == generations
+            assert {t: world.row(t).generation for t in world.tables} == generations
             assert world.stop() == 0
 
             standby.execute("SELECT pg_drop_replication_slot(%s)", [slot])
@@ -86,7 +74,7 @@ def test_a_standby_that_lacks_what_was_captured_is_said_plainly(
     """Guards `slots.switch_point` (CORRECTNESS 23): a position past the place where the standby left the timeline holds
     rows that the new primary never had; without the look they would stay in the copy for ever."""
     primary = private_postgres
-    with world_maker(server=primary) as world:
+    with world_maker(server=primary, tables=("items", "pairs")) as world:
         world.start()
         world.settle()
         with standby_of(primary, world.database.name) as standby:
@@ -104,7 +92,7 @@ def test_a_standby_that_lacks_what_was_captured_is_said_plainly(
             world.until_states("failing source:position-lost")
             reason = world.row("items").error_facts["reason"]
             assert reason == "a standby took over that had not yet received all of the log"
-            for table in SHOP_TABLES:
+            for table in world.tables:
                 world.resync(table)
             world.assert_equal()
             assert world.stop() == 0

@@ -20,15 +20,15 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_mutated_events_are_borne(tmp_path: Path, what: str) -> None:
     """Guards every bound of the compiled loops, in a process where numba checks each index, and the checksums: without either, the
     run ends with an error. A slow reader of its own finds rows that were decoded wrongly."""
-    numbers = ["--events", "200000", "--segments", "300", "--samples", "100", "--seed", SEED]
+    numbers = ["--events", "80000", "--segments", "120", "--samples", "100", "--seed", SEED]
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzz", what, *numbers],
         env={**os.environ, "FUZZ_NUMBA_DIR": str(tmp_path)}, capture_output=True, text=True, check=False, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     seen = json.loads(done.stdout.splitlines()[-1])
-    assert seen["events"] > 190_000
-    assert seen["outcomes"]["decoded"] > 5_000
-    assert seen["outcomes"]["refused: damaged rows"] > 5_000
+    assert seen["events"] > 76_000
+    assert seen["outcomes"]["decoded"] > 2_000
+    assert seen["outcomes"]["refused: damaged rows"] > 2_000
     assert seen["values_compared"] > 1_000
     assert seen["segments"]["tables"] > 20

@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.schema_steps import changes_by_steps, with_numbers
 from replicators.connectors.source import DecodedTable, Poison
 from replicators.connectors.steps import StepKind
 from replicators.sources.mysql.checks import MysqlChecks
+from replicators.sources.mysql.conversions import keeps_values
 from tests.integration.mysql_source import (
     Follower,
     connection_problems,
@@ -147,6 +149,64 @@ def test_what_was_told_is_known_after_a_start(any_database: SqlDatabase) -> None
         assert [s.kind for s in shape.steps] == [StepKind.DROPPED, StepKind.ADDED]
 
 
+def with_copy(follower: Follower, database: SqlDatabase, *names: str) -> list[TableSchema]:
+    """The tables as a head describes them that is newer than the log, with the copies' shapes."""
+    copies = {t.id: with_numbers(replace(t.bare, upto=1)) for t in follower.tables}
+    return [replace(t, known=copies[t.id]) for t in describe(database, *names)]
+
+
+def changes_of(follower: Follower, tables: Sequence[TableSchema]) -> list[list[str]]:
+    """What follows for the copy from each part of the log, in words."""
+    old, told = tables[0].known, []
+    assert old is not None
+    for shape in shapes(decode_all(follower.blocks(), tables)):
+        _, new, changes = changes_by_steps(old, shape, keeps_values)
+        told.append([c.text for c in changes])
+        old = replace(new.bare, upto=max(old.upto, new.upto))
+    return told
+
+
+def test_a_key_that_has_another_name_by_now_is_read(any_database: SqlDatabase) -> None:
+    """Guards the whole run: rows from before the rename, met after a pause, ended it at every start."""
+    with following(any_database, "t") as follower:
+        any_database.execute(
+            "INSERT INTO t VALUES (1, 'a')",
+            "ALTER TABLE t RENAME COLUMN id TO no",
+            "INSERT INTO t VALUES (2, 'b')",
+        )
+        tables = with_copy(follower, any_database, "t")
+        blocks = follower.blocks()
+        found = shapes(decode_all(blocks, tables))
+        assert [s.key for s in found] == [("id",), ("no",)]
+        rows = [part for parts in decoded(blocks, tables).values() for part in parts]
+        assert [r.column(s.key[0]).to_pylist() for r, s in zip(rows, found, strict=True)] == [
+            [1],
+            [2],
+        ]
+
+
+@pytest.mark.parametrize(
+    ("statements", "told"),
+    [
+        (["TRUNCATE TABLE t", "ALTER TABLE t ADD n int DEFAULT 5", "INSERT INTO t VALUES (1, 'a', 2)"],
+         [[], ["column n added"]]),
+        (["TRUNCATE TABLE t", "ALTER TABLE t RENAME COLUMN v TO w", "INSERT INTO t VALUES (1, 'a')"],
+         [[], ["column v renamed to w"]]),
+        (["ALTER TABLE t ADD n int, RENAME COLUMN v TO w", "TRUNCATE TABLE t"],
+         [["column v renamed to w", "column n added"]]),
+        (["TRUNCATE TABLE t", "ALTER TABLE t DROP v", "TRUNCATE TABLE t"], [[], ["column v dropped"]]),
+    ],
+)  # fmt: skip
+def test_a_truncation_alone_tells_no_other_shape_than_the_log(
+    any_database: SqlDatabase, statements: list[str], told: list[list[str]]
+) -> None:
+    """Guards tables that stopped, or were copied afresh, since the catalog's description had columns that no statement told of."""
+    with following(any_database, "t") as follower:
+        any_database.execute(*statements)
+        tables = with_copy(follower, any_database, "t")
+        assert changes_of(follower, tables) == told
+
+
 GHOST = (
     "CREATE TABLE _t_gho LIKE t",
     "CREATE TABLE _t_del (id int) COMMENT = 'ghost-cut-over-sentry'",
@@ -188,6 +248,27 @@ def test_what_changes_rows_without_logging_them_stops_the_table(
         assert found.code == code
         assert fact in "".join(found.facts[n] for n in ("change", "now") if n in found.facts)
         assert follower.session.point.position.value <= found.position < blocks[-1].position.value
+
+
+@pytest.mark.parametrize("statement", ["DROP INDEX u ON k", "ALTER TABLE k DROP INDEX U"])
+def test_the_index_by_which_rows_are_known_may_be_away_for_a_moment(
+    any_database: SqlDatabase, statement: str
+) -> None:
+    """Guards a row that was lost: two rows of one key are one in the copy, and no look finds the index missing."""
+    any_database.execute("CREATE TABLE k (a int NOT NULL, v int, UNIQUE u (a), INDEX i (v))")
+    with following(any_database, "k", "t") as follower:
+        any_database.execute("DROP INDEX i ON k", "INSERT INTO k VALUES (1, 1)")
+        assert [s.key for s in shapes(decode_all(follower.blocks(), follower.tables))] == [("a",)]
+        any_database.execute(
+            statement,
+            "INSERT INTO k VALUES (1, 2)",
+            "DELETE FROM k WHERE v = 1",
+            "CREATE UNIQUE INDEX u ON k (a)",
+        )
+        now = describe(any_database, "k", "t")
+        (found,) = [p for p in decode_all(follower.blocks(), now) if isinstance(p, Poison)]
+        assert (found.table.name, found.code) == ("k", "source:change-unlogged")
+        assert found.facts["change"] == "a drop of the index that told its rows apart"
 
 
 def test_a_cut_over_in_two_statements(any_database: SqlDatabase) -> None:

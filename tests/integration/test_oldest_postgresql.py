@@ -19,6 +19,8 @@ MODULES = (
     "integration/test_postgresql_catalog.py",
     "integration/test_postgresql_checks.py",
     "integration/test_postgresql_log.py",
+    "integration/test_postgresql_partitions.py",
+    "integration/test_postgresql_roles.py",
     "integration/test_postgresql_snapshot.py",
     "integration/test_postgresql_values.py",
 )

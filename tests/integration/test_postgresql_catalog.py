@@ -235,6 +235,19 @@ class TestWhatTheLogDoesNotTell:
         assert before.storage == added.storage != volatile.storage
         assert volatile.column("c").missing is None
 
+    def test_a_column_that_is_no_longer_generated_brings_values_that_no_log_told(self, database):
+        """Guards the generated columns in `TableSchema.storage`: no row is written again, and no default says what old rows
+        have; as a new column it would be NULL in all of them."""
+        is_sent = int(database.execute("SHOW server_version_num")[0][0]) >= 180000
+        database.execute(
+            "CREATE TABLE t (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (n * 2) STORED, n int)"
+        )
+        before = describe(database, "t")[0]
+        database.execute("ALTER TABLE t ALTER twice DROP EXPRESSION")
+        after = describe(database, "t")[0]
+        kinds = [c.kind for c in compare(replace(before, columns=before.supported), after)]
+        assert kinds == ([] if is_sent else [ChangeKind.ADDED, ChangeKind.REWRITTEN])
+
     def test_the_parts_know_what_old_rows_have_in_a_new_column(self, database):
         """Guards the fill of old rows: PostgreSQL keeps it where rows are, never at a partitioned table. Where parts differ, as
         after one was attached, only a fresh copy is right."""

@@ -14,6 +14,7 @@ from replicators.connectors.schema import TableId, TableSelection
 from replicators.sources.postgresql import log, pump
 from replicators.sources.postgresql.catalog import PostgresqlCatalog
 from replicators.sources.postgresql.log import LogControl, LogReader
+from replicators.sources.postgresql.snapshot import snapshot_again
 from tests.integration.postgresql_source import (
     begin,
     changes,
@@ -22,8 +23,9 @@ from tests.integration.postgresql_source import (
     params_of,
     read_all,
     read_until,
+    snapshot,
 )
-from tests.servers import Database
+from tests.servers import Database, drop_database
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 SLOT = "r_log"
@@ -344,6 +346,48 @@ class TestStart:
             == "source:position-lost"
         )
 
+    @pytest.mark.parametrize(
+        "change", ["publish_via_partition_root = false", "publish = 'insert, truncate'"]
+    )
+    def test_a_publication_that_was_altered_is_told_and_mended(self, shop, reader, change):
+        """Guards `slots.ALTERED`: what it left out meanwhile never comes; publications are made as they have to be by the next
+        first start, also where they are there already."""
+        position = reader._identity.position(reader._flushed)
+        shop.execute(f"ALTER PUBLICATION {SLOT}_full SET ({change})")
+        assert code_of_prepare(shop, position) == "source:position-lost"
+        reader.close()
+        again, session = begin(shop, SLOT, describe(shop, "orders", "views"))
+        session.close()
+        again.prepare(describe(shop, "orders", "views"), session.point.position)
+        again.close()
+
+    def test_a_publication_of_an_older_server_sends_generated_columns_too(self, database):
+        """Guards `slots.ALTERED`: an upgrade keeps publications, without the columns that the new server could send; described
+        but not sent, one would take the values of its neighbour."""
+        options = "publish_via_partition_root = true, publish ="
+        database.execute(
+            "CREATE TABLE t (id int PRIMARY KEY, total int GENERATED ALWAYS AS (a * b) STORED, a int, b int);"
+            f"CREATE PUBLICATION {SLOT}_full WITH ({options} 'insert, update, delete, truncate');"
+            f"CREATE PUBLICATION {SLOT}_ins WITH ({options} 'insert, truncate')"
+        )
+        tables = describe(database, "t")
+        reader, session = begin(database, SLOT, tables)
+        session.close()
+        with reader, LogControl(params_of(database), SLOT) as control:
+            database.execute("INSERT INTO t (id, a, b) VALUES (1, 3, 5)")
+            (found,) = changes(read_all(reader, control), tables)["t"]
+            control.drop()
+        sent = [c.name for c in tables[0].supported]
+        (row,) = found.select(sent).to_pylist()
+        assert row == {n: v for n, v in {"id": 1, "total": 15, "a": 3, "b": 5}.items() if n in sent}
+
+    def test_a_server_on_an_older_timeline_is_told(self, shop, reader):
+        """Guards `slots._verify_identity`: the first timeline has no history to ask for, and an error of the server would be
+        tried again for ever."""
+        known = reader._identity.position(reader._flushed)
+        later = dataclasses.replace(known, detail={**known.detail, "timeline": 2})
+        assert code_of_prepare(shop, later) == "source:position-lost"
+
     def test_a_slot_left_by_a_first_start_that_crashed_is_made_again(self, shop, reader):
         """Guards `drop_slot` in `LogReader.prepare` without a position: a slot left behind would refuse
         CREATE_REPLICATION_SLOT, so that no later start could ever begin."""
@@ -371,6 +415,33 @@ class TestStart:
         with pytest.raises(ReplicationError) as caught:
             read_until(reader, lambda _: False)
         assert caught.value.code == "source:connection-lost"
+
+    def test_a_text_that_the_server_can_not_send_is_told(self, postgres):
+        """Guards the rules for encodings in `errors.RULES`: told as a cut connection, the same change would be asked for again
+        without an end, and the server would keep all of its log."""
+        name = "windows_encoded"
+        postgres.execute(
+            f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'WIN1252' LC_COLLATE 'C' LC_CTYPE 'C'"
+        )
+        database = Database(postgres, name)
+        try:
+            database.execute("CREATE TABLE t (id int PRIMARY KEY, note text)")
+            (table,) = describe(database, "t")
+            reader, session = begin(database, SLOT, [table])
+            session.close()
+            with reader, database.connect(client_encoding="WIN1252") as plain:
+                plain.execute(b"INSERT INTO t VALUES (1, E'\\x81')")
+                with pytest.raises(ReplicationError) as caught:
+                    read_until(reader, lambda _: False)
+            assert caught.value.code == "source:text-encoding"
+            with (
+                snapshot_again(params_of(database), SLOT) as later,
+                pytest.raises(ReplicationError) as caught,
+            ):
+                snapshot(later, database, table)
+            assert caught.value.code == "source:value-unsupported"
+        finally:
+            drop_database(postgres, name)
 
 
 class TestControl:

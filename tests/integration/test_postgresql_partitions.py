@@ -84,6 +84,34 @@ def test_a_partition_without_identity_is_told_and_its_owner_can_write_again(
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        "DROP CONSTRAINT t_pkey",
+        "REPLICA IDENTITY NOTHING",
+        "DROP CONSTRAINT t_pkey, ADD PRIMARY KEY (id) DEFERRABLE",
+    ],
+)
+def test_a_table_that_lost_its_identity_keeps_its_owner_from_nothing(
+    database: Database, change: str
+) -> None:
+    """Guards `slots.release`: a table that stops for its key's change, or had stopped before, waits for a person, and as long as
+    it is in the stream its owner's updates and deletes fail."""
+    database.execute("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 1)")
+    database.execute("CREATE TABLE other (id int PRIMARY KEY)")
+    tables = describe(database, "t", "other")
+    LogReader(params_of(database), SLOT).prepare(tables, None)
+    with LogControl(params_of(database), SLOT) as control:
+        assert control.refused(tables) == {} and control.unpublished(tables) == []
+        database.execute(f"ALTER TABLE t {change}")
+        with pytest.raises(psycopg.errors.ObjectNotInPrerequisiteState):
+            database.execute("UPDATE t SET n = 2")
+        assert control.refused(tables) == {}
+        database.execute("UPDATE t SET n = 2")
+        assert control.unpublished(tables) == tables[:1]
+        control.drop()
+
+
+@pytest.mark.parametrize(
     ("root", "part", "is_refused"),
     [
         ("DEFAULT", "USING INDEX part_mail", True),
@@ -122,6 +150,68 @@ def test_the_assessment_says_it_before(database: Database, published: LogControl
         (problem,) = checks.tables([TableSelection(TableId("public", "keyed"))])
     assert problem.code == "source:partition-identity"
     assert "ALTER TABLE public.keyed_2 REPLICA IDENTITY FULL;" in problem.message.suggestion
+
+
+@pytest.mark.parametrize("name", ["keyed", "bare"])
+def test_a_partition_that_is_not_logged_is_told(database: Database, name: str) -> None:
+    """Guards `slots.UNLOGGED`: a table in a publication can't be made unlogged, but a partition of it can, and from then on
+    nothing of it comes by the log."""
+    key = "PRIMARY KEY" if name == "keyed" else ""
+    database.execute(
+        f"CREATE TABLE {name} (n int {key}) PARTITION BY RANGE (n);"
+        f"CREATE TABLE {name}_1 PARTITION OF {name} FOR VALUES FROM (0) TO (10)"
+    )
+    tables = describe(database, name)
+    reader, session = begin(database, SLOT, tables)
+    session.close()
+    with reader, LogControl(params_of(database), SLOT) as control:
+        assert control.refused(tables) == {}
+        database.execute(f"ALTER TABLE {name}_1 SET UNLOGGED; INSERT INTO {name} VALUES (1)")
+        assert changes(read_all(reader, control), tables) == {}
+        statement = f"ALTER TABLE public.{name}_1 SET LOGGED;"
+        assert list(control.refused(tables).values()) == [statement]
+        with (
+            snapshot_again(params_of(database), SLOT) as later,
+            pytest.raises(ReplicationError) as caught,
+        ):
+            later.plan(tables[0], rows_per_chunk=10)
+        assert caught.value.code == "source:partition-identity"
+        with PostgresqlChecks(params_of(database)) as checks:
+            problems = checks.tables([TableSelection(tables[0].id)])
+        assert statement in problems[-1].message.suggestion
+        database.execute(statement)
+        assert control.refused(tables) == {}
+        control.drop()
+
+
+def test_a_table_that_became_a_partition_of_another_one_that_is_copied_is_told(
+    database: Database,
+) -> None:
+    """Guards `slots.PARTS`: its changes come under the other's name alone from then on, and its own copy would stand still
+    without a word. Taken out of the stream, it is still told."""
+    database.execute(
+        "CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id);"
+        "CREATE TABLE alone (id int PRIMARY KEY)"
+    )
+    tables = describe(database, "p", "alone")
+    reader, session = begin(database, SLOT, tables)
+    session.close()
+    with reader, LogControl(params_of(database), SLOT) as control:
+        assert control.refused(tables) == {}
+        database.execute("ALTER TABLE p ATTACH PARTITION alone FOR VALUES FROM (0) TO (10)")
+        database.execute("INSERT INTO alone VALUES (1)")
+        assert list(changes(read_all(reader, control), tables)) == ["p"]
+        statement = "ALTER TABLE public.p DETACH PARTITION public.alone;"
+        assert control.refused(tables) == {tables[1].id: statement}
+        control.remove_tables([tables[1]])
+        assert control.refused(tables) == {tables[1].id: statement}
+        with PostgresqlChecks(params_of(database)) as checks:
+            (problem,) = checks.tables([TableSelection(t.id) for t in tables])
+            assert checks.tables([TableSelection(tables[1].id)]) == []
+        assert statement in problem.message.suggestion
+        control.remove_tables([tables[0]])
+        assert control.refused(tables) == {}
+        control.drop()
 
 
 @pytest.mark.parametrize("identity", ["DEFAULT", "FULL"])

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from replicators.connectors.errors import ReplicationError, Retry
+from replicators.connectors.schema import Column
+from replicators.connectors.types import Decimal, Int, String
 from replicators.targets.lakehouse.sessions import fresh
 from replicators.targets.lakehouse.writer import LakehouseWriter
 from tests.spark.lakehouses import PLAIN, Lakehouse, shape
@@ -41,3 +44,21 @@ def test_a_column_that_was_dropped_by_hand_is_told_and_nothing_is_merged(house: 
 
     house.copied(schema, [(1, "a", "x"), (2, "new", "z"), (3, "c", "w")], generation=2)
     assert house.read(schema) == [(1, "a", "x"), (2, "new", "z"), (3, "c", "w")]
+
+
+@pytest.mark.parametrize("house", ["delta"], indirect=True)
+def test_a_type_that_delta_does_not_widen_asks_for_a_fresh_copy(house: Lakehouse) -> None:
+    """Guards `widens` in `evolve.plan`: what Delta says of it would be an unknown fault, tried again for ever, where a fresh copy mends it.
+    Nothing of the change is done."""
+    old = shape("widened", {"id": Int(64), "number": Int(32), "price": Decimal(10, 2)})
+    table = house.copied(old, [(1, 2, None)])
+    for columns in ({"number": Int(64)}, {"price": Decimal(12, 2)}):
+        new = shape(
+            "widened", {"id": Int(64), "number": Int(32), "price": Decimal(10, 2)} | columns
+        )
+        more = Column("more", String(), "text", ordinal=4)
+        new = replace(new, columns=(*new.columns, more))
+        with pytest.raises(ReplicationError) as caught:
+            house.writer.evolve(table, old, new)
+        assert caught.value.code == "target:evolve"
+        assert house.records(old) == [{"id": 1, "number": 2, "price": None}]

@@ -46,7 +46,7 @@ def test_a_version_older_than_the_history_stays_for_rewinds(
     params = lakehouse_params(lakehouse_root, "iceberg", history_minutes=0)
     house = Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
     if not reader:
-        monkeypatch.setattr(house.writer.format, "_open_reader", lambda: None)
+        monkeypatch.setattr(house.writer.format, "open_reader", lambda: None)
     schema = shape(f"spread_{reader}", PLAIN)
     table = house.copied(schema, [(1, "a", "x")], sequence=10)
     first = house.read(schema)

@@ -23,16 +23,24 @@ ENGINES = frozenset({"INNODB", "MYISAM", "ARIA", "ROCKSDB", "TOKUDB", "ARCHIVE",
 @dataclass(slots=True)
 class Alteration:
     """`unlogged`: why rows may have changed without being logged, in our words; "" where they did not. `steps`: what became of
-    columns, without a position. `renamed`: the table's new name. `keys`: foreign keys that change rows from then on."""
+    columns, without a position. `renamed`: the table's new name. `keys`: foreign keys that change rows from then on. `indexes`: those
+    that go, in lower case."""
 
     unlogged: str = ""
     steps: list[SchemaStep] = field(default_factory=list)
     renamed: TableId | None = None
     keys: tuple[ForeignKey, ...] = ()
+    indexes: list[str] = field(default_factory=list)
 
     def doubt(self, why: str) -> None:
         """The first reason counts."""
         self.unlogged = self.unlogged or why
+
+    def drop_index(self, name: str) -> None:
+        """Also a primary key goes by a name."""
+        self.indexes.append(name.lower())
+        if name.upper() == "PRIMARY":
+            self.doubt(KEY)
 
     def step(self, kind: StepKind, old: str = "", new: str = "", text: str = "") -> None:
         self.steps.append(SchemaStep(0, kind, old, new, text))
@@ -119,6 +127,10 @@ def _drop(found: Alteration, action: list[Token], words: list[str], mode: int) -
         found.doubt(KEY)
     elif words[1:2] == ["SYSTEM"]:
         found.doubt("versioning by the system")
+    elif words[1:2] in (["INDEX"], ["KEY"], ["CONSTRAINT"]):
+        at = _behind(words, 2)
+        if at < len(action):
+            found.drop_index(action[at].name)
 
 
 def _modify(found: Alteration, action: list[Token], words: list[str], mode: int) -> None:

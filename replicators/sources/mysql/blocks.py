@@ -263,8 +263,7 @@ class BlockCutter:
     def statement(self, event: bytes) -> Statement:
         """What a QUERY event (with checksum, perhaps compressed) says."""
         try:
-            has_crc, lowers = bool(self.state[k.P_HAS_CRC]), bool(self._constants.get("lowers"))
-            return statement_in(event, has_crc, lowers=lowers)
+            return statement_in(event, bool(self.state[k.P_HAS_CRC]), self._constants)
         except (ValueError, Damaged) as err:
             raise ReplicationError("source:log-damaged", position=self._place()) from err
 

@@ -154,7 +154,7 @@ def _table(
     selection: TableSelection,
     zero_dates: str,
 ) -> TableSchema:
-    primary, key = _keys(indexes)
+    primary, key, key_index = _keys(indexes)
     chosen = set(selection.columns) | set(key)
     kept = [r for r in rows if not selection.columns or r[0] in chosen]
     kept = [r for r in kept if not str(r[9]).upper().endswith(HIDDEN)]
@@ -170,6 +170,7 @@ def _table(
         full_before=not key,
         filter=selection.filter,
         upto=1,  # the log tells what becomes of columns
+        key_index=key_index,
         layout=tuple((0, str(r[0]), 0) for r in rows),
     )
 
@@ -209,18 +210,18 @@ def _column(row: tuple[Any, ...], is_json: bool, zero_dates: str) -> Column:
     return Column(name, kind, shown, nullable == "YES", 0, generated, wire)
 
 
-def _keys(indexes: list[tuple[Any, ...]]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The primary key, and what identifies a row: it, or the first unique index without NULLs and prefixes."""
+def _keys(indexes: list[tuple[Any, ...]]) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """The primary key, and what identifies a row: it, or the first unique index without NULLs and prefixes, whose name is told."""
     by_name: dict[str, list[tuple[Any, ...]]] = {}
     for index, *rest in indexes:
         by_name.setdefault(index, []).append(tuple(rest))
     primary = tuple(column for column, _, _ in by_name.pop("PRIMARY", ()))
     if primary:
-        return primary, primary
-    for parts in by_name.values():
+        return primary, primary, ""
+    for name, parts in by_name.items():
         if all(
             column and sub_part is None and nullable != "YES"
             for column, sub_part, nullable in parts
         ):
-            return (), tuple(column for column, _, _ in parts)
-    return (), ()
+            return (), tuple(column for column, _, _ in parts), name
+    return (), (), ""

@@ -7,6 +7,7 @@ lose something fail, but not all: spaces at the end and decimals are cut without
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from replicators.connectors.schema import Column
 from replicators.connectors.schema_changes import is_wider
@@ -77,9 +78,16 @@ def _is_unicode(wire: str) -> bool:
     return wire.partition(":")[2] in UNICODE
 
 
+def _is_any_size(native: str, sizes: Mapping[str, int]) -> bool:
+    """Whether this is `text(9)` or the like, for which the server takes the smallest of these types that has room."""
+    return _word(native) in sizes and "(" in native
+
+
 def _keeps_text(old: str, said: str, is_same_charset: bool) -> bool:
     """By length: a text in another character set may need more bytes than its type holds."""
     before, after = _word(old), _word(said)
+    if _is_any_size(old, TEXTS) or _is_any_size(said, TEXTS):
+        return False
     if after in TEXTS:
         if before in TEXTS:
             return TEXTS[after] >= TEXTS[before] + (0 if is_same_charset else 1)
@@ -91,6 +99,8 @@ def _keeps_text(old: str, said: str, is_same_charset: bool) -> bool:
 
 def _keeps_bytes(old: str, said: str) -> bool:
     before, after = _word(old), _word(said)
+    if _is_any_size(old, BYTES) or _is_any_size(said, BYTES):
+        return False
     if after in BYTES:
         if before in BYTES:
             return BYTES[after] >= BYTES[before]

@@ -30,7 +30,8 @@ from replicators.sources.mysql.expand import Damaged, expand
 from replicators.sources.mysql.misfits import Place, Read, read_with_misfits
 from replicators.sources.mysql.offsets import value_at
 from replicators.sources.mysql.segments import Index, index_segment
-from replicators.sources.mysql.shapes import Shape
+from replicators.sources.mysql.shapes import Shape, shape_without_rows
+from replicators.sources.mysql.steps import steps_of
 from replicators.sources.mysql.values import Images, Layout, ValueFault, measure, read_images
 
 
@@ -175,7 +176,7 @@ def _measure_table(index: Index, table: TableSchema, counts: np.ndarray) -> list
             raise _Stopped(int(index.events[mine[0], k.E_AT]), shape.code, shape.facts)
         where = dict(zip((c.name for c in shape.schema.columns), shape.where, strict=True))
         try:
-            layout = Layout.of(shape.map.columns, [where[name] for name in table.key])
+            layout = Layout.of(shape.map.columns, [where[name] for name in shape.schema.key])
             totals = measure(index.body, index.events, mine, layout, counts)
         except ValueFault as fault:
             raise _stopped(fault, index, mine) from fault
@@ -230,8 +231,8 @@ def _decode_parts(
 ) -> Iterator[DecodedTable]:
     cuts = [n for n, t in enumerate(rows.index.truncations) if t.table == table.id]
     if cuts and not parts:
-        schema = replace(table, columns=table.supported)
-        yield _with_counts(schema, "truncate", _truncations(schema, cuts, rows))
+        schema, version = shape_without_rows(table, steps_of(rows.index.steps, table.id))
+        yield _with_counts(schema, version, _truncations(schema, cuts, rows))
         return
     decoded = [_decode_part(part, rows, charsets) for part in parts]
     # A truncation goes to the shape whose rows come before it, else to the first.

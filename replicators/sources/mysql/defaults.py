@@ -34,6 +34,8 @@ def missing_of(column: Column, said: str) -> str | None:  # noqa: C901 - one lin
         case Decimal(precision=precision, scale=scale):
             return _decimal(text, precision, scale)
         case Float():
+            if float(text) and "(" in column.native:
+                raise ValueError(said)  # cut to so many digits
             return str(float(text))
         case Enum(values=values) if is_text and text in values:
             return text

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from replicators.sources.mysql.words import NO_AUTO_VALUE_ON_ZERO, STRICT_MODES, Token
+from replicators.sources.mysql.words import (
+    NO_AUTO_VALUE_ON_ZERO,
+    PAD_CHAR_TO_FULL_LENGTH,
+    STRICT_MODES,
+    Token,
+)
 
 ALIASES = {
     "integer": "int", "int1": "tinyint", "int2": "smallint", "int3": "mediumint", "int4": "int", "int8": "bigint",
@@ -20,7 +24,6 @@ TWO_WORDS = {
 }
 EMPTY, IMPLICIT = "", "~"
 """What old rows have: NULL; the type's own default. Otherwise `n` and a number, or `s` and a text."""
-NUMBER = re.compile(r"\d+(?:\.\d+)?|\.\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ def definition(words: Sequence[Token], mode: int) -> Definition:
     is_required = _has(upper, "NOT", "NULL")
     is_made = bool({"GENERATED", "AS", "AUTO_INCREMENT", "SERIAL", "PRIMARY"} & set(upper))
     unsafe = is_required and not mode & STRICT_MODES
+    # Then a CHAR that becomes a VARCHAR gets its spaces.
+    unsafe = unsafe or bool(mode & PAD_CHAR_TO_FULL_LENGTH)
     if "AUTO_INCREMENT" in upper and not mode & NO_AUTO_VALUE_ON_ZERO:
         kind += " auto_increment"
     is_own = bool({"GENERATED", "AS", "SERIAL", "PRIMARY"} & set(upper)) or kind.startswith(
@@ -103,7 +108,7 @@ def _default(rest: Sequence[Token], upper: Sequence[str], is_required: bool) -> 
         return f"n{int(words[0] == 'TRUE')}"
     if words[:1] and words[0][:1] == "'":
         return _text(behind)
-    return _number("".join(w.text for w in behind[:4]), words)
+    return _number([w.text for w in behind[:4]])
 
 
 def _text(behind: Sequence[Token]) -> str | None:
@@ -113,9 +118,14 @@ def _text(behind: Sequence[Token]) -> str | None:
     return None if is_joined or "\\" in text or not text.isascii() else f"s{text}"
 
 
-def _number(joined: str, words: Sequence[str]) -> str | None:
-    sign = "-" if joined[:1] == "-" else ""
-    found = NUMBER.match(joined.lstrip("+-"))
-    if found is None or words[0] not in ("+", "-", ".") and not words[0].isdigit():
-        return None
-    return f"n{sign}{found.group()}"
+def _number(texts: list[str]) -> str | None:
+    """A number without an exponent, which may stand in the word behind the digits or the point."""
+    sign = texts.pop(0) if texts[:1] in (["+"], ["-"]) else ""
+    found = texts.pop(0) if texts and texts[0].isdigit() else ""
+    if texts[:1] == ["."]:
+        found += texts.pop(0)
+        if texts and (texts[0][0].isdigit() or texts[0][0] in "eE"):
+            found += texts.pop(0)
+    whole, _, part = found.partition(".")
+    is_plain = (whole + part).isdigit() and found.isascii()
+    return f"n{sign.strip('+')}{found.rstrip('.')}" if is_plain else None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
 from replicators.connectors.schema import TableId
 from replicators.connectors.steps import SchemaStep
-from replicators.sources.mysql.alters import alteration
+from replicators.sources.mysql.alters import Alteration, alteration
+from replicators.sources.mysql.charsets import decoder_of
 from replicators.sources.mysql.expand import QUERY, expand
 from replicators.sources.mysql.foreign_keys import ForeignKey, foreign_keys, parts
 from replicators.sources.mysql.tablemaps import HEADER, Reader
@@ -18,7 +20,12 @@ from replicators.sources.mysql.words import Token, Words, tokens
 
 EXECUTE_LOAD = 18
 LOAD_FIELDS = 13
-FLAGS, SQL_MODE = 0, 1
+SQL_MODE, CHARSET = 1, 4
+SIZES = {0: 4, 3: 4}
+WITH_SIZE = {2: 1, 6: 0}
+"""A QUERY event's variables before the client's character set: of fixed sizes; and those that tell theirs, with what stands behind
+besides."""
+NOTHING: Mapping[Any, Any] = {}
 ANY = TableId("*", "*")
 """Stands for every table."""
 SWAPS = (("_gho", "_del", "gh-ost"), ("_new", "_old", "pt-online-schema-change"))
@@ -46,7 +53,7 @@ class Statement:
     """`tables`: those it touches. `unlogged`: why their rows changed without being logged, in our words; "" where they
     did not. `opens`: rows follow in the same transaction, as after CREATE TABLE ... SELECT. `steps`: what an ALTER TABLE does to
     columns, without a position. `moved`: tables with the names that they get; `gone`: tables that are no more.
-    `keys`: foreign keys by which rows change from then on."""
+    `keys`: foreign keys by which rows change from then on; `indexes`: those of the first table that are dropped, in lower case."""
 
     kind: Kind
     tables: tuple[TableId, ...] = ()
@@ -57,44 +64,68 @@ class Statement:
     moved: tuple[tuple[TableId, TableId], ...] = ()
     gone: bool = False
     keys: tuple[ForeignKey, ...] = ()
+    indexes: tuple[str, ...] = ()
 
 
-def query_of(event: bytes) -> tuple[str, str, int]:
+def query_of(event: bytes, charsets: Mapping[int, str] = NOTHING) -> tuple[str, str, int]:
     """Database, text and sql_mode of a QUERY event, or of the one that ends a LOAD DATA (with header, without checksum);
-    ValueError where it is damaged."""
+    ValueError where it is damaged. `charsets`: the character set of each collation."""
     reader = Reader(event, HEADER)
     reader.take(8)
     database_size = reader.number(1)
     reader.take(2)
     variables_size = reader.number(2)
     reader.take(LOAD_FIELDS if event[4] == EXECUTE_LOAD else 0)
-    mode = _sql_mode(reader.take(variables_size))
+    mode, collation = _settings(reader.take(variables_size))
     database = reader.take(database_size).decode(errors="replace")
     reader.take(1)
-    return database, reader.take(reader.left).decode(errors="replace"), mode
+    return database, _text(reader.take(reader.left), charsets.get(collation, "utf8mb4")), mode
 
 
-def _sql_mode(variables: bytes) -> int:
-    """The sql_mode among a QUERY event's variables, where it is the first or second; 0 where it was not told."""
+def _settings(variables: bytes) -> tuple[int, int]:
+    """The sql_mode and the client's collation among a QUERY event's variables, as far as they are known; 0 for what was not
+    told."""
     reader = Reader(variables)
+    mode = 0
     while reader.left:
         code = reader.number(1)
+        if code == CHARSET:
+            return mode, reader.number(2)
         if code == SQL_MODE:
-            return reader.number(8)
-        if code != FLAGS:
+            mode = reader.number(8)
+        elif code in WITH_SIZE:
+            reader.take(reader.number(1) + WITH_SIZE[code])
+        elif code in SIZES:
+            reader.take(SIZES[code])
+        else:
             break
-        reader.take(4)
-    return 0
+    return mode, 0
 
 
-def statement_in(event: bytes, has_checksums: bool, *, lowers: bool = False) -> Statement:
-    """What an event of a statement says, also a compressed one. `lowers`: see `statement`. ValueError or `Damaged` where it
-    can't be read."""
+def _text(raw: bytes, charset: str) -> str:
+    """A statement is logged as the client wrote it, in the client's character set, but in UTF-8 where the server wrote it."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        pass
+    try:
+        return decoder_of(charset)(raw)
+    except (KeyError, ValueError):
+        return raw.decode(errors="replace")
+
+
+def statement_in(
+    event: bytes, has_checksums: bool, constants: Mapping[str, object] = NOTHING
+) -> Statement:
+    """What an event of a statement says, also a compressed one. `constants`: what the server was asked for, as contexts have it:
+    `lowers` (see `statement`) and `charsets` (see `query_of`). ValueError or `Damaged` where it can't be read."""
+    told = constants.get("charsets")
+    charsets = told if isinstance(told, Mapping) else {}
     plain = event[:-4] if has_checksums else event
     if plain[4] not in (QUERY, EXECUTE_LOAD):
         framed = len(event).to_bytes(4, "little") + event
         plain = expand(np.frombuffer(framed, np.uint8), has_checksums).body[4:].tobytes()
-    return statement(*query_of(plain), lowers=lowers)
+    return statement(*query_of(plain, charsets), lowers=bool(constants.get("lowers")))
 
 
 def statement(database: str, text: str, mode: int = 0, *, lowers: bool = False) -> Statement:
@@ -240,6 +271,8 @@ def _drop(words: list[Token], database: str) -> Statement:
             "a drop of its database",
             gone=True,
         )
+    if rest.skip("INDEX") or rest.skip("ONLINE", "INDEX") or rest.skip("OFFLINE", "INDEX"):
+        return _drop_index(rest, database)
     if not (rest.skip("TABLE") or rest.skip("TABLES")):
         return Statement(Kind.OTHER)
     rest.skip("IF", "EXISTS")
@@ -249,6 +282,17 @@ def _drop(words: list[Token], database: str) -> Statement:
         if not rest.skip(","):
             break
     return Statement(Kind.CHANGE, tuple(tables), "a drop of the table", gone=True)
+
+
+def _drop_index(rest: Words, database: str) -> Statement:
+    rest.skip("IF", "EXISTS")
+    name = rest.table("")
+    table = rest.table(database) if rest.skip("ON") else None
+    if name is None or table is None:
+        return Statement(Kind.OTHER)
+    said = Alteration()
+    said.drop_index(name.name)
+    return Statement(Kind.CHANGE, (table,), said.unlogged, indexes=tuple(said.indexes))
 
 
 def _create(words: list[Token], database: str) -> Statement:
@@ -267,8 +311,10 @@ def _create(words: list[Token], database: str) -> Statement:
 
 def _alter(words: list[Token], database: str, mode: int) -> Statement:
     rest = Words(words, 1)
-    rest.skip("ONLINE")
-    is_ignoring = rest.skip("IGNORE")
+    is_ignoring = False
+    while rest.next in ("ONLINE", "IGNORE"):
+        is_ignoring = is_ignoring or rest.next == "IGNORE"
+        rest.at += 1
     if not rest.skip("TABLE"):
         return Statement(Kind.OTHER)
     rest.skip("IF", "EXISTS")
@@ -279,10 +325,10 @@ def _alter(words: list[Token], database: str, mode: int) -> Statement:
         rest.at += 1
     said = alteration(rest.words[rest.at :], database, mode)
     why = said.unlogged or ("an ALTER IGNORE, which may drop rows" if is_ignoring else "")
-    steps = tuple(said.steps)
+    steps, indexes = tuple(said.steps), tuple(said.indexes)
     if said.renamed is None:
         tables = (table, *_partners(rest.words[rest.at :], database))
-        return Statement(Kind.CHANGE, tables, why, steps=steps, keys=said.keys)
+        return Statement(Kind.CHANGE, tables, why, steps=steps, keys=said.keys, indexes=indexes)
     moved = ((table, said.renamed),)
     return Statement(Kind.CHANGE, moved[0], why, steps=steps, moved=moved, keys=said.keys)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,7 @@ class Index:
     faults: dict[TableId, tuple[int, str, dict[str, str]]] = field(default_factory=dict)
     changed: dict[TableId, int] = field(default_factory=dict)
     carried: set[TableId] = field(default_factory=set)
+    steps: list[TableStep] = field(default_factory=list)
 
 
 def index_segment(
@@ -110,13 +111,21 @@ def index_segment(
     )
     events = events[:n_rows]
     index = Index(data, events, begins[:n_begins], shapes, of_map[events[:, k.E_MAP]])
+    index.steps = steps
     cascades = str(context.get("cascades", ALL if flavour == MARIADB else NONE))
     table_of = {found.number: found.table for found in parsed}
     lowers = bool(context.get("lowers"))
-    ids_of_tables = {t.id for t in tables}
-    index.carried = {m.table for m in old} & ids_of_tables if opened else set()
+    by_id = {t.id: t for t in tables}
+    index.carried = {m.table for m in old} & by_id.keys() if opened else set()
     _look_at_others(
-        index, others[:n_others], has_crc, ids_of_tables, cascades, table_of, lowers=lowers
+        index,
+        others[:n_others],
+        has_crc,
+        by_id,
+        cascades,
+        table_of,
+        charsets,
+        lowers=lowers,
     )
     return index
 
@@ -171,9 +180,10 @@ def _look_at_others(
     index: Index,
     others: np.ndarray,
     has_crc: bool,
-    ids: set[TableId],
+    tables: Mapping[TableId, TableSchema],
     cascades: str,
     table_of: Mapping[int, TableId],
+    charsets: Mapping[int, str],
     *,
     lowers: bool,
 ) -> None:
@@ -185,16 +195,16 @@ def _look_at_others(
         event = _event(index.body, at, has_crc)
         if event[4] in (QUERY, EXECUTE_LOAD):
             try:
-                said = statement(*query_of(event), lowers=lowers)
+                said = statement(*query_of(event, charsets), lowers=lowers)
             except ValueError as err:
                 raise Damaged(at) from err
-            truncations += _look_at_query(index, said, at, transaction, ids, cascades)
+            truncations += _look_at_query(index, said, at, transaction, tables, cascades)
         elif event[4] == INCIDENT:
-            for table in ids:
+            for table in tables:
                 index.faults.setdefault(table, (at, "source:log-incident", {}))
         elif event[4] == PARTIAL_UPDATE:
             number = int.from_bytes(event[k.HEADER : k.HEADER + 6], "little")
-            for table in ids & {table_of[number]} if number in table_of else ids:
+            for table in tables.keys() & {table_of[number]} if number in table_of else tables:
                 index.faults.setdefault(table, (at, "source:row-image", {}))
         elif event[4] == XA_PREPARE and not is_one_phase(event):
             _stop_tables_of(index, transaction, at, "source:transaction-unsure")
@@ -202,14 +212,20 @@ def _look_at_others(
 
 
 def _look_at_query(
-    index: Index, said: Statement, at: int, transaction: int, ids: set[TableId], cascades: str
+    index: Index,
+    said: Statement,
+    at: int,
+    transaction: int,
+    tables: Mapping[TableId, TableSchema],
+    cascades: str,
 ) -> list[Truncation]:
-    touched = [t for t in ids if {t, TableId(t.schema, "*"), ANY} & set(said.tables)]
+    touched = [t for t in tables if {t, TableId(t.schema, "*"), ANY} & set(said.tables)]
     if transaction < 0:
         raise Damaged(at)
     if said.kind is Kind.TRUNCATE:
         return [Truncation(at, transaction, t) for t in touched]
     key = unlogged(said.keys, cascades)
+    said = _judged(said, [tables[t] for t in touched])
     if said.kind is Kind.CHANGE and (key or said.unlogged):
         for table in touched:
             index.faults.setdefault(table, (at, *_change(said, key, table)))
@@ -221,11 +237,19 @@ def _look_at_query(
         said.kind is Kind.XA_COMMIT and not (index.events[:, k.E_TRANSACTION] == transaction).any()
     ):
         # It was prepared before anything was read, or too long ago: nobody knows which rows it brings.
-        for table in ids:
+        for table in tables:
             index.faults.setdefault(table, (at, "source:transaction-unsure", {}))
     elif said.kind in (Kind.ROLLBACK, Kind.ROLLBACK_TO):
         _stop_tables_of(index, transaction, at, "source:transaction-unsure")
     return []
+
+
+def _judged(said: Statement, tables: Sequence[TableSchema]) -> Statement:
+    """With a reason to doubt rows where the index goes by which they are known: it may be there again before anybody looks."""
+    shapes = [s for t in tables for s in (t, t.known) if s is not None]
+    if said.unlogged or {s.key_index.lower() for s in shapes}.isdisjoint(said.indexes):
+        return said
+    return replace(said, unlogged="a drop of the index that told its rows apart")
 
 
 def _change(said: Statement, key: ForeignKey | None, table: TableId) -> tuple[str, dict[str, str]]:

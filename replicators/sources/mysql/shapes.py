@@ -116,7 +116,20 @@ def shape_of(
     elif not set(schema.key) <= {c.name for c in columns}:
         code, strange = code or "source:key-changed", strange
     where = tuple(numbers[c.name] for c in columns)
-    return Shape(schema, _version(found, schema), found, where, code, strange, reason)
+    return Shape(schema, _version(found.columns, schema), found, where, code, strange, reason)
+
+
+def shape_without_rows(table: TableSchema, steps: Sequence[SchemaStep]) -> tuple[TableSchema, str]:
+    """The table as rows would tell it where there are none, and its version: by the copy's shape and these steps, since the
+    description may be newer."""
+    past = Past(table.known, steps)
+    numbers = {c.name: n for n, c in enumerate(table.supported)}
+    if table.known is not None:
+        spelled = {c.name.lower(): c.name for c in (*table.known.columns, *table.supported)}
+        numbers = {spelled.get(name, name): n for n, name in enumerate(sorted(past.names))}
+    key = _key(table, past, numbers)
+    schema = _told(replace(table, key=key), list(_chosen(table, past, numbers)), past, steps)
+    return schema, _version((), schema)
 
 
 def _told(
@@ -323,11 +336,11 @@ def code_of(column: Column, sent: MapColumn) -> int:
     }.get(wire, k.TEXT)  # fmt: skip
 
 
-def _version(found: TableMap, schema: TableSchema) -> str:
+def _version(sent: Iterable[MapColumn], schema: TableSchema) -> str:
     told = {
         "map": [
             [c.name, c.kind, c.meta, c.unsigned, c.collation, [v.hex() for v in c.labels]]
-            for c in found.columns
+            for c in sent
         ],
         "columns": [[c.name, type_to_json(c.type), c.wire] for c in schema.columns],
         "key": schema.key,

@@ -9,6 +9,7 @@ from replicators.connectors.schema import TableId
 
 ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 20
 STRICT_MODES = 1 << 21 | 1 << 22
+PAD_CHAR_TO_FULL_LENGTH = 1 << 31
 NO_AUTO_VALUE_ON_ZERO = 1 << 19
 """Bits of sql_mode, as a QUERY event carries it; the same in both flavours."""
 

@@ -207,7 +207,7 @@ def describe(
 def _column(row: tuple[Any, ...], book: TypeBook) -> Column:
     _, number, name, oid, typmod, native, nullable, generated, _, missing, _, _ = row
     kind, wire = column_type(book.native(oid, typmod))
-    if generated and not (generated == STORED and book.sends_generated):
+    if not _is_sent(generated, book):
         kind, wire = Unsupported(native), ""
     return Column(name, kind, native, nullable, number, bool(generated), wire, _element(missing))
 
@@ -244,20 +244,24 @@ def _table(
         native_id=oid,
         full_before=identity == "f" and full,
         filter=selection.filter,
-        storage=_storage(file, kept),
+        storage=_storage(file, kept, book),
         partitions=tuple(parts or ()),
         marks=_marks(file, files, columns, is_parted=bool(parts)),
-        layout=tuple(
-            (c[1], "" if c[8] else c[2], c[3])
-            for c in rows
-            if not c[7] or (c[7] == STORED and book.sends_generated)
-        ),
+        layout=tuple((c[1], "" if c[8] else c[2], c[3]) for c in rows if _is_sent(c[7], book)),
     )
 
 
-def _storage(file: str | None, columns: list[tuple[Any, ...]]) -> str:
-    """Where the rows are; with the columns in which old rows of the parts have different values, which no fill can give."""
-    return ":".join([file or "", *(str(c[1]) for c in columns if c[10])])
+def _storage(file: str | None, columns: list[tuple[Any, ...]], book: TypeBook) -> str:
+    """Where the rows are; with the columns in which old rows of the parts have different values, which no fill can give, and
+    those that are generated and not sent: where one is no longer, old rows have values that no log told."""
+    parted = (str(c[1]) for c in columns if c[10])
+    unsent = (f"g{c[1]}" for c in columns if c[7] and not _is_sent(c[7], book))
+    return ":".join([file or "", *parted, *unsent])
+
+
+def _is_sent(generated: str, book: TypeBook) -> bool:
+    """Whether the log carries a column that is generated so, or not at all ("")."""
+    return not generated or (generated == STORED and book.sends_generated)
 
 
 def _marks(

@@ -40,10 +40,17 @@ SELECT current_setting('server_version_num')::int, current_setting('server_versi
 RIGHTS = """
 SELECT n.nspname, c.relname, has_schema_privilege(n.oid, 'USAGE'),
        has_table_privilege(c.oid, 'SELECT'),
-       pg_has_role(current_user, c.relowner, 'USAGE') OR r.rolsuper, c.relpersistence = 'p'
+       pg_has_role(current_user, c.relowner, 'USAGE') OR r.rolsuper, c.relpersistence = 'p',
+       p.unread, coalesce(p.has_policies, false) OR row_security_active(c.oid)
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_roles r ON r.rolname = current_user
+LEFT JOIN LATERAL (
+    SELECT min(format('%%I.%%I', m.nspname, l.relname)) FILTER (WHERE NOT has_table_privilege(l.oid, 'SELECT')) AS unread,
+           bool_or(row_security_active(l.oid)) AS has_policies
+    FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid AND l.oid <> c.oid
+    JOIN pg_namespace m ON m.oid = l.relnamespace
+) p ON c.relkind = 'p'
 JOIN unnest(%s::text[], %s::text[]) AS w(schema_name, table_name)
   ON w.schema_name = n.nspname AND w.table_name = c.relname
 WHERE c.relkind IN ('r', 'p')
@@ -115,8 +122,8 @@ class PostgresqlChecks:
         try:
             with connect(self.params) as connection:
                 shapes = describe(connection, tables)
-                full = [s.native_id for s in shapes.values() if slots.kind_of(s) == "full"]
-                refusing = slots.refusing(connection, full)
+                followed = [s.native_id for s in shapes.values()]
+                refusing = slots.refusing(connection, list(shapes.values()), followed)
                 wanted = [t.id for t in tables]
                 rows = connection.execute(
                     RIGHTS, [[t.schema for t in wanted], [t.name for t in wanted]]
@@ -126,17 +133,13 @@ class PostgresqlChecks:
         rights = {TableId(row[0], row[1]): row[2:] for row in rows}
         found = [p for t in tables for p in self._table(t, shapes.get(t.id), rights.get(t.id))]
         return found + [
-            Problem.of(
-                "source:partition-identity",
-                table=s.id,
-                statement=slots.identity_statement(refusing[s.native_id]),
-            )
-            for s in shapes.values()
-            if s.native_id in refusing
+            Problem.of("source:partition-identity", table=t.id, statement=refusing[t.id])
+            for t in tables
+            if t.id in refusing
         ]
 
     def _table(
-        self, selection: TableSelection, shape: TableSchema | None, rights: tuple[bool, ...] | None
+        self, selection: TableSelection, shape: TableSchema | None, rights: tuple[Any, ...] | None
     ) -> Iterator[Problem]:
         if shape is None or rights is None:
             yield Problem.of("source:table-missing", table=selection.id)
@@ -149,13 +152,17 @@ class PostgresqlChecks:
         yield from column_problems(selection, shape, PARTIAL)
         yield from filter_problems(selection, shape, filters.refusal, filters.may_be_unsent)
 
-    def _rights(self, table: TableId, rights: tuple[bool, ...]) -> Iterator[Problem]:
-        usage, select, owns, is_logged = rights
+    def _rights(self, table: TableId, rights: tuple[Any, ...]) -> Iterator[Problem]:
+        usage, select, owns, is_logged, unread, has_policies = rights
         facts: dict[str, Any] = {"user": sql.name(self.params.user), "quoted": sql.table(table)}
         if not usage:
             yield Problem.of("source:usage-right", table=table, **facts)
         if not select:
             yield Problem.of("source:select-right", table=table, **facts)
+        elif unread is not None:  # a copy reads each partition by its own name
+            yield Problem.of("source:select-right", table=table, **{**facts, "quoted": unread})
+        if has_policies:
+            yield Problem.of("source:row-security", table=table, **facts)
         if not owns:
             yield Problem.of("source:publication-right", table=table, **facts)
         if not is_logged:

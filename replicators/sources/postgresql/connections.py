@@ -29,8 +29,16 @@ SETTINGS = {
     "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
-# Our own commits (heartbeats) are flushed at once, wait for no standby, and never write to the user's data.
-OPTIONS = {**SETTINGS, "synchronous_commit": "local"}
+# Our own commits (heartbeats) are flushed at once, wait for no standby, and never write to the user's data. Policies never hide
+# rows: a query that they would change fails.
+OPTIONS = {
+    **SETTINGS,
+    "synchronous_commit": "local",
+    "default_transaction_read_only": "off",
+    "row_security": "off",
+}
+# Limits of a role or a server that would end what has to stay, by the version that brought them: an older one refuses their names.
+LIMITS = {140000: "idle_session_timeout", 170000: "transaction_timeout"}
 
 
 def _root_certificate() -> str | None:
@@ -64,9 +72,14 @@ def connection_string(params: PostgresqlParams, **more: Any) -> str:
 def connect(params: PostgresqlParams) -> psycopg.Connection[tuple[Any, ...]]:
     """An ordinary connection in autocommit; ReplicationError where it can't be made."""
     try:
-        return psycopg.connect(connection_string(params), autocommit=True, prepare_threshold=None)
+        made = psycopg.connect(connection_string(params), autocommit=True, prepare_threshold=None)
+        version = made.info.server_version
+        limits = [f"SET {name} = 0" for since, name in LIMITS.items() if version >= since]
+        if limits:
+            made.execute("; ".join(limits))
     except psycopg.Error as err:
         raise translate(err, params) from err
+    return made
 
 
 class ReplicationConnection:

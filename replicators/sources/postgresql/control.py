@@ -91,10 +91,10 @@ class LogControl:
         return self._ask(lambda c: slots.unpublished(c, self.slot, tables))
 
     def refused(self, tables: Sequence[TableSchema]) -> dict[TableId, str]:
-        """Those of `tables` whose owner could not update a partition while they are in the stream, with the statement that
-        mends it."""
-        found = self._ask(lambda c: slots.refused(c, tables))
-        return {t: slots.identity_statement(part) for t, part in found.items()}
+        """Those of `tables` that can't be followed for a partition, or as one (see `slots.refusing`), with the statement that
+        mends it. Takes those out of the stream for which their owner could not write (`slots.release`)."""
+        self._ask(lambda c: slots.release(c, self.slot))
+        return self._ask(lambda c: slots.refused(c, self.slot, tables))
 
     def drop(self) -> None:
         """Drop slot and publications, ending the connection that reads the slot. A database that is gone has neither."""

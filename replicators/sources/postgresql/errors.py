@@ -35,6 +35,7 @@ RULES = (
     Rule("source:slot-invalidated", "55000", r"can no longer (get|access)|invalidated"),
     Rule("source:slot-invalidated", "58P01", r"WAL segment"),
     Rule("source:wal-level", "55000", r"wal_level"),
+    Rule("source:standby", "", r"recovery is in progress|(during|in) recovery$"),
     Rule("source:slots-used-up", "53400", r"replication slots"),
     Rule("source:senders-used-up", "", r"max_wal_senders"),
     Rule("source:connections-used-up", "53300"),
@@ -44,6 +45,7 @@ RULES = (
         "42501",
         r"must be owner|publication|permission denied for database",
     ),
+    Rule("source:row-security", "42501", r"row-level security"),
     Rule("source:usage-right", "42501", r"schema"),
     Rule("source:select-right", "42501"),
     Rule("source:table-missing", "42P01"),
@@ -52,6 +54,8 @@ RULES = (
     Rule(
         "source:value-unsupported", "", r"out of range|overflow|exceeds? .*range|array.*dimension"
     ),
+    Rule("source:text-encoding", "22021"),
+    Rule("source:text-encoding", "22P05"),
     Rule("source:timeout", "57014"),
     Rule("source:connection-lost", "57P"),
     Rule("source:unknown-host", "", r"translate host name|resolve host|name resolution|not known"),
@@ -80,6 +84,7 @@ RULES = (
     ),
     Rule("source:connection-lost", "08"),
 )
+ENCODING = "a text is not valid in the database's encoding, or has no form in Unicode"
 
 
 def code_of(err: BaseException) -> str:
@@ -103,6 +108,11 @@ def translate(
     if isinstance(err, ReplicationError):
         return err
     code = code_of(err)
+    if table is not None and code == "source:text-encoding":
+        code, facts = (
+            "source:value-unsupported",
+            {"column": "not told", "reason": ENCODING, **facts},
+        )
     known: dict[str, object] = {}
     if params is not None:
         known = {

@@ -113,13 +113,23 @@ def places(relation: Relation, table: TableSchema) -> dict[int, int] | None:
     """Where the columns of a description, by ordinal, stand in a Relation, which may be older than it; None where there is more
     than one reading (CORRECTNESS 21).
 
-    Where no column was ever dropped, the order alone says it. Otherwise a name stands for the ordinal that it has now or
-    had before; where these differ, or it is in neither, nobody knows.
+    Where no column was ever dropped, the order alone says it, but for a column that was generated, and so not sent, before:
+    names that all stand for another order say that. Otherwise a name stands for the ordinal that it has now or had before;
+    where these differ, or it is in neither, nobody knows.
     """
-    if all(name for _, name, _ in table.layout):
-        return {
-            ordinal: at for at, (ordinal, _, _) in enumerate(table.layout[: len(relation.columns)])
-        }
+    named = _by_names(relation, table)
+    if not all(name for _, name, _ in table.layout):
+        return named
+    ordered = {
+        ordinal: at for at, (ordinal, _, _) in enumerate(table.layout[: len(relation.columns)])
+    }
+    if named is None or named == ordered:
+        return ordered
+    before = {name for name, _ in table.former}
+    return named if before >= {c.name for c in relation.columns} else None
+
+
+def _by_names(relation: Relation, table: TableSchema) -> dict[int, int] | None:
     now = {name: ordinal for ordinal, name, _ in table.layout if name}
     before = dict(table.former)
     found: list[int] = []

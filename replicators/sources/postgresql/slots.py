@@ -7,7 +7,7 @@ neither: publishing updates of such a table would make its owner's UPDATE fail (
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import psycopg
@@ -40,10 +40,18 @@ LEFT JOIN pg_class c ON c.oid = r.prrelid
 LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE p.pubname = ANY(%s)
 """
+# Publications that send other changes than ours should: made by an older server, or altered by somebody.
+ALTERED = """
+SELECT p.pubname FROM pg_publication p
+WHERE p.pubname = ANY(%s) AND NOT (
+    p.pubviaroot AND p.pubinsert AND p.pubtruncate
+    AND p.pubupdate = (p.pubname = %s) AND p.pubdelete = (p.pubname = %s)
+    AND coalesce(to_jsonb(p) ->> 'pubgencols', 's') = 's')
+"""
 # Partitions by which a table that is published with its updates makes its owner's fail, and those of another identity than
 # their table's, whose updates and deletes come without its key: rows that nobody finds.
 REFUSING = """
-SELECT root.oid::bigint, min(format('%%I.%%I', n.nspname, l.relname))
+SELECT root.oid::bigint, min(format('ALTER TABLE %%I.%%I REPLICA IDENTITY FULL;', n.nspname, l.relname))
 FROM unnest(%s::oid[]) AS w (oid)
 JOIN pg_class root ON root.oid = w.oid
 CROSS JOIN LATERAL pg_partition_tree(root.oid) t
@@ -63,6 +71,33 @@ WHERE l.relreplident = 'n'
       AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
       WHERE i.indrelid = l.oid AND CASE l.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END)
 GROUP BY root.oid
+"""
+# Tables that lost their identity: published with their updates, they make these fail.
+BARE = """
+SELECT c.oid::bigint FROM pg_class c
+WHERE c.oid = ANY(%s::oid[]) AND c.relkind = 'r' AND CASE c.relreplident
+    WHEN 'd' THEN NOT EXISTS (SELECT FROM pg_index i
+        WHERE i.indrelid = c.oid AND i.indisprimary AND i.indimmediate)
+    WHEN 'i' THEN NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisreplident)
+    ELSE c.relreplident = 'n' END
+"""
+# Partitions whose changes no log has. A table in a publication can't be made such, but a partition of it can.
+UNLOGGED = """
+SELECT root.oid::bigint, min(format('ALTER TABLE %%I.%%I SET LOGGED;', n.nspname, l.relname))
+FROM unnest(%s::oid[]) AS root (oid)
+CROSS JOIN LATERAL pg_partition_tree(root.oid) t
+JOIN pg_class l ON l.oid = t.relid AND l.relkind = 'r' AND l.oid <> root.oid AND l.relpersistence <> 'p'
+JOIN pg_namespace n ON n.oid = l.relnamespace
+GROUP BY root.oid
+"""
+# Tables whose changes come under the name of one of these only, of which they are partitions.
+PARTS = """
+SELECT w.oid::bigint, format('ALTER TABLE %%s DETACH PARTITION %%s;', h.inhparent::regclass, w.oid::regclass)
+FROM unnest(%s::oid[]) AS w (oid)
+JOIN pg_class c ON c.oid = w.oid AND c.relispartition
+JOIN pg_inherits h ON h.inhrelid = c.oid
+WHERE EXISTS (SELECT FROM pg_partition_ancestors(w.oid) a
+              WHERE a.relid <> w.oid AND a.relid::oid = ANY(%s::oid[]))
 """
 # Times of other roles' transactions show only to members of pg_read_all_stats; who blocks is shown to everybody.
 HOLDERS = """
@@ -102,18 +137,19 @@ def publish(connection: Connection, slot: str, tables: Sequence[TableSchema]) ->
     were not in it."""
     with connection.transaction():
         members = _members(connection, slot)
+        altered = _altered(connection, slot)
         for kind, name in publications(slot).items():
+            options = f"publish = {sql.literal(PUBLISH[kind])}, publish_via_partition_root = true"
+            if connection.info.server_version >= SENDS_GENERATED:
+                options += ", publish_generated_columns = stored"
             if kind not in members:
-                options = (
-                    f"publish = {sql.literal(PUBLISH[kind])}, publish_via_partition_root = true"
-                )
-                if connection.info.server_version >= SENDS_GENERATED:
-                    options += ", publish_generated_columns = stored"
                 connection.execute(f"CREATE PUBLICATION {sql.name(name)} WITH ({options})")
+            elif name in altered:
+                connection.execute(f"ALTER PUBLICATION {sql.name(name)} SET ({options})")
             mine = members.get(kind, {})
             wanted = {t.native_id: t.source_id for t in tables if kind_of(t) == kind}
             if kind == "full":
-                for number in refusing(connection, list(wanted)):
+                for number, _ in connection.execute(REFUSING, [list(wanted)]).fetchall():
                     del wanted[number]  # its copy says why it can't be made
             other = {t.native_id for t in tables if kind_of(t) != kind}
             _alter(connection, name, "ADD", [t for oid, t in wanted.items() if oid not in mine])
@@ -121,21 +157,44 @@ def publish(connection: Connection, slot: str, tables: Sequence[TableSchema]) ->
         return [t for t in tables if t.native_id not in members.get(kind_of(t), {})]
 
 
-def refusing(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
-    """Of the tables with these OIDs those with a partition that has no identity, or another, and its quoted name: published with
-    its updates such a table makes its owner's UPDATE and DELETE of the partition fail (CORRECTNESS 20), or they are lost."""
-    return dict(connection.execute(REFUSING, [list(numbers)]).fetchall())
+def refusing(
+    connection: Connection, tables: Sequence[TableSchema], followed: Iterable[int] = ()
+) -> dict[TableId, str]:
+    """Those of `tables` that can't be followed for a partition, each with the statement that mends it. A partition without an
+    identity, or with another: published with its updates, such a table makes its owner's UPDATE and DELETE of it fail
+    (CORRECTNESS 20), or they are lost. One that is not logged. And a table that is itself a partition of one of `followed`,
+    by their OIDs: its changes come as that one's."""
+    names = {t.native_id: t.id for t in tables}
+    full = [t.native_id for t in tables if kind_of(t) == "full"]
+    found = [
+        *connection.execute(PARTS, [list(names), list(followed)]).fetchall(),
+        *connection.execute(UNLOGGED, [list(names)]).fetchall(),
+        *connection.execute(REFUSING, [full]).fetchall(),
+    ]
+    return {names[number]: statement for number, statement in found}
 
 
-def identity_statement(partition: str) -> str:
-    """What gives a partition, by its quoted name, an identity."""
-    return f"ALTER TABLE {partition} REPLICA IDENTITY FULL;"
+def refused(connection: Connection, slot: str, tables: Sequence[TableSchema]) -> dict[TableId, str]:
+    """As `refusing`, with what the slot's publications hold as those that are followed."""
+    members = _members(connection, slot)
+    return refusing(connection, tables, {oid for mine in members.values() for oid in mine})
 
 
-def refused(connection: Connection, tables: Sequence[TableSchema]) -> dict[TableId, str]:
-    """Those of `tables` that can't be published with their updates as their shapes want it, with the partition's quoted name."""
-    names = {t.native_id: t.id for t in tables if kind_of(t) == "full"}
-    return {names[n]: part for n, part in refusing(connection, list(names)).items()}
+def release(connection: Connection, slot: str) -> None:
+    """Take out those tables whose owner's UPDATE and DELETE fail as long as they are in: a table that lost its key, or got such
+    a partition, may wait for a person, but its owner must not."""
+    mine = _members(connection, slot).get("full", {})
+    refusing = connection.execute(REFUSING, [list(mine)]).fetchall()
+    lost = {row[0] for row in refusing + connection.execute(BARE, [list(mine)]).fetchall()}
+    _alter(
+        connection, publications(slot)["full"], "DROP", [t for n, t in mine.items() if n in lost]
+    )
+
+
+def _altered(connection: Connection, slot: str) -> set[str]:
+    names = publications(slot)
+    rows = connection.execute(ALTERED, [list(names.values()), names["full"], names["full"]])
+    return {name for (name,) in rows.fetchall()}
 
 
 def unpublish(connection: Connection, slot: str, tables: Sequence[TableSchema]) -> None:
@@ -224,6 +283,8 @@ def verify(
         )
     if set(_members(connection, slot)) != set(PUBLISH):
         raise ReplicationError("source:position-lost", reason="its publication was dropped")
+    if _altered(connection, slot):
+        raise ReplicationError("source:position-lost", reason="its publication was altered")
 
 
 def _verify_identity(link: ReplicationConnection, position: Position) -> None:
@@ -237,6 +298,11 @@ def _verify_identity(link: ReplicationConnection, position: Position) -> None:
     timeline = int(known.get("timeline", identity.timeline))
     if timeline == identity.timeline:
         return
+    if timeline > identity.timeline:  # the first one has no history to look into
+        raise ReplicationError(
+            "source:position-lost",
+            reason="the server is one that a standby had taken over from, or an older copy",
+        )
     history = link.command(f"TIMELINE_HISTORY {identity.timeline}")[0][1] or ""
     if position.value > switch_point(history, timeline):
         raise ReplicationError(

@@ -129,16 +129,13 @@ class SnapshotSession:
         return chunks
 
     def _check_partitions(self, table: TableSchema) -> None:
-        """A table that could not be published with its updates has no changes to follow its copy with."""
-        if slots.kind_of(table) != "full":
-            return
+        """A table with a partition that can't be followed has not all changes to follow its copy with."""
         try:
-            part = slots.refusing(self._holder, [table.native_id]).get(table.native_id)
+            statement = slots.refusing(self._holder, [table]).get(table.id)
         except psycopg.Error as err:
             self._holder.close()
             raise ReplicationError("source:snapshot-lost") from err
-        if part is not None:
-            statement = slots.identity_statement(part)
+        if statement is not None:
             raise ReplicationError("source:partition-identity", table=table.id, statement=statement)
 
     def layout(self, table: TableSchema) -> str:

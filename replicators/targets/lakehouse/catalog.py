@@ -72,18 +72,21 @@ def snapshots(catalog: Any, names: tuple[str, ...]) -> Snapshots:
         )
         for s in metadata.snapshots
     }
-    tags = {n: r.snapshot_id for n, r in metadata.refs.items() if r.snapshot_ref_type == "tag"}
-    return Snapshots(metadata.current_snapshot_id, known, tags)
+    tags, branches = (
+        {n: r.snapshot_id for n, r in metadata.refs.items() if r.snapshot_ref_type == kind}
+        for kind in ("tag", "branch")
+    )
+    return Snapshots(metadata.current_snapshot_id, known, tags, branches)
 
 
-def is_listed(catalog: Any, names: tuple[str, ...]) -> bool:
-    """Whether there is a table of this name, be it that its files are gone."""
+def tables(catalog: Any, namespace: tuple[str, ...]) -> list[str]:
+    """The names of the namespace's tables, also of those whose files are gone."""
     from pyiceberg.exceptions import NoSuchNamespaceError
 
     try:
-        return tuple(names) in catalog.list_tables(names[:1])
+        return [names[-1] for names in catalog.list_tables(namespace)]
     except NoSuchNamespaceError:
-        return False
+        return []
 
 
 def properties(catalog: Any, names: tuple[str, ...]) -> Mapping[str, str] | None:

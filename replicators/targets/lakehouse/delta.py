@@ -12,6 +12,7 @@ from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import KeptVersion, TargetTable, Token
 from replicators.targets.lakehouse import dialect, evolve, naming, storage, vacuum
 from replicators.targets.lakehouse.expiry import Expiry, retention
+from replicators.targets.lakehouse.leftovers import CLAIM, FILES, folders_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID, LiveTable
 from replicators.targets.lakehouse.versions import (
@@ -114,22 +115,43 @@ class Delta:
         return naming.names(self.params, table.source)
 
     def _staged(self, table: TargetTable) -> tuple[str, str]:
-        return naming.staging_names(self.live_names(table), table.generation)
+        return naming.staging_names(self.live_names(table), table.replicator, table.generation)
 
     def begin(self, session: Any, table: TargetTable, schema: TableSchema) -> None:
-        """An empty staging table."""
+        """An empty staging table. What copies of this table left that broke off goes first."""
         names = self.live_names(table)
         live = self.live(session, names)
+        self._clear(table, is_alive=live is not None)
         if (live and live.owner != table.replicator) or (
             live is None and storage.has_folder(self.folder(names))
         ):
             raise ReplicationError("target:table-taken", table=table.source, target=".".join(names))
         staged = self._staged(table)
-        storage.remove_folder(self.folder(staged))
         text = dialect.create(
             self.path(staged), schema, provider="delta", location="", values=self._properties
         )
         session.sql(text)
+
+    def _clear(self, table: TargetTable, *, is_alive: bool) -> None:
+        """Remove what our copies of the table have staged, in every generation, and half a table where its first publishing was cut."""
+        names = self.live_names(table)
+        root = self.folder((naming.STAGING_NAMESPACE,))
+        found = folders_of(storage.folders(root), names, table.replicator)
+        if not is_alive and any(one.endswith(CLAIM) for one in found):
+            storage.remove_folder(self.folder(names))
+        for one in sorted(found, key=lambda name: name.endswith(CLAIM)):
+            storage.remove_folder(f"{root}/{one}")
+
+    def _claim(self, table: TargetTable) -> None:
+        """What will lie in the live table's folder before its first commit is ours. `target:table-taken` where something is there."""
+        folder = self.folder(names := self.live_names(table))
+        claim = self.folder(self._staged(table)) + CLAIM
+        if storage.has_folder(folder):
+            if not storage.has_folder(claim):
+                target = ".".join(names)
+                raise ReplicationError("target:table-taken", table=table.source, target=target)
+            storage.remove_folder(folder)
+        storage.make_folder(claim)
 
     def staging_path(self, session: Any, table: TargetTable) -> str:
         """The identifier to append staged rows to."""
@@ -172,10 +194,13 @@ class Delta:
         return None if reached is None else KeptVersion(str(low), reached, times.get(low, 0.0))
 
     def _sequence(self, names: tuple[str, ...], version: int, application: str) -> int | None:
-        """What a version remembers; None where that is nothing, or it can't be opened."""
+        """What a version remembers; None where that is nothing, or it can't be opened since its log is gone. OSError where the storage
+        is away: then nobody knows, and nothing that is kept may go."""
+        from deltalake.exceptions import DeltaError
+
         try:
             opened = self._opened(names, version)
-        except Exception:  # noqa: BLE001 - whatever the reader raises: this version can't be opened
+        except DeltaError:
             return None
         found = opened.transaction_version(application)
         return None if found is None else int(found)
@@ -220,7 +245,7 @@ class Delta:
 
     def files_folder(self, session: Any, table: TargetTable) -> str:
         """Where files for the staging table may be written before they are copied into it."""
-        return f"{self.folder(self._staged(table))}_files"
+        return self.folder(self._staged(table)) + FILES
 
     def add_files(self, session: Any, table: TargetTable, folder: str) -> bool:
         """Delta takes no files as they are."""
@@ -232,42 +257,57 @@ class Delta:
             frame.sparkSession.conf.set(name, value)
         frame.writeTo(target).append()
 
-    def publish(self, session: Any, table: TargetTable, schema: TableSchema, sequence: int) -> str:
-        """One replacing commit: schema, rows, marks and token together."""
+    def publish(
+        self,
+        session: Any,
+        table: TargetTable,
+        schema: TableSchema,
+        sequence: int,
+        *,
+        is_rewind: bool = False,
+    ) -> str:
+        """One replacing commit: schema, rows, marks and token together. What is known of a rewound table's columns stays."""
         names = self.live_names(table)
         live = self.live(session, names)
+        if live is None:
+            self._claim(table)
         own = live.uuid if live else str(uuid.uuid4())
         token = Token(table.replicator, table.generation, sequence, own)
         marks = {OWNER: table.replicator, UUID: own, GENERATION: str(table.generation)}
-        values = {**self._properties, **marks, evolve.ORDINALS: evolve.ordinals(schema)}
+        told = self._told(names) if is_rewind else evolve.ordinals(schema)
+        values = {**self._properties, **marks, evolve.ORDINALS: told}
         self.stamp(session, token)
         session.conf.set("spark.sql.files.openCostInBytes", _WHOLE_FILES)
         session.sql(dialect.replace_table(self.path(names), self.path(self._staged(table)), values))
-        storage.remove_folder(self.folder(self._staged(table)))
+        self._clear(table, is_alive=True)
         return own
+
+    def _told(self, names: tuple[str, ...]) -> str:
+        """The source's numbers of the live table's columns."""
+        opened = self._open(names)
+        return str(opened.metadata().configuration.get(evolve.ORDINALS, "{}")) if opened else "{}"
 
     def evolve(
         self, session: Any, table: TargetTable, old: TableSchema, new: TableSchema
     ) -> list[str]:
         """Change the live table's columns; what was changed, as text."""
         names = self.live_names(table)
-        opened = self._open(names)
-        if opened is None:
+        if self._open(names) is None:
             raise ReplicationError("target:table-missing", table=table.source)
-        known = json.loads(opened.metadata().configuration.get(evolve.ORDINALS, "{}"))
+        known = json.loads(self._told(names))
         target = self.path(names)
         types = {f.name: f.dataType.simpleString() for f in session.table(target).schema.fields}
         drops = frozenset(c.name for c in old.columns)
-        changes = evolve.plan(target, types, known, new, drops=drops)
+        changes = evolve.plan(target, types, known, new, drops=drops, widens=False)
         for change in changes:
             session.sql(change.statement)
         return [c.text for c in changes if c.text]
 
     def drop(self, session: Any, table: TargetTable) -> None:
-        """Remove table and staging folder."""
+        """Remove table and staging folders."""
         names = self.live_names(table)
-        storage.remove_folder(self.folder(self._staged(table)))
         live = self.live(session, names)
+        self._clear(table, is_alive=live is not None)
         if live and live.owner == table.replicator:
             storage.remove_folder(self.folder(names))
 

@@ -67,12 +67,12 @@ def _added(target: str, column: Column) -> Change:
 
 
 def _fitted(
-    target: str, live: str, column: Column, new: TableSchema, *, may_replace: bool
+    target: str, live: str, column: Column, new: TableSchema, *, widens: bool, may_replace: bool
 ) -> list[Change]:
     native = fit(column.type).native.lower()
     if live == native:
         return []
-    if _is_wider(live, native):
+    if widens and _is_wider(live, native):
         return [
             Change(
                 dialect.widen_column(target, column), f"column {column.name} widened to {native}"
@@ -153,13 +153,15 @@ def plan(
     *,
     drops: frozenset[str],
     is_start: bool = False,
+    widens: bool = True,
 ) -> list[Change]:
     """The changes from the live columns (name to Spark type) to `new`; only columns in `drops` are dropped, and those whose names other
     columns take.
 
     `told` has the source's column numbers of the last time: a column whose number has another name is renamed. One that stays though
     `new` has it not is told as `KEPT`: forgotten, it would be taken for a later column of its name or, where numbers are used again, number.
-    `target:evolve` for a change of type that loses something, unless the next copy begins (`is_start`): then the column is emptied.
+    `target:evolve` for a change of type that loses something, unless the next copy begins (`is_start`): then the column is emptied; and
+    for every change of type where the table's format can't widen one (`widens`).
     """
     known = _known_at_start(told, new) if is_start else told
     numbers = {c.ordinal for c in new.supported if c.ordinal}
@@ -191,7 +193,8 @@ def plan(
         elif name == column.name and (known.get(name) or column.ordinal) != column.ordinal:
             changes += _replaced(target, column)
         else:
-            changes += _fitted(target, left[name], column, new, may_replace=is_start)
+            live_type = left[name]
+            changes += _fitted(target, live_type, column, new, widens=widens, may_replace=is_start)
     wanted = _kept(left, known, new) | {c.name: c.ordinal for c in new.supported}
     if changes or dict(told) != wanted:
         changes.append(Change(dialect.set_properties(target, {ORDINALS: _told(wanted)}), ""))

@@ -34,9 +34,11 @@ def by_queries(session: Any, snapshots: str, refs: str) -> Snapshots:
     ).collect()
     known = {r[0]: Snapshot(r[0], r[1], dict(r[2] or {}), r[3] / 1e6) for r in rows}
     named = session.sql(f"SELECT name, type, snapshot_id FROM {refs}").collect()  # noqa: S608 - likewise
-    tags = {name: version for name, kind, version in named if kind == "TAG"}
-    current = {name: version for name, _, version in named}.get("main")
-    return Snapshots(current, known, tags)
+    tags, branches = (
+        {name: version for name, kind, version in named if kind == wanted}
+        for wanted in ("TAG", "BRANCH")
+    )
+    return Snapshots(branches.get("main"), known, tags, branches)
 
 
 def retention(params: LakehouseParams, kept_seconds: float = 0.0) -> dict[str, str]:

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.target import KeptVersion, TargetTable, Token
-from replicators.targets.lakehouse import catalog, dialect, evolve, naming
+from replicators.connectors.types import Array
+from replicators.targets.lakehouse import catalog, dialect, evolve, leftovers, naming
 from replicators.targets.lakehouse.expiry import Expiry, by_queries, current_at
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import (
@@ -89,10 +90,10 @@ class Iceberg:
     def live(self, session: Any, names: tuple[str, ...]) -> LiveTable | None:
         """What the table says of itself; None where there is none. Read from its metadata file where this process can
         (some 10 ms), otherwise by three of Spark's queries."""
-        reader = self._open_reader()
+        reader = self.open_reader()
         if reader is not None:
             return catalog.live_table(reader, names)
-        shown = self._properties(session, names)
+        shown = self.properties(session, names)
         if shown is None:
             return None
         own = shown.get(UUID, "")
@@ -101,7 +102,7 @@ class Iceberg:
         token, version = found or (None, "")
         return LiveTable(shown.get(OWNER, ""), own, token, version=version)
 
-    def _open_reader(self) -> Any:
+    def open_reader(self) -> Any:
         """pyiceberg's catalog over a warehouse on this machine's disk; None elsewhere, and before the catalog's first
         table."""
         is_here = "://" not in self.params.warehouse_url
@@ -109,9 +110,9 @@ class Iceberg:
             self._reader = catalog.open_catalog(self.params)
         return self._reader
 
-    def _properties(self, session: Any, names: tuple[str, ...]) -> Mapping[str, str] | None:
+    def properties(self, session: Any, names: tuple[str, ...]) -> Mapping[str, str] | None:
         """The table's properties; None where there is none. Read as in `live`."""
-        reader = self._open_reader()
+        reader = self.open_reader()
         if reader is not None:
             return catalog.properties(reader, names)
         if not session.catalog.tableExists(self.path(names)):
@@ -140,11 +141,11 @@ class Iceberg:
             OWNER: table.replicator,
             UUID: own,
             GENERATION: str(table.generation),
-            KEY: json.dumps(schema.key),
+            KEY: json.dumps(_sorting(schema)),
             evolve.ORDINALS: evolve.ordinals(schema),
         }
         metrics = {KEY_METRICS + k: "full" for k in schema.key}
-        place = self._location(table, own)
+        place = self.location(table, own)
         self.make_namespace(session, names)
         values = {**PROPERTIES, **marks, **metrics}
         session.sql(
@@ -153,24 +154,28 @@ class Iceberg:
             )
         )
 
-    def _location(self, table: TargetTable, own: str) -> str:
+    def location(self, table: TargetTable, own: str) -> str:
+        """Where the files of the table with this UUID lie."""
         folders = (naming.folder(n) for n in self.live_names(table))
         return "/".join((self.params.warehouse_url, *folders, own[:8]))
 
     def make_namespace(self, session: Any, names: tuple[str, ...]) -> None:
         """The namespace of these names is there."""
-        reader = self._open_reader()
+        reader = self.open_reader()
         if reader is None or not reader.namespace_exists(names[:1]):
             session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.path(names[:1])}")
 
     def live_names(self, table: TargetTable) -> tuple[str, str]:
         return naming.names(self.params, table.source)
 
+    def _staged(self, table: TargetTable) -> tuple[str, str]:
+        return naming.staging_names(self.live_names(table), table.replicator, table.generation)
+
     def _staging(self, session: Any, table: TargetTable) -> tuple[str, tuple[str, str]]:
         """Where the rows of a generation are staged: ('table', names) or, for a table that lives, ('branch', names)."""
         names = self.live_names(table)
-        if self._properties(session, names) is None:
-            return "table", naming.staging_names(names, table.generation)
+        if self.properties(session, names) is None:
+            return "table", self._staged(table)
         return "branch", names
 
     def begin(self, session: Any, table: TargetTable, schema: TableSchema) -> None:
@@ -179,30 +184,15 @@ class Iceberg:
         live = self.live(session, names)
         if live is not None and live.owner != table.replicator:
             raise ReplicationError("target:table-taken", table=table.source, target=".".join(names))
-        self._clear_broken(session, table, is_alive=live is not None)
+        leftovers.clear(self, session, table, is_alive=live is not None)
         if live is None:
-            staged = naming.staging_names(names, table.generation)
-            self._drop_staged(session, staged)
-            self._create(session, staged, table, schema)
+            self._create(session, self._staged(table), table, schema)
             return
-        self._change(session, names, self._properties(session, names) or {}, schema, is_start=True)
+        self._change(session, names, self.properties(session, names) or {}, schema, is_start=True)
         branch = dialect.quote(naming.branch(table.generation))
         session.sql(f"ALTER TABLE {self.path(names)} CREATE OR REPLACE BRANCH {branch}")
         emptied = self.path((*names, f"branch_{naming.branch(table.generation)}"))
         session.sql(dialect.delete_all(emptied))
-
-    def _clear_broken(self, session: Any, table: TargetTable, *, is_alive: bool) -> None:
-        """Remove what a copy that broke off left of the generation before: it would never expire."""
-        names, before = self.live_names(table), table.generation - 1
-        self._drop_staged(session, naming.staging_names(names, before))
-        if is_alive:
-            branch = dialect.quote(naming.branch(before))
-            session.sql(f"ALTER TABLE {self.path(names)} DROP BRANCH IF EXISTS {branch}")
-
-    def _drop_staged(self, session: Any, names: tuple[str, str]) -> None:
-        reader = self._open_reader()
-        if reader is None or catalog.is_listed(reader, names):
-            session.sql(f"DROP TABLE IF EXISTS {self.path(names)} PURGE")
 
     def staging_path(self, session: Any, table: TargetTable) -> str:
         """The identifier to append staged rows to."""
@@ -216,10 +206,11 @@ class Iceberg:
     ) -> KeptVersion | None:
         """See `TargetWriter.version_at`."""
         owner = Token(table.replicator, table.generation, sequence, own)
-        return self._snapshots(session, self.live_names(table)).at(owner, sequence)
+        return self.snapshots(session, self.live_names(table)).at(owner, sequence)
 
-    def _snapshots(self, session: Any, names: tuple[str, ...]) -> Snapshots:
-        reader = self._open_reader()
+    def snapshots(self, session: Any, names: tuple[str, ...]) -> Snapshots:
+        """What the table still has. Read as in `live`."""
+        reader = self.open_reader()
         if reader is not None:
             return catalog.snapshots(reader, names)
         return by_queries(session, *(self.path((*names, part)) for part in ("snapshots", "refs")))
@@ -244,11 +235,10 @@ class Iceberg:
     def files_folder(self, session: Any, table: TargetTable) -> str:
         """Where files for the staging place may be written: inside the staging table, or beside a table that lives."""
         kind, names = self._staging(session, table)
-        own = (self._properties(session, names) or {}).get(UUID, "") if kind == "table" else ""
+        own = (self.properties(session, names) or {}).get(UUID, "") if kind == "table" else ""
         if own:
-            return f"{self._location(table, own)}/data"
-        staged = naming.staging_names(self.live_names(table), table.generation)
-        return "/".join((self.params.warehouse_url, *(naming.folder(n) for n in staged)))
+            return f"{self.location(table, own)}/data"
+        return "/".join((self.params.warehouse_url, *map(naming.folder, self._staged(table))))
 
     def add_files(self, session: Any, table: TargetTable, folder: str) -> bool:
         """Make a folder's files data files of the staging table; False where they must be copied: onto a branch. They are
@@ -264,10 +254,19 @@ class Iceberg:
         """Append rows to a staging place; the frame's own session writes, no token is needed."""
         frame.writeTo(target).append()
 
-    def publish(self, session: Any, table: TargetTable, schema: TableSchema, sequence: int) -> str:
-        """One commit puts the token on the staged rows, one catalog change makes them the live table."""
+    def publish(
+        self,
+        session: Any,
+        table: TargetTable,
+        schema: TableSchema,
+        sequence: int,
+        *,
+        is_rewind: bool = False,
+    ) -> str:
+        """One commit puts the token on the staged rows, one catalog change makes them the live table. A rewind has the live table's
+        columns, also those that the source has no more."""
         kind, names = self._staging(session, table)
-        shown = self._properties(session, names)
+        shown = self.properties(session, names)
         if shown is None:
             raise ReplicationError("target:table-missing", table=table.source)
         token = Token(table.replicator, table.generation, sequence, shown[UUID])
@@ -282,8 +281,9 @@ class Iceberg:
         branch = naming.branch(table.generation)
         self._call(session, "set_current_snapshot", names, ref=dialect.text(branch))
         session.sql(f"ALTER TABLE {self.path(names)} DROP BRANCH IF EXISTS {dialect.quote(branch)}")
-        columns = frozenset(f.name for f in session.table(self.path(names)).schema.fields)
-        self._change(session, names, shown, schema, drops=columns)
+        if not is_rewind:
+            columns = frozenset(f.name for f in session.table(self.path(names)).schema.fields)
+            self._change(session, names, shown, schema, drops=columns)
         return shown[UUID]
 
     def evolve(
@@ -291,7 +291,7 @@ class Iceberg:
     ) -> list[str]:
         """Change the live table's columns; what was changed, as text."""
         names = self.live_names(table)
-        shown = self._properties(session, names)
+        shown = self.properties(session, names)
         if shown is None:
             raise ReplicationError("target:table-missing", table=table.source)
         drops = frozenset(c.name for c in old.columns)
@@ -313,18 +313,17 @@ class Iceberg:
         changes = evolve.plan(target, types, told, new, drops=drops, is_start=is_start)
         for change in changes:
             session.sql(change.statement)
-        if json.loads(shown.get(KEY, "[]")) != list(new.key):
-            session.sql(dialect.set_properties(target, {KEY: json.dumps(new.key)}))
+        if json.loads(shown.get(KEY, "[]")) != (key := _sorting(new)):
+            session.sql(dialect.set_properties(target, {KEY: json.dumps(key)}))
         return [c.text for c in changes if c.text]
 
     def drop(self, session: Any, table: TargetTable) -> None:
         """Remove table, files and staging places."""
         names = self.live_names(table)
-        staged = naming.staging_names(names, table.generation)
-        for one in (staged, names):
-            shown = self._properties(session, one)
-            if shown is not None and shown.get(OWNER) == table.replicator:
-                session.sql(f"DROP TABLE IF EXISTS {self.path(one)} PURGE")
+        leftovers.clear(self, session, table, is_alive=False)
+        shown = self.properties(session, names)
+        if shown is not None and shown.get(OWNER) == table.replicator:
+            leftovers.purge(self, session, table, names)
 
     def maintain(
         self, session: Any, names: tuple[str, ...], token: Token, keep_seconds: float = 0.0
@@ -362,7 +361,7 @@ class Iceberg:
         """Of what is about to be removed, keep single versions for rewinds (docs/decisions/0022)."""
         apart = apart_seconds(self.params, keep_seconds)
         change = retag(
-            self._snapshots(session, names),
+            self.snapshots(session, names),
             owner,
             ends_at=ends_at.timestamp(),
             since=time.time() - keep_seconds,
@@ -384,7 +383,7 @@ class Iceberg:
 
     def _order(self, session: Any, names: tuple[str, ...]) -> dict[str, str]:
         """How compaction sorts: by the key that the table was made with."""
-        key = json.loads((self._properties(session, names) or {}).get(KEY, "[]"))
+        key = json.loads((self.properties(session, names) or {}).get(KEY, "[]"))
         if not key:
             return {}
         return {
@@ -393,3 +392,8 @@ class Iceberg:
                 ", ".join(f"{dialect.quote(k)} ASC NULLS FIRST" for k in key)
             ),
         }
+
+
+def _sorting(schema: TableSchema) -> list[str]:
+    """What compaction sorts by: the key, but for lists, which Iceberg orders by none."""
+    return [n for n in schema.key if not isinstance(schema.column(n).type, Array)]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from replicators.connectors.schema import TableId
 from replicators.targets.lakehouse.params import LakehouseParams
 
 STAGING_NAMESPACE = "replicator_staging"
 PROGRESS = "replicator_progress"
+LONGEST = 200
+"""Characters of a folder's name: what stands behind it beside a staging folder has room up to 255, where file systems end."""
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
@@ -21,16 +25,35 @@ def progress_names(params: LakehouseParams) -> tuple[str, str]:
 
 
 def folder(name: str) -> str:
-    """`name` as one safe folder name, another for each name: other characters as their code between two `~`, and never hidden."""
+    """`name` as one safe folder name, another for each name: other characters as their code between two `~`, and never hidden. Of one that
+    would be longer than storages take, a beginning, a digest, and the generation where it ends with one."""
+    start, _, number = name.rpartition("__")
+    if not (number.isascii() and number.isdecimal()):
+        start, number = name, ""
+    made = _folder(start)
+    if len(made) <= LONGEST:
+        return _folder(name)
+    digest = hashlib.sha256(start.encode()).hexdigest()[:32]
+    return f"{made[: LONGEST // 2]}~~{digest}" + (f"__{number}" if number else "")
+
+
+def _folder(name: str) -> str:
     kept = [c if c in _PLAIN else f"~{ord(c):x}~" for c in name]
     if kept and kept[0] == "_":
         kept[0] = "~5f~"
     return "".join(kept)
 
 
-def staging_names(names: tuple[str, str], generation: int) -> tuple[str, str]:
-    """The name of a generation's staging table, in a namespace of its own. The length tells where the first name ends."""
-    return STAGING_NAMESPACE, f"{len(names[0])}_{names[0]}__{names[1]}__{generation}"
+def staging_names(names: tuple[str, str], replicator: str, generation: int) -> tuple[str, str]:
+    """The name of a generation's staging table, in a namespace of its own: two replicators may copy under one name until the first of
+    them publishes. The lengths tell where names end."""
+    lengths = "_".join(str(len(n)) for n in names)
+    return STAGING_NAMESPACE, f"{lengths}_{names[0]}__{names[1]}__{replicator}__{generation}"
+
+
+def is_branch(name: str) -> bool:
+    """Whether it is the name of some generation's staging branch."""
+    return name.startswith("staging_") and name.removeprefix("staging_").isdecimal()
 
 
 def branch(generation: int) -> str:

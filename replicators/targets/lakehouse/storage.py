@@ -27,6 +27,13 @@ def has_folder(url: str) -> bool:
     return bool(system.get_file_info(path).type == fs.FileType.Directory)
 
 
+def folders(url: str) -> list[str]:
+    """The names of the folders right in the folder; none where there is no such folder."""
+    system, path = open_url(url)
+    found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    return sorted(i.base_name for i in found if i.type == fs.FileType.Directory)
+
+
 def keep_only(url: str, names: set[str]) -> None:
     """Remove the folder's files that are not in `names`."""
     system, path = open_url(url)

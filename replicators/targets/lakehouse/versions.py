@@ -26,11 +26,12 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Snapshots:
-    """Everything that can still be opened: the present snapshot, all that are there by id, the ids of tags by name."""
+    """Everything that can still be opened: the present snapshot, all that are there by id, the ids of tags and of branches by name."""
 
     current: int | None
     known: Mapping[int, Snapshot]
     tags: Mapping[str, int] = field(default_factory=dict)
+    branches: Mapping[str, int] = field(default_factory=dict)
 
     def line(self) -> Iterator[Snapshot]:
         """The present one and what led to it, as far as that is there, then the tagged ones before; newest first."""

@@ -53,6 +53,7 @@ class LakehouseWriter:
         self.spark = spark
         self.format: Any = _format(params)
         self._written: dict[tuple[str, int], Written] = {}
+        self._rewound: set[tuple[str, int]] = set()
         self._told = -1
         self._lock = threading.Lock()
 
@@ -99,6 +100,8 @@ class LakehouseWriter:
     def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
         """An empty staging place for this generation; `target:table-taken` where a foreign table lives."""
         with self._session(table) as session:
+            with self._lock:
+                self._rewound.discard(_place(table))
             self.format.begin(session, table, stored(schema, table.mode))
 
     def load_snapshot(self, table: TargetTable, schema: TableSchema, frame: Any) -> None:
@@ -149,9 +152,11 @@ class LakehouseWriter:
 
     def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
         """The staged rows become the live table, with the token; the table's UUID. Done again, it does nothing. What this process
-        wrote to a table that was dropped since, and had this generation too, counts no more."""
+        wrote to a table that was dropped since, and had this generation too, counts no more. `target:table-taken` where somebody
+        made a table under its name since the copy began."""
         with self._session(table) as session:
-            live = self.format.live(session, self.names(table.source))
+            place, names = _place(table), self.names(table.source)
+            live = self.format.live(session, names)
             token = live.token if live else None
             if (
                 live
@@ -159,11 +164,16 @@ class LakehouseWriter:
                 and (token.replicator, token.generation) == (table.replicator, table.generation)
             ):
                 return str(live.uuid)
-            shape = stored(schema, table.mode)
-            made = str(self.format.publish(session, table, shape, sequence))
+            if live and live.owner != table.replicator:
+                raise ReplicationError(
+                    "target:table-taken", table=table.source, target=".".join(names)
+                )
+            shape, is_rewind = stored(schema, table.mode), place in self._rewound
+            made = self.format.publish(session, table, shape, sequence, is_rewind=is_rewind)
             with self._lock:
-                self._written[_place(table)] = Written(sequence)
-            return made
+                self._rewound.discard(place)
+                self._written[place] = Written(sequence)
+            return str(made)
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
         """Apply a batch and its sequence in one commit, unless the table's token shows it done."""
@@ -244,6 +254,8 @@ class LakehouseWriter:
         """The staging place of this generation, with the rows of an older version. `target:rewind-shape`."""
         with self._session(table) as session:
             self.format.begin_rewind(session, table, version)
+            with self._lock:
+                self._rewound.add(_place(table))
 
     def merge_staged(self, table: TargetTable, batch: FoldedBatch) -> None:
         """Apply a batch to the staging place."""
@@ -257,6 +269,8 @@ class LakehouseWriter:
     def abandon_rewind(self, table: TargetTable) -> None:
         """Throw the staging place away; idempotent."""
         with self._session(table) as session:
+            with self._lock:
+                self._rewound.discard(_place(table))
             self.format.abandon_rewind(session, table)
 
     def publish_watermark(self, replicator: str, mark: Watermark) -> None:

@@ -12,7 +12,7 @@ import pytest
 from replicators.connectors.events import Op, change_schema
 from replicators.connectors.modes import Mode
 from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.types import Float, Int, LogicalType, String
+from replicators.connectors.types import Array, Float, Int, LogicalType, String
 from runners.engine.buckets import of_bucket
 from runners.engine.folds import folded
 
@@ -20,6 +20,7 @@ NAN = float("nan")
 KEYS: dict[str, tuple[LogicalType, list[Any]]] = {
     "int": (Int(64), [-7, 0, 1, 2, 3, 4, 5, 1 << 62]),
     "text": (String(), ["", "a", "A", "a ", "ä", "b", "c"]),
+    "list": (Array(Int(64)), [[], [1], [1, 2], [2, 1], [None], [12], [None, 1]]),
     "float": (Float(64), [0.0, -0.0, 1.5, -1.5, NAN, 2.5]),
 }
 

@@ -159,7 +159,8 @@ def test_a_fault_of_the_copy_leaves_the_live_table_as_it_is(
 def test_what_was_published_and_not_recorded_is_adopted_only_where_it_was_asked(
     store: MemoryStore, tmp_path: Path
 ) -> None:
-    """Guards `adopt`: a token of the next generation that nobody asked for is another's, and stops the table."""
+    """Guards `adopt`: a token of the next generation that nobody asked for is another's, and stops the table. What the kill left of
+    the staging copy goes: it would keep files of the live table, or a whole copy of it, for ever."""
     target = Target(last_sequence(6))
     log = ChangeLog(str(tmp_path), "r1", "a")
     rewinder = Rewinder(None, target, store, log, "r1")  # type: ignore[arg-type]
@@ -168,8 +169,10 @@ def test_what_was_published_and_not_recorded_is_adopted_only_where_it_was_asked(
     target.token_now = Token("r1", 2, last_sequence(6), "another's")
     adopt_all(rewinder, store)
     assert table_row(store, TABLE).generation == 1
+    assert target.done == []
     target.token_now = Token("r1", 2, last_sequence(6), "u")
     adopt_all(rewinder, store)
+    assert target.done == [("abandon", 2)]
     row = table_row(store, TABLE)
     assert (row.generation, row.rewind_to) == (2, None)
     target.token_now = Token("r1", 3, last_sequence(6), "u")

@@ -73,8 +73,14 @@ def test_what_becomes_of_columns_is_read(text: str, steps: list[tuple[str, ...]]
         ("ADD a varchar(9) DEFAULT _latin1'x'", "a new column with values in old rows"),
         ("ADD a int PRIMARY KEY", "a new column with values in old rows"),
         ("ADD a SERIAL", "a new column with values in old rows"),
+        ("ADD a double DEFAULT 1.5e3", "a new column with values in old rows"),
+        ("ADD a double DEFAULT -1e3", "a new column with values in old rows"),
+        ("ADD a double DEFAULT 1.e3", "a new column with values in old rows"),
+        ("ADD a double DEFAULT 15e+2", "a new column with values in old rows"),
         ("ADD CONSTRAINT PRIMARY KEY (a)", "a change of its primary key"),
         ("DROP PRIMARY KEY", "a change of its primary key"),
+        ("DROP INDEX `PRIMARY`", "a change of its primary key"),
+        ("DROP CONSTRAINT IF EXISTS `primary`", "a change of its primary key"),
         ("MODIFY a int AS (b)", "a change of a column that may have changed values"),
         ("MODIFY a int PRIMARY KEY", "a change of a column that may have changed values"),
         ("MODIFY (a int, b int)", "a change of a column that may have changed values"),
@@ -97,9 +103,13 @@ def test_the_session_s_setting_counts() -> None:
     """Guards what sql_mode decides: what NULL becomes, quotes, backslashes and numbers for 0."""
     assert statement("shop", "ALTER TABLE t MODIFY a int NOT NULL", 0).unlogged
     assert not statement("shop", "ALTER TABLE t MODIFY a int NOT NULL", STRICT).unlogged
-    assert statement("shop", "ALTER IGNORE TABLE t ADD UNIQUE (a)", STRICT).unlogged
+    for words in ("IGNORE", "ONLINE IGNORE", "IGNORE ONLINE"):
+        assert statement("shop", f"ALTER {words} TABLE t ADD UNIQUE (a)", STRICT).unlogged, words
     assert told('ALTER TABLE "t" DROP "a"', STRICT | ANSI_QUOTES) == [("dro", "a")]
     assert statement("shop", 'TRUNCATE "t"', ANSI_QUOTES).tables == (T,)
+    pads = STRICT | 1 << 31
+    assert statement("shop", "ALTER TABLE t MODIFY a varchar(9)", pads).unlogged
+    assert not statement("shop", "ALTER TABLE t ADD a varchar(9)", pads).unlogged
     quoted = "ALTER TABLE t COMMENT 'a\\', DROP a"
     assert told(quoted, STRICT | NO_BACKSLASH_ESCAPES) == [("dro", "a")]
     assert told("ALTER TABLE t MODIFY a int AUTO_INCREMENT", 1 << 19) == [("mod", "a", "a", "int")]
@@ -113,6 +123,27 @@ def test_the_mode_is_read_from_the_event() -> None:
     assert query_of(event) == ("shop", "DROP TABLE t", STRICT)
     bare = bytes(19) + bytes(8) + b"\4" + bytes(2) + b"\0\0" + b"shop\0BEGIN"
     assert query_of(bare) == ("shop", "BEGIN", 0)
+
+
+@pytest.mark.parametrize(
+    ("raw", "charset", "table"),
+    [
+        ("été".encode("latin-1"), "latin1", "été"),
+        ("été".encode(), "latin1", "été"),
+        ("表".encode("shift_jis"), "sjis", "表"),
+        ("été".encode("latin-1"), "unheard of", "\ufffdt\ufffd"),
+        (b"\x81\xff", "sjis", "\ufffd\ufffd"),
+    ],
+)
+def test_a_statement_is_read_in_its_client_s_character_set(
+    raw: bytes, charset: str, table: str
+) -> None:
+    """Guards TRUNCATE and DROP of a table whose name is not ASCII: the log has the client's bytes, or UTF-8 where the server wrote."""
+    variables = bytes(5) + b"\1" + bytes(8) + b"\6\3std" + b"\3" + bytes(4)
+    variables += b"\4" + (8).to_bytes(2, "little") + bytes(4) + b"\5\3UTC"
+    head = bytes(19) + bytes(8) + b"\4" + bytes(2) + len(variables).to_bytes(2, "little")
+    event = head + variables + b"shop\0TRUNCATE `" + raw + b"`"
+    assert statement(*query_of(event, {8: charset})).tables == (TableId("shop", table),)
 
 
 def test_a_table_that_takes_the_name_is_touched() -> None:
@@ -154,6 +185,9 @@ def column(native: str, known: tuple[object, str]) -> Column:
         ("text", BIG, "mediumtext", BIG, True),
         ("mediumtext", BIG, "text", BIG, False),
         ("text", text("latin1"), "text", BIG, False),
+        ("text", BIG, "text(9)", BIG, False),
+        ("text(90000)", BIG, "text", BIG, False),
+        ("varchar(90)", text("utf8mb4", 90), "text(9)", BIG, False),
         ("decimal(9,2)", (Decimal(9, 2), "decimal"), "decimal(12,2)", (Decimal(12, 2), "decimal"), True),
         ("decimal(9,2)", (Decimal(9, 2), "decimal"), "decimal(9,1)", (Decimal(9, 1), "decimal"), False),
         ("decimal(9,2)", (Decimal(9, 2), "decimal"), "decimal(9,2) unsigned", (Decimal(9, 2), "decimal"), False),
@@ -168,6 +202,7 @@ def column(native: str, known: tuple[object, str]) -> Column:
         ("binary(5)", (String(), "bytes"), "binary(9)", (String(), "bytes"), False),
         ("varbinary(5)", (String(), "bytes"), "varbinary(9)", (String(), "bytes"), True),
         ("blob", (String(), "bytes"), "tinyblob", (String(), "bytes"), False),
+        ("blob", (String(), "bytes"), "blob(9)", (String(), "bytes"), False),
     ],
 )  # fmt: skip
 def test_a_conversion_keeps_values_where_that_is_certain(
@@ -194,6 +229,7 @@ def test_a_conversion_keeps_values_where_that_is_certain(
         ((Decimal(3, 2), "decimal"), "n10", ValueError),
         ((Decimal(3, 2), "decimal"), "sx", ValueError),
         ((Float(64), "double"), "n.5", "0.5"),
+        ((Float(64), "double"), "n5", "5.0"),
         (WIDE, "sit's", "it's"),
         (WIDE, "s" + "x" * 51, ValueError),
         (WIDE, "sx ", ValueError),
@@ -218,6 +254,13 @@ def test_what_old_rows_have_is_known_or_not_told(
             missing_of(column("x", kind), said)
     else:
         assert missing_of(column("x", kind), said) == value
+
+
+def test_a_default_that_is_cut_to_its_digits_is_not_told() -> None:
+    """Guards FLOAT(7,2), in which 1.239 is 1.24."""
+    with pytest.raises(ValueError, match=r"n1\.239"):
+        missing_of(column("float(7,2)", (Float(32), "float")), "n1.239")
+    assert missing_of(column("float(7,2)", (Float(32), "float")), "~") == "0"
 
 
 # --- what is kept of it ---------------------------------------------------------------------------------------------

@@ -35,6 +35,8 @@ T = TableId("shop", "t")
         ("CREATE TABLE t (id int)", Kind.CHANGE, (T,), False),
         ("CREATE OR REPLACE TABLE t (id int)", Kind.CHANGE, (T,), True),
         ("CREATE VIEW t AS SELECT 1", Kind.OTHER, (), False),
+        ("DROP INDEX i ON t", Kind.CHANGE, (T,), False),
+        ("DROP INDEX IF EXISTS `Primary` ON shop.t LOCK = NONE", Kind.CHANGE, (T,), True),
         ("RENAME TABLE t TO b", Kind.CHANGE, (T, TableId("shop", "b")), True),
         ("ALTER TABLE t ADD INDEX (a, b)", Kind.CHANGE, (T,), False),
         ("ALTER TABLE t ADD COLUMN a int", Kind.CHANGE, (T,), False),

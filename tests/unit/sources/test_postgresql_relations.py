@@ -46,6 +46,21 @@ CASES = {
     "older than an addition": (PLAIN, sent("id", "a"), {1: 0, 2: 1}),
     "older than a rename": (PLAIN, sent("id", "old", "b"), {1: 0, 2: 1, 3: 2}),
     "older than a swap": (PLAIN, sent("id", "b", "a"), {1: 0, 2: 1, 3: 2}),
+    "older than a column that is no longer generated": (
+        described((1, "id"), (2, "total"), (3, "a"), (4, "b"), id=1, a=3, b=4),
+        sent("id", "a", "b"),
+        {1: 0, 3: 1, 4: 2},
+    ),
+    "no longer generated, or renamed and added": (
+        described((1, "id"), (2, "total"), (3, "a"), (4, "b")),
+        sent("id", "a", "b"),
+        None,
+    ),
+    "older than two renames and an addition": (
+        described((1, "id"), (2, "total"), (3, "a"), (4, "b"), id=1, a=2, b=3),
+        sent("id", "a", "b"),
+        {1: 0, 2: 1, 3: 2},
+    ),
     "older than a drop": (
         described((1, "id"), (2, ""), (3, "b"), a=2, b=3),
         sent("id", "a", "b"),

@@ -188,6 +188,15 @@ def test_a_type_that_loses_something_is_refused() -> None:
         Lake.of(old).plan(old, new)
 
 
+def test_where_types_are_not_widened_a_wider_one_is_refused_before_anything_is_done() -> None:
+    """As with Delta, which has no way to do it that other readers know: told as an unknown fault it was tried again for ever."""
+    old = shape(n=1)
+    new = TableSchema(old.id, (Column("n", Int(64), "", ordinal=1),))
+    assert evolve.plan("t", {"n": "int"}, {"n": 1}, new, drops=frozenset())
+    with pytest.raises(ReplicationError, match="target:evolve"):
+        evolve.plan("t", {"n": "int"}, {"n": 1}, new, drops=frozenset(), widens=False)
+
+
 @pytest.mark.parametrize(("is_copys", "became"), [(True, OLD), (False, shape(id=1, b=2, a=3))])
 def test_numbers_of_a_copy_mean_nothing_for_the_next_one(
     is_copys: bool, became: TableSchema

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from replicators.connectors.target import KeptVersion
+from replicators.targets.lakehouse.delta import MARKS, Delta
+from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.vacuum import inventory, vector_file
+from replicators.targets.lakehouse.versions import written_marks
 
 VECTOR = "deletion_vector_3fa2549c-b049-40eb-b12b-afa0bccbd246.bin"
 """As a MERGE of Delta 4.4 named it, beside the text in its commit."""
@@ -33,3 +42,26 @@ def test_all_files_but_the_spared_ones_and_the_log_are_listed(tmp_path: Path) ->
 def test_an_empty_folder_has_an_empty_inventory(tmp_path: Path) -> None:
     """Guards the empty case of `vacuum.inventory`, whose Arrow table has no rows to take its types from."""
     assert inventory(str(tmp_path), frozenset()).num_rows == 0
+
+
+def test_a_kept_version_is_given_up_only_where_its_log_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards `Delta._sequence`: taken for gone while the storage did not answer, every version that is kept for rewinds was forgotten, and
+    its files removed in the same turn."""
+    delta = Delta(LakehouseParams(warehouse=str(tmp_path), format="delta"))
+    names = ("shop", "orders")
+    for number in range(3):
+        write_deltalake(delta.folder(names), pa.table({"a": [number]}), mode="append")
+    DeltaTable(delta.folder(names)).create_checkpoint()
+    Path(delta.folder(names), "_delta_log", f"{1:020}.json").unlink()
+    marks = written_marks([KeptVersion("1", 10, 1.0)])
+    newest = SimpleNamespace(metadata=lambda: SimpleNamespace(configuration={MARKS: marks}))
+    assert delta._marks(names, newest, "r1/u/1") == ()
+
+    def away(*_: object) -> None:
+        raise OSError("Generic S3 error: error sending request")
+
+    monkeypatch.setattr(delta, "_opened", away)
+    with pytest.raises(OSError, match="Generic S3 error"):
+        delta._marks(names, newest, "r1/u/1")

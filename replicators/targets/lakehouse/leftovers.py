@@ -1,0 +1,62 @@
+"""What copies of a table leave that broke off: staging tables, branches and files that no version names. None of it would go by
+itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
+
+from replicators.connectors.target import TargetTable
+from replicators.targets.lakehouse import catalog, dialect, naming, storage
+from replicators.targets.lakehouse.state import UUID
+
+FILES, CLAIM = "_files", ".claim"
+"""What the names of folders beside a Delta table's staging folder end with: of the one for files that are copied into it, and of the
+one that says that a first copy is being published."""
+
+
+def folders_of(folders: Iterable[str], names: tuple[str, str], replicator: str) -> list[str]:
+    """Those of the staging folders that are the replicator's for the table with these names, in any generation."""
+    start = naming.folder(naming.staging_names(names, replicator, 0)[1]).removesuffix("0")
+    plain = ((f, f.removesuffix(CLAIM).removesuffix(FILES)) for f in folders)
+    return [f for f, p in plain if p.startswith(start) and p.removeprefix(start).isdecimal()]
+
+
+def tables_of(tables: Iterable[str], names: tuple[str, str], replicator: str) -> list[str]:
+    """Those of the staging namespace's tables that are the replicator's for the table with these names, in any generation."""
+    start = naming.staging_names(names, replicator, 0)[1].removesuffix("0")
+    return [t for t in tables if t.startswith(start) and t.removeprefix(start).isdecimal()]
+
+
+def clear(lake: Any, session: Any, table: TargetTable, *, is_alive: bool) -> None:
+    """Remove what copies into this Iceberg table staged. Without a reader only tables of this generation and the one before are looked
+    for."""
+    names, reader = lake.live_names(table), lake.open_reader()
+    if reader is None:
+        both = (table.generation - 1, table.generation)
+        staged = [naming.staging_names(names, table.replicator, g)[1] for g in both]
+    else:
+        listed = catalog.tables(reader, (naming.STAGING_NAMESPACE,))
+        staged = tables_of(listed, names, table.replicator)
+    for one in staged:
+        purge(lake, session, table, (naming.STAGING_NAMESPACE, one))
+    if is_alive:
+        branches = lake.snapshots(session, names).branches
+        for one in filter(naming.is_branch, branches):
+            target = lake.path(names)
+            session.sql(f"ALTER TABLE {target} DROP BRANCH IF EXISTS {dialect.quote(one)}")
+    root = f"{lake.params.warehouse_url}/{naming.folder(naming.STAGING_NAMESPACE)}"
+    for one in folders_of(storage.folders(root), names, table.replicator):
+        storage.remove_folder(f"{root}/{one}")
+
+
+def purge(lake: Any, session: Any, table: TargetTable, names: tuple[str, str]) -> None:
+    """Drop one of this replicator's Iceberg tables with all that lies in its folder: files of a load or merge that was cut are none of
+    any version, and a catalog leaves them."""
+    own = ""
+    with suppress(Exception):  # listed, but its files are gone: then there is nothing to look for
+        own = (lake.properties(session, names) or {}).get(UUID, "")
+    session.sql(f"DROP TABLE IF EXISTS {lake.path(names)} PURGE")
+    if own:
+        storage.remove_folder(lake.location(table, own))
