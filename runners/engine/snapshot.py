@@ -230,7 +230,11 @@ class Snapshotter:
         except resume.StartAgain as why:
             self._store.log("WARNING", f"The snapshot starts again: {why}.", table.source)
             self._store.copy_forget(table.source)
-            files = self._files(self._begin(table, schema, sequence))
+            try:
+                files = self._files(self._begin(table, schema, sequence))
+            except resume.StartAgain as err:  # again: another view is opened, some time later
+                self._store.copy_forget(table.source)
+                raise ReplicationError("source:snapshot-lost") from err
         if files is None:
             return None
         self._store.copy_forget(table.source)

@@ -3,6 +3,7 @@ view, row for row. Tasks run in this process, so that many cases can be tried.""
 
 from __future__ import annotations
 
+import itertools
 import random
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import OpCounts, first_sequence, last_sequence
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableSchema
@@ -250,3 +252,20 @@ def test_a_copy_that_can_not_go_on_starts_again(life: Life, change: str) -> None
         control.drop()
     assert life.writer.begun == 2
     assert any("starts again" in text for _, text, _ in life.store.lines)
+
+
+def test_a_table_that_is_rewritten_again_and_again_waits_for_another_view(
+    life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the second `StartAgain` of one copy, which ended as a fault that this product does not know."""
+    reader, session = begin(life.database, SLOT, [life.table])
+    with reader, LogControl(params_of(life.database), SLOT) as control:
+        life.store.record_start(session.point.position)
+        places = itertools.count()
+        monkeypatch.setattr(session, "layout", lambda schema: f"place {next(places)}")
+        with session, pytest.raises(ReplicationError) as caught:
+            life.copy(session)
+        control.drop()
+    assert caught.value.code == "source:snapshot-lost"
+    assert life.writer.begun == 2
+    assert life.store.copy(life.table.id) is None
