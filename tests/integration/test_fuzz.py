@@ -30,5 +30,5 @@ def test_mutated_events_are_borne(tmp_path: Path, what: str) -> None:
     assert seen["events"] > 76_000
     assert seen["outcomes"]["decoded"] > 2_000
     assert seen["outcomes"]["refused: damaged rows"] > 2_000
-    assert seen["values_compared"] > 1_000
+    assert seen["values_compared"] > 500
     assert seen["segments"]["tables"] > 20
