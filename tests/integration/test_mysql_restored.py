@@ -16,7 +16,7 @@ from replicators.sources.mysql import lineage as lineage_module
 from replicators.sources.mysql.lineage import BEHIND
 from replicators.sources.mysql.log import LogReader
 from tests.harness import until
-from tests.integration.mysql_source import NAME, Follower, following, params_of
+from tests.integration.mysql_source import MEGABYTE, NAME, Follower, following, params_of
 from tests.mysql_servers import (
     MariadbServer,
     MysqlServer,
@@ -131,9 +131,10 @@ def test_another_server_with_the_same_number_is_told(mariadb: SqlServer) -> None
                 there.execute("FLUSH BINARY LOGS")
             domain, server, number = position.detail["gtids"].split("-")
             assert (domain, server) == ("0", position.detail["server"])
+            rows = range(1, int(position.detail["offset"]) // MEGABYTE + 2)
+            values = ", ".join(f"({i}, repeat('x', {MEGABYTE}))" for i in rows)
             there.execute(
-                f"SET SESSION gtid_seq_no = {int(number) + 1}",
-                f"INSERT INTO t VALUES (1, repeat('x', {position.detail['offset']}))",
+                f"SET SESSION gtid_seq_no = {int(number) + 1}", f"INSERT INTO t VALUES {values}"
             )
             assert_looks_like_ours(follower, position, port=other.port)
             assert refused(follower, position, port=other.port) == RESET
