@@ -15,7 +15,7 @@ from replicators.sources.mysql import checks as checks_module
 from replicators.sources.mysql.catalog import MysqlCatalog
 from replicators.sources.mysql.checks import MysqlChecks
 from replicators.sources.mysql.setup import setup
-from tests.integration.mysql_source import describe, params_of
+from tests.integration.mysql_source import connection_problems, describe, params_of
 from tests.mysql_servers import (
     MariadbServer,
     MysqlServer,
@@ -56,7 +56,8 @@ def modest_user(database: SqlDatabase) -> Iterator[dict[str, str]]:
 
 def problems(database: SqlDatabase, /, **changes: object) -> list[Problem]:
     """Those that somebody should do something about."""
-    return [p for p in told(database, **changes) if p.severity is not Severity.INFO]
+    with MysqlChecks(params_of(database, **changes)) as checks:
+        return connection_problems(checks)
 
 
 def told(database: SqlDatabase, /, **changes: object) -> list[Problem]:

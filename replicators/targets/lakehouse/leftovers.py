@@ -20,13 +20,18 @@ def folders_of(folders: Iterable[str], names: tuple[str, str], replicator: str) 
     """Those of the staging folders that are the replicator's for the table with these names, in any generation."""
     start = naming.folder(naming.staging_names(names, replicator, 0)[1]).removesuffix("0")
     plain = ((f, f.removesuffix(CLAIM).removesuffix(FILES)) for f in folders)
-    return [f for f, p in plain if p.startswith(start) and p.removeprefix(start).isdecimal()]
+    return [f for f, p in plain if _is_numbered(p, start)]
 
 
 def tables_of(tables: Iterable[str], names: tuple[str, str], replicator: str) -> list[str]:
     """Those of the staging namespace's tables that are the replicator's for the table with these names, in any generation."""
     start = naming.staging_names(names, replicator, 0)[1].removesuffix("0")
-    return [t for t in tables if t.startswith(start) and t.removeprefix(start).isdecimal()]
+    return [t for t in tables if _is_numbered(t, start)]
+
+
+def _is_numbered(name: str, start: str) -> bool:
+    """Whether it is `start` and a generation's number."""
+    return name.startswith(start) and name.removeprefix(start).isdecimal()
 
 
 def clear(lake: Any, session: Any, table: TargetTable, *, is_alive: bool) -> None:
