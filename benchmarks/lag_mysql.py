@@ -125,6 +125,7 @@ def measure(line: str) -> list[Result]:
             worker.join()
             checked = catch_up(NAMES, lambda name: is_equal(server, target, name), run)
             by = {t.name: lags(run, target, t, since, until) for t in tables}
+        apart = waited(target, since, until)
         traffic.stop.clear()
         told = _peer(server, folder, traffic)
     every = np.concatenate(list(by.values()))
@@ -132,7 +133,7 @@ def measure(line: str) -> list[Result]:
     p50, p99 = (float(np.percentile(every, p)) for p in (50, 99))
     note = (
         f"{len(every):,} changes in {minutes():g} minutes, {rate:.0f} a second over {len(NAMES)} tables; largest {every.max():.1f} s. "
-        f"{waited(target, since, until)}; server, traffic and run had {100 * busy:.0f} % of the cores. Debezium's is the age of a "
+        f"{apart}; server, traffic and run had {100 * busy:.0f} % of the cores. Debezium's is the age of a "
         "batch's oldest record when it is handed over, in a later part of the same traffic; the ratio is Debezium's lag over ours."
     )  # fmt: skip
     return [

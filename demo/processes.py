@@ -83,20 +83,24 @@ def marked(folder: Path) -> set[Identity]:
 
 
 def stop_all(find: Callable[[], set[Identity]], seconds: float) -> None:
-    """SIGTERM, and SIGKILL for what is left when the time is over, until `find` finds nothing more.
+    """SIGTERM, and SIGKILL for what is left when the time is over, until `find` finds nothing more, twice.
 
-    It is asked again and again, for what is being stopped may just have started something: a worker a run, a run its JVM.
+    It is asked again and again, for what is being stopped may just have started something: a worker a run, a run its JVM. Once is not
+    enough: what is started between the listing of the processes and the look at the one that starts it is on no list, and that one is gone.
     """
     end = time.monotonic() + seconds
     asked: set[Identity] = set()
+    before: set[Identity] | None = None
 
     def is_done() -> bool:
-        left = find()
+        nonlocal before
+        was_done, left = before == set(), find()
+        before = left
         is_over = time.monotonic() > end
         for process in left if is_over else left - asked:
             process.send(signal.SIGKILL if is_over else signal.SIGTERM)
         asked.update(left)
-        return not left
+        return was_done and not left
 
     wait_until(is_done, seconds + 5.0)
 

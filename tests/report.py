@@ -40,16 +40,20 @@ class Report:
         self._commit = commit or tested_commit()
         self._folder = parts / self._commit
         self._cases: dict[str, Case] = defaultdict(Case)
+        self._names: dict[str, str] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Every case that there is, also those that are then left out."""
+        """Every case that there is, also those that are then left out. By its file in this repository: a page that lies in another
+        folder makes pytest name cases from there."""
         for item in items:
-            self._cases[item.nodeid]
+            file = item.path.relative_to(self._root).as_posix()
+            self._names[item.nodeid] = "::".join([file, *item.nodeid.split("::")[1:]])
+            self._cases[self._names[item.nodeid]]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One phase of one case."""
-        case = self._cases[report.nodeid]
+        case = self._cases[self._names.get(report.nodeid, report.nodeid)]
         case.seconds += report.duration
         if report.failed:
             case.outcome, case.reason = "failed", _reason(report)

@@ -140,6 +140,13 @@ class Backlog:
         return self._bytes.get(table, 0)
 
     @property
+    def undecoded_bytes(self) -> int:
+        """Bytes of the segments that wait for decoding."""
+        with self._lock:
+            waiting = self._segments.keys() - self._decoded
+            return sum(self._segments[n].size_bytes for n in waiting)
+
+    @property
     def waiting(self) -> int:
         """How many segments wait for decoding."""
         return len(self._segments) - len(self._decoded)

@@ -22,6 +22,7 @@ from runners.engine.faults import RETRY_LAST_SECONDS, retry_delay
 from runners.engine.findings import Finding, Findings
 from runners.engine.maintenance import figures_told
 from runners.engine.merge import Merger, skip_to, target_table
+from runners.engine.pacing import Pacing
 from runners.engine.rewind import Rewinder
 from runners.engine.rounds import Rounds
 from runners.engine.settings import RunnerSettings
@@ -80,6 +81,7 @@ class TableJobs:
         self._findings = Findings(evolver, streaming.is_done)
         self._rounds = rounds
         self._rewinder = rewinder
+        self._pacing = Pacing(backlog, settings.merge_seconds)
         self._copier = Copier(store, snapshots, streaming, replicator)
         self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")
         self._copies = ThreadPoolExecutor(1, "snapshot")
@@ -97,6 +99,7 @@ class TableJobs:
                 del self._busy[table]
                 future.result()
         rows = self._store.tables()
+        self._pacing.turn()
         for row in rows:
             if row.id not in self._busy:
                 self._consider(row)
@@ -227,12 +230,12 @@ class TableJobs:
 
     def _merge_if_due(self, row: TableRow) -> None:
         """Merges come first; maintenance waits for a quiet moment, but not for ever (CORRECTNESS 32)."""
-        since = time.monotonic() - self._merged_at.get(row.id, 0.0)
         has_work = self._backlog.oldest(row.id) is not None or row.is_replay_asked
         merges, turn = self._merges.get(row.id, 0), self._settings.maintain_every_commits
         if merges >= (2 * turn if has_work else turn):
             self._start(row, "maintain", self._maintain, self._pool)
-        elif has_work and since >= self._settings.merge_seconds:
+        elif has_work and self._pacing.is_due(row.id, self._merged_at.get(row.id, 0.0)):
+            self._pacing.merged(row.id)
             self._start(row, "merge", self._merge, self._pool)
 
     def _note_version(self, row: TableRow) -> None:

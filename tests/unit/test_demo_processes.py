@@ -29,6 +29,16 @@ def test_what_is_started_while_the_rest_is_stopped_is_stopped_too(tmp_path: Path
     assert not marked(tmp_path)
 
 
+def test_one_look_that_finds_nothing_is_not_enough(tmp_path: Path) -> None:
+    """Guards the second look: a process that was started during the first one is on no list, and the one that started it is gone."""
+    child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    known = Identity.of(child.pid)
+    assert known is not None
+    looks: list[set[Identity]] = [set(), {known}]
+    stop_all(lambda: looks.pop(0) if looks else set(), 5.0)
+    assert child.wait(5) == -15
+
+
 def test_what_does_not_end_is_killed(tmp_path: Path) -> None:
     """Guards SIGKILL after the time."""
     ready = tmp_path / "ready"

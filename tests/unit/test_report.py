@@ -85,7 +85,9 @@ def partly(folder: Path, *ran: pytest.TestReport, commit: str = "abc") -> str:
     report = Report(folder / "report.md", folder / "parts", commit, folder)
     (folder / X).parent.mkdir(parents=True, exist_ok=True)
     (folder / X).touch()
-    items = [SimpleNamespace(nodeid=f"{X}::{n}") for n in ("test_a", "test_b", "test_c")]
+    items = [
+        SimpleNamespace(nodeid=f"{X}::{n}", path=folder / X) for n in ("test_a", "test_b", "test_c")
+    ]
     report.pytest_collection_modifyitems(items)  # type: ignore[arg-type]
     for one in ran:
         report.pytest_runtest_logreport(one)
@@ -123,3 +125,16 @@ def test_a_case_that_passes_later_is_counted_so_and_both_commits_are_named(tmp_p
     text = partly(tmp_path, case("skipped", name="test_c"), commit="last")
     assert f"| `{X}` | 3 | 2 | 0 | 1 | 0 | 4 | bad+last |" in text
     assert "## Not run\n\nNone.\n\n" in text
+
+
+def test_a_case_is_named_by_its_file_here_wherever_pytest_counts_from(tmp_path: Path) -> None:
+    """With a page in another folder pytest takes that one for its root, and names cases without their files: their results were on no
+    line of the page."""
+    (tmp_path / X).parent.mkdir(parents=True)
+    (tmp_path / X).touch()
+    report = Report(tmp_path / "report.md", tmp_path / "parts", "abc", tmp_path)
+    item = SimpleNamespace(nodeid="::test_a", path=tmp_path / X)
+    report.pytest_collection_modifyitems([item])  # type: ignore[list-item]
+    report.pytest_runtest_logreport(case("passed", file=""))
+    report.pytest_sessionfinish()
+    assert f"| `{X}` | 1 | 1 | 0 |" in (tmp_path / "report.md").read_text()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import math
 import select
 import struct
+import termios
 import time
 from collections.abc import Sequence
 from typing import Self
@@ -30,6 +33,8 @@ __all__ = ["LogControl", "LogReader"]
 
 BLOCK_SECONDS = 0.05
 LINGER_SECONDS = 0.002
+GATHER_STEP_SECONDS, GATHER_STEPS = 0.003, 4
+"""While more comes with every step, it is let come in: a reader that is woken by each of the server's small sends slows the server."""
 STATUS_SECONDS = 3.0
 EPOCH_2000_MICROSECONDS = 946_684_800_000_000
 STATUS = struct.Struct(">cQQQqB")
@@ -53,6 +58,7 @@ class LogReader:
         self._flushed = 0
         self._told_at = 0.0
         self._began_at = 0.0
+        self._has_come = False
         self._cell = np.zeros(1, np.int64)
         self._head = np.zeros(32, np.uint8)
 
@@ -139,13 +145,26 @@ class LogReader:
         pgconn = self._pgconn
         poll = select.poll()
         poll.register(pgconn.socket, select.POLLIN)
-        if not poll.poll(max(0, math.ceil(seconds * 1000))):
+        if self._has_come and not poll.poll(0):
+            self._gather(seconds)
+        self._has_come = bool(poll.poll(max(0, math.ceil(seconds * 1000))))
+        if not self._has_come:
             return False
         try:
             pgconn.consume_input()
         except psycopg.Error as err:
             raise ReplicationError("source:connection-lost") from err
         return True
+
+    def _gather(self, seconds: float) -> None:
+        """Let the socket's buffer fill, as long as it does."""
+        waiting, cell = -1, array.array("i", [0])
+        for _ in range(min(GATHER_STEPS, math.ceil(seconds / GATHER_STEP_SECONDS))):
+            fcntl.ioctl(self._pgconn.socket, termios.FIONREAD, cell)
+            if cell[0] <= waiting:
+                return
+            waiting = cell[0]
+            time.sleep(GATHER_STEP_SECONDS)
 
     @property
     def _pgconn(self) -> pq.abc.PGconn:

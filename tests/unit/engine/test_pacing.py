@@ -1,0 +1,75 @@
+"""When a merge begins, and when it waits for more of the log (`runners.engine.pacing`)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from replicators.connectors.offsets import Position
+from runners.engine.backlog import Backlog
+from runners.engine.pacing import AHEAD_BYTES, ENOUGH_BYTES, HOLD_SECONDS, Pacing
+from runners.engine.store import SegmentRow
+from tests.unit.engine.changes import SCHEMA
+from tests.unit.engine.test_frontier import change_file
+
+TABLE = SCHEMA.id
+
+
+class Paced:
+    """A table whose log is captured and decoded by hand, on a clock that stands still."""
+
+    def __init__(self) -> None:
+        self.backlog = Backlog([], 0)
+        self.now = 100.0
+        self.pacing = Pacing(self.backlog, 1.0, lambda: self.now)
+
+    def sealed(self, number: int, size: int) -> None:
+        row = SegmentRow(number, f"{number}.raw", size, 0, Position(number), True, 1)
+        self.backlog.sealed(row)
+
+    def decoded(self, number: int, size: int = 1) -> None:
+        self.backlog.decoded([number], [replace(change_file(number), size_bytes=size)])
+
+    def is_due(self, merged_at: float = 0.0) -> bool:
+        self.pacing.turn()
+        return self.pacing.is_due(TABLE, merged_at)
+
+
+def test_a_merge_follows_its_interval_where_decoding_keeps_up() -> None:
+    """Guards the interval between merges, and that a segment on its way to be decoded holds nobody."""
+    paced = Paced()
+    paced.sealed(1, AHEAD_BYTES - 1)
+    assert paced.is_due()
+    assert not paced.is_due(merged_at=paced.now - 0.9)
+    assert paced.is_due(merged_at=paced.now - 1.0)
+
+
+def test_far_behind_a_merge_waits_until_all_is_decoded() -> None:
+    """Guards the hold: without it the first merge of a backlog takes what happens to be decoded, and the next ones read what that one
+    wrote. One small segment that is left holds it too, but nothing that comes after it."""
+    paced = Paced()
+    paced.sealed(1, AHEAD_BYTES)
+    paced.sealed(2, 1)
+    assert not paced.is_due()
+    paced.decoded(1)
+    assert not paced.is_due()
+    paced.decoded(2)
+    assert paced.is_due()
+    paced.sealed(3, 1)
+    assert paced.is_due()
+
+
+def test_nobody_waits_longer_than_the_limit_nor_with_enough() -> None:
+    """Guards the hold's two ends: a log that stays ahead must not keep a table from being merged, and a merge that is large already
+    gains nothing."""
+    paced = Paced()
+    paced.sealed(1, AHEAD_BYTES)
+    paced.sealed(2, AHEAD_BYTES)
+    assert not paced.is_due()
+    paced.now += HOLD_SECONDS - 0.1
+    assert not paced.is_due()
+    paced.now += 0.1
+    assert paced.is_due()
+    paced.pacing.merged(TABLE)
+    assert not paced.is_due()
+    paced.decoded(1, ENOUGH_BYTES)
+    assert paced.is_due()
