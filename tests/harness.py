@@ -415,12 +415,17 @@ class World:
 
         def is_done() -> bool:
             states = self.states()
-            if any(states[n] != "replicating" for n in wanted) or self.position() < mark:
-                return False
-            left = self.unmerged()
-            return not any(left.get(n) for n in ("undecoded", *wanted))
+            return all(states[n] == "replicating" for n in wanted) and self.is_merged(mark, wanted)
 
         self.until(is_done, f"settled past {mark}", seconds)
+
+    def is_merged(self, mark: int, names: Sequence[str]) -> bool:
+        """Whether these tables have everything up to `mark`. The position is read first: what is captured after that look at the
+        change log would be missing from it, though the position says otherwise."""
+        if self.position() < mark:
+            return False
+        left = self.unmerged()
+        return not any(left.get(n) for n in ("undecoded", *names))
 
     def mark(self) -> int:
         """A position of the source's log that follows everything committed by now."""

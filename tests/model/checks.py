@@ -79,10 +79,7 @@ class Checks:
             for name in [t for t in self.acts.tables if states[t] != "replicating"]:
                 self._ask_again(name, states[name])
                 return False
-            left = self.world.unmerged()
-            return self.world.position() >= mark and not any(
-                left.get(n) for n in ("undecoded", *self.acts.tables)
-            )
+            return self.world.is_merged(mark, self.acts.tables)
 
         self.acts.keeper.until(is_done, f"settled past {mark}", SETTLE_SECONDS)
         self.largest_settle = max(self.largest_settle, time.monotonic() - begun)
