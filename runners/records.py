@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 
@@ -18,7 +18,7 @@ from replicators.forms import option_fields
 from replicators.models import Replicator
 from replicators.pages import is_partial, may_view, render_page
 from replicators.services import params_shown, replicator_export
-from runners import panels, selectors
+from runners import loglines, panels, selectors
 from runners.models import Table
 from runners.parked import PARKED_SHOWN, parked_page
 
@@ -42,7 +42,7 @@ def log(request: HttpRequest, found: Replicator) -> HttpResponse:
     if "download" in request.GET:
         return _download(found, query)
     after, before = _cursor(request, "after"), _cursor(request, "before")
-    lines = selectors.log_lines(
+    lines = loglines.log_lines(
         found,
         after=after,
         before=before,
@@ -56,14 +56,14 @@ def log(request: HttpRequest, found: Replicator) -> HttpResponse:
         "replicator": found,
         "lines": lines,
         "after": lines[-1].pk if lines else 0,
-        "before": lines[0].pk if len(lines) == selectors.LOG_LINES else 0,
+        "before": lines[0].pk if len(lines) == loglines.LOG_LINES else 0,
         "is_earlier": bool(before),
         "query": query,
     }
     if is_partial(request) and (after or before):
         return render_page(request, "", "runners/partials/_log_lines.html", context)
     context |= panels.head_context(request, found, "logs")
-    context |= {"levels": _LEVELS, "tables": selectors.log_tables(found)}
+    context |= {"levels": _LEVELS, "tables": loglines.log_tables(found)}
     return render_page(
         request, "runners/replicator_log.html", "runners/partials/_log.html", context
     )
@@ -87,13 +87,13 @@ def parked(request: HttpRequest, found: Replicator) -> HttpResponse:
     )
 
 
-def _download(found: Replicator, query: dict[str, str]) -> HttpResponse:
+def _download(found: Replicator, query: dict[str, str]) -> StreamingHttpResponse:
     def text() -> Iterator[str]:
-        for line in selectors.log_query(found, **query).order_by("pk").iterator(2000):
+        for line in loglines.log_pages(found, **query):
             about = f" {line.table}" if line.table else ""
             yield f"{line.at:%Y-%m-%dT%H:%M:%S.%fZ} {line.level}{about} {line.text}\n"
 
-    response = HttpResponse(text(), content_type="text/plain; charset=utf-8")
+    response = StreamingHttpResponse(text(), content_type="text/plain; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="replicator-{found.pk}.log"'
     return response
 

@@ -16,7 +16,7 @@ from replicators.config import InvalidConfig
 from replicators.connectors.messages import MESSAGES, WAITS
 from replicators.connectors.schema import TableId
 from replicators.models import Replicator
-from runners.models import Event, LogLine, Progress, Run, Table, TableMetric
+from runners.models import Event, Progress, Run, Table, TableMetric
 from runners.states import RunState
 from runners.status import (
     Facts,
@@ -28,7 +28,6 @@ from runners.status import (
 from runners.totals import Totals, lag_facts, totals_of
 from runners.watermarks import consistent_at
 
-LOG_LINES = 200
 METRICS_MOST = 100_000
 _WELL = frozenset({RunState.STOPPING, RunState.STOPPED})
 
@@ -265,53 +264,6 @@ def replicator_status(replicator: Replicator) -> dict[str, Any]:
         "error": told(view.error),
         "tables": [t.to_json() for t in table_views(view, tables_shown(replicator))],
     }
-
-
-def log_query(
-    replicator: Replicator, *, level: str = "", table: str = "", search: str = ""
-) -> QuerySet[LogLine]:
-    """Lines of this level and those above, of this table, with this text."""
-    found = LogLine.objects.filter(replicator=replicator)
-    if level:
-        found = found.filter(level__in=_levels_from(level))
-    if table:
-        found = found.filter(table=table)
-    if search:
-        found = found.filter(text__icontains=search)
-    return found
-
-
-def log_lines(
-    replicator: Replicator,
-    *,
-    after: int = 0,
-    before: int = 0,
-    level: str = "",
-    table: str = "",
-    search: str = "",
-    limit: int = LOG_LINES,
-) -> list[LogLine]:
-    """Lines after the cursor, oldest first; without one the last `limit` lines (ahead of `before`, where that is given)."""
-    found = log_query(replicator, level=level, table=table, search=search)
-    if after:
-        return list(found.filter(pk__gt=after).order_by("pk")[:limit])
-    if before:
-        found = found.filter(pk__lt=before)
-    return list(found.order_by("-pk")[:limit])[::-1]
-
-
-def log_tables(replicator: Replicator) -> list[str]:
-    """The tables that the log tells of, by name."""
-    found = LogLine.objects.filter(replicator=replicator).exclude(table="").order_by("table")
-    return list(found.values_list("table", flat=True).distinct())
-
-
-_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
-
-
-def _levels_from(level: str) -> tuple[str, ...]:
-    upper = level.upper()
-    return _LEVELS[_LEVELS.index(upper) :] if upper in _LEVELS else _LEVELS
 
 
 def events(

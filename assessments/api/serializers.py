@@ -22,6 +22,12 @@ class SourceSerializer(StrictMixin, serializers.Serializer[Any]):
     params = serializers.DictField()
 
 
+class RoleSerializer(StrictMixin, serializers.Serializer[Any]):
+    """Which of the two servers."""
+
+    role = serializers.ChoiceField(["source", "target"], default="source")
+
+
 class ConnectionSerializer(SourceSerializer):
     """A source or a target."""
 

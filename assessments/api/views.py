@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from assessments import services
 from assessments.api import serializers
-from replicators.api.serializers import ErrorSerializer
+from replicators.api.serializers import ErrorSerializer, valid
 from replicators.config import ReplicatorConfig
 from replicators.connectors.problems import Severity
 from replicators.connectors.schema import TableId
@@ -19,10 +19,11 @@ from replicators.connectors.schema import TableId
 _ERRORS = {400: ErrorSerializer, 502: ErrorSerializer}
 
 
-def _valid(kind: type[Any], request: Request) -> dict[str, Any]:
-    serializer = kind(data=request.data)
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)
+def connection_answer(**server: Any) -> Response:
+    """What a test of a connection found; see `services.connection_test`."""
+    problems = services.connection_test(**server)
+    is_ok = all(p.severity != Severity.ERROR for p in problems)
+    return Response({"ok": is_ok, "problems": [p.to_json() for p in problems]})
 
 
 class ConnectionTest(APIView):
@@ -48,9 +49,7 @@ class ConnectionTest(APIView):
         ],
     )
     def post(self, request: Request) -> Response:
-        problems = services.connection_test(**_valid(serializers.ConnectionSerializer, request))
-        is_ok = all(p.severity != Severity.ERROR for p in problems)
-        return Response({"ok": is_ok, "problems": [p.to_json() for p in problems]})
+        return connection_answer(**valid(serializers.ConnectionSerializer, request.data))
 
 
 class SourceTables(APIView):
@@ -64,7 +63,7 @@ class SourceTables(APIView):
         responses={200: serializers.TableSummarySerializer(many=True), **_ERRORS},
     )
     def post(self, request: Request) -> Response:
-        found = services.list_tables(**_valid(serializers.SourceSerializer, request))
+        found = services.list_tables(**valid(serializers.SourceSerializer, request.data))
         return Response(serializers.TableSummarySerializer(found, many=True).data)
 
 
@@ -79,7 +78,7 @@ class SourceTable(APIView):
         responses={200: serializers.TableSchemaSerializer, **_ERRORS},
     )
     def post(self, request: Request) -> Response:
-        data = _valid(serializers.OneTableSerializer, request)
+        data = valid(serializers.OneTableSerializer, request.data)
         table = TableId(data.pop("schema"), data.pop("table"))
         found = services.describe_table(**data, table=table)
         return Response(serializers.TableSchemaSerializer(found.to_json()).data)
@@ -96,5 +95,5 @@ class Assess(APIView):
         responses={200: serializers.ReportSerializer, **_ERRORS},
     )
     def post(self, request: Request) -> Response:
-        config = ReplicatorConfig.parse(_valid(serializers.ConfigSerializer, request))
+        config = ReplicatorConfig.parse(valid(serializers.ConfigSerializer, request.data))
         return Response(services.assess(config).to_json())

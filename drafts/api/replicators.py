@@ -7,18 +7,20 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from drafts.api import errors as _errors  # noqa: F401  registers the answers
+from drafts.api.stored import StoredServers
 from drafts.definition import replicator_change
 from replicators.api.serializers import (
     ErrorSerializer,
     ReplicatorSerializer,
     ReplicatorUpdateSerializer,
+    valid,
 )
 from replicators.connectors.params import MASK
 from replicators.people import person
 from runners.api.views import ReplicatorViewSet
 
 
-class DeployedViewSet(ReplicatorViewSet):
+class DeployedViewSet(StoredServers, ReplicatorViewSet):
     """Replicators: definition, state, acts."""
 
     @extend_schema(
@@ -49,9 +51,6 @@ class DeployedViewSet(ReplicatorViewSet):
         ],
     )
     def partial_update(self, request: Request, pk: str) -> Response:
-        serializer = ReplicatorUpdateSerializer(data=request.data)
-        serializer.is_valid(raise_exception=True)
-        change = replicator_change(
-            replicator=self.get_object(), actor=person(request), **serializer.validated_data
-        )
+        data = valid(ReplicatorUpdateSerializer, request.data)
+        change = replicator_change(replicator=self.get_object(), actor=person(request), **data)
         return Response(ReplicatorSerializer(change.replicator).data)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
 from drafts.api import errors as _errors  # noqa: F401  registers the answers
@@ -24,7 +22,7 @@ from drafts.services import (
     replicator_table_change,
     replicator_table_mode,
 )
-from replicators.api.serializers import ErrorSerializer
+from replicators.api.serializers import ErrorSerializer, valid
 from replicators.config import parse_tables
 from replicators.models import Replicator
 from replicators.people import person
@@ -63,7 +61,7 @@ class ReplicatorTables(APIView):
         responses=_ACCEPTED,
     )
     def patch(self, request: Request, pk: str) -> Response:
-        data = _valid(TableModeSerializer, request.data)
+        data = valid(TableModeSerializer, request.data)
         table = replicator_table_mode(
             replicator=get_object_or_404(Replicator, pk=pk),
             schema=data["schema"],
@@ -96,7 +94,7 @@ class ReplicatorTables(APIView):
         responses=_ACCEPTED,
     )
     def delete(self, request: Request, pk: str) -> Response:
-        data = _valid(TableRemoveQuerySerializer, request.query_params)
+        data = valid(TableRemoveQuerySerializer, request.query_params)
         table = table_remove(
             replicator=get_object_or_404(Replicator, pk=pk),
             schema=data["schema"],
@@ -109,19 +107,13 @@ class ReplicatorTables(APIView):
 
 def _with_choice(service: Callable[..., Table], request: Request, pk: str) -> Response:
     """Call a service with the table's whole choice."""
-    data = _valid(TableAddSerializer, request.data)
+    data = valid(TableAddSerializer, request.data)
     table = service(
         replicator=get_object_or_404(Replicator, pk=pk),
         selection=parse_tables([{**data, "name": data["table"]}])[0],
         actor=person(request),
     )
     return _accepted(table)
-
-
-def _valid(kind: type[Serializer[Any]], data: Any) -> dict[str, Any]:
-    serializer = kind(data=data)
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)
 
 
 def _accepted(table: Table) -> Response:

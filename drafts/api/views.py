@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import mixins, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.viewsets import GenericViewSet
 
 from assessments.api.serializers import ReportSerializer
 from drafts import services
 from drafts.api import errors as _errors  # noqa: F401  registers the answers
 from drafts.api.serializers import DraftSerializer, DraftUpdateSerializer, DraftWriteSerializer
+from drafts.api.stored import StoredServers
 from drafts.models import Draft
 from replicators.api.pagination import Pages
-from replicators.api.serializers import ErrorSerializer, ReplicatorSerializer
+from replicators.api.serializers import ErrorSerializer, ReplicatorSerializer, valid
 from replicators.people import person
 
 _TAGS = ["drafts"]
@@ -34,7 +32,7 @@ _CHANGED = {
     list=extend_schema(summary="List the drafts", tags=_TAGS),
     retrieve=extend_schema(summary="A draft", tags=_TAGS),
 )
-class DraftViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSet[Draft]):
+class DraftViewSet(StoredServers, mixins.ListModelMixin, mixins.RetrieveModelMixin):
     """Drafts are everybody's who may edit."""
 
     serializer_class = DraftSerializer
@@ -53,7 +51,7 @@ class DraftViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericView
         responses={201: DraftSerializer, 400: ErrorSerializer},
     )
     def create(self, request: Request) -> Response:
-        data = _valid(DraftWriteSerializer, request)
+        data = valid(DraftWriteSerializer, request.data)
         draft = services.draft_create(actor=person(request), **data)
         return Response(DraftSerializer(draft).data, status=status.HTTP_201_CREATED)
 
@@ -66,7 +64,7 @@ class DraftViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericView
     )
     def partial_update(self, request: Request, pk: str) -> Response:
         draft = self.get_object()
-        data = _valid(DraftUpdateSerializer, request)
+        data = valid(DraftUpdateSerializer, request.data)
         draft = services.draft_update(draft=draft, version=data.pop("version"), **data)
         return Response(DraftSerializer(draft).data)
 
@@ -106,9 +104,3 @@ class DraftViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericView
     def deploy(self, request: Request, pk: str) -> Response:
         made = services.draft_deploy(draft=self.get_object(), actor=person(request))
         return Response(ReplicatorSerializer(made).data, status=status.HTTP_201_CREATED)
-
-
-def _valid(kind: type[Any], request: Request) -> dict[str, Any]:
-    serializer = kind(data=request.data)
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)

@@ -222,3 +222,10 @@ class ReplicatorUpdateSerializer(StrictMixin, serializers.Serializer[Any]):
 
 def _connector(role: str, row: Any) -> dict[str, Any]:
     return {"kind": getattr(row, f"{role}_kind"), "params": params_shown(row, role)}
+
+
+def valid(kind: type[serializers.Serializer[Any]], data: Any) -> dict[str, Any]:
+    """What was sent, checked and parsed; DRF's ValidationError names each field that is wrong."""
+    serializer = kind(data=data)
+    serializer.is_valid(raise_exception=True)
+    return dict(serializer.validated_data)

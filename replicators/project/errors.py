@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views import defaults
 
@@ -9,6 +12,7 @@ from replicators.api.errors import Answer
 
 _REST = "/api/v1/"
 _MISSING = Answer(404, "not-found", "There is nothing at this address.")
+_REFUSED = Answer(400, "bad-request", "The request is not valid.")
 _BROKEN = Answer(500, "internal", "Something went wrong. The server's log has the details.")
 
 
@@ -21,6 +25,14 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if request.path.startswith(_REST):
         return _answer(_MISSING)
     return defaults.page_not_found(request, exception)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """What can't be taken as it was sent."""
+    if request.path.startswith(_REST):
+        text = str(exception) if isinstance(exception, BadRequest) else _REFUSED.message
+        return _answer(replace(_REFUSED, message=text))
+    return defaults.bad_request(request, exception)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

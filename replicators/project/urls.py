@@ -24,5 +24,6 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("metrics", Metrics.as_view(), name="metrics"),
     path("admin/", admin.site.urls),
 ]
+handler400 = "replicators.project.errors.bad_request"
 handler404 = "replicators.project.errors.not_found"
 handler500 = "replicators.project.errors.server_error"

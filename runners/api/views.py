@@ -13,16 +13,15 @@ from rest_framework import status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.serializers import Serializer
 from rest_framework.viewsets import GenericViewSet
 
 from replicators.api.pagination import Pages
-from replicators.api.serializers import ErrorSerializer, ReplicatorSerializer
+from replicators.api.serializers import ErrorSerializer, ReplicatorSerializer, valid
 from replicators.connectors.schema import TableId
 from replicators.models import Replicator
 from replicators.people import person
 from replicators.services import replicator_export
-from runners import discovery, selectors, services
+from runners import discovery, loglines, selectors, services
 from runners.api import errors as _errors  # noqa: F401  registers the answers
 from runners.api import serializers
 from runners.models import Table
@@ -46,12 +45,6 @@ _TABLE_ACT: dict[str, Any] = {
         409: ErrorSerializer,
     },
 }
-
-
-def _valid(kind: type[Serializer[Any]], data: Any) -> dict[str, Any]:
-    serializer = kind(data=data)
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)
 
 
 def _table(query: dict[str, Any]) -> TableId | None:
@@ -98,7 +91,7 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
         responses={202: serializers.AcceptedSerializer, 400: ErrorSerializer, **_MISSING},
     )
     def destroy(self, request: Request, pk: str) -> Response:
-        query = _valid(serializers.DeleteQuerySerializer, request.query_params)
+        query = valid(serializers.DeleteQuerySerializer, request.query_params)
         replicator = self.get_object()
         services.replicator_delete(replicator=replicator, actor=person(request), **query)
         return _accepted(replicator)
@@ -153,7 +146,7 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     )
     @action(detail=True, url_path="tables/parked", pagination_class=None, filter_backends=[])
     def parked(self, request: Request, pk: str) -> Response:
-        query = _valid(serializers.ParkedQuerySerializer, request.query_params)
+        query = valid(serializers.ParkedQuerySerializer, request.query_params)
         name = query.pop("table")
         try:
             table, rows = parked_page(self.get_object(), name=name, **query)
@@ -168,7 +161,7 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     )
     @action(detail=True, methods=["post"], url_path="tables/rewind")
     def rewind(self, request: Request, pk: str) -> Response:
-        data = _valid(serializers.TableRewindSerializer, request.data)
+        data = valid(serializers.TableRewindSerializer, request.data)
         return self._on_table(services.table_rewind, data["schema"], data["table"], at=data["at"])
 
     @extend_schema(
@@ -190,7 +183,7 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     )
     @action(detail=True, methods=["post"], url_path="tables/ignore")
     def ignore(self, request: Request, pk: str) -> Response:
-        data = _valid(serializers.TableNameSerializer, request.data)
+        data = valid(serializers.TableNameSerializer, request.data)
         discovery.new_table_ignore(
             replicator=self.get_object(),
             schema=data["schema"],
@@ -221,7 +214,7 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     )
     @action(detail=True, pagination_class=None)
     def watermarks(self, request: Request, pk: str) -> Response:
-        query = _valid(serializers.WatermarkQuerySerializer, request.query_params)
+        query = valid(serializers.WatermarkQuerySerializer, request.query_params)
         return Response(watermarks_shown(self.get_object(), **query))
 
     @extend_schema(
@@ -232,8 +225,8 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     )
     @action(detail=True)
     def logs(self, request: Request, pk: str) -> Response:
-        query = _valid(serializers.LogQuerySerializer, request.query_params)
-        lines = selectors.log_lines(self.get_object(), **query)
+        query = valid(serializers.LogQuerySerializer, request.query_params)
+        lines = loglines.log_lines(self.get_object(), **query)
         after = lines[-1].pk if lines else query["after"]
         return Response(serializers.LogSerializer({"after": after, "lines": lines}).data)
 
@@ -245,7 +238,7 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     )
     @action(detail=True)
     def events(self, request: Request, pk: str) -> Response:
-        query = _valid(serializers.EventQuerySerializer, request.query_params)
+        query = valid(serializers.EventQuerySerializer, request.query_params)
         found = selectors.events(self.get_object(), table=_table(query), **query)
         after = found[0].pk if found else query["after"]
         return Response(serializers.EventsSerializer({"after": after, "events": found}).data)
@@ -263,7 +256,7 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     )
     @action(detail=True, pagination_class=None)
     def metrics(self, request: Request, pk: str) -> Response:
-        query = _valid(serializers.MetricQuerySerializer, request.query_params)
+        query = valid(serializers.MetricQuerySerializer, request.query_params)
         return Response(selectors.metrics(self.get_object(), table=_table(query), **query))
 
     def _act(self, service: Callable[..., Any]) -> Response:
@@ -272,7 +265,7 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
         return _accepted(replicator)
 
     def _table_act(self, service: Callable[..., Any]) -> Response:
-        data = _valid(serializers.TableNameSerializer, self.request.data)
+        data = valid(serializers.TableNameSerializer, self.request.data)
         return self._on_table(service, data["schema"], data["table"])
 
     def _on_table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,35 @@ def test_tables_are_listed_and_described(api: Client) -> None:
     one = {**source, "schema": "shop", "table": "orders"}
     described = api.post("/api/v1/sources/tables/describe/", one, JSON)
     assert described.json()["columns"]
+
+
+@pytest.mark.parametrize("rows", ["drafts", "replicators"])
+def test_what_is_stored_is_looked_into_without_its_secrets(api: Client, rows: str) -> None:
+    """Guards `StoredServers`: a program that has lost the password, or never had it, can still add tables."""
+    draft = _draft(api, tables=[{"schema": "shop", "name": "orders"}])
+    made = api.post(f"/api/v1/drafts/{draft['id']}/deploy/").json()
+    url = f"/api/v1/{rows}/{draft['id'] if rows == 'drafts' else made['id']}"
+    for role in ("source", "target"):
+        tested = api.post(f"{url}/connections/test/", {"role": role}, JSON)
+        assert (tested.status_code, tested.json()) == (200, {"ok": True, "problems": []})
+    listed = api.post(f"{url}/source/tables/", {}, JSON)
+    assert "customers" in {t["name"] for t in listed.json()}
+    one = {"schema": "shop", "table": "orders"}
+    described = api.post(f"{url}/source/tables/describe/", one, JSON)
+    assert described.json()["name"] == "orders" and described.json()["columns"]
+    gone = api.post(f"{url}/source/tables/describe/", {**one, "table": "gone"}, JSON)
+    assert (gone.status_code, gone.json()["code"]) == (502, "source:table-missing")
+    assert not any(SECRET in r.content.decode() for r in (tested, listed, described, gone))
+
+
+def test_a_draft_whose_source_is_not_known_yet_or_not_whole_says_so(api: Client) -> None:
+    half = {"source_kind": "postgresql", "source_params": {"host": "h"}}
+    for fields, wanted in (({"name": "half"}, "kind"), (half, "source.database")):
+        draft = api.post("/api/v1/drafts/", fields, JSON).json()
+        for look in ("source/tables", "connections/test"):
+            said = api.post(f"/api/v1/drafts/{draft['id']}/{look}/", {}, JSON)
+            assert said.status_code == 400
+            assert wanted in json.dumps(said.json()), said.json()
 
 
 def test_a_definition_is_assessed(api: Client) -> None:

@@ -58,6 +58,30 @@ def test_a_body_that_could_be_stored_but_never_shown_is_refused(
     assert not Draft.objects.exists()
 
 
+def test_a_body_without_measure_is_refused_before_it_is_read(
+    api: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards `BodyTooLarge`: without it, one request takes all the memory that there is."""
+    monkeypatch.setattr("replicators.api.parsers.MOST_BYTES", 1000)
+    refused = send(api, "post", "/api/v1/drafts/", json.dumps({"name": "a" * 1000}))
+    assert (refused.status_code, set(refused.json())) == (413, SHAPE)
+    assert refused.json()["code"] == "body-too-large"
+    assert send(api, "post", "/api/v1/drafts/", {"name": "a"}).status_code == 201
+
+
+def test_a_nul_in_a_form_or_a_query_is_refused(api: Client, replicator: Replicator) -> None:
+    """Guards `project.nul`: PostgreSQL keeps none, and its answer would be a fault of ours (SQLite takes it)."""
+    draft = Draft.objects.create(name="before")
+    page = api.post(f"/drafts/{draft.pk}/name/", {"version": 1, "name": "a\x00b"})
+    assert page.status_code == 400 and "Nothing was changed" in page.content.decode()
+    draft.refresh_from_db()
+    assert draft.name == "before"
+    assert api.get("/?search=a%00b").status_code == 400
+    asked = api.get(f"/api/v1/replicators/{replicator.pk}/logs/?search=%00")
+    assert (asked.status_code, set(asked.json())) == (400, SHAPE)
+    assert "NUL" in asked.json()["message"]
+
+
 def test_an_option_of_four_hundred_digits_is_named(api: Client, replicator: Replicator) -> None:
     """Guards `options._as_number`: such a number is no float, and an overflow is no ValueError."""
     body = {"options": {"seal_seconds": 10**400}}

@@ -10,9 +10,9 @@ import pytest
 from django.db import OperationalError
 
 from replicators.models import Replicator
+from runners.loglines import log_lines
 from runners.logs import RowHandler, scrub
 from runners.models import LogLine
-from runners.selectors import log_lines
 from tests.app.factories import SECRET, make_run
 
 pytestmark = pytest.mark.django_db(transaction=True)

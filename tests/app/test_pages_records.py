@@ -10,8 +10,8 @@ from django.test import Client
 from django.utils import timezone
 
 from replicators.models import Replicator
+from runners.loglines import LOG_LINES
 from runners.models import Event, LogLine
-from runners.selectors import LOG_LINES
 from runners.services import replicator_pause, replicator_start
 from tests.app.factories import SECRET, make_replicator, make_run
 from tests.app.pages import htmx, page, panel
@@ -66,13 +66,21 @@ def test_earlier_lines_are_fetched_ahead_of_the_first(
     assert "line 004" in page(browser, f"{url}?before={first}"), "and without HTMX"
 
 
-def test_a_log_is_downloaded_as_it_is_filtered(browser: Client, replicator: Replicator) -> None:
+def test_a_log_is_downloaded_as_it_is_filtered(
+    browser: Client, replicator: Replicator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards `loglines.log_pages` too, which goes on from page to page while it is sent."""
+    monkeypatch.setattr("runners.loglines._PAGE", 2)
+    for number in range(4):
+        write(replicator, f"line {number}", "ERROR")
     write(replicator, "kept", "ERROR", "shop.orders")
     write(replicator, "left out")
     url = f"{replicator.get_absolute_url()}logs/"
     response = browser.get(f"{url}?level=ERROR&download")
     assert response["Content-Disposition"].startswith("attachment")
-    text = response.content.decode()
+    assert response.streaming
+    text = response.getvalue().decode()
+    assert [text.count(f" line {number}\n") for number in range(4)] == [1] * 4
     assert text.endswith("Z ERROR shop.orders kept\n")
     assert "left out" not in text
 

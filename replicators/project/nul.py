@@ -1,0 +1,31 @@
+"""NUL in what a page sends: no browser does so by itself, PostgreSQL keeps no such text, and the error that it raises instead is a fault of
+ours to whoever reads it. `replicators.api.parsers` has the same for REST's bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse
+
+Answer = Callable[[HttpRequest], HttpResponse]
+
+
+class NoNul:
+    """Middleware: 400 for a NUL in the query or in a form."""
+
+    def __init__(self, get_response: Answer) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Look at all names and values once."""
+        if any("\x00" in text for text in _texts(request)):
+            raise BadRequest("A text must not contain a NUL character.")
+        return self._get_response(request)
+
+
+def _texts(request: HttpRequest) -> Iterator[str]:
+    for given in (request.GET, request.POST):
+        for name, values in given.lists():
+            yield name
+            yield from map(str, values)
