@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.debug import sensitive_post_parameters
@@ -71,7 +72,7 @@ def resume(request: HttpRequest, pk: str) -> HttpResponse:
 
 @may_edit
 @require_http_methods(["GET", "POST"])
-def new(request: HttpRequest) -> HttpResponse:
+def new(request: HttpRequest) -> HttpResponseBase:
     """The first page of a draft that is made by what is typed first; from then on the form names it."""
     known = request.POST.get("draft", "")
     if known:

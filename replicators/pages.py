@@ -9,12 +9,13 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import permission_required
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
 
 from replicators.permissions import EDIT, VIEW
 
-View = Callable[..., HttpResponse]
+View = Callable[..., HttpResponseBase]
 may_view: Callable[[View], View] = permission_required(VIEW, raise_exception=True)
 may_edit: Callable[[View], View] = permission_required(EDIT, raise_exception=True)
 

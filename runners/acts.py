@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from replicators.connectors.errors import ReplicationError
 from replicators.invalid import InvalidConfig
 from replicators.models import Replicator
-from replicators.pages import go, is_partial, may_edit, render_page, toasted
+from replicators.pages import View, go, is_partial, may_edit, render_page, toasted
 from replicators.people import person
 from runners import discovery, panels, services
 from runners.models import Table
@@ -66,7 +66,7 @@ def _refused(request: HttpRequest, found: Replicator, text: str) -> HttpResponse
     return toasted(response, text, "error")
 
 
-def _act(service: Callable[..., Any], done: str) -> Callable[[HttpRequest, str], HttpResponse]:
+def _act(service: Callable[..., Any], done: str) -> View:
     @may_edit
     @require_POST
     def view(request: HttpRequest, pk: str) -> HttpResponse:
@@ -79,9 +79,7 @@ def _act(service: Callable[..., Any], done: str) -> Callable[[HttpRequest, str],
     return view
 
 
-def _table_act(
-    service: Callable[..., Any], done: str
-) -> Callable[[HttpRequest, str], HttpResponse]:
+def _table_act(service: Callable[..., Any], done: str) -> View:
     @may_edit
     @require_POST
     def view(request: HttpRequest, pk: str) -> HttpResponse:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import Resolver404, resolve, reverse
 from django.utils import timezone
@@ -267,13 +268,13 @@ def gone(request: HttpRequest, pk: Any) -> HttpResponse:
     return response
 
 
-def page(view: Callable[[HttpRequest, Replicator], HttpResponse]) -> View:
+def page(view: Callable[[HttpRequest, Replicator], HttpResponseBase]) -> View:
     """A page of one replicator: for people who may view, by GET, given the replicator if it is there."""
 
     @may_view
     @require_GET
     @wraps(view)
-    def shown(request: HttpRequest, pk: Any) -> HttpResponse:
+    def shown(request: HttpRequest, pk: Any) -> HttpResponseBase:
         found = Replicator.objects.filter(pk=pk).first()
         return gone(request, pk) if found is None else view(request, found)
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_GET
 
@@ -35,7 +36,7 @@ def _cursor(request: HttpRequest, name: str) -> int:
 
 
 @panels.page
-def log(request: HttpRequest, found: Replicator) -> HttpResponse:
+def log(request: HttpRequest, found: Replicator) -> HttpResponseBase:
     """The log, filtered: the last lines; with `after` those past that cursor, with `before` those ahead of it; `download`
     gives all of it as text."""
     query = {k: request.GET.get(k, "").strip() for k in ("level", "table", "search")}

@@ -155,8 +155,10 @@ class DjangoStore:
     def segments(self) -> list[SegmentRow]:
         return [segment_row(s) for s in self._segments]
 
-    def discard_segments(self, numbers: Sequence[int]) -> None:
+    def discard_segments(self, numbers: Sequence[int]) -> list[str]:
+        paths = list(self._files.filter(segment_number__in=numbers).values_list("path", flat=True))
         self.forget(numbers)
+        return paths
 
     # --- decode --------------------------------------------------------------------------------------------------
     @property

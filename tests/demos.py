@@ -73,7 +73,7 @@ class Demo:
         """Signal it; its exit code."""
         assert self.parent is not None
         self.parent.send_signal(number)
-        return self.parent.wait(60)
+        return self.parent.wait(120)
 
     def left(self) -> set[int]:
         """Processes that still are there."""

@@ -363,7 +363,7 @@ class World:
         )
         return {name for (name,) in found}
 
-    def moves_on(self, name: str, seconds: float = 60.0) -> None:
+    def moves_on(self, name: str, seconds: float = DEADLINE_SECONDS) -> None:
         """Wait until more of a table is merged than now, and fail where that takes long."""
         before = self.row(name).merged_sequence
         self.until(lambda: self.row(name).merged_sequence > before, f"{name} moves on", seconds)
@@ -420,12 +420,17 @@ class World:
         self.until(is_done, f"settled past {mark}", seconds)
 
     def is_merged(self, mark: int, names: Sequence[str]) -> bool:
-        """Whether these tables have everything up to `mark`. The position is read first: what is captured after that look at the
-        change log would be missing from it, though the position says otherwise."""
+        """Whether these tables replicate and have everything up to `mark`. The position is read first: what is captured after that look
+        at the change log would be missing from it, though the position says otherwise. The states are read last: a copy that was
+        asked for has nothing unmerged as soon as it begins."""
         if self.position() < mark:
             return False
         left = self.unmerged()
-        return not any(left.get(n) for n in ("undecoded", *names))
+        if any(left.get(n) for n in ("undecoded", *names)):
+            return False
+        mine = Table.objects.filter(replicator=self.replicator, name__in=names)
+        level = {"state": "replicating", "is_snapshot_done": True, "is_resync_asked": False}
+        return mine.filter(**level).count() == len(set(names))
 
     def mark(self) -> int:
         """A position of the source's log that follows everything committed by now."""

@@ -11,15 +11,18 @@ from runners.engine.merge import Frontier, frontier
 from runners.engine.store import ChangeFileRow, SegmentRow
 
 TRIM_PAST = 4096
+OPEN = 1 << 62
+"""Stands for the position of a segment that ends within a transaction: no view lies behind it."""
 
 
 class Backlog:
-    """Thread safe. Segments in order with their marks, and per table the commit time of its oldest unmerged change."""
+    """Thread safe. Segments in order with their marks (of very many the last ones, and where the others end), and per table the commit time of its oldest unmerged change."""
 
     def __init__(self, segments: Sequence[SegmentRow], last_segment: int) -> None:
         self._lock = threading.Lock()
         self._segments: dict[int, SegmentRow] = {s.number: s for s in segments}
         self._decoded = {s.number for s in segments if s.is_decoded}
+        self._ends: dict[int, int] = {}
         self._last = last_segment
         self._oldest: dict[TableId, float] = {}
         self._touched: dict[TableId, int] = {}
@@ -40,12 +43,14 @@ class Backlog:
         """The log starts at this position; what there was before belongs to one that was lost."""
         with self._lock:
             self._segments = {n: s.ended(start) for n, s in self._segments.items()}
+            self._ends = {n: min(e, start.value) for n, e in self._ends.items()}
 
     def dropped(self, numbers: Iterable[int]) -> None:
         """Segments were discarded or pruned."""
         with self._lock:
             for number in numbers:
                 self._segments.pop(number, None)
+                self._ends.pop(number, None)
                 self._decoded.discard(number)
                 self._last = max(self._last, number)
 
@@ -82,7 +87,8 @@ class Backlog:
         keep = sorted(self._segments)[-TRIM_PAST // 2 :]
         edge = min(keep[0], self._frontier.segment)
         for number in [n for n in self._segments if n < edge]:
-            del self._segments[number]
+            row = self._segments.pop(number)
+            self._ends[number] = row.position.value if row.is_closed else OPEN
             self._decoded.discard(number)
 
     @property
@@ -109,11 +115,11 @@ class Backlog:
     def last_before(self, position: int) -> int:
         """The last closed segment whose transactions all ended at or before `position`; 0 for none."""
         with self._lock:
-            fitting = [
-                n for n, s in self._segments.items() if s.is_closed and s.position.value <= position
-            ]
-            lowest = min(self._segments, default=self._last + 1)
-        return max(fitting, default=lowest - 1)
+            ends = self._ends | {
+                n: s.position.value for n, s in self._segments.items() if s.is_closed
+            }
+            lowest = min([*self._ends, *self._segments], default=self._last + 1)
+        return max((n for n, end in ends.items() if end <= position), default=lowest - 1)
 
     def touched(self, table: TableId) -> int:
         """A number that changes whenever files of the table are listed: ask it before the store, for `mark`."""

@@ -249,6 +249,6 @@ def discard_open_tail(store: Store, log: ChangeLog) -> int:
     closed = max((r.number for r in rows if r.is_closed), default=-1)
     tail = [r for r in rows if r.number > closed]
     if tail:
-        store.discard_segments([r.number for r in tail])
-        log.unlink(r.path for r in tail)
+        files = store.discard_segments([r.number for r in tail])
+        log.unlink([*(r.path for r in tail), *files])
     return len(tail)

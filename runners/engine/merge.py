@@ -220,12 +220,22 @@ class Merger:
 
     def _plan(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> FoldPlan:
         """What the next merge folds, once the target has its shape."""
+        reached = self._with_ends(files, reached)
         batch_files, sequence = next_batch(files, reached) if files else ([], reached.sequence)
         schema = batch_files[0].schema if batch_files else row.schema
         assert schema is not None
         self._follow(row, schema)
         files = tuple(batch_files)
         return fold_plan(row, schema, files, row.merged_sequence, sequence, self._log)
+
+    def _with_ends(self, files: Sequence[ChangeFileRow], reached: Frontier) -> Frontier:
+        """Of very many segments the backlog knows the late ones' ends only; without those in between a merge of a table that is far
+        behind would have no end before them, and no limit."""
+        if not files or files[0].segment >= next(iter(reached.closed), 0):
+            return reached
+        rows = self._store.segments()
+        closed = (s.number for s in rows if s.is_closed and s.number <= reached.segment)
+        return Frontier(reached.segment, tuple(sorted(closed)))
 
     def follow(self, row: TableRow, schema: TableSchema, position: int) -> bool:
         """Bring the copy to a shape that was described before the log's `position`, where no change sends it: only once

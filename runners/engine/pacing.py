@@ -3,21 +3,23 @@ decoded, since one merge of many changes costs less than several. Decoding has t
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
 from replicators.connectors.schema import TableId
 from runners.engine.backlog import Backlog
 
-AHEAD_BYTES = 16 << 20
-"""Of segments that wait for decoding: far more than what a second brings where decoding keeps up."""
+AHEAD_BYTES, LEVEL_BYTES = 16 << 20, 1 << 20
+"""Of segments that wait for decoding: far more than what a second brings where decoding keeps up, and about that."""
 ENOUGH_BYTES = 64 << 20
 """Of a table's change files: a merge that does not get cheaper by waiting."""
 HOLD_SECONDS = 5.0
 
 
 class Pacing:
-    """For one thread. Call `turn` before a look at the tables, `is_due` for each with changes, `merged` where its merge begins."""
+    """Call `turn` before a look at the tables, `is_due` for each with changes, `begun` and `ended` of its merges, the latter from any
+    thread."""
 
     def __init__(
         self, backlog: Backlog, merge_seconds: float, clock: Callable[[], float] = time.monotonic
@@ -26,22 +28,33 @@ class Pacing:
         self._merge_seconds = merge_seconds
         self._clock = clock
         self._held: dict[TableId, float] = {}
+        self._ended: dict[TableId, float] = {}
+        self._cut: set[TableId] = set()
         self._is_ahead = False
 
     def turn(self) -> None:
-        """Ask how far the log is ahead: far, until nothing of it waits."""
+        """Ask how far the log is ahead: far, until hardly anything of it waits."""
         waiting = self._backlog.undecoded_bytes
-        self._is_ahead = waiting >= AHEAD_BYTES or (self._is_ahead and waiting > 0)
+        self._is_ahead = waiting >= (LEVEL_BYTES if self._is_ahead else AHEAD_BYTES)
 
-    def is_due(self, table: TableId, merged_at: float) -> bool:
-        """Whether the table's changes are to be merged now; it merged last at `merged_at`."""
+    def is_due(self, table: TableId) -> bool:
+        """Whether the table's changes are to be merged now."""
         now = self._clock()
-        if now - merged_at < self._merge_seconds:
+        if table in self._cut:
+            return True
+        if now - self._ended.get(table, -math.inf) < self._merge_seconds:
             return False
         if not self._is_ahead or self._backlog.size_bytes(table) >= ENOUGH_BYTES:
             return True
         return now - self._held.setdefault(table, now) >= HOLD_SECONDS
 
-    def merged(self, table: TableId) -> None:
-        """What comes from now on is held for a time of its own."""
+    def begun(self, table: TableId) -> None:
+        """A merge begins: what comes from now on is held for a time of its own."""
         self._held.pop(table, None)
+        self._cut.discard(table)
+
+    def ended(self, table: TableId, *, is_cut: bool = False) -> None:
+        """A merge ended; `is_cut`: at a round's end, before what else there was, which goes on at once."""
+        self._ended[table] = self._clock()
+        if is_cut:
+            self._cut.add(table)

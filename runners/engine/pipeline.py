@@ -9,7 +9,6 @@ import uuid
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema_policy import SchemaPolicy, follows_renames
 from replicators.connectors.source import ViewWait
 from replicators.connectors.target import TargetWriter
@@ -20,18 +19,18 @@ from runners.engine.changelog import ChangeLog
 from runners.engine.decode import load
 from runners.engine.decoding import Decoding
 from runners.engine.evolving import Evolver
-from runners.engine.faults import fail_at_start, retry_delay
 from runners.engine.fill import Filler
 from runners.engine.job import Job
 from runners.engine.merge import Merger
 from runners.engine.opening import open_for
 from runners.engine.publishing import Publisher
 from runners.engine.pulse import Pulse
-from runners.engine.rewind import Rewinder, adopt_all
+from runners.engine.recovery import recover_tables
+from runners.engine.rewind import Rewinder
 from runners.engine.rounds import Rounds
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import Snapshotter
-from runners.engine.store import Desire, Store, TableState, is_copied, table_row
+from runners.engine.store import Desire, Store, is_copied
 from runners.engine.streaming import FirstView, Streaming
 from runners.engine.tables import TableJobs
 from runners.engine.views import PatientWait, StopAsked, Views
@@ -108,7 +107,7 @@ class Pipeline:
             self._sweep()
             self._make_parts(last_number)
             position, first = self._streaming.prepare(memory.position, self._wait())
-            self._recover_tables()
+            recover_tables(self._rewinder, self._merger, self._store, self._backlog)
             self._streaming.start(position)
         self._run_threads(first)
 
@@ -136,7 +135,15 @@ class Pipeline:
         self._merger = Merger(
             self._spark, self._writer, store, log, job.replicator, filler, self._evolver
         )
-        self._rewinder = Rewinder(self._spark, self._writer, store, log, job.replicator)
+        self._rewinder = Rewinder(
+            self._spark,
+            self._writer,
+            store,
+            log,
+            job.replicator,
+            on_progress=lambda table: self._watchdog.extend(f"rewind of {table}"),
+            should_stop=self._stop.is_set,
+        )
         self._decoding = Decoding(
             self._spark,
             job.source.decoder,
@@ -160,22 +167,6 @@ class Pipeline:
             on_fault=self._evolver.fault,
         )
 
-    def _recover_tables(self) -> None:
-        adopt_all(self._rewinder, self._store)
-        for row in self._store.tables():
-            touched = self._backlog.touched(row.id)
-            if not row.is_snapshot_done:
-                continue
-            try:
-                if row.state is TableState.REPLICATING:
-                    self._merger.recover(row)
-            except ReplicationError as err:
-                if err.table is None:
-                    raise
-                fail_at_start(self._store, row.id, err, retry_delay(0))
-            fresh = table_row(self._store, row.id)
-            self._backlog.mark(row.id, self._merger.unmerged(fresh), touched)
-
     # --- loop ----------------------------------------------------------------------------------------------------
     def _run_threads(self, first: FirstView | None) -> None:
         job, params = self._job, self._job.source_params
@@ -195,8 +186,9 @@ class Pipeline:
                 chunk_reader(params, session.point.token),
                 self._settings,
                 self._store,
-                on_progress=lambda schema: self._watchdog.extend(f"snapshot of {schema.id}"),
+                on_progress=lambda s, rows: self._watchdog.extend(f"snapshot of {s.id}", rows),
                 should_stop=lambda: self._stop.is_set() or not is_copied(self._store, table),
+                is_log_full=lambda: self._streaming.capture.is_waiting_for_space,
             ),
             first=first,
         )

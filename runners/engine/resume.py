@@ -34,6 +34,8 @@ from runners.engine.store import ChangeFileRow, Store, has_log_after
 TOUCHED_ROWS = 1_000_000
 KEYS_A_CHUNK = 1000
 WAIT_SECONDS = 0.2
+FULL_SECONDS = 150.0
+"""Twice the time between two prunings, and some: what another table held is free by then."""
 NEVER = 2**62
 
 
@@ -59,18 +61,36 @@ def finished(copy: CopyRow) -> CopyRow:
 
 
 def wait_for_log(
-    store: Store, copy: CopyRow, position: int, should_stop: Callable[[], bool]
+    store: Store,
+    copy: CopyRow,
+    position: int,
+    should_stop: Callable[[], bool],
+    *,
+    is_log_full: Callable[[], bool] = lambda: False,
+    on_progress: Callable[[], None] = lambda: None,
+    timer: Callable[[], float] = time.monotonic,
 ) -> list[ChangeFileRow] | None:
     """The table's change files since the copy's first view, once all log before `position` is decoded; None where a stop was
-    asked for."""
+    asked for. `on_progress`: more of it is captured or decoded. `StartAgain` where nothing is for `FULL_SECONDS`, since the log waits for
+    space: this copy is what keeps it from being pruned."""
     upto: int | None = None
+    seen: tuple[int, int] | None = None
+    moved_at = timer()
     while not should_stop():
         memory = store.memory()
-        if upto is None and memory.position is not None and memory.position.value >= position:
+        reached = memory.position.value if memory.position is not None else -1
+        if upto is None and reached >= position:
             upto = memory.last_segment
-        if upto is not None and all(s.is_decoded for s in store.segments() if s.number <= upto):
+        last = memory.last_segment if upto is None else upto
+        left = sum(not s.is_decoded for s in store.segments() if s.number <= last)
+        if upto is not None and not left:
             files = store.change_files(copy.table, after=0, upto=NEVER)
             return [f for f in files if f.last_position >= copy.position]
+        if (reached, left) != seen:
+            seen, moved_at = (reached, left), timer()
+            on_progress()
+        elif is_log_full() and timer() - moved_at > FULL_SECONDS:
+            raise StartAgain("the change log is full and can't be pruned before this copy is done")
         time.sleep(WAIT_SECONDS)
     return None
 

@@ -8,6 +8,7 @@ them until then. What is not possible is refused with the reason, and the table 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 from replicators.connectors import files as folder
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import last_sequence, segment_of
+from replicators.connectors.schema import TableId
 from replicators.connectors.target import KeptVersion, TargetTable, TargetWriter
 from runners.engine import failpoints
 from runners.engine.changelog import ChangeLog
@@ -26,9 +28,7 @@ from runners.engine.store import (
     ChangeFileRow,
     Store,
     TableRow,
-    TableState,
     has_log_after,
-    table_row,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def sequence_at(files: list[ChangeFileRow], moment: float, merged: int) -> int:
 
 
 class Rewinder:
-    """One call for a table at a time, by its job."""
+    """One call for a table at a time, by its job. `on_progress` hears of each part that is applied again; a rewind that is stopped
+    between two parts begins again in the next run."""
 
     def __init__(
         self,
@@ -61,12 +62,17 @@ class Rewinder:
         store: Store,
         log: ChangeLog,
         replicator: str,
+        *,
+        on_progress: Callable[[TableId], None] = lambda _: None,
+        should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
         self._spark = spark
         self._writer = writer
         self._store = store
         self._log = log
         self._replicator = replicator
+        self._on_progress = on_progress
+        self._should_stop = should_stop
 
     def rewind(self, row: TableRow) -> None:
         """Do what is asked of the table (`rewind_to`), or refuse it. Raises only what stops the run, and a damaged change file,
@@ -131,7 +137,8 @@ class Rewinder:
         self._store.table_event(row.id, "table_rewind_started")
         self._writer.begin_rewind(table, found.version)
         failpoints.hit("rewind_begun")
-        self._replay(row, table, since, found.sequence)
+        if not self._replay(row, table, since, found.sequence):
+            return
         failpoints.hit("rewind_replayed")
         self._writer.publish_snapshot(table, row.schema, row.merged_sequence)
         failpoints.hit("rewind_published")
@@ -159,17 +166,22 @@ class Rewinder:
 
     def _replay(
         self, row: TableRow, table: TargetTable, files: list[ChangeFileRow], after: int
-    ) -> None:
+    ) -> bool:
         """Apply the files to the staging copy, in merges like those of a table that follows. They end where the live rows do:
-        at a transaction's end."""
+        at a transaction's end. False where a stop was asked for before."""
         end = segment_of(row.merged_sequence)
         closed = tuple(s.number for s in self._store.segments() if s.is_closed and s.number <= end)
         while files:
+            self._on_progress(row.id)
+            if self._should_stop():
+                return False
             batch_files, sequence = next_batch(files, Frontier(end, closed))
             sequence = min(sequence, row.merged_sequence)
             self._apply(row, table, batch_files, after, sequence)
             after = sequence
             files = [f for f in files if f.last_sequence > after]
+        self._on_progress(row.id)
+        return True
 
     def _apply(
         self,
@@ -189,11 +201,3 @@ class Rewinder:
             for path in batch.paths:
                 with suppress(OSError):
                     folder.remove(path)
-
-
-def adopt_all(rewinder: Rewinder, store: Store) -> None:
-    """At a start: what was published is recorded before tokens are compared."""
-    for row in store.tables():
-        is_followed = row.state in {TableState.REPLICATING, TableState.FAILING}
-        if row.rewind_to is not None and is_followed:
-            rewinder.adopt(table_row(store, row.id))

@@ -164,7 +164,8 @@ def is_kept(table: TargetTable, copy: CopyRow) -> bool:
 
 
 class Snapshotter:
-    """Copies tables inside one consistent view. `on_progress` hears of every job that ended."""
+    """Copies tables inside one consistent view. `on_progress` hears of every job that ended, and of so many rows that the next step is
+    about."""
 
     def __init__(
         self,
@@ -175,8 +176,9 @@ class Snapshotter:
         settings: RunnerSettings,
         store: Store,
         *,
-        on_progress: Callable[[TableSchema], None] = lambda _: None,
+        on_progress: Callable[[TableSchema, int], None] = lambda _, rows: None,
         should_stop: Callable[[], bool] = lambda: False,
+        is_log_full: Callable[[], bool] = lambda: False,
     ) -> None:
         self._spark = spark
         self._writer = writer
@@ -186,6 +188,7 @@ class Snapshotter:
         self._store = store
         self._on_progress = on_progress
         self._should_stop = should_stop
+        self._is_log_full = is_log_full
         self._parks = False
         self._resumes = True
 
@@ -237,12 +240,15 @@ class Snapshotter:
                 raise ReplicationError("source:snapshot-lost") from err
         if files is None:
             return None
+        rows = sum(f.rows for f in files)
         self._store.copy_forget(table.source)
+        self._on_progress(schema, rows)
         self._writer.load_snapshot_files(table, schema, [f.path for f in files if f.rows])
         failpoints.hit("snapshot_loaded")
+        self._on_progress(schema, rows)
         published = self._writer.publish_snapshot(table, schema, sequence)
         failpoints.hit("snapshot_published")
-        return published, sum(f.rows for f in files)
+        return published, rows
 
     def _layout(self, schema: TableSchema) -> str:
         """Where the source says that rows lie; empty where its chunks are no good in another view."""
@@ -308,12 +314,19 @@ class Snapshotter:
         """Say how many rows of about how many are copied."""
         rows, total = sum(c.rows for c in done), sum(c.rows_estimated for c in chunks)
         self._store.record_snapshot_rows(schema.id, rows, max(total, rows) if total else None)
-        self._on_progress(schema)
+        self._on_progress(schema, 0)
 
     def _level(self, work: _Work, done: Sequence[CopyChunk]) -> list[CopyChunk] | None:
         """Bring chunks of several views to the present one: see `resume`."""
         position = self._session.point.position.value
-        files = resume.wait_for_log(self._store, work.copy, position, self._should_stop)
+        files = resume.wait_for_log(
+            self._store,
+            work.copy,
+            position,
+            self._should_stop,
+            is_log_full=self._is_log_full,
+            on_progress=lambda: self._on_progress(work.schema, 0),
+        )
         if files is None:
             return None
         assert isinstance(self._session, ResumableSession)

@@ -158,8 +158,9 @@ class Store(Copies, Notices, Parking, Watermarks, Protocol):
         """All that are kept, by number."""
         ...
 
-    def discard_segments(self, numbers: Sequence[int]) -> None:
-        """Forget segments (an open transaction cut by a crash) and their change files. Their numbers stay used."""
+    def discard_segments(self, numbers: Sequence[int]) -> list[str]:
+        """Forget segments (an open transaction cut by a crash) and their change files, whose paths these are. Their numbers stay
+        used."""
         ...
 
     # decode
@@ -310,9 +311,11 @@ class MemoryStore(MemoryCopies, MemoryNotices, MemoryParking, MemoryWatermarks):
     def segments(self) -> list[SegmentRow]:
         return [self._segments[n] for n in sorted(self._segments)]
 
-    def discard_segments(self, numbers: Sequence[int]) -> None:
+    def discard_segments(self, numbers: Sequence[int]) -> list[str]:
         self._write()
+        paths = [f.path for f in self._files if f.segment in set(numbers)]
         self.forget(numbers)
+        return paths
 
     def record_decoded(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
         self._write()

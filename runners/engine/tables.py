@@ -20,7 +20,7 @@ from runners.engine.decoding import Decoding
 from runners.engine.evolving import Evolver, ResyncDue
 from runners.engine.faults import RETRY_LAST_SECONDS, retry_delay
 from runners.engine.findings import Finding, Findings
-from runners.engine.maintenance import figures_told
+from runners.engine.maintenance import Upkeep, ends_more, figures_told
 from runners.engine.merge import Merger, skip_to, target_table
 from runners.engine.pacing import Pacing
 from runners.engine.rewind import Rewinder
@@ -86,8 +86,7 @@ class TableJobs:
         self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")
         self._copies = ThreadPoolExecutor(1, "snapshot")
         self._busy: dict[TableId, Future[None]] = {}
-        self._merged_at: dict[TableId, float] = {}
-        self._merges: dict[TableId, int] = {}
+        self._upkeep = Upkeep(settings.maintain_every_commits)
         self._removals: dict[TableId, float] = {}
         self._skipped_at = time.monotonic()
 
@@ -229,13 +228,12 @@ class TableJobs:
             self._fail(row, ReplicationError("log:table-pruned", table=row.id))
 
     def _merge_if_due(self, row: TableRow) -> None:
-        """Merges come first; maintenance waits for a quiet moment, but not for ever (CORRECTNESS 32)."""
+        """Merges come first (CORRECTNESS 32)."""
         has_work = self._backlog.oldest(row.id) is not None or row.is_replay_asked
-        merges, turn = self._merges.get(row.id, 0), self._settings.maintain_every_commits
-        if merges >= (2 * turn if has_work else turn):
+        if self._upkeep.is_due(row.id, has_work=has_work):
             self._start(row, "maintain", self._maintain, self._pool)
-        elif has_work and self._pacing.is_due(row.id, self._merged_at.get(row.id, 0.0)):
-            self._pacing.merged(row.id)
+        elif has_work and self._pacing.is_due(row.id):
+            self._pacing.begun(row.id)
             self._start(row, "merge", self._merge, self._pool)
 
     def _note_version(self, row: TableRow) -> None:
@@ -295,26 +293,25 @@ class TableJobs:
 
     def _merge(self, row: TableRow) -> None:
         reached, is_cut = self._rounds.limit(row.id)
-        files = self._merger.pending(row, reached)
-        if files and row.state is TableState.FAILING:
+        if row.state is TableState.FAILING:  # What failed may have been the look at the target.
             self._merger.recover(row)
             row = table_row(self._store, row.id)
-            files = self._merger.pending(row, reached)
+        files = self._merger.pending(row, reached)
         if files or row.is_replay_asked:
             if not self._merger.merge(row, files, reached):
                 if row.is_replay_asked and not files:
                     self._streaming.mark()
                 self._rounds.give_up(row.id)
-                self._merged_at[row.id] = time.monotonic()
+                self._pacing.ended(row.id)
                 return
             if row.is_replay_asked:
                 self._replayed(row)
-            self._merges[row.id] = self._merges.get(row.id, 0) + 1
+            self._upkeep.merged(row.id)
             if self._merger.is_ahead(row.id):
                 self._rounds.give_up(row.id)
         self._mark(row.id)
         self._rounds.arrive(table_row(self._store, row.id))
-        self._merged_at[row.id] = 0.0 if is_cut else time.monotonic()
+        self._pacing.ended(row.id, is_cut=is_cut)
         if row.state is TableState.FAILING:
             self._store.table_event(
                 row.id,
@@ -353,8 +350,17 @@ class TableJobs:
         self._rounds.changed(row.id)
         started = time.monotonic()
         table = target_table(self._replicator, row)
-        done = figures_told(self._writer.maintain(table, self._settings.keep_seconds))
-        self._merges[row.id] = 0
+        try:
+            done = figures_told(self._writer.maintain(table, self._settings.keep_seconds))
+        except Exception as err:
+            if ends_more(err):
+                raise
+            seconds = self._upkeep.failed(row.id)
+            text = "The target's files could not be tidied up, tried again in %.0f s: %s"
+            is_unknown = not isinstance(err, ReplicationError)
+            logger.warning(text, seconds, err, extra={"table": str(row.id)}, exc_info=is_unknown)
+            return
+        self._upkeep.done(row.id)
         took = time.monotonic() - started
         logger.info("Maintained in %.1f s%s.", took, done, extra={"table": str(row.id)})
 

@@ -83,6 +83,7 @@ class Views(SnapshotSource):
         self._make = snapshotter
         self._wait = wait
         self._lock = threading.Lock()
+        self._forgotten: set[TableId] = set()
         self._session = first[0] if first else None
         self._shapes = {s.id: s for s in first[1]} if first else {}
 
@@ -90,6 +91,9 @@ class Views(SnapshotSource):
         """The present view, or a new one where it went away or the table was not part of the stream before it, or was
         copied in it already. `is_exact`: the copy may not hold what was committed after its point."""
         with self._lock:
+            for gone in list(self._forgotten):
+                self._forgotten.discard(gone)
+                self._shapes.pop(gone, None)
             session = self._session
             if session is None or table not in self._shapes or not session.is_alive():
                 try:
@@ -109,9 +113,9 @@ class Views(SnapshotSource):
             return View(self._make(session, table), schema, position, sequence)
 
     def forget(self, table: TableId) -> None:
-        """The table left the stream: the present view is no good for it any more."""
-        with self._lock:
-            self._shapes.pop(table, None)
+        """The table left the stream: the present view is no good for it any more. Does not wait for one that is being opened,
+        which may take minutes."""
+        self._forgotten.add(table)
 
     def _open(self, table: TableId) -> SnapshotSession:
         for _ in range(OPENINGS):

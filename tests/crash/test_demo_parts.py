@@ -60,8 +60,11 @@ def is_copied(told: dict[str, Any], seen: list[str]) -> bool:
     """Whether every table follows its changes; `seen` are the states as they are now."""
     address = f"{told['url']}/api/v1/replicators/{told['replicator_id']}/status/"
     request = urllib.request.Request(address, headers={"Authorization": f"Bearer {told['token']}"})
-    with urllib.request.urlopen(request, timeout=10) as answer:
-        status = json.load(answer)
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            status = json.load(answer)
+    except OSError:
+        return False
     seen[:] = [status["state"], *(f"{t['table']} {t['state']}" for t in status["tables"])]
     return (
         len(status["tables"])

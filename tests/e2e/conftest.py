@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 NO_BROKER = "redis://127.0.0.1:9/0"  # the discard port: nobody answers there
 PASSWORD = "correct-horse-battery"
 _DEADLINE_SECONDS = 60.0
+expect.set_options(timeout=20_000)
 _ARGUMENTS = [
     "--headless",
     "--no-sandbox",

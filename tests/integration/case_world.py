@@ -41,12 +41,12 @@ class CaseWorld(World):
     def settled(self) -> None:
         """Every table that is not failing has everything that was committed by now."""
         mark = self.mark()
+
+        def are_level() -> bool:
+            return all(s.startswith("failing") for s in self.case_states().values())
+
         self.until(
-            lambda: (
-                all(s.startswith("failing") for s in self.case_states().values())
-                and self.position() >= mark
-                and not self.unmerged()
-            ),
+            lambda: are_level() and self.position() >= mark and not self.unmerged() and are_level(),
             "all cases settled",
             SETTLE_SECONDS,
         )

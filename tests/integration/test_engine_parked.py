@@ -120,7 +120,9 @@ def test_a_table_stops_at_a_value_that_does_not_fit_unless_it_is_told_to_park(
         write_fine(world, 1001)
         world.assert_equal("fine")
 
+        copies = world.row("odd").generation
         world.resync("odd")
+        world.until(lambda: world.row("odd").generation > copies, "it is copied again")
         world.until_states("failing source:value-unsupported", "odd")
         assert len(target(world)) == 598, "a re-sync that failed took the old rows away"
         world.replicator.options["unfit_values"] = "park"

@@ -104,7 +104,11 @@ def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
             made.position = reached(follower.reader)
             insert(here, 20, 40)
             count = "SELECT count(*), sum(id) FROM t"
-            until(lambda: there.execute("SHOW TABLES IN shop") or None, "the table is there")
+            is_there = (
+                "SELECT 1 FROM information_schema.tables"
+                " WHERE table_schema = 'shop' AND table_name = 't'"
+            )
+            until(lambda: replica.execute(is_there) or None, "the table is there")
             until(lambda: there.execute(count) == here.execute(count), "the replica is level")
             yield made
 

@@ -27,7 +27,7 @@ from tests.proxies import CuttingProxy
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-SILENT_SECONDS, HEARTBEAT_SECONDS = 1.5, 0.1
+SILENT_SECONDS, HEARTBEAT_SECONDS = 4.0, 0.1
 
 
 @pytest.fixture(params=["mariadb", "mysql"])

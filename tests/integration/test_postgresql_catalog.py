@@ -70,7 +70,7 @@ class TestList:
         with PostgresqlCatalog(params_of(database)) as catalog:
             started = time.monotonic()
             assert len(catalog.list_tables()) == 2000
-            assert time.monotonic() - started < 3
+            assert time.monotonic() - started < 15
 
 
 class TestDescribe:

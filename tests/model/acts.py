@@ -58,7 +58,7 @@ class Acts:
             return
         segments = self.world.last_segment()
         self.writes.transfer()
-        self.keeper.until(lambda: self.world.last_segment() > segments, "the run captures", 120)
+        self.keeper.until(lambda: self.world.last_segment() > segments, "the run captures")
 
     def breathe(self) -> None:
         """Something more is merged."""
@@ -115,8 +115,8 @@ class Acts:
             assert child is not None
             self.keeper.until(
                 lambda: self.world.last_segment() > segments or self.world.child is not child,
-                "capture goes on", 120,
-            )  # fmt: skip
+                "capture goes on",
+            )
             self.writes.toast()
             catalog.execute("COMMIT")
 

@@ -39,7 +39,8 @@ RESHAPED = ("shapes", "extra_")
 FOR_A_PERSON = frozenset(
     {
         "source:schema-ambiguous", "source:table-replaced", "source:key-changed", "target:evolve",
-        "source:table-unpublished", "source:table-missing", "source:table-renamed",
+        "source:table-unpublished", "source:table-missing", "source:table-renamed", "source:change-unlogged",
+        "log:rows-passed-over",
     }
 )  # fmt: skip
 """Faults of a table whose shape changes all the time that are left to a person where they come again and again."""

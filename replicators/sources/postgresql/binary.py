@@ -43,18 +43,30 @@ class BinaryGuard:
 
     def __init__(self, params: PostgresqlParams, tables: Sequence[TableSchema]) -> None:
         self._params = params
-        self._tables = {t.native_id: {c.name for c in t.columns} for t in tables}
-        self._wires = [c.wire for t in tables for c in t.columns if c.wire]
+        self._roots: dict[int, int] = {}
         self._left_out: dict[int, set[str]] = {}
         self._oids: dict[int, bool] = {}
+        self._take(tables)
+
+    def _take(self, tables: Sequence[TableSchema]) -> None:
+        self._tables = {t.native_id: {c.name for c in t.columns} for t in tables}
+        self._wires = {c.wire for t in tables for c in t.columns if c.wire}
+
+    def follow(self, tables: Sequence[TableSchema]) -> bool:
+        """These are the tables and columns from now on; whether each column has a binary decoder."""
+        self._take(tables)
+        for relid, root in self._roots.items():
+            self._left_out[relid] -= self._tables.get(root, set())
+        return self._wires <= BINARY_WIRES
 
     def allows_at_start(self) -> bool:
         """Whether every chosen column has a binary decoder now; also notes which columns are left out."""
         with connect(self._params) as connection:
             for root, relid, name in connection.execute(LIVE, [list(self._tables)]).fetchall():
                 if name not in self._tables[root]:
+                    self._roots[relid] = root
                     self._left_out.setdefault(relid, set()).add(name)
-        return all(wire in BINARY_WIRES for wire in self._wires)
+        return self._wires <= BINARY_WIRES
 
     def allows(self, relation: bytes) -> bool:
         """Whether the rows that follow this Relation message can be decoded from binary."""

@@ -17,6 +17,9 @@ from replicators.sources.postgresql.offsets import Identity
 from replicators.sources.postgresql.params import PostgresqlParams
 
 CONNECT_SECONDS = 5
+SILENT_SECONDS = 30
+"""For so long what was sent may stay unconfirmed. Without a limit of its own a connection whose path is gone hangs for a quarter of an
+hour: keepalives are not sent while anything waits, and the log's reader tells its position every few seconds."""
 WAIT_MILLISECONDS = 1000
 SETTINGS = {
     "datestyle": "ISO",
@@ -62,6 +65,7 @@ def connection_string(params: PostgresqlParams, **more: Any) -> str:
         "keepalives_idle": 30,
         "keepalives_interval": 10,
         "keepalives_count": 3,
+        "tcp_user_timeout": SILENT_SECONDS * 1000,
         "options": " ".join(f"-c {k}={v}" for k, v in OPTIONS.items()),
     }
     if params.sslmode == "verify-full":

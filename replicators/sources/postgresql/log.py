@@ -8,6 +8,7 @@ import math
 import select
 import struct
 import termios
+import threading
 import time
 from collections.abc import Sequence
 from typing import Self
@@ -59,6 +60,8 @@ class LogReader:
         self._told_at = 0.0
         self._began_at = 0.0
         self._has_come = False
+        self._reading = threading.Lock()
+        self._needs_text = False
         self._cell = np.zeros(1, np.int64)
         self._head = np.zeros(32, np.uint8)
 
@@ -109,6 +112,12 @@ class LogReader:
         """The next block; see `LogBlock` for where blocks end."""
         cutter = self._cutter
         assert cutter is not None, "start comes first"
+        with self._reading:
+            if self._needs_text and self._is_binary:
+                self._change_to_text(cutter)
+            return self._read(cutter, wait_seconds, max_bytes)
+
+    def _read(self, cutter: BlockCutter, wait_seconds: float, max_bytes: int) -> LogBlock | None:
         deadline = time.monotonic() + wait_seconds
         while True:
             if cutter.ready:
@@ -250,9 +259,13 @@ class LogReader:
         raise found from error
 
     def follow(self, tables: Sequence[TableSchema]) -> None:
-        """The publications say which tables come; their shapes are what first Relation messages are compared with."""
-        if self._cutter is not None:
-            self._cutter.expect(tables)
+        """The publications say which tables come; their shapes are what first Relation messages are compared with. A column that was
+        left out until now and has no binary form turns the stream to text before the next block is read: its table's Relation
+        message came long ago."""
+        with self._reading:
+            if self._cutter is not None and self._guard is not None:
+                self._cutter.expect(tables)
+                self._needs_text = not self._guard.follow(tables)
 
     def acknowledge(self, position: Position) -> None:
         """Everything up to `position` is durable: the server may forget it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from runners.engine.changelog import ChangeLog
 from runners.engine.settings import RunnerSettings
 from runners.engine.store import MemoryStore
 from tests.unit.engine.changes import SCHEMA
+from tests.unit.engine.test_frontier import change_file
 
 
 def block(end: int, *, closed: bool = True, version: int = 1, data: bytes = b"rows") -> LogBlock:
@@ -134,9 +136,13 @@ def test_the_position_stays_before_a_transaction_that_is_still_open(tmp_path: Pa
     place.turn()
     assert place.segments() == [(1, 10, True), (2, 10, False), (3, 10, False)]
     assert set(place.source.acknowledged) == {10}
+    decoded = Path(place.log.segments).parent / "of 2.parquet"
+    decoded.write_bytes(b"decoded while it was open")
+    place.store.record_decoded([2], [replace(change_file(2), path=str(decoded))])
     assert discard_open_tail(place.store, place.log) == 2
     assert place.segments() == [(1, 10, True)]
     assert len(list(Path(place.log.segments).iterdir())) == 1
+    assert not decoded.exists(), "it would count as part of the log until the next start"
     assert place.store.memory().last_segment == 3, "a number would be used twice"
 
 

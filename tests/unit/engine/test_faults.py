@@ -13,6 +13,7 @@ from runners.engine.backlog import Backlog
 from runners.engine.faults import fail_at_start
 from runners.engine.merge import Merger
 from runners.engine.pipeline import Pipeline
+from runners.engine.recovery import recover_tables
 from runners.engine.store import MemoryStore, SegmentRow, TableState, has_log_after
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_frontier import change_file
@@ -49,19 +50,18 @@ def test_a_table_that_stopped_within_a_segment_needs_the_rest_of_it() -> None:
 
 
 def test_what_a_failing_table_has_not_merged_counts_after_a_start_too() -> None:
-    """Guards `_recover_tables`: left out there, a table that fails would have lag 0 and no backlog from the next start on, and never
+    """Guards `recover_tables`: left out there, a table that fails would have lag 0 and no backlog from the next start on, and never
     come to its share of the log."""
     store = MemoryStore([SCHEMA.id])
     store.record_segment(SegmentRow(1, "", 1, 0, Position(1), True), Position(1))
     store.record_decoded([1], [change_file(1)])
     store.table_event(SCHEMA.id, "table_snapshot_done", is_snapshot_done=True)
     store.table_event(SCHEMA.id, "table_failed", error_code="target:evolve")
-    run: Any = object.__new__(Pipeline)
     nothing: Any = None
-    run._store, run._rewinder, run._backlog = store, None, Backlog(store.segments(), 1)
-    run._merger = Merger(nothing, nothing, store, nothing, "r1", nothing, nothing)
-    run._recover_tables()
-    assert (run._backlog.oldest(SCHEMA.id), run._backlog.size_bytes(SCHEMA.id)) == (1.0, 1)
+    backlog = Backlog(store.segments(), 1)
+    merger = Merger(nothing, nothing, store, nothing, "r1", nothing, nothing)
+    recover_tables(nothing, merger, store, backlog)
+    assert (backlog.oldest(SCHEMA.id), backlog.size_bytes(SCHEMA.id)) == (1.0, 1)
 
 
 def test_a_file_is_listed_no_longer_before_it_goes() -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from replicators.connectors.events import OpCounts, first_sequence, last_sequence
 from replicators.connectors.offsets import Position
-from runners.engine.backlog import Backlog
+from runners.engine.backlog import TRIM_PAST, Backlog
 from runners.engine.decoding import one_job
 from runners.engine.folding import FoldPlan
-from runners.engine.merge import Frontier, frontier, next_batch
-from runners.engine.store import ChangeFileRow, SegmentRow
+from runners.engine.merge import Frontier, Merger, frontier, next_batch
+from runners.engine.store import ChangeFileRow, MemoryStore, SegmentRow
 from tests.unit.engine.changes import SCHEMA
 
 
@@ -135,3 +136,42 @@ def test_a_table_is_done_up_to_a_place_once_that_is_decoded_and_its_files_are_me
     backlog.mark(SCHEMA.id, (), backlog.touched(SCHEMA.id))
     assert backlog.is_done(SCHEMA.id, 650, 650), "nothing came after the last segment"
     assert not backlog.is_done(SCHEMA.id, 651, 650)
+
+
+def many(count: int) -> Backlog:
+    """So many segments, decoded one after the other, the third of them within a transaction; of these the backlog holds the last."""
+    backlog = Backlog([], 0)
+    for number in range(1, count + 1):
+        backlog.sealed(segment(number, closed=number != 3))
+        backlog.decoded([number], [])
+    assert len(backlog._segments) <= TRIM_PAST
+    return backlog
+
+
+def test_a_view_of_long_ago_begins_where_it_did_then() -> None:
+    """Guards `Backlog._ends`: tables that wait for their turn in one view may be copied more than 4,096 segments after it was opened. Where
+    only later segments are known, what lies in between counts as copied, and is lost."""
+    backlog = many(TRIM_PAST + 2)
+    assert [backlog.last_before(p) for p in (50, 100, 250, 399, 400)] == [0, 1, 2, 2, 4]
+    assert backlog.last_before(TRIM_PAST * 100) == TRIM_PAST
+    backlog.dropped(range(1, 11))
+    assert [backlog.last_before(p) for p in (400, 1100)] == [10, 11]
+    backlog.begun_again(Position(2000))
+    assert backlog.last_before(2000) == TRIM_PAST + 2
+
+
+def test_a_table_that_is_far_behind_is_merged_in_parts_too() -> None:
+    """Guards `Merger._with_ends`: the backlog knows late ends only, and without one before them all that is older would be one merge,
+    however large."""
+    store, count = MemoryStore([SCHEMA.id]), TRIM_PAST + 2
+    for number in range(1, count + 1):
+        store.record_segment(segment(number, decoded=True), Position(number * 100))
+    files = [change_file(number) for number in range(1, count + 1)]
+    nothing: Any = None
+    merger = Merger(nothing, nothing, store, nothing, "r1", nothing, nothing)
+    reached = many(count).frontier
+    assert reached.closed[0] > 1
+    taken, sequence = next_batch(files, merger._with_ends(files, reached), limit=10)
+    assert (len(taken), sequence) == (1, last_sequence(1))
+    late = files[-5:]
+    assert merger._with_ends(late, reached) is reached

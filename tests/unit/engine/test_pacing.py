@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from replicators.connectors.offsets import Position
 from runners.engine.backlog import Backlog
-from runners.engine.pacing import AHEAD_BYTES, ENOUGH_BYTES, HOLD_SECONDS, Pacing
+from runners.engine.pacing import AHEAD_BYTES, ENOUGH_BYTES, HOLD_SECONDS, LEVEL_BYTES, Pacing
 from runners.engine.store import SegmentRow
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_frontier import change_file
@@ -29,9 +29,9 @@ class Paced:
     def decoded(self, number: int, size: int = 1) -> None:
         self.backlog.decoded([number], [replace(change_file(number), size_bytes=size)])
 
-    def is_due(self, merged_at: float = 0.0) -> bool:
+    def is_due(self) -> bool:
         self.pacing.turn()
-        return self.pacing.is_due(TABLE, merged_at)
+        return self.pacing.is_due(TABLE)
 
 
 def test_a_merge_follows_its_interval_where_decoding_keeps_up() -> None:
@@ -39,23 +39,41 @@ def test_a_merge_follows_its_interval_where_decoding_keeps_up() -> None:
     paced = Paced()
     paced.sealed(1, AHEAD_BYTES - 1)
     assert paced.is_due()
-    assert not paced.is_due(merged_at=paced.now - 0.9)
-    assert paced.is_due(merged_at=paced.now - 1.0)
+    paced.pacing.begun(TABLE)
+    paced.pacing.ended(TABLE)
+    assert not paced.is_due()
+    paced.now += 1.0
+    assert paced.is_due()
 
 
 def test_far_behind_a_merge_waits_until_all_is_decoded() -> None:
     """Guards the hold: without it the first merge of a backlog takes what happens to be decoded, and the next ones read what that one
-    wrote. One small segment that is left holds it too, but nothing that comes after it."""
+    wrote. What is small holds it no longer: under steady traffic there is always a segment that waits."""
     paced = Paced()
     paced.sealed(1, AHEAD_BYTES)
-    paced.sealed(2, 1)
+    paced.sealed(2, LEVEL_BYTES)
+    paced.sealed(3, 1)
     assert not paced.is_due()
     paced.decoded(1)
     assert not paced.is_due()
     paced.decoded(2)
     assert paced.is_due()
-    paced.sealed(3, 1)
+    paced.sealed(4, AHEAD_BYTES - 2)
     assert paced.is_due()
+
+
+def test_what_a_round_cut_off_goes_on_at_once() -> None:
+    """Guards `Pacing.ended`: held once more, every merge would be cut by the round that begins meanwhile, and the lag doubled."""
+    paced = Paced()
+    paced.sealed(1, AHEAD_BYTES)
+    paced.now += paced.is_due() or HOLD_SECONDS
+    assert paced.is_due()
+    paced.pacing.begun(TABLE)
+    paced.pacing.ended(TABLE, is_cut=True)
+    assert paced.is_due()
+    paced.pacing.begun(TABLE)
+    paced.pacing.ended(TABLE)
+    assert not paced.is_due()
 
 
 def test_nobody_waits_longer_than_the_limit_nor_with_enough() -> None:
@@ -69,7 +87,7 @@ def test_nobody_waits_longer_than_the_limit_nor_with_enough() -> None:
     assert not paced.is_due()
     paced.now += 0.1
     assert paced.is_due()
-    paced.pacing.merged(TABLE)
+    paced.pacing.begun(TABLE)
     assert not paced.is_due()
     paced.decoded(1, ENOUGH_BYTES)
     assert paced.is_due()

@@ -194,3 +194,51 @@ def test_a_chunk_whose_file_is_not_as_it_was_is_not_done(tmp_path: Path) -> None
     assert [c.is_done for c in found.chunks] == [True, False]
     (tmp_path / "0.parquet").write_bytes(path.read_bytes()[:-5])
     assert not any(c.is_done for c in resume.finished(COPY.marked([done])).chunks)
+
+
+class Waiting:
+    """A log that is captured and decoded by hand while a copy waits for it; each look takes a minute."""
+
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, *turns: Callable[[MemoryStore], None]
+    ) -> None:
+        self.store, self.now, self.turns = MemoryStore([TABLE]), 0.0, list(turns)
+        self.progress: list[float] = []
+        monkeypatch.setattr(resume.time, "sleep", self.sleep)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += 60.0
+        assert self.now < 10_000
+        if self.turns:
+            self.turns.pop(0)(self.store)
+
+    def wait(self, *, is_full: bool) -> list[ChangeFileRow] | None:
+        return resume.wait_for_log(
+            self.store, COPY, 300, lambda: False, is_log_full=lambda: is_full,
+            on_progress=lambda: self.progress.append(self.now), timer=lambda: self.now,
+        )  # fmt: skip
+
+
+def sealed(number: int) -> Callable[[MemoryStore], None]:
+    row = SegmentRow(number, "", 1, 0, Position(number * 100), True)
+    return lambda store: store.record_segment(row, row.position)
+
+
+def decoded(number: int) -> Callable[[MemoryStore], None]:
+    return lambda store: store.record_decoded([number], [])
+
+
+def test_a_log_that_comes_slowly_is_no_standstill(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards `on_progress` of `wait_for_log`: a copy that goes on after hours of pause waits for hours of log, and without it the run is
+    killed at the step's deadline, in each run anew."""
+    log = Waiting(monkeypatch, sealed(1), sealed(2), sealed(3), decoded(1), decoded(2), decoded(3))
+    assert log.wait(is_full=True) == []
+    assert log.progress == [0.0, 60.0, 120.0, 180.0, 240.0, 300.0]
+
+
+def test_a_copy_that_a_full_log_waits_for_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards the way out where the log waits for the copy and the copy for the log: neither would ever end."""
+    log = Waiting(monkeypatch, sealed(1))
+    with pytest.raises(resume.StartAgain, match="full"):
+        log.wait(is_full=True)
+    assert 60.0 + resume.FULL_SECONDS < log.now < 60.0 + resume.FULL_SECONDS + 120.0

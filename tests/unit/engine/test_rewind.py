@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ import pytest
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import Op, first_sequence, last_sequence
 from replicators.connectors.offsets import Position
-from replicators.connectors.schema import Column
+from replicators.connectors.schema import Column, TableId
 from replicators.connectors.target import FoldedBatch, KeptVersion, TargetTable, Token
 from replicators.connectors.types import String
 from runners.engine.changelog import ChangeLog
 from runners.engine.folding import fold_to_file
-from runners.engine.rewind import Rewinder, adopt_all, sequence_at, told
+from runners.engine.merge import next_batch
+from runners.engine.recovery import adopt_all
+from runners.engine.rewind import Rewinder, sequence_at, told
 from runners.engine.store import ChangeFileRow, MemoryStore, SegmentRow, TableState, table_row
 from tests.unit.engine.changes import SCHEMA, Change, table_of
 from tests.unit.engine.test_frontier import change_file
@@ -106,6 +109,32 @@ def test_the_changes_since_the_version_are_applied_once_and_published_level(
     ]
     assert (row.generation, row.token_sequence, row.rewind_to) == (2, end, None)
     assert row.state is TableState.REPLICATING
+
+
+@pytest.mark.parametrize("parts", [0, 1, 2])
+def test_a_long_rewind_is_no_standstill_and_can_be_stopped_between_its_parts(
+    store: MemoryStore, tmp_path: Path, monkeypatch: Any, parts: int
+) -> None:
+    """Guards `on_progress` and `should_stop` of `Rewinder`: a rewind over hours of a busy table is one step of its job, and without them
+    its run is killed at the step's deadline, in each run anew. What is stopped is published by nobody, and asked for still."""
+    monkeypatch.setattr("runners.engine.rewind.next_batch", partial(next_batch, limit=10))
+    monkeypatch.setattr("runners.engine.rewind.fold_batch", lambda _, plan: (_Empty(), None))
+    told_of: list[TableId] = []
+    target = Target(last_sequence(2), last_sequence(6))
+    rewinder = Rewinder(
+        None, target, store, ChangeLog(str(tmp_path), "r1", "a"), "r1",  # type: ignore[arg-type]
+        on_progress=told_of.append, should_stop=lambda: len(told_of) > parts,
+    )  # fmt: skip
+    rewinder.rewind(table_row(store, TABLE))
+    assert [act for act, *_ in target.done] == ["begin", *["merge"] * parts]
+    assert len(told_of) == parts + 1
+    assert table_row(store, TABLE).rewind_to == 3.5
+    assert table_row(store, TABLE).state is TableState.REPLICATING
+
+
+class _Empty:
+    paths: tuple[str, ...] = ()
+    schema = SCHEMA
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -142,6 +144,28 @@ def test_a_table_that_left_the_stream_is_not_copied_in_a_view_from_before() -> N
     views.forget(OTHER.id)
     assert point(views, SCHEMA.id) == 0
     assert point(views, OTHER.id) == 1
+
+
+def test_a_table_that_leaves_does_not_wait_for_a_view_that_is_being_opened() -> None:
+    """Guards `Views.forget`: it is called by jobs that share the threads of all merges, and a view may wait for minutes."""
+    source = Source(SCHEMA, OTHER)
+    views, _ = make(source, None)
+    opening, done = threading.Event(), threading.Event()
+    plain = source.open
+
+    def slow(wait: ViewWait) -> Any:
+        opening.set()
+        assert done.wait(30)
+        return plain(wait)
+
+    views._open_view = slow
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(point, views, SCHEMA.id)
+        assert opening.wait(30)
+        views.forget(OTHER.id)
+        done.set()
+        assert first.result(30) == 1
+    assert point(views, OTHER.id) == 2
 
 
 def test_a_table_that_the_source_has_not_is_named() -> None:

@@ -1,0 +1,160 @@
+"""What a table's jobs do about faults of its target (`runners.engine.tables`)."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import last_sequence
+from replicators.connectors.offsets import Position
+from replicators.connectors.schema_policy import SchemaPolicy
+from replicators.connectors.target import TargetTable, Token
+from runners.engine.backlog import Backlog
+from runners.engine.evolving import Evolver
+from runners.engine.maintenance import FIRST_SECONDS, LAST_SECONDS, Upkeep
+from runners.engine.merge import Frontier, Merger
+from runners.engine.settings import RunnerSettings
+from runners.engine.store import MemoryStore, TableRow, TableState, table_row
+from runners.engine.tables import TableJobs
+from tests.unit.engine.changes import SCHEMA
+from tests.unit.engine.test_frontier import segment
+
+TABLE = SCHEMA.id
+MERGED = last_sequence(5)
+
+
+class Target:
+    """A target table's token, and what its upkeep does."""
+
+    def __init__(self) -> None:
+        self.sequence = MERGED
+        self.asked = 0
+        self.fault: Exception | None = None
+        self.upkeeps = 0
+
+    def token(self, table: TargetTable) -> Token:
+        self.asked += 1
+        return Token("r1", table.generation, self.sequence, "u")
+
+    def maintain(self, table: TargetTable, keep_seconds: float) -> dict[str, Any]:
+        self.upkeeps += 1
+        if self.fault:
+            raise self.fault
+        return {}
+
+
+class Jobs:
+    """A table that replicates, without Spark: nothing of it waits to be merged."""
+
+    def __init__(self) -> None:
+        self.store = MemoryStore([TABLE])
+        self.store.record_segment(segment(5, decoded=True), Position(500))
+        self.store.table_event(TABLE, "table_snapshot_started", generation=1)
+        self.store.table_event(
+            TABLE, "table_snapshot_done", schema=SCHEMA, is_snapshot_done=True, table_uuid="u",
+            token_sequence=MERGED, merged_sequence=MERGED,
+        )  # fmt: skip
+        self.target = Target()
+        nothing = cast(Any, None)
+        target = cast(Any, self.target)
+        evolver = Evolver(target, self.store, SchemaPolicy.EVOLVE, nothing)
+        self.jobs = TableJobs(
+            store=self.store,
+            merger=Merger(nothing, target, self.store, nothing, "r1", nothing, evolver),
+            writer=target,
+            backlog=Backlog(self.store.segments(), 5),
+            watchdog=cast(Any, SimpleNamespace(step=lambda name: nullcontext())),
+            settings=RunnerSettings(maintain_every_commits=1),
+            replicator="r1",
+            snapshots=nothing,
+            decoding=nothing,
+            streaming=cast(Any, SimpleNamespace(is_done=lambda *_: False)),
+            evolver=evolver,
+            rounds=cast(Any, SimpleNamespace(
+                limit=lambda _: (Frontier(5, (5,)), False), changed=lambda _: None,
+                arrive=lambda _: None, turn=lambda *_: None,
+            )),
+            rewinder=nothing,
+        )  # fmt: skip
+
+    def row(self) -> TableRow:
+        return table_row(self.store, TABLE)
+
+    def turn(self) -> None:
+        """A look at the table, and the end of what it began."""
+        self.jobs.turn()
+        for future in list(self.jobs._busy.values()):
+            future.result(30)
+
+
+@pytest.mark.parametrize("is_behind", [True, False])
+def test_a_table_that_has_nothing_to_merge_is_compared_before_it_counts_as_well_again(
+    is_behind: bool,
+) -> None:
+    """Guards `TableJobs._merge`: a target that was restored to an older state, or could not be asked at the start, would count as
+    recovered by a retry that merges nothing, and the next merge would write over the hole."""
+    jobs = Jobs()
+    jobs.target.sequence = last_sequence(3) if is_behind else MERGED
+    jobs.store.table_event(
+        TABLE, "table_failed", error_code="target:unreachable", retry_at=time.time() - 1
+    )
+    jobs.turn()
+    assert jobs.target.asked == 1
+    if is_behind:
+        assert (jobs.row().state, jobs.row().error_code) == (
+            TableState.FAILING,
+            "target:table-behind",
+        )
+    else:
+        assert jobs.row().state is TableState.REPLICATING
+
+
+@pytest.mark.parametrize("fault", [ReplicationError("target:not-writable", table=TABLE), OSError()])
+def test_a_table_whose_files_can_not_be_tidied_up_goes_on(fault: Exception) -> None:
+    """Guards `TableJobs._maintain`: failed and recovered again by each merge, such a table would merge once in minutes, for ever."""
+    jobs = Jobs()
+    jobs.target.fault = fault
+    jobs.jobs._upkeep.merged(TABLE)
+    for _ in range(5):
+        jobs.turn()
+    assert jobs.row().state is TableState.REPLICATING
+    assert jobs.target.upkeeps == 1
+
+
+def test_a_table_that_is_not_as_it_was_left_fails_by_its_upkeep_too() -> None:
+    """Guards `maintenance.ends_more`: what stands in the way of merges is told as soon as it is seen."""
+    jobs = Jobs()
+    jobs.target.fault = ReplicationError("target:table-replaced", table=TABLE)
+    jobs.jobs._upkeep.merged(TABLE)
+    jobs.turn()
+    assert (jobs.row().state, jobs.row().error_code) == (
+        TableState.FAILING,
+        "target:table-replaced",
+    )
+
+
+def test_upkeep_waits_for_a_quiet_moment_but_not_for_ever_and_longer_after_each_fault() -> None:
+    """Guards `Upkeep` (CORRECTNESS 32): without its end a busy table is never tidied up, without its growing waits a fault that stays
+    takes the table's time."""
+    now = 0.0
+    upkeep = Upkeep(50, lambda: now)
+    for _ in range(50):
+        assert not upkeep.is_due(TABLE, has_work=False)
+        upkeep.merged(TABLE)
+    assert upkeep.is_due(TABLE, has_work=False) and not upkeep.is_due(TABLE, has_work=True)
+    for _ in range(50):
+        upkeep.merged(TABLE)
+    assert upkeep.is_due(TABLE, has_work=True)
+    waits = [upkeep.failed(TABLE) for _ in range(10)]
+    assert waits[:3] == [FIRST_SECONDS, 2 * FIRST_SECONDS, 4 * FIRST_SECONDS]
+    assert waits[-1] == LAST_SECONDS
+    assert not upkeep.is_due(TABLE, has_work=True)
+    now += LAST_SECONDS
+    assert upkeep.is_due(TABLE, has_work=True)
+    upkeep.done(TABLE)
+    assert not upkeep.is_due(TABLE, has_work=False)
