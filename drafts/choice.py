@@ -54,16 +54,18 @@ def with_page(
     shown: Iterable[Key],
     ticked: Collection[Key],
     applied: Mapping[str, Collection[Key]],
+    kindless: Collection[Key] = (),
 ) -> Tables:
     """After one page of the list was ticked: tables that were not shown stay as they are. `applied` says for each kind of
-    change which of the shown tables take it."""
+    change which of the shown tables take it; those in `kindless` keep what they have of that."""
     chosen = by_key(tables)
     for key in shown:
         if key not in ticked:
             chosen.pop(key, None)
             continue
         table = chosen.setdefault(key, _new(key))
-        table["excluded"] = [kind for kind in EXCLUDABLE if key not in applied[kind]]
+        if key not in kindless:
+            table["excluded"] = [kind for kind in EXCLUDABLE if key not in applied[kind]]
     return _ordered(chosen)
 
 

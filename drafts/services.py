@@ -14,8 +14,15 @@ from assessments.report import Report
 from assessments.services import assess
 from drafts.models import Draft
 from drafts.reports import report_of, report_store
-from replicators.config import InvalidConfig, ReplicatorConfig, parse_tables, split_secrets
+from replicators.config import (
+    InvalidConfig,
+    ReplicatorConfig,
+    parse_tables,
+    plugin_of,
+    split_secrets,
+)
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.params import describe
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableSelection
 from replicators.models import Replicator
@@ -87,11 +94,17 @@ def _fill_params(draft: Draft, role: str, fields: Mapping[str, Any]) -> None:
     kind = fields.get(f"{role}_kind", getattr(draft, f"{role}_kind"))
     is_new = kind != getattr(draft, f"{role}_kind")
     data = fields.get(f"{role}_params", {} if is_new else None)
+    if not kind and data:
+        raise InvalidConfig({f"{role}_params": f"needs {role}_kind beside it"})
     if not kind or data is None:
         return
     if not isinstance(data, Mapping):
         raise InvalidConfig({f"{role}_params": "must be an object"})
     try:
+        known = {p.name for p in describe(plugin_of(role, kind).params)}
+        if unknown := [name for name in data if name not in known]:
+            # It might be a misspelt password, which would be kept and shown in clear.
+            raise InvalidConfig({f"{role}_params.{name}": "is not a parameter" for name in unknown})
         split_secrets(role, kind, data)
     except ReplicationError as err:
         raise InvalidConfig({f"{role}_kind": err.message.text}) from err
@@ -140,10 +153,12 @@ def _content(draft: Draft) -> dict[str, Any]:
 
 
 def draft_assess(*, draft: Draft) -> Report:
-    """The report on the draft as it is, kept as its last one; InvalidConfig where the draft isn't whole. Blocks while source
-    and target answer."""
+    """The report on the draft as it is, kept as its last one; InvalidConfig where the draft isn't whole, `Draft.DoesNotExist` where
+    it was deleted meanwhile. Blocks while source and target answer."""
     report = assess(config_of(draft))
-    report_store(draft, report)
+    with transaction.atomic():
+        Draft.objects.select_for_update().get(pk=draft.pk)
+        report_store(draft, report)
     return report
 
 

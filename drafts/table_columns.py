@@ -108,7 +108,7 @@ def table_columns(request: HttpRequest, pk: str) -> HttpResponse:
         if request.method == "POST":
             if request.POST.get("version", context["version"]) != context["version"]:
                 raise _Refused(STALE)
-            return _save(request, found, table, shape)
+            return _save(request, found, row, shape)
     except ReplicationError as err:
         context["problem"] = problem_of(err).to_json()
         return render(request, "drafts/table_columns.html", context, status=502)
@@ -118,8 +118,8 @@ def table_columns(request: HttpRequest, pk: str) -> HttpResponse:
         context["filter_fault"] = str(err)
     status = 409 if "refused" in context else 422 if "filter_fault" in context else 200
     context |= _chosen(found, row, shape)
-    if status != 200 and "filter" in request.POST and context.get("refused") != STALE:
-        context["filter"] = request.POST["filter"]
+    if status != 200 and context.get("refused") != STALE:
+        context |= _typed(request, found, shape)
     return render(request, "drafts/table_columns.html", context, status=status)
 
 
@@ -134,12 +134,26 @@ class _FaultyFilter(Exception):
     """The row filter can't be read, or not for this table; the text says why."""
 
 
-def _save(
-    request: HttpRequest, found: Replicator, table: TableId, shape: TableSchema
-) -> HttpResponse:
+def _typed(request: HttpRequest, found: Replicator, shape: TableSchema) -> dict[str, Any]:
+    """A refused form as it was sent, to be mended and sent again."""
+    post = request.POST
+    kept = columns_kept(request, shape)
+    lines = column_lines(found.target_kind, shape, kept)
+    typed = {"lines": lines, "is_all": post.get("which") != "some"}
+    typed |= {"filter": post["filter"]} if "filter" in post else {}
+    typed |= {"own_mode": post["mode"]} if "mode" in post else {}
+    if "has_kinds" in post and shape.key:
+        typed["kinds"] = kind_lines(kinds_left(post.getlist("kinds")))
+    return typed
+
+
+def _save(request: HttpRequest, found: Replicator, row: Table, shape: TableSchema) -> HttpResponse:
+    table = TableId(row.schema_name, row.name)
     try:
         mine = next(t for t in parse_tables(found.tables) if t.id == table)
         selection = _asked(request, mine, shape)
+        if {*selection.columns} == _ticked(found, row, shape):
+            selection = replace(selection, columns=mine.columns)
         before = _row(found, table).is_resync_asked
         if selection == replace(mine, mode=selection.mode):
             replicator_table_mode(
@@ -213,15 +227,20 @@ def _about(found: Replicator, row: Table) -> dict[str, Any]:
     }
 
 
-def _chosen(found: Replicator, row: Table, shape: TableSchema) -> dict[str, Any]:
-    """The lines; a chosen column that has another name by now is ticked under that."""
+def _ticked(found: Replicator, row: Table, shape: TableSchema) -> set[str]:
+    """The columns that are chosen one by one, by the names that they have now."""
     told = table_row(row, selections(found))
     names = followed(shape, told.selection, told.schema, SchemaPolicy.EVOLVE).columns
-    chosen = [c.name for c in names] if told.columns else []
+    return {c.name for c in names} | {*shape.key} if told.columns else set()
+
+
+def _chosen(found: Replicator, row: Table, shape: TableSchema) -> dict[str, Any]:
+    """The lines; a chosen column that has another name by now is ticked under that."""
+    chosen = _ticked(found, row, shape)
     return {
         "lines": column_lines(found.target_kind, shape, chosen),
-        "is_all": not told.columns,
-        **_how(found, told.id, shape),
+        "is_all": not chosen,
+        **_how(found, TableId(row.schema_name, row.name), shape),
     }
 
 

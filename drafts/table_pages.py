@@ -76,6 +76,7 @@ def _chosen(visit: Visit, query: Query) -> choice.Tables:
         keys(post.getlist("shown")),
         set(keys(post.getlist("tables"))),
         {kind: set(keys(post.getlist(kind))) for kind in EXCLUDABLE},
+        set(keys(post.getlist("kindless"))),
     )
     if act == "choose-all":
         matching = [k for k in find(visit.draft, query).matching if k[1]]
@@ -207,7 +208,8 @@ def _kinds_fault(visit: Visit, shape: TableSchema, mode: str) -> str:
         or len(left) == len(EXCLUDABLE)
     ):
         return ""
-    asked = Mode(mode or visit.draft.options.get("mode") or Mode.MIRROR)
+    own = visit.draft.options.get("mode")
+    asked = Mode(mode or (own if isinstance(own, str) and own in CHOICES else Mode.MIRROR))
     why = why_inserts(shape, mode_for(asked, shape))
     return f"Inserts can't be left out: {why}." if why else ""
 

@@ -8,7 +8,7 @@ from functools import wraps
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.utils.cache import patch_vary_headers
@@ -79,7 +79,17 @@ def page(step: str) -> Callable[[Callable[[HttpRequest, Visit], HttpResponse]], 
         @wraps(view)
         def shown(request: HttpRequest, pk: str) -> HttpResponse:
             visit = opened(request, pk, step)
-            return visit if isinstance(visit, HttpResponse) else view(request, visit)
+            if isinstance(visit, HttpResponse):
+                return visit
+            try:
+                return view(request, visit)
+            except (
+                Draft.DoesNotExist
+            ) as err:  # deleted, or deployed, by somebody else while a server was asked
+                raise Http404 from err
+            except services.DraftDeployed:
+                visit.draft.refresh_from_db()
+                return go(request, reverse("runners:replicator", args=[visit.draft.replicator_id]))
 
         return shown
 

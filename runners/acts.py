@@ -35,7 +35,7 @@ def answer(
         return _refused(request, found, err.message)
     except (ReplicationError, InvalidConfig) as err:
         return _refused(request, found, _told(err))
-    except (Table.DoesNotExist, NewTable.DoesNotExist) as err:
+    except (Replicator.DoesNotExist, Table.DoesNotExist, NewTable.DoesNotExist) as err:
         raise Http404 from err
     if not is_partial(request):
         return go(request, _back(request) or found, done)

@@ -230,13 +230,8 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
     chips += [(k, LABELS[k], counts.get(k, 0)) for k in map(str, TABLE_ORDER) if k in counts or k == asked.state]  # fmt: skip
     shown = [
         [
-            t.view.to_json(),
+            t.view.asked_json(),
             t.row.rows_total,
-            t.row.is_resync_asked,
-            t.row.is_replay_asked,
-            t.row.rows_parked,
-            t.view.called,
-            t.row.retry_at,
             t.rate,
         ]
         for t in lines

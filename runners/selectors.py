@@ -62,6 +62,20 @@ class TableView:
             "error": told(self.error),
         }
 
+    def asked_json(self) -> dict[str, Any]:
+        """The same, with what was asked of the table and is not done yet."""
+        row = self.row
+        return self.to_json() | {
+            "mode": row.mode,
+            "called": self.called,
+            "is_resync_asked": row.is_resync_asked,
+            "is_replay_asked": row.is_replay_asked,
+            "rewind_to": row.rewind_to,
+            "rows_parked": row.rows_parked,
+            "retry_at": row.retry_at,
+            "needs_resync": row.needs_resync,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicatorView:
@@ -303,6 +317,21 @@ def events_version(replicator: Replicator | None) -> int:
 def deletion(pk: Any) -> Event | None:
     """The event that outlives a deleted replicator."""
     return Event.objects.filter(kind="replicator_deleted", facts__id=str(pk)).first()
+
+
+def deletion_told(pk: Any) -> dict[str, Any] | None:
+    """What became of a deleted replicator, as REST tells it; None for one that is there, or never was."""
+    event = deletion(pk)
+    if event is None:
+        return None
+    left = Event.objects.filter(kind="target_left", facts__id=str(pk))
+    return {
+        "id": event.facts["id"],
+        "name": event.facts["name"],
+        "deleted_at": event.at,
+        "statements": event.facts["statements"],
+        "is_target_left": left.exists(),
+    }
 
 
 def runs_shown(replicator: Replicator, *, limit: int) -> list[RunView]:

@@ -257,10 +257,12 @@ def table_change(*, replicator: Replicator, selection: TableSelection, actor: Ac
     if selection.id not in known:
         raise Table.DoesNotExist
     before = known[selection.id]
+    found = _table(row, selection.id.schema, selection.id.name)
+    if _same_columns(before, selection, found):
+        selection = replace(selection, columns=before.columns)
     if selection != before:
         replicator_choose(replicator=row, tables={**known, selection.id: selection}.values())
         event_add("table_change_asked", replicator=row, table=selection.id, actor=_name(actor))
-    found = _table(row, selection.id.schema, selection.id.name)
     is_wider = "inserts" in {*selection.excluded} ^ {*before.excluded}
     if is_wider or (selection.columns, selection.filter) != (before.columns, before.filter):
         Table.objects.filter(pk=found.pk).update(is_resync_asked=True)
@@ -269,6 +271,13 @@ def table_change(*, replicator: Replicator, selection: TableSelection, actor: Ac
     replicator.refresh_from_db()
     found.refresh_from_db()
     return found
+
+
+def _same_columns(one: TableSelection, other: TableSelection, found: Table) -> bool:
+    """Whether both choose the same columns, in whatever order, and with or without those of the key, which are copied anyhow."""
+    key = (found.shape or {}).get("key", ())
+    is_some = bool(one.columns) == bool(other.columns)
+    return is_some and {*one.columns, *key} == {*other.columns, *key}
 
 
 @transaction.atomic

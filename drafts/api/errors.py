@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from drafts.definition import ChangeRefused
+from drafts.models import Draft
 from drafts.services import DeployRefused, DraftDeployed, StaleDraft, TableRefused
 from replicators.api.errors import Answer, answers
+from replicators.models import Replicator
 
 
 @answers(StaleDraft)
@@ -31,6 +33,12 @@ def _table_refused(error: TableRefused) -> Answer:
 @answers(ChangeRefused)
 def _change_refused(error: ChangeRefused) -> Answer:
     return Answer(409, "change-refused", str(error), problems=[p.to_json() for p in error.problems])
+
+
+@answers(Draft.DoesNotExist)
+@answers(Replicator.DoesNotExist)
+def _gone(error: Exception) -> Answer:
+    return Answer(404, "not-found", "It was deleted meanwhile.")
 
 
 @answers(DraftDeployed)

@@ -47,7 +47,7 @@ class StoredServers(GenericViewSet[Any]):
         request=None,
         responses={200: TableSummarySerializer(many=True), **_ASKED},
     )
-    @action(detail=True, methods=["post"], url_path="source/tables")
+    @action(detail=True, methods=["post"], url_path="source/tables", pagination_class=None)
     def source_tables(self, request: Request, pk: str) -> Response:
         found = services.list_tables(**self._server("source"))
         return Response(TableSummarySerializer(found, many=True).data)

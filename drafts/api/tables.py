@@ -26,8 +26,9 @@ from replicators.api.serializers import ErrorSerializer, valid
 from replicators.config import parse_tables
 from replicators.models import Replicator
 from replicators.people import person
-from runners.api.serializers import TableAcceptedSerializer
+from runners.api.serializers import TableAcceptedSerializer, TableSerializer
 from runners.models import Table
+from runners.selectors import replicator_view, table_views, tables_shown
 from runners.services import table_remove
 
 _ACCEPTED = {
@@ -39,7 +40,18 @@ _ACCEPTED = {
 
 
 class ReplicatorTables(APIView):
-    """Add and remove; a run that runs takes it up, and the other tables do not pause."""
+    """List, add and remove; a run that runs takes it up, and the other tables do not pause."""
+
+    @extend_schema(
+        summary="List the tables, with what was asked of them",
+        tags=["replicators"],
+        operation_id="replicators_tables_list",
+        responses={200: TableSerializer(many=True), 404: ErrorSerializer},
+    )
+    def get(self, request: Request, pk: str) -> Response:
+        view = replicator_view(get_object_or_404(Replicator, pk=pk))
+        tables = table_views(view, tables_shown(view.replicator))
+        return Response(TableSerializer([t.asked_json() for t in tables], many=True).data)
 
     @extend_schema(
         summary="Add a table",

@@ -966,7 +966,7 @@ MESSAGES: dict[str, Message] = {
     "config:not-now": Message(
         "Not possible now",
         "The replicator `{name}` can't be changed while {reason}.",
-        "Pause it, wait until it has stopped, then try again.",
+        "Nothing brings it back. Make another one of its exported definition.",
         "",
         Retry.NEVER,
     ),

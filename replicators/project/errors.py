@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from django.conf import settings
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views import defaults
 
 from replicators.api.errors import Answer
@@ -33,6 +36,13 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
         text = str(exception) if isinstance(exception, BadRequest) else _REFUSED.message
         return _answer(replace(_REFUSED, message=text))
     return defaults.bad_request(request, exception)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    """A form of another session, such as a sign-in page that was open while somebody signed in in another tab."""
+    if request.path == reverse("login") and request.user.is_authenticated:
+        return redirect(settings.LOGIN_REDIRECT_URL)
+    return render(request, "403_csrf.html", status=403)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

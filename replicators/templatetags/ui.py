@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -74,10 +75,18 @@ def duration(seconds: Any) -> str:
     value = max(0.0, float(seconds))
     if value < 10:
         return f"{value:.1f} s".replace("0.0 s", "0 s")
-    for size, unit in _AGES:
+    for at, (size, unit) in enumerate(_AGES):
         if value >= size * (1 if unit != "min" else 2):
-            return f"{value / size:.0f} {unit}"
+            return _with_rest(value, size, unit, _AGES[at + 1 :])
     return f"{value:.0f} s"
+
+
+def _with_rest(value: float, size: float, unit: str, smaller: Sequence[tuple[float, str]]) -> str:
+    """`1 d 12 h`, `1 h 30 min`: where there are few of a unit, its rest counts; never more than it is."""
+    whole, rest = divmod(value, size)
+    if whole < 4 and smaller and rest >= smaller[0][0]:
+        return f"{whole:.0f} {unit} {rest // smaller[0][0]:.0f} {smaller[0][1]}"
+    return f"{whole:.0f} {unit}"
 
 
 @register.filter

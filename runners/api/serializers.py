@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from replicators.api.serializers import StrictMixin
+from replicators.connectors.modes import Mode
 from runners.models import Event, LogLine
 from runners.states import REPLICATOR_STATES, TableState
 
@@ -36,6 +37,21 @@ class TableStatusSerializer(serializers.Serializer[Any]):
     deletes = serializers.IntegerField()
     lag_seconds = serializers.FloatField(allow_null=True)
     error = TableErrorSerializer(allow_null=True)
+
+
+class TableSerializer(TableStatusSerializer):
+    """A table, with what was asked of it and is not done yet: `is_resync_asked` (also by a change of what is copied), `is_replay_asked`,
+    `rewind_to` (the time that it is taken back to). `called`: its name at the source, where that is another one by now. `retry_at`:
+    when a failing one is tried again by itself; `needs_resync`: that only a re-sync brings it back."""
+
+    mode = serializers.ChoiceField([m.value for m in Mode])
+    called = serializers.CharField()
+    is_resync_asked = serializers.BooleanField()
+    is_replay_asked = serializers.BooleanField()
+    rewind_to = serializers.DateTimeField(allow_null=True)
+    rows_parked = serializers.IntegerField()
+    retry_at = serializers.DateTimeField(allow_null=True)
+    needs_resync = serializers.BooleanField()
 
 
 class NewTableSerializer(serializers.Serializer[Any]):
@@ -128,6 +144,17 @@ class AcceptedSerializer(serializers.Serializer[Any]):
     name = serializers.CharField()
     state = serializers.ChoiceField(REPLICATOR_STATES)
     desired_state = serializers.ChoiceField(DESIRED)
+
+
+class DeletionSerializer(serializers.Serializer[Any]):
+    """What became of a replicator that was deleted. `statements`: to be run at the source, which could not be reached; until then it
+    may keep log for a reader that is gone. `is_target_left`: its tables were to go, and did not."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    deleted_at = serializers.DateTimeField()
+    statements = serializers.ListField(child=serializers.CharField())
+    is_target_left = serializers.BooleanField()
 
 
 class TableNameSerializer(StrictMixin, serializers.Serializer[Any]):

@@ -84,7 +84,8 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
 
     @extend_schema(
         summary="Delete a replicator",
-        description="Stops it, then removes its slot and publication; the target's tables stay unless told otherwise.",
+        description="Stops it, then removes its slot and publication; the target's tables stay unless told otherwise. Once it answers 404, "
+        "`deletion/` says what could not be removed.",
         tags=_TAGS,
         request=None,
         parameters=[serializers.DeleteQuerySerializer],
@@ -95,6 +96,19 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
         replicator = self.get_object()
         services.replicator_delete(replicator=replicator, actor=person(request), **query)
         return _accepted(replicator)
+
+    @extend_schema(
+        summary="What became of a deleted replicator",
+        description="404 while it is there, also while it is being deleted.",
+        tags=_TAGS,
+        responses={200: serializers.DeletionSerializer, **_MISSING},
+    )
+    @action(detail=True)
+    def deletion(self, request: Request, pk: str) -> Response:
+        told = selectors.deletion_told(pk)
+        if told is None:
+            raise Http404
+        return Response(serializers.DeletionSerializer(told).data)
 
     @extend_schema(
         summary="A replicator's definition without secrets, to keep or to import elsewhere",

@@ -1,0 +1,20 @@
+"""Addresses without their last slash."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.http import HttpRequest, HttpResponsePermanentRedirect
+from django.middleware.common import CommonMiddleware
+from django.utils.http import escape_leading_slashes
+
+
+class Slashes(CommonMiddleware):
+    """Django's, with redirects that keep the method (308): after a 301 clients go on with GET, so that a DELETE without its last slash
+    would be answered like a look at what was to be deleted."""
+
+    response_redirect_class = partial(HttpResponsePermanentRedirect, preserve_request=True)  # type: ignore[assignment]
+
+    def get_full_path_with_slash(self, request: HttpRequest) -> str:
+        """Also for methods that change something, and with DEBUG: see above."""
+        return escape_leading_slashes(request.get_full_path(force_append_slash=True))
