@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from drafts.models import Draft
 from drafts.reports import is_passed
-from replicators.config import InvalidConfig, Options, parse_name, parse_params
+from replicators.config import InvalidConfig, Options, parse_name, parse_params, parse_tables
 from replicators.connectors.errors import ReplicationError
 from replicators.services import NameTaken, name_require_free, params_of
 
@@ -56,8 +56,8 @@ def faults(draft: Draft, name: str) -> dict[str, str]:
             name_require_free(parse_name(draft.name))
         elif name in {"source", "target"}:
             parse_params(name, getattr(draft, f"{name}_kind"), params_of(draft, name))
-        elif name == "tables" and not draft.tables:
-            return {"tables": "Choose at least one table."}
+        elif name == "tables":
+            parse_tables(draft.tables)
         elif name == "advanced":
             Options.parse(draft.options)
     except (InvalidConfig, NameTaken) as err:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
@@ -108,15 +109,25 @@ def parse_tables(data: Any) -> tuple[TableSelection, ...]:
     """`[{"schema", "name", "columns", "excluded", "mode", "filter", "unfit"}]` as selections; InvalidConfig where something is wrong or doubled."""
     if not isinstance(data, (list, tuple)):
         raise InvalidConfig({"tables": "must be a list"})
-    try:
-        tables = tuple(_table(raw) for raw in data)
-    except ValueError as err:
-        raise InvalidConfig({"tables": str(err)}) from err
+    tables = tuple(_named(raw) for raw in data)
     if not tables:
         raise InvalidConfig({"tables": "Choose at least one table."})
-    if len({t.id for t in tables}) < len(tables):
-        raise InvalidConfig({"tables": "a table is named twice"})
+    if twice := [str(t) for t, count in Counter(t.id for t in tables).items() if count > 1]:
+        raise InvalidConfig({"tables": f"{twice[0]} is named twice"})
     return tables
+
+
+def _named(raw: Any) -> TableSelection:
+    """One of them; what is wrong with it is said with its name, since there may be thousands."""
+    try:
+        return _table(raw)
+    except ValueError as err:
+        schema, name = (
+            (raw.get("schema"), raw.get("name")) if isinstance(raw, Mapping) else ("", "")
+        )
+        if isinstance(schema, str) and isinstance(name, str) and name:
+            raise InvalidConfig({"tables": f"{TableId(schema, name)}: {err}"}) from err
+        raise InvalidConfig({"tables": str(err)}) from err
 
 
 def tables_to_json(tables: Iterable[TableSelection]) -> list[dict[str, Any]]:

@@ -55,8 +55,8 @@ class TableSummarySerializer(serializers.Serializer[Any]):
 class OneTableSerializer(SourceSerializer):
     """A source and a table of it."""
 
-    schema = serializers.CharField(max_length=255)
-    table = serializers.CharField(max_length=255)
+    schema = serializers.CharField(max_length=255, trim_whitespace=False)
+    table = serializers.CharField(max_length=255, trim_whitespace=False)
 
 
 class ColumnSerializer(serializers.Serializer[Any]):

@@ -59,7 +59,8 @@ class DraftWriteSerializer(StrictMixin, serializers.Serializer[Any]):
 
 
 class DraftUpdateSerializer(DraftWriteSerializer):
-    """A change; `version` is that of the draft which was read."""
+    """A change; `version` is that of the draft which was read. Each field that is sent is replaced as a whole, parameters too: what they
+    leave out has its default then, and a secret that they leave out is forgotten (sent back as the mask, it stays)."""
 
     version = serializers.IntegerField(min_value=1)
 
@@ -67,10 +68,12 @@ class DraftUpdateSerializer(DraftWriteSerializer):
 class TableAddSerializer(StrictMixin, serializers.Serializer[Any]):
     """A table to add; no columns means all of them, also those added later."""
 
-    schema = serializers.CharField(max_length=255)
-    table = serializers.CharField(max_length=255)
+    schema = serializers.CharField(max_length=255, trim_whitespace=False)
+    table = serializers.CharField(max_length=255, trim_whitespace=False)
     columns = serializers.ListField(
-        child=serializers.CharField(max_length=255), required=False, default=list
+        child=serializers.CharField(max_length=255, trim_whitespace=False),
+        required=False,
+        default=list,
     )
     excluded = serializers.ListField(
         child=serializers.ChoiceField(EXCLUDABLE), required=False, default=list
@@ -83,16 +86,16 @@ class TableAddSerializer(StrictMixin, serializers.Serializer[Any]):
 class TableModeSerializer(StrictMixin, serializers.Serializer[Any]):
     """A table and the mode that it is to be copied in."""
 
-    schema = serializers.CharField(max_length=255)
-    table = serializers.CharField(max_length=255)
+    schema = serializers.CharField(max_length=255, trim_whitespace=False)
+    table = serializers.CharField(max_length=255, trim_whitespace=False)
     mode = ModeField(required=True)
 
 
 class TableRemoveQuerySerializer(serializers.Serializer[Any]):
     """A table to remove."""
 
-    schema = serializers.CharField(max_length=255)
-    table = serializers.CharField(max_length=255)
+    schema = serializers.CharField(max_length=255, trim_whitespace=False)
+    table = serializers.CharField(max_length=255, trim_whitespace=False)
     keep_target = serializers.BooleanField(
         default=True, help_text="Whether the target's table stays."
     )

@@ -145,10 +145,12 @@ class TableChoiceSerializer(StrictMixin, serializers.Serializer[Any]):
     """A chosen table; no columns means all of them, also those added later. Changes of the kinds in `excluded` are not
     applied to the copy; without inserts it keeps up the rows of its first copy."""
 
-    schema = serializers.CharField(max_length=255)
-    name = serializers.CharField(max_length=255)
+    schema = serializers.CharField(max_length=255, trim_whitespace=False)
+    name = serializers.CharField(max_length=255, trim_whitespace=False)
     columns = serializers.ListField(
-        child=serializers.CharField(max_length=255), required=False, default=list
+        child=serializers.CharField(max_length=255, trim_whitespace=False),
+        required=False,
+        default=list,
     )
     excluded = serializers.ListField(
         child=serializers.ChoiceField(EXCLUDABLE), required=False, default=list

@@ -160,8 +160,8 @@ class DeletionSerializer(serializers.Serializer[Any]):
 class TableNameSerializer(StrictMixin, serializers.Serializer[Any]):
     """Names a table of the replicator."""
 
-    schema = serializers.CharField(max_length=255)
-    table = serializers.CharField(max_length=255)
+    schema = serializers.CharField(max_length=255, trim_whitespace=False)
+    table = serializers.CharField(max_length=255, trim_whitespace=False)
 
 
 class TableRewindSerializer(TableNameSerializer):
@@ -247,8 +247,8 @@ class EventQuerySerializer(serializers.Serializer[Any]):
     """What is asked of the events."""
 
     after = serializers.IntegerField(min_value=0, default=0, help_text="Only events after this id.")
-    schema = serializers.CharField(default="", allow_blank=True)
-    table = serializers.CharField(default="", allow_blank=True)
+    schema = serializers.CharField(default="", allow_blank=True, trim_whitespace=False)
+    table = serializers.CharField(default="", allow_blank=True, trim_whitespace=False)
     limit = serializers.IntegerField(min_value=1, max_value=1000, default=200)
 
 
@@ -256,8 +256,8 @@ class MetricQuerySerializer(serializers.Serializer[Any]):
     """What is asked of the figures."""
 
     seconds = serializers.IntegerField(min_value=10, max_value=7 * 86400, default=3600)
-    schema = serializers.CharField(default="", allow_blank=True)
-    table = serializers.CharField(default="", allow_blank=True)
+    schema = serializers.CharField(default="", allow_blank=True, trim_whitespace=False)
+    table = serializers.CharField(default="", allow_blank=True, trim_whitespace=False)
 
 
 class DeleteQuerySerializer(serializers.Serializer[Any]):
@@ -292,8 +292,8 @@ class ParkedSerializer(serializers.Serializer[Any]):
 class ParkedQuerySerializer(serializers.Serializer[Any]):
     """What is asked of the parked rows."""
 
-    schema = serializers.CharField(max_length=255)
-    table = serializers.CharField(max_length=255)
+    schema = serializers.CharField(max_length=255, trim_whitespace=False)
+    table = serializers.CharField(max_length=255, trim_whitespace=False)
     after = serializers.IntegerField(
         default=None, allow_null=True, help_text="Only rows after this sequence."
     )

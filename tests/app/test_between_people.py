@@ -223,3 +223,39 @@ def test_a_sign_in_page_of_an_older_session_leads_on(editor: Any) -> None:
 def test_a_time_that_is_left_is_never_more_than_it_is(seconds: float, said: str) -> None:
     """Guards `ui.duration`: 36 hours until the source gives up were said to be 2 days."""
     assert duration(seconds) == said
+
+
+def test_a_name_that_begins_with_a_blank_is_that_name(
+    browser: Client, replicator: Replicator
+) -> None:
+    """Guards `trim_whitespace`: a table of that name could not be named over REST."""
+    made = browser.post(
+        "/api/v1/drafts/",
+        {"tables": [{"schema": "shop", "name": " orders", "columns": [" id"]}]},
+        JSON,
+    )
+    table = made.json()["tables"][0]
+    assert (table["name"], table["columns"]) == (" orders", [" id"])
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"schema": "shop", "name": "orders", "filter": "status =="}, "shop.orders: "),
+        ({"schema": "shop", "name": "customers"}, "shop.customers is named twice"),
+    ],
+)
+def test_a_choice_of_tables_that_can_not_be_read_says_where(
+    browser: Client, editor: Any, table: dict[str, str], said: str
+) -> None:
+    """Guards `config._named` and `steps.faults`: among two thousand tables nobody finds what is wrong, and the wizard said nothing at all."""
+    tables = [{"schema": "shop", "name": "customers"}, table]
+    made = services.draft_create(actor=editor, **config_fields(tables=tables))
+    refused = browser.post(f"/api/v1/drafts/{made.pk}/deploy/").json()
+    assert said in refused["fields"]["tables"][0]
+    browser.post(f"/drafts/{made.pk}/tables/", {"act": "list", "version": made.version})
+    form = {"act": "next", "version": made.version, "shown": [], "tables": []}
+    moves = browser.post(f"/drafts/{made.pk}/tables/", form)
+    is_mended = "twice" in said  # by the page, which knows each table once
+    assert moves.status_code == (302 if is_mended else 422)
+    assert is_mended or said in moves.content.decode()
