@@ -231,7 +231,7 @@ class Merger:
     def _with_ends(self, files: Sequence[ChangeFileRow], reached: Frontier) -> Frontier:
         """Of very many segments the backlog knows the late ones' ends only; without those in between a merge of a table that is far
         behind would have no end before them, and no limit."""
-        if not files or files[0].segment >= next(iter(reached.closed), 0):
+        if not files or (reached.closed and reached.closed[0] <= files[0].segment):
             return reached
         rows = self._store.segments()
         closed = (s.number for s in rows if s.is_closed and s.number <= reached.segment)

@@ -74,16 +74,17 @@ def wait_for_log(
     asked for. `on_progress`: more of it is captured or decoded. `StartAgain` where nothing is for `FULL_SECONDS`, since the log waits for
     space: this copy is what keeps it from being pruned."""
     upto: int | None = None
-    seen: tuple[int, int] | None = None
+    seen: tuple[int, int | None] | None = None
     moved_at = timer()
     while not should_stop():
         memory = store.memory()
         reached = memory.position.value if memory.position is not None else -1
         if upto is None and reached >= position:
             upto = memory.last_segment
-        last = memory.last_segment if upto is None else upto
-        left = sum(not s.is_decoded for s in store.segments() if s.number <= last)
-        if upto is not None and not left:
+        left = None  # not known before all of it is captured
+        if upto is not None:
+            left = sum(not s.is_decoded for s in store.segments() if s.number <= upto)
+        if left == 0:
             files = store.change_files(copy.table, after=0, upto=NEVER)
             return [f for f in files if f.last_position >= copy.position]
         if (reached, left) != seen:
