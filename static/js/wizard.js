@@ -23,9 +23,26 @@
     if (isSave(event) && isUndecided) { event.preventDefault(); return; }
     if (isSave(event)) status("Saving…");
     if (pressed && pressed.isConnected && pressed.dataset.busy && event.detail.elt.tagName === "FORM") {
-      pressed.querySelector("span").textContent = pressed.dataset.busy;
+      wait(event.detail.elt, pressed);
     }
     pressed = null;
+  });
+  // What takes seconds answers with the form as it was sent: what is typed meanwhile would be lost, so nothing can be.
+  let waiting = null;
+  function hold(form, isHeld) {
+    for (const part of form.querySelectorAll(".card-pad")) part.inert = isHeld;
+  }
+  function wait(form, button) {
+    const label = button.querySelector("span");
+    waiting = { form, label, text: label.textContent };
+    label.textContent = button.dataset.busy;
+    hold(form, true);
+  }
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (!waiting || event.detail.elt !== waiting.form) return;
+    waiting.label.textContent = waiting.text;
+    hold(waiting.form, false);
+    waiting = null;
   });
   for (const name of ["htmx:sendError", "htmx:responseError"]) {
     document.addEventListener(name, (event) => { if (isSave(event)) status("Not saved", true); });

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,31 @@ def shop(database: Database) -> Database:
         "CREATE TABLE views (page text)"
     )
     return database
+
+
+def test_while_a_connection_is_tested_nothing_can_be_typed_that_would_be_lost(
+    open_page: Any,
+) -> None:
+    """Guards `wait` of wizard.js: the answer is the form as it was sent, so what was typed into it meanwhile was gone."""
+    watched = open_page()
+    page: Page = watched.page
+    watched.sign_in()
+    page.goto(f"{watched.base}/replicators/new/")
+    begin(page, "slow server")
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        page.locator('[name="source.host"]').fill("127.0.0.1")
+        page.locator('[name="source.port"]').fill(str(mute.getsockname()[1]))
+        page.locator('[name="source.database"]').fill("shop")
+        page.locator('[name="source.user"]').fill("somebody")
+        page.get_by_role("button", name="Test connection").click()
+        fields = page.locator("#step-panel .card-pad").first
+        expect(fields).to_have_js_property("inert", True)
+        expect(page.get_by_role("button", name="Testing")).to_be_visible()
+        expect(page.get_by_test_id("test-result").get_by_test_id("problem")).to_be_visible()
+    expect(fields).to_have_js_property("inert", False)
+    user = page.locator('[name="source.user"]')
+    user.fill("somebody else")
+    expect(user).to_have_value("somebody else")
 
 
 def test_seven_pages_lead_to_a_replicator(open_page: Any, shop: Database, tmp_path: Path) -> None:
