@@ -33,6 +33,8 @@ def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> l
     found = {s.id: mode_for(modes[s.id], s) for s in shapes}
     problems = [p for s in shapes for p in _of_table(s, found[s.id], known)]
     problems += _inserts(config, shapes, found)
+    chosen = {t.id: t for t in config.tables}
+    problems += [p for s in shapes for p in _parking(config, chosen[s.id], s, found[s.id])]
     return problems + [
         p for t in config.tables if t.id in found for p in _chosen(config, t, found[t.id])
     ]
@@ -46,7 +48,6 @@ def _chosen(config: ReplicatorConfig, table: TableSelection, mode: Mode) -> Iter
         yield Problem.of("source:filter-unsupported", table=table.id)
     if table.filter and mode not in FILTERED:
         yield Problem.of("target:mode-filter", table=table.id, mode=text_of(mode).label)
-    yield from _parking(config, table, mode)
     if mode is Mode.MULTISET and "updates" in table.excluded and "deletes" not in table.excluded:
         yield Problem.of("target:mode-updates", table=table.id)
 
@@ -64,7 +65,9 @@ def _inserts(
                 yield Problem.of("target:mode-inserts", table=shape.id, why=why)
 
 
-def _parking(config: ReplicatorConfig, table: TableSelection, mode: Mode) -> Iterator[Problem]:
+def _parking(
+    config: ReplicatorConfig, table: TableSelection, schema: TableSchema, mode: Mode
+) -> Iterator[Problem]:
     """Rows that are to be parked where they can't be: an error where it was chosen for this very table, otherwise told."""
     if (table.unfit or config.options.unfit_values) != "park":
         return
@@ -72,8 +75,8 @@ def _parking(config: ReplicatorConfig, table: TableSelection, mode: Mode) -> Ite
     if not config.source.capabilities.can_park:
         label = config.source.label
         yield Problem.of("source:no-parking", severity=severity, table=table.id, source=label)
-    elif mode not in PARKING:
-        label = text_of(mode).label
+    elif mode not in PARKING or not schema.key:
+        label = text_of(mode).label + ("" if schema.key else " without a key")
         yield Problem.of("target:mode-parking", severity=severity, table=table.id, mode=label)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from replicators.config import Options
+from replicators.config import InvalidConfig, Options
 from replicators.connectors.messages import MESSAGES, Retry
 from runners.events import event_add
 from runners.models import Progress, Run
@@ -31,6 +31,21 @@ def _duration(passed: timedelta) -> str:
     return f"{minutes} minutes" if minutes < 120 else f"{round(minutes / 60)} hours"
 
 
+def _patience(options: Any) -> timedelta:
+    """Counting a failure never needs options that this version can read: they may be what failed."""
+    try:
+        return timedelta(minutes=Options.parse(options).retry_minutes)
+    except InvalidConfig:
+        return timedelta(minutes=Options().retry_minutes)
+
+
+def _idle(progress: Progress, run: Run, now: datetime) -> timedelta:
+    """How much later than it was due the run was begun: such time, when the machine was off or all slots were taken, is no trying."""
+    begun = run.started_at or now
+    late = begun - (progress.retry_at or begun)
+    return late if late > timedelta(seconds=LAST_SECONDS) else timedelta()
+
+
 @transaction.atomic
 def failure_note(*, run: Run, code: str, facts: dict[str, Any], now: datetime) -> Progress:
     """Count a failed or lost run of a replicator and set when it is tried again."""
@@ -39,10 +54,10 @@ def failure_note(*, run: Run, code: str, facts: dict[str, Any], now: datetime) -
         progress.failures, progress.failing_since = 0, None
     retry = MESSAGES[code].retry
     progress.failures += 1
-    progress.failing_since = min(progress.failing_since or now, now)
+    progress.failing_since = min((progress.failing_since or now) + _idle(progress, run, now), now)
     progress.retry_at = now + timedelta(seconds=delay_seconds(progress.failures, retry))
     progress.error_code, progress.error_facts = code, facts
-    patience = timedelta(minutes=Options.parse(run.replicator.options).retry_minutes)
+    patience = _patience(run.replicator.options)
     is_used_up = now - progress.failing_since >= patience
     progress.is_given_up = is_used_up or retry is Retry.NEVER
     if progress.is_given_up:

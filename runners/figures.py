@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from statistics import median
 
@@ -9,8 +10,10 @@ from django.utils import timezone
 
 from replicators.models import Replicator
 from runners.models import ReplicatorMetric, Table, TableMetric
+from runners.retention import drop_portion
 from runners.states import TableState
 
+PRUNE_SECONDS = 30.0
 RESOLUTIONS = {10: timedelta(hours=1), 60: timedelta(days=7)}
 
 
@@ -74,10 +77,13 @@ def _metric(table: Table, at: datetime, resolution: int) -> TableMetric:
 
 
 def prune_metrics(now: datetime | None = None) -> int:
-    """Drop the rows past their time; how many."""
-    now = now or timezone.now()
-    return sum(
-        model.objects.filter(resolution_seconds=resolution, at__lt=now - kept).delete()[0]
-        for model in (TableMetric, ReplicatorMetric)
-        for resolution, kept in RESOLUTIONS.items()
-    )
+    """Drop the rows past their time, in portions, for `PRUNE_SECONDS` at most; how many. What is left goes the next time."""
+    now, dropped = now or timezone.now(), 0
+    end = time.monotonic() + PRUNE_SECONDS
+    for model in (TableMetric, ReplicatorMetric):
+        for resolution, kept in RESOLUTIONS.items():
+            old = model.objects.filter(resolution_seconds=resolution, at__lt=now - kept)
+            while (count := drop_portion(old)) and time.monotonic() < end:
+                dropped += count
+            dropped += count
+    return dropped

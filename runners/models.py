@@ -356,16 +356,15 @@ class TableMetric(models.Model):
                 fields=["table", "resolution_seconds", "at"], name="one_metric_per_moment"
             ),
         )
+        indexes = (models.Index(fields=["resolution_seconds", "at"], name="metrics_by_age"),)
 
     def __str__(self) -> str:
         return f"{self.table_id} {self.at:%F %T}"
 
 
 class ReplicatorMetric(models.Model):
-    """All tables of a replicator together at a moment, kept like `TableMetric`: charts read these, however many tables.
-
-    `changes` and `rows_snapshotted` are sums since ever; lags are over the tables whose lag was known.
-    """
+    """All tables of a replicator together at a moment, kept like `TableMetric`: charts read these, however many tables. `changes` and
+    `rows_snapshotted` are sums since ever; lags are over the tables whose lag was known."""
 
     replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="metrics")
     at = models.DateTimeField()
@@ -382,6 +381,7 @@ class ReplicatorMetric(models.Model):
                 fields=["replicator", "resolution_seconds", "at"], name="one_sum_per_moment"
             ),
         )
+        indexes = (models.Index(fields=["resolution_seconds", "at"], name="sums_by_age"),)
 
     def __str__(self) -> str:
         return f"{self.replicator_id} {self.at:%F %T}"

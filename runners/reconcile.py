@@ -17,7 +17,7 @@ from runners.models import Run, Sign
 from runners.processes import HOSTNAME, Adopted
 from runners.queue import send
 from runners.services import run_ask_stop
-from runners.supervisor import LEASE_MARGIN, run_lose, unwatched
+from runners.supervisor import LEASE_MARGIN, START_LEASE, run_lose, unwatched
 from runners.transitions import IllegalTransition, run_transition
 
 logger = logging.getLogger(__name__)
@@ -47,13 +47,31 @@ def _stop_unwanted() -> None:
 
 def _watch(now: datetime) -> None:
     """Runs nobody watches: a worker takes them; those whose lease is over as well are lost."""
+    _shorten(now)
     for run in Run.objects.active().filter(unwatched(now)).select_related("replicator")[:LIMIT]:
-        if not run.lease and run.is_stop_asked:
-            _end_unstarted(run)
-        elif run.lease and run.lease_until and run.lease_until + LEASE_MARGIN < now:
-            _end_lost(run, now)
-        else:
-            send("supervise_run", str(run.pk), expires=MESSAGE_SECONDS)
+        try:
+            _look_after(run, now)
+        except (
+            Exception
+        ):  # one that can't be ended must not keep the others from being looked after
+            logger.exception("Run %s could not be looked after.", run.pk)
+
+
+def _look_after(run: Run, now: datetime) -> None:
+    if not run.lease and run.is_stop_asked:
+        _end_unstarted(run)
+    elif run.lease and run.lease_until and run.lease_until + LEASE_MARGIN < now:
+        _end_lost(run, now)
+    else:
+        send("supervise_run", str(run.pk), expires=MESSAGE_SECONDS)
+
+
+def _shorten(now: datetime) -> None:
+    """A lease that is longer than any is of a clock that has been set back since. A run that lives renews it within seconds."""
+    longest = max(timedelta(seconds=settings.RUNNER.lease_seconds), START_LEASE)
+    Run.objects.active().filter(lease_until__gt=now + longest + LEASE_MARGIN).update(
+        lease_until=now + longest
+    )
 
 
 def _end_unstarted(run: Run) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from replicators.config import InvalidConfig, source_plugin
@@ -17,9 +18,18 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.messages import Retry
 from replicators.models import Replicator
 from replicators.services import source_of
-from runners.backoff import FIRST_SECONDS, delay_seconds
+from runners.backoff import FIRST_SECONDS, LAST_SECONDS, delay_seconds
 from runners.events import event_add
-from runners.models import LogLine, Progress, Run
+from runners.models import (
+    ChangeFile,
+    LogLine,
+    Progress,
+    ReplicatorMetric,
+    Run,
+    Segment,
+    TableMetric,
+)
+from runners.retention import drop_portion
 from runners.services import progress_of
 
 logger = logging.getLogger(__name__)
@@ -27,6 +37,8 @@ logger = logging.getLogger(__name__)
 TRIES = 5
 CLAIM = timedelta(minutes=2)
 TARGET_SECONDS = 300
+LONGEST = max(timedelta(seconds=LAST_SECONDS), timedelta(seconds=TARGET_SECONDS) + CLAIM)
+"""No wait is longer; a time further away was set by a clock that has been set back since."""
 
 
 def what_goes(replicator: Replicator) -> list[tuple[str, str]]:
@@ -70,7 +82,7 @@ def _claim(replicator: Replicator, now: datetime) -> bool:
     """One task at a time: the others see a time to wait for."""
     progress = progress_of(replicator)
     seen = progress.retry_at
-    if seen is not None and seen > now:
+    if seen is not None and now < seen <= now + LONGEST:
         return False
     found = Progress.objects.filter(pk=progress.pk, retry_at=seen)
     return bool(found.update(retry_at=now + CLAIM))
@@ -146,9 +158,23 @@ def _drop_log(replicator: Replicator) -> None:
         logger.warning("Change log of %s is left (%s).", replicator.pk, type(err).__name__)
 
 
-@transaction.atomic
 def _forget(replicator: Replicator, statements: list[str]) -> None:
+    _forget_rows(replicator)
+    _forget_rest(replicator, statements)
+
+
+def _forget_rows(replicator: Replicator) -> None:
+    """What there may be millions of, in portions: in one transaction nobody else could write for minutes. Done again after a cut."""
+    rows: list[QuerySet[Any]] = [TableMetric.objects.filter(table__replicator=replicator)]
+    for model in (ReplicatorMetric, ChangeFile, Segment, LogLine):
+        rows.append(model.objects.filter(replicator=replicator))
+    for found in rows:
+        while drop_portion(found):
+            logger.debug("Dropped a portion of %s.", found.model.__name__)
+
+
+@transaction.atomic
+def _forget_rest(replicator: Replicator, statements: list[str]) -> None:
     facts = {"name": replicator.name, "id": str(replicator.pk), "statements": statements}
     event_add("replicator_deleted", replicator=None, facts=facts)
-    LogLine.objects.filter(replicator=replicator).delete()
     replicator.delete()

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.sessions.models import Session
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from runners.models import Event, Run
@@ -26,12 +26,13 @@ def prune_activity(now: datetime | None = None) -> int:
     )
     ended = Run.objects.exclude(state__in=[str(s) for s in RUN_ACTIVE]).filter(Exists(later))
     return (
-        _drop(Event, Event.objects.filter(at__lt=limit).exclude(replicator=None))
-        + _drop(Run, ended.filter(ended_at__lt=limit))
-        + _drop(Session, Session.objects.filter(expire_date__lt=now))
+        drop_portion(Event.objects.filter(at__lt=limit).exclude(replicator=None))
+        + drop_portion(ended.filter(ended_at__lt=limit))
+        + drop_portion(Session.objects.filter(expire_date__lt=now))
     )
 
 
-def _drop(model: Any, found: Any) -> int:
-    portion = list(found.order_by().values_list("pk", flat=True)[:PORTION])
-    return int(model.objects.filter(pk__in=portion).delete()[0]) if portion else 0
+def drop_portion(found: QuerySet[Any], size: int = PORTION) -> int:
+    """Delete so many of these rows at most, in a transaction of their own; how many."""
+    portion = list(found.order_by().values_list("pk", flat=True)[:size])
+    return int(found.model._default_manager.filter(pk__in=portion).delete()[0]) if portion else 0

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from replicators.config import parse_tables
@@ -264,6 +265,9 @@ def table_change(*, replicator: Replicator, selection: TableSelection, actor: Ac
         replicator_choose(replicator=row, tables={**known, selection.id: selection}.values())
         event_add("table_change_asked", replicator=row, table=selection.id, actor=_name(actor))
     is_wider = "inserts" in {*selection.excluded} ^ {*before.excluded}
+    if {*selection.excluded} != {*before.excluded}:
+        # Changes of before were applied otherwise than they would be again now, so no rewind may go back over this.
+        Table.objects.filter(pk=found.pk).update(shape_sequence=F("token_sequence"))
     if is_wider or (selection.columns, selection.filter) != (before.columns, before.filter):
         Table.objects.filter(pk=found.pk).update(is_resync_asked=True)
         back_off_clear(row)

@@ -67,6 +67,14 @@ logger = logging.getLogger("replicator.run")
 TABLES_SECONDS = 0.5
 
 
+PORTION = 500
+"""Numbers in one statement: SQLite takes so many parameters only, and nobody else writes meanwhile."""
+
+
+def _portions(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (numbers[at : at + PORTION] for at in range(0, len(numbers), PORTION))
+
+
 @database_errors_told
 class DjangoStore:
     """`runners.engine.store.Store` for one run. Thread safe; `tables()` may be half a second behind what people ask. A
@@ -156,7 +164,10 @@ class DjangoStore:
         return [segment_row(s) for s in self._segments]
 
     def discard_segments(self, numbers: Sequence[int]) -> list[str]:
-        paths = list(self._files.filter(segment_number__in=numbers).values_list("path", flat=True))
+        paths: list[str] = []
+        for portion in _portions(numbers):
+            mine = self._files.filter(segment_number__in=portion)
+            paths += mine.values_list("path", flat=True)
         self.forget(numbers)
         return paths
 
@@ -338,10 +349,11 @@ class DjangoStore:
         changed = {t: f for t, f in figures.items() if self._figures.get(t) != f}
         with self._write():
             for table, found in changed.items():
+                since = {"unmerged_since": moment(found.unmerged_since)}
+                if found.unmerged_since is found.lag_seconds is None:
+                    since = {}  # Not known yet: what was known before the start still holds.
                 self._row(table).update(
-                    lag_seconds=found.lag_seconds,
-                    unmerged_since=moment(found.unmerged_since),
-                    backlog_bytes=found.backlog_bytes,
+                    lag_seconds=found.lag_seconds, backlog_bytes=found.backlog_bytes, **since
                 )
             self._progress.update(facts=facts, facts_at=timezone.now())
             record_metrics(self._replicator)
@@ -367,21 +379,18 @@ class DjangoStore:
     def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
         needed = [t.merged_sequence for t in self._table_rows() if needs_log(t)]
         merged = min(needed, default=1 << 62)
-        done = [
-            segment_row(s)
-            for s in self._segments.filter(
-                is_decoded=True,
-                sealed_at__lt=moment(older_than),
-                number__lt=(merged + 1) >> 32,
-            )
-        ]
+        found = self._segments.filter(
+            is_decoded=True, sealed_at__lt=moment(older_than), number__lt=(merged + 1) >> 32
+        )
+        done = [segment_row(s) for s in found.order_by("number")[:PORTION]]
         numbers = [s.number for s in done]
         return done, [file_row(f) for f in self._files.filter(segment_number__in=numbers)]
 
     def forget(self, segments: Sequence[int]) -> None:
         with self._write():
-            self._files.filter(segment_number__in=segments).delete()
-            self._segments.filter(number__in=segments).delete()
+            for portion in _portions(segments):
+                self._files.filter(segment_number__in=portion).delete()
+                self._segments.filter(number__in=portion).delete()
 
     def log(self, level: str, text: str, table: TableId | None = None) -> None:
         known = logging.getLevelNamesMapping().get(level.upper(), logging.INFO)

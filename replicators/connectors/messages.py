@@ -544,6 +544,13 @@ MESSAGES: dict[str, Message] = {
         "Changes are missing in the target until then.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "source:log-event": Message(
+        "Unknown kind of event",
+        "A transaction of the source's log has an event of kind {kind}, which this product does not know; changes of table `{table}` may be in it.",
+        "Turn off what makes the server write such events (MariaDB: binlog_row_event_fragment_threshold), then re-sync the table.",
+        "Changes may be missing in the target until then.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "source:cascade": Message(
         "Changes by foreign keys are not logged",
         "Rows of table `{table}` are changed by the foreign key `{constraint}` (ON {rule}), which this server does not log.",
@@ -733,9 +740,9 @@ MESSAGES: dict[str, Message] = {
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
     "target:rewind-shape": Message(
-        "The table's columns changed since",
-        "The columns of `{table}` are not those that it had at that time.",
-        "Rewind to a time after its columns changed, or re-sync the table.",
+        "The table was copied otherwise then",
+        "The columns of `{table}`, or the kinds of changes that are copied of it, are not those of that time.",
+        "Rewind to a time after they changed, or re-sync the table.",
         "The table goes on as it was.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
@@ -790,7 +797,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "target:mode-parking": Message(
         "Rows can't be parked in this mode",
-        "A copy of `{table}` as {mode} keeps more than a row's last image, so a row that the target can't hold can't wait beside it.",
+        "A copy of `{table}` as {mode} keeps more than a row's last image by its key, so a row that the target can't hold can't wait beside it.",
         "Choose that the table stops at such a value, or copy it as a mirror with a key, or with soft delete.",
         "The table stops at the first such value.",
         **_TABLE_NEVER,  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import replace
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.modes import mode_for
@@ -90,7 +91,8 @@ class Copier:
         )
         row = table_row(self._store, row.id)
         table = target_table(self._replicator, row)
+        parks = replace(row, schema=view.schema).parks
         done = view.snapshotter.copy(
-            table, view.schema, view.sequence, known, parks=row.parks, resumes=not row.needs_exact
+            table, view.schema, view.sequence, known, parks=parks, resumes=not row.needs_exact
         )
         return None if done is None else (view, *done)

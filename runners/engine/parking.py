@@ -30,6 +30,7 @@ from replicators.connectors.events import (
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.target import FoldedBatch
 from runners.engine import failpoints
+from runners.engine.faults import unfit
 from runners.engine.fold import after_truncate, key_links, replay, unsent_matrix
 from runners.engine.folding import FoldPlan, batch_of, fold_to_file, read_changes
 from runners.engine.parked import ParkedRow
@@ -219,6 +220,11 @@ def check_limit(table: TableId, count: int) -> None:
         raise ReplicationError("log:too-many-parked", table=table, limit=PARKED_LIMIT)
 
 
+def _unfit(table: TableId, reasons: pa.ChunkedArray) -> ReplicationError:
+    code, facts = unfit(str(reasons.drop_null()[0]))
+    return ReplicationError(code, table=table, **facts)
+
+
 def fold_with_parked(
     store: Store, row: TableRow, plan: FoldPlan
 ) -> tuple[FoldedBatch, OpCounts] | None:
@@ -231,6 +237,8 @@ def fold_with_parked(
     if not waiting and not any(f.faults for f in plan.files):
         return None
     found = [images(waiting, plan.schema), read_changes(plan, with_faults=True)]
+    if not plan.schema.key:  # The first copy was under way: whether rows could wait was not known when these were listed.
+        raise _unfit(row.id, pa.concat_tables(found).column("_fault_reason"))
     separated = separate(pa.concat_tables(found), plan.schema)
     check_limit(row.id, separated.held.num_rows)
     kept = set(separated.held.column("_sequence").to_pylist())

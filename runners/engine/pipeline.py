@@ -46,6 +46,7 @@ logger = logging.getLogger("replicator.run")
 TURN_SECONDS = 0.2
 DESIRE_SECONDS = 0.5
 PRUNE_SECONDS = 60.0
+PRUNE_PORTIONS = 8
 
 
 def run_pipeline(
@@ -272,8 +273,10 @@ class Pipeline:
         is_short = self._streaming.capture.is_waiting_for_space
         kept = self._settings.keep_seconds if is_short else self._log_seconds
         older = time.time() - kept
-        segments, files = self._store.prunable(older_than=older)
-        if segments:
+        for _ in range(PRUNE_PORTIONS):
+            segments, files = self._store.prunable(older_than=older)
+            if not segments:
+                return
             self._store.forget([s.number for s in segments])
             self._backlog.dropped(s.number for s in segments)
             self._log.unlink([s.path for s in segments] + [f.path for f in files])

@@ -76,8 +76,10 @@ class TableRow:
     @property
     def parks(self) -> bool:
         """Whether a row with a value that can't be carried is parked; otherwise the table stops. Only where the last image of a
-        row is all that counts: a history would lack what waits. Not where inserts are left out: what waits is no row of the copy."""
-        return self.unfit == "park" and self.mode in PARKING and not self.leaves_inserts_out
+        row is all that counts: a history would lack what waits. Not without a key, by which waiting rows are known, nor where inserts
+        are left out: what waits is no row of the copy."""
+        has_place = self.mode in PARKING and (self.schema is None or bool(self.schema.key))
+        return self.unfit == "park" and has_place and not self.leaves_inserts_out
 
     @property
     def leaves_inserts_out(self) -> bool:
@@ -204,8 +206,8 @@ class Store(Copies, Notices, Parking, Watermarks, Protocol):
         ...
 
     def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
-        """Segments sealed before that time which every table that still needs them has merged, and their change files.
-        Tables that fail until a re-sync is asked for need none: `needs_log`."""
+        """The first segments (a portion of them) sealed before that time which every table that still needs them has merged, and
+        their change files. Tables that fail until a re-sync is asked for need none: `needs_log`."""
         ...
 
     def forget(self, segments: Sequence[int]) -> None:

@@ -164,6 +164,7 @@ class TableJobs:
 
     def _follow(self, finding: Finding, row: TableRow) -> None:
         assert finding.shape is not None
+        self._rounds.changed(row.id)
         self._merger.follow(row, finding.shape, finding.position)
 
     def _withdraw(self, err: ReplicationError, row: TableRow) -> None:

@@ -59,6 +59,7 @@ NO_COLUMN = frozenset({
     "INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "VECTOR", "PRIMARY", "PARTITION",
     "SYSTEM", "PERIOD",
 })  # fmt: skip
+FOLLOWED = {"PERIOD": ("FOR",), "SYSTEM": ("VERSIONING",), "VECTOR": ("INDEX", "KEY")}
 PLAIN_FIRSTS = frozenset({
     "AUTO_INCREMENT", "COMMENT", "ROW_FORMAT", "KEY_BLOCK_SIZE", "ALGORITHM", "LOCK", "ENABLE",
     "DISABLE", "FORCE", "ORDER", "MAX_ROWS", "MIN_ROWS", "AVG_ROW_LENGTH", "STATS_PERSISTENT",
@@ -82,7 +83,13 @@ def _take(found: Alteration, action: list[Token], database: str, mode: int) -> N
 
 
 def _is_column(action: Sequence[Token], words: Sequence[str]) -> bool:
-    return len(words) > 1 and not (action[1].is_word and words[1] in NO_COLUMN)
+    """Some of these words are names too, told by what follows: MySQL reserves neither PERIOD and SYSTEM nor (before 9) VECTOR."""
+    if len(words) < 2 or not action[1].is_word or words[1] not in NO_COLUMN:
+        return len(words) > 1
+    if words[1] in FOLLOWED:
+        is_index = words[0] == "ADD" and words[1] == "VECTOR" and words[2:3] == ["("]
+        return not is_index and words[2:3] not in [[w] for w in FOLLOWED[words[1]]]
+    return False
 
 
 def _behind(words: Sequence[str], at: int) -> int:

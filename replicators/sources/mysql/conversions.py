@@ -24,6 +24,7 @@ FLOATS = {("float", "float"), ("float", "double"), ("double", "double")}
 UNICODE = frozenset({"utf8mb4", "utf16", "utf16le", "utf32"})
 MOST_BYTES_OF_A_CHARACTER = 4
 NUMBERED = " auto_increment"
+LABEL = re.compile(r"('(?:[^'\\]|''|\\.)*')", re.DOTALL)
 
 
 def keeps_values(old: Column, new: Column, said: str) -> bool:
@@ -61,7 +62,9 @@ def _keeps_others(old: Column, new: Column, said: str) -> bool:
 
 
 def _told(native: str) -> str:
-    return re.sub(r"\s+", "", native.removesuffix(NUMBERED).lower())
+    """Without blanks, in lower case; but not within the labels of an ENUM or a SET, which are values."""
+    parts = LABEL.split(native.removesuffix(NUMBERED))
+    return "".join(p if at % 2 else re.sub(r"\s+", "", p.lower()) for at, p in enumerate(parts))
 
 
 def _word(native: str) -> str:

@@ -1071,6 +1071,7 @@ FORMAT_EVENT, ROTATE_EVENT, HEARTBEAT_EVENT, XA_PREPARE_EVENT, PAYLOAD_EVENT, IN
     26,
 )
 QUERY_COMPRESSED_EVENT, PARTIAL_UPDATE_EVENT, EXECUTE_LOAD_EVENT = 165, 39, 18
+IGNORABLE = 0x80
 STANDALONE = 1
 MAX_RUNS = 4096
 # Stands in place of a source's second half: its first is the number of a source that is kept as text.
@@ -1161,6 +1162,12 @@ def begin_alone(e, at, end, t, state):
 
 
 @njit
+def is_unknown(e, at, t):
+    """Whether this kind of event is later than this reader, and not one that its server calls ignorable: rows may be in it."""
+    return (42 < t < 160 or t > 171) and not byte(e, at + 17) & IGNORABLE
+
+
+@njit
 def moved_on(state, log_position, size):
     """Note where an event ends; False where the log goes backwards."""
     low = state[P_OFFSET] & 0xFFFFFFFF
@@ -1231,7 +1238,7 @@ def take(e, at, size, state, out, runs, ids, wanted, known_at, known_size, known
         closes = True
     elif t == XA_PREPARE_EVENT or t == TAGGED_EVENT:
         return SPECIAL
-    elif t == PAYLOAD_EVENT or t == INCIDENT_EVENT:
+    elif t == PAYLOAD_EVENT or t == INCIDENT_EVENT or (state[P_IS_OPEN] and is_unknown(e, at, t)):
         begin_alone(e, at, end, t, state)
         closes = not state[P_BODY_OPEN]
         is_kept = True

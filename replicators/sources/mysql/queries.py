@@ -143,6 +143,10 @@ def _lower(table: TableId) -> TableId:
     return TableId(*("".join(c.lower()[0] for c in name) for name in (table.schema, table.name)))
 
 
+ANALYZED = frozenset({"INSERT", "UPDATE", "DELETE", "REPLACE", "WITH", "FORMAT", "SELECT"})
+"""What MariaDB's ANALYZE runs; in front of TABLE or TABLES it only counts."""
+
+
 def _statement(database: str, text: str, mode: int) -> Statement:
     words = _without_settings(tokens(text, mode))
     first = words[0].upper if words else ""
@@ -151,7 +155,7 @@ def _statement(database: str, text: str, mode: int) -> Statement:
         return Statement(_control(first, {w.upper for w in words}))
     if first == "XA":
         return _xa(second, text)
-    is_analyzed = first == "ANALYZE" and second != "TABLE"
+    is_analyzed = first == "ANALYZE" and second in ANALYZED
     if is_analyzed or first in ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH"):
         return Statement(Kind.ROWS, tuple(_named(words, database)))
     if first == "SELECT":
@@ -204,7 +208,7 @@ def _xa(second: str, text: str) -> Statement:
 def _named(words: list[Token], database: str) -> Iterator[TableId]:
     """Every name that could be a table's."""
     for i, word in enumerate(words):
-        if word.text[:1] in "'\"" or not word.name:
+        if word.is_string or not word.name:
             continue
         if i + 2 < len(words) and words[i + 1].text == ".":
             yield TableId(word.name, words[i + 2].name)
@@ -298,6 +302,10 @@ def _drop_index(rest: Words, database: str) -> Statement:
 def _create(words: list[Token], database: str) -> Statement:
     rest = Words(words, 1)
     is_replacing = rest.skip("OR", "REPLACE")
+    if is_replacing and (rest.skip("DATABASE") or rest.skip("SCHEMA")):
+        name = rest.table("")
+        every = (TableId(name.name, "*"),) if name else ()
+        return Statement(Kind.CHANGE, every, "a replacement of its database", gone=True)
     if not rest.skip("TABLE"):
         return Statement(Kind.OTHER)
     # One that finds the table there is logged too, and changes nothing.

@@ -199,9 +199,9 @@ def _look_at_others(
             except ValueError as err:
                 raise Damaged(at) from err
             truncations += _look_at_query(index, said, at, transaction, tables, cascades)
-        elif event[4] == INCIDENT:
+        elif fault := _of_all(event[4]):
             for table in tables:
-                index.faults.setdefault(table, (at, "source:log-incident", {}))
+                index.faults.setdefault(table, (at, *fault))
         elif event[4] == PARTIAL_UPDATE:
             number = int.from_bytes(event[k.HEADER : k.HEADER + 6], "little")
             for table in tables.keys() & {table_of[number]} if number in table_of else tables:
@@ -209,6 +209,15 @@ def _look_at_others(
         elif event[4] == XA_PREPARE and not is_one_phase(event):
             _stop_tables_of(index, transaction, at, "source:transaction-unsure")
     index.truncations = truncations
+
+
+def _of_all(kind: int) -> tuple[str, dict[str, str]] | None:
+    """What an event of this kind means for every table; see `kernels.is_unknown`."""
+    if kind == INCIDENT:
+        return "source:log-incident", {}
+    if 42 < kind < 160 or kind > 171:
+        return "source:log-event", {"kind": str(kind)}
+    return None
 
 
 def _look_at_query(

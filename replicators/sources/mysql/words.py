@@ -34,11 +34,12 @@ TOKEN_WITHOUT_ESCAPES = _pattern(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`text` as it stands; `name` without quotes; `is_word`: could be a keyword."""
+    """`text` as it stands; `name` without quotes; `is_word`: could be a keyword; `is_string`: names nothing."""
 
     text: str
     name: str
     is_word: bool
+    is_string: bool = False
 
     @property
     def upper(self) -> str:
@@ -54,9 +55,10 @@ def tokens(text: str, mode: int = 0) -> list[Token]:
         if kind in ("comment", "open", "close"):
             continue
         name = part[1:-1].replace("``", "`") if kind == "quoted" else part
+        is_string = kind == "string"
         if mode & ANSI_QUOTES and part[0] == '"':
-            name = part[1:-1].replace('""', '"')
-        found.append(Token(part, name, kind == "word"))
+            name, is_string = part[1:-1].replace('""', '"'), False
+        found.append(Token(part, name, kind == "word", is_string))
     return found
 
 

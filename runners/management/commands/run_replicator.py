@@ -7,13 +7,15 @@ import os
 import signal
 import sys
 import threading
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
 from replicators.config import InvalidConfig
 from replicators.connectors.errors import ReplicationError
+from replicators.models import Replicator
 from runners.jobs import job_of, secrets_of, settings_of
 from runners.logs import RowHandler
 from runners.models import Run
@@ -25,6 +27,7 @@ from runners.transitions import IllegalTransition, run_transition
 logger = logging.getLogger("replicator.run")
 
 EXIT_UNEXPECTED = 1
+T = TypeVar("T")
 PATIENCE = 0.6
 """How long the own database is waited for, of a lease: less than the watchdog waits for its renewal."""
 
@@ -91,6 +94,15 @@ def _run(run_id: str, lease: str, stop: threading.Event) -> int:
         handler.close()
 
 
+def _read(part: Callable[[Replicator], T], run: Run) -> T:
+    """A part of the replicator's definition; `config:invalid` where this version can't read it."""
+    try:
+        return part(run.replicator)
+    except InvalidConfig as err:
+        field, reason = next(iter(err.errors.items()))
+        raise ReplicationError("config:invalid", field=field, reason=reason) from err
+
+
 def _attach(run: Run) -> RowHandler:
     try:
         secrets = secrets_of(run.replicator)
@@ -105,7 +117,7 @@ def _attach(run: Run) -> RowHandler:
 def _work(run: Run, lease: str, stop: threading.Event) -> None:
     from runners.engine.pipeline import run_pipeline
 
-    settings = settings_of(run.replicator)
+    settings = _read(settings_of, run)
     patience = settings.lease_seconds * PATIENCE
     store = DjangoStore(run.pk, lease, patience_seconds=patience)
     try:
@@ -113,10 +125,6 @@ def _work(run: Run, lease: str, stop: threading.Event) -> None:
     except IllegalTransition:
         logger.info("A stop was asked before the start.")
         return
-    try:
-        job = job_of(run.replicator)
-    except InvalidConfig as err:
-        field, reason = next(iter(err.errors.items()))
-        raise ReplicationError("config:invalid", field=field, reason=reason) from err
+    job = _read(job_of, run)
     logger.info("Started.")
     run_pipeline(job, store, settings, stop)

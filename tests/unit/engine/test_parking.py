@@ -17,6 +17,7 @@ from runners.engine import parking
 from runners.engine.fold import fold
 from runners.engine.folding import FoldPlan, fold_batch
 from runners.engine.parked import MemoryParking
+from runners.engine.store import TableRow
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, apply, replay, table_of
 from tests.unit.engine.test_frontier import change_file
 
@@ -282,3 +283,16 @@ def test_files_with_values_that_could_not_be_carried_are_never_folded_without_pa
     with pytest.raises(ReplicationError) as caught:
         fold_batch(None, plan)  # type: ignore[arg-type]
     assert caught.value.code == "log:rows-parked"
+
+
+def test_without_a_key_a_value_that_does_not_fit_stops_the_table_and_says_so() -> None:
+    """Guards `TableRow.parks`, and the refusal in `fold_with_parked`: rows without a key can't be told apart once they wait, and the table
+    failed for ever at an error that nobody knew."""
+    keyless = replace(SCHEMA, key=())
+    row = TableRow(SCHEMA.id, unfit="park", schema=keyless)
+    assert not row.parks and replace(row, schema=SCHEMA).parks and replace(row, schema=None).parks
+    reasons = pa.chunked_array([pa.array([None, "at: is infinite; row 7"])])
+    error = parking._unfit(SCHEMA.id, reasons)
+    assert (error.code, error.facts["column"], error.facts["reason"]) == (
+        "source:value-unsupported", "at", "is infinite",
+    )  # fmt: skip

@@ -7,6 +7,7 @@ import pytest
 from replicators.connectors.schema import TableId
 from replicators.sources.mysql.errors import code_of
 from replicators.sources.mysql.queries import ANY, Kind, statement
+from replicators.sources.mysql.words import ANSI_QUOTES
 
 T = TableId("shop", "t")
 
@@ -148,3 +149,33 @@ def test_errors_of_the_server_have_codes(number: int, text: str, code: str) -> N
     import pymysql
 
     assert code_of(pymysql.err.OperationalError(number, text)) == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'UPDATE "orders" SET "x" = 1',
+        'INSERT INTO "shop"."orders" VALUES (1)',
+        "LOAD DATA INFILE 'f' INTO TABLE \"orders\" (x)",
+    ],
+)
+def test_a_name_in_double_quotes_is_one_where_they_quote_names(text: str) -> None:
+    """Guards `Token.is_string`: rows that such a statement changed, logged as a statement only, went by without a word."""
+    assert TableId("shop", "orders") in statement("shop", text, ANSI_QUOTES).tables
+    assert TableId("shop", "orders") not in statement("shop", text).tables
+
+
+def test_a_database_that_is_replaced_takes_its_tables_with_it() -> None:
+    """Guards `CREATE OR REPLACE DATABASE` of MariaDB, in whose log nothing else says so."""
+    said = statement("", "CREATE OR REPLACE DATABASE shop")
+    assert (said.kind, said.tables, said.gone) == (Kind.CHANGE, (TableId("shop", "*"),), True)
+    assert said.unlogged
+    assert statement("", "CREATE DATABASE shop").kind is Kind.OTHER
+
+
+@pytest.mark.parametrize(
+    "text", ["ANALYZE TABLES orders", "ANALYZE NO_WRITE_TO_BINLOG TABLE orders"]
+)
+def test_what_only_counts_changes_nothing(text: str) -> None:
+    assert statement("shop", text).kind is Kind.OTHER
+    assert statement("shop", "ANALYZE FORMAT=JSON UPDATE orders SET x = 1").kind is Kind.ROWS
