@@ -12,7 +12,7 @@ from replicators.connectors.schema import TableId, TableSelection
 from replicators.models import Replicator
 from replicators.options import Options
 from runners.events import event_add
-from runners.models import Progress, Run
+from runners.models import Progress, Run, Table
 from runners.new_tables import NewTable
 from runners.services import IllegalTransition, progress_of, table_add, table_remove
 
@@ -48,13 +48,22 @@ def tables_appeared(
     }
     event_add("tables_appeared", replicator=replicator, run=run, facts=facts)
     for table in new:
-        if policy == "add":
-            table_add(replicator=replicator, selection=TableSelection(table), actor=None)
-        else:
-            NewTable.objects.create(
+        if policy == "ask" or not _is_added(replicator, table):
+            NewTable.objects.get_or_create(
                 replicator=replicator, schema_name=table.schema, name=table.name
             )
     return new
+
+
+def _is_added(replicator: Replicator, table: TableId) -> bool:
+    """False for a table that can't be added now, such as one that goes by the name that another one of the replicator has been given:
+    a person is asked."""
+    try:
+        with transaction.atomic():
+            table_add(replicator=replicator, selection=TableSelection(table), actor=None)
+    except IllegalTransition:
+        return False
+    return True
 
 
 def _remember(replicator: Replicator, tables: Sequence[TableId]) -> None:
@@ -76,7 +85,10 @@ def table_vanished(*, replicator: Replicator, table: TableId) -> bool:
             actor=None,
             keep_target=False,
         )
-    except IllegalTransition:
+    except (
+        IllegalTransition,
+        Table.DoesNotExist,
+    ):  # the last one, or removed by a person meanwhile
         return False
     return True
 

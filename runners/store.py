@@ -67,8 +67,7 @@ logger = logging.getLogger("replicator.run")
 TABLES_SECONDS = 0.5
 
 
-PORTION = 500
-"""Numbers in one statement: SQLite takes so many parameters only, and nobody else writes meanwhile."""
+PORTION = 500  # SQLite takes so many parameters only, and nobody else writes meanwhile
 
 
 def _portions(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -211,8 +210,12 @@ class DjangoStore:
         return list(rows)
 
     def _table_rows(self) -> list[TableRow]:
-        chosen = self._chosen()
-        return [table_row(t, chosen) for t in self._rows]
+        """Read again where somebody chose between the two readings: without its choice a table would be copied whole."""
+        for _ in range(3):
+            chosen, rows = self._chosen(), list(self._rows)
+            if all(TableId(t.schema_name, t.name) in chosen for t in rows if t.is_chosen):
+                break
+        return [table_row(t, chosen) for t in rows]
 
     def _chosen(self) -> dict[TableId, TableSelection]:
         return selections(Replicator.objects.only("tables", "options").get(pk=self._replicator.pk))
@@ -349,9 +352,9 @@ class DjangoStore:
         changed = {t: f for t, f in figures.items() if self._figures.get(t) != f}
         with self._write():
             for table, found in changed.items():
-                since = {"unmerged_since": moment(found.unmerged_since)}
-                if found.unmerged_since is found.lag_seconds is None:
-                    since = {}  # Not known yet: what was known before the start still holds.
+                known = {"unmerged_since": moment(found.unmerged_since)}
+                is_start = found.unmerged_since is found.lag_seconds is None  # the last one holds
+                since = {} if is_start else known
                 self._row(table).update(
                     lag_seconds=found.lag_seconds, backlog_bytes=found.backlog_bytes, **since
                 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_FLOOR, Context
 from decimal import Decimal as Number
 from typing import Any
@@ -38,7 +39,7 @@ def _truth(expression: Expression, rows: pa.Table) -> pa.ChunkedArray:
         case IsNull(column=name):
             return pc.is_null(rows.column(name))
         case Like(column=name, pattern=pattern):
-            return pc.match_like(rows.column(name), pattern)
+            return _like(rows.column(name), pattern)
         case In(column=name, values=values):
             return _joined(pc.or_kleene, tuple(Compare(name, "=", v) for v in values), rows)
     return _compared(rows.column(expression.column), expression.sign, expression.value)
@@ -49,6 +50,19 @@ def _joined(join: Any, parts: tuple[Expression, ...], rows: pa.Table) -> pa.Chun
     for part in parts[1:]:
         found = join(found, _truth(part, rows))
     return found
+
+
+def _like(column: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
+    """With an escape by our own pattern: Arrow takes what it knows a faster way for, such as a search, with its backslashes."""
+    if "\\" not in pattern:
+        return pc.match_like(column, pattern)
+    found, characters = [], iter(pattern)
+    for character in characters:
+        if character == "\\":
+            found.append(re.escape(next(characters, "\\")))
+        else:
+            found.append({"%": ".*", "_": "."}.get(character) or re.escape(character))
+    return pc.match_substring_regex(column, pattern=f"(?s)\\A{''.join(found)}\\z")
 
 
 def _compared(column: pa.ChunkedArray, sign: str, value: Any) -> pa.ChunkedArray:
@@ -75,12 +89,11 @@ def _exact(column: pa.ChunkedArray, sign: str, value: Number) -> pa.ChunkedArray
         if sign in ("=", "<>"):
             return _constant(column, sign == "<>")
         sign = "<=" if sign in ("<", "<=") else ">"
-    largest = (
-        Number(2**63 - 1)
-        if scale == 0 and not pa.types.is_decimal(kind)
-        else _largest(digits, scale)
-    )
-    if abs(floor) > largest:
+    if pa.types.is_decimal(kind):
+        is_beyond = abs(floor) > _largest(digits, scale)
+    else:
+        is_beyond = not -(2**63) <= floor < 2**63
+    if is_beyond:
         is_above = floor > 0
         return _constant(column, sign == "<>" or (sign in ("<", "<=")) == is_above and sign != "=")
     if pa.types.is_decimal(kind):

@@ -93,6 +93,7 @@ class Copier:
         table = target_table(self._replicator, row)
         parks = replace(row, schema=view.schema).parks
         done = view.snapshotter.copy(
-            table, view.schema, view.sequence, known, parks=parks, resumes=not row.needs_exact
-        )
+            table, view.schema, view.sequence, known,
+            parks=parks, resumes=not row.needs_exact, place=view.place,
+        )  # fmt: skip
         return None if done is None else (view, *done)

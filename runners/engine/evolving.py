@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from replicators.connectors.defaults import value_of
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.filters import columns_of, parse
 from replicators.connectors.modes import Mode
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import Column, TableId, TableSchema
@@ -87,7 +88,17 @@ def _with_rewritten(
     if any(_lacks_default(c) for c in changes) or (changes and _changes_digests(row, old, new)):
         text = "rows that were there have values that the log did not carry"
         changes.append(SchemaChange(ChangeKind.REWRITTEN, text))
+    elif names := _filtered_by_others(new, changes):
+        text = f"the row filter's column {names[0]} is another one now"
+        changes.append(SchemaChange(ChangeKind.REWRITTEN, text))
     return tuple(changes)
+
+
+def _filtered_by_others(new: TableSchema, changes: Sequence[SchemaChange]) -> list[str]:
+    """The row filter's columns that another column goes by now: rows that are there were chosen by the one of before."""
+    moves = (ChangeKind.ADDED, ChangeKind.RENAMED)
+    came = {c.new.name for c in changes if c.kind in moves and c.new is not None}
+    return sorted(came & columns_of(parse(new.filter))) if new.filter and came else []
 
 
 def _lacks_default(change: SchemaChange) -> bool:

@@ -31,8 +31,9 @@ from runners.engine.rounds import Rounds
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import Snapshotter
 from runners.engine.store import Desire, Store, is_copied
-from runners.engine.streaming import FirstView, Streaming
+from runners.engine.streaming import Streaming
 from runners.engine.tables import TableJobs
+from runners.engine.view import FirstView
 from runners.engine.views import PatientWait, StopAsked, Views
 from runners.engine.watchdog import Watchdog
 

@@ -13,7 +13,7 @@ from replicators.connectors.errors import ReplicationError, Retry
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.schema_policy import SchemaPolicy, follows_renames
-from replicators.connectors.source import LogControl, LogReader, SnapshotSession, ViewWait
+from replicators.connectors.source import LogControl, LogReader, ViewWait
 from runners.engine import failpoints
 from runners.engine.backlog import Backlog
 from runners.engine.capture import Capture, discard_open_tail
@@ -25,6 +25,7 @@ from runners.engine.job import Job
 from runners.engine.settings import RunnerSettings
 from runners.engine.shapes import followed, known_shape, unmoved
 from runners.engine.store import SegmentRow, Store, TableRow, TableState, chosen
+from runners.engine.view import FirstView, places
 
 logger = logging.getLogger("replicator.run")
 
@@ -33,8 +34,6 @@ QUIET_SECONDS = 600.0
 POSITION_LOST = frozenset(
     {"source:position-lost", "source:slot-missing", "source:slot-invalidated"}
 )
-
-FirstView = tuple[SnapshotSession, Sequence[TableSchema]]
 
 
 class Streaming:
@@ -194,8 +193,9 @@ class Streaming:
         )
         self._store.record_start(session.point.position)
         self._backlog.begun_again(session.point.position)
-        first = unmoved([t.bare for t in tables], self.shapes())
-        return session.point.position, (session, first)
+        told = [t.bare for t in tables]
+        where = places(session, told)
+        return session.point.position, (session, unmoved(told, self.shapes()), where)
 
     def start(self, position: Position) -> None:
         """Read after `position`, in a thread."""

@@ -190,11 +190,13 @@ class TableJobs:
         """The table is chosen no longer: it leaves the stream and the change log; the target's table goes only where that
         was asked for. What is done twice after a crash does no harm."""
         self._streaming.withdraw(TableSelection(row.id), row.schema)
-        self._snapshots.forget(row.id)
         if row.is_drop_asked:
             self._writer.drop(target_table(self._replicator, row))
             self._store.forget_versions(row.id)
         self._decoding.drop(row.id)
+        self._snapshots.forget(
+            row.id
+        )  # Chosen again meanwhile, it may be in a view whose log went just now.
         self._store.table_event(
             row.id,
             "table_removed",

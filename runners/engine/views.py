@@ -20,7 +20,7 @@ from replicators.connectors.source import (
 from runners.engine.backlog import Backlog
 from runners.engine.shapes import unmoved
 from runners.engine.snapshot import Snapshotter
-from runners.engine.view import SnapshotSource, View
+from runners.engine.view import FirstView, SnapshotSource, View, places
 
 logger = logging.getLogger("replicator.views")
 
@@ -74,7 +74,7 @@ class Views(SnapshotSource):
         open_view: Callable[[ViewWait], SnapshotSession],
         snapshotter: Callable[[SnapshotSession, TableId], Snapshotter],
         wait: Callable[[], ViewWait],
-        first: tuple[SnapshotSession, Sequence[TableSchema]] | None,
+        first: FirstView | None,
     ) -> None:
         self._backlog = backlog
         self._publish = publish
@@ -86,6 +86,7 @@ class Views(SnapshotSource):
         self._forgotten: set[TableId] = set()
         self._session = first[0] if first else None
         self._shapes = {s.id: s for s in first[1]} if first else {}
+        self._places = dict(first[2]) if first else {}
 
     def view(self, table: TableId, *, is_exact: bool = False) -> View | None:
         """The present view, or a new one where it went away or the table was not part of the stream before it, or was
@@ -110,7 +111,8 @@ class Views(SnapshotSource):
             if schema.upto:
                 schema = replace(with_numbers(schema), upto=position)
             sequence = last_sequence(self._backlog.last_before(position))
-            return View(self._make(session, table), schema, position, sequence)
+            place = self._places.get(table)
+            return View(self._make(session, table), schema, position, sequence, place)
 
     def forget(self, table: TableId) -> None:
         """The table left the stream: the present view is no good for it any more. Does not wait for one that is being opened,
@@ -122,6 +124,7 @@ class Views(SnapshotSource):
             self._close()
             shapes = self._publish()
             self._session = self._open_view(self._wait())
+            self._places = places(self._session, shapes)
             self._shapes = {s.id: s for s in unmoved(shapes, self._describe())}
             if table in self._shapes or all(s.id != table for s in shapes):
                 return self._session

@@ -169,3 +169,38 @@ def test_a_table_that_is_chosen_again_is_known_by_its_name_alone(replicator: Rep
     replicator.refresh_from_db()
     selection = TableSelection(TableId("shop", "orders"))
     assert table_add(replicator=replicator, selection=selection, actor=None).shape is None
+
+
+def test_a_table_that_can_not_be_added_by_itself_is_asked_about(replicator: Replicator) -> None:
+    """Guards `discovery._is_added`: a table that comes under the name that a followed one was given, or that somebody added meanwhile, ended
+    the run, and each one after it."""
+    Replicator.objects.filter(pk=replicator.pk).update(options={"new_tables": "add"})
+    replicator.refresh_from_db()
+    tables_appeared(replicator=replicator, tables=[])
+    taken, fresh = TableId("shop", "orders_old"), TableId("shop", "fresh")
+    Table.objects.filter(name="orders").update(shape={"called": ["shop", "orders_old"]})
+    table_add(replicator=replicator, selection=TableSelection(fresh), actor=None)
+    replicator.refresh_from_db()
+    tables_appeared(replicator=replicator, tables=[taken, fresh])
+    assert set(NewTable.objects.values_list("name", flat=True)) == {"orders_old", "fresh"}
+    tables_appeared(replicator=replicator, tables=[taken, fresh])
+    Table.objects.filter(name="customers").delete()
+    assert not table_vanished(replicator=replicator, table=TableId("shop", "customers"))
+
+
+def test_a_choice_that_is_made_between_two_readings_is_seen_whole(replicator: Replicator) -> None:
+    """Guards `DjangoStore._table_rows`: a table that was added just then had no choice yet, and all of its columns were copied."""
+    run = make_run(replicator)
+    store = DjangoStore(run.pk, run.lease)
+    fresh = TableSelection(TableId("shop", "fresh"), columns=("id",), filter="id > 5")
+    first = store._chosen
+
+    def chosen() -> Any:
+        found = first()
+        if not Table.objects.filter(name="fresh").exists():
+            table_add(replicator=replicator, selection=fresh, actor=None)
+        return found
+
+    store._chosen = chosen  # type: ignore[method-assign]
+    (row,) = [r for r in store.tables() if r.id == fresh.id]
+    assert (row.columns, row.filter) == (("id",), "id > 5")

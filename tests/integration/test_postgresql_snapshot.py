@@ -8,6 +8,7 @@ import pytest
 
 from replicators.connectors.errors import ReplicationError
 from replicators.sources.postgresql import slots
+from replicators.sources.postgresql import snapshot as snapshot_module
 from replicators.sources.postgresql.log import LogControl
 from replicators.sources.postgresql.snapshot import ChunkReader, snapshot_again
 from tests.integration.postgresql_source import (
@@ -175,6 +176,23 @@ class TestChunks:
             rows = snapshot(session, database, table, rows_per_chunk=100)
         assert sorted(rows.column("id").to_pylist()) == list(range(1, 3001))
 
+    def test_a_partitioned_table_may_have_no_partitions_yet(self, database):
+        """Guards `_leaves`: it was said not to exist, and stayed failing once it had some."""
+        database.execute("CREATE TABLE later (id int PRIMARY KEY) PARTITION BY RANGE (id)")
+        (table,) = describe(database, "later")
+        with snapshot_again(params_of(database), SLOT) as session:
+            assert session.plan(table, rows_per_chunk=100) == []
+            first = session.layout(table)
+            database.execute("CREATE TABLE one PARTITION OF later FOR VALUES FROM (0) TO (9)")
+            assert first and snapshot(session, database, table).num_rows == 0
+        database.execute("DROP TABLE later")
+        with (
+            snapshot_again(params_of(database), SLOT) as session,
+            pytest.raises(ReplicationError) as caught,
+        ):
+            session.plan(table, rows_per_chunk=100)
+        assert caught.value.code == "source:table-missing"
+
     def test_a_table_that_was_dropped_after_the_view_was_opened_is_missing(self, database):
         """Guards the NULL size in `SnapshotSession._leaves`: the view's catalog still lists such a table; without the
         look planning fails with an error of Python's. Found by the adversary (seed 201)."""
@@ -224,6 +242,26 @@ class TestChunks:
 
 class TestGoingOn:
     """What a snapshot needs to be gone on with in a later view."""
+
+    def test_chunks_are_cut_by_what_there_is_now_and_by_bytes(self, database, monkeypatch):
+        """Guards `snapshot._ranges`: rows are counted seldom, and large values lie beside the pages; in one chunk, a table that was filled since
+        or one of documents would be copied for longer than a step may take, again and again."""
+        database.execute("CREATE TABLE grown (id int PRIMARY KEY, note text)")
+        database.execute("INSERT INTO grown SELECT g, 'a' FROM generate_series(1, 100) g")
+        database.execute("ANALYZE grown")
+        database.execute("ALTER TABLE grown SET (autovacuum_enabled = off)")
+        database.execute("INSERT INTO grown SELECT g, 'a' FROM generate_series(101, 20000) g")
+        database.execute("CREATE TABLE large (id int PRIMARY KEY, body text)")
+        database.execute("ALTER TABLE large ALTER body SET STORAGE EXTERNAL")
+        database.execute(
+            "INSERT INTO large SELECT g, repeat('x', 100000) FROM generate_series(1, 400) g"
+        )
+        database.execute("ANALYZE large")
+        monkeypatch.setattr(snapshot_module, "BYTES_PER_CHUNK", 20 << 20)
+        grown, large = describe(database, "grown", "large")
+        with snapshot_again(params_of(database), SLOT) as session:
+            assert 5 <= len(session.plan(grown, rows_per_chunk=1000)) <= 25
+            assert len(session.plan(large, rows_per_chunk=250_000)) >= 2
 
     def test_the_layout_stays_until_rows_get_other_places(self, database):
         """Guards `SnapshotSession.layout` both ways (CORRECTNESS 17): blind to VACUUM FULL, a copy would go on by

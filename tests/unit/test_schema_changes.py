@@ -22,6 +22,8 @@ from replicators.connectors.types import (
     Timestamp,
     Uuid,
 )
+from runners.engine.evolving import decision_on, schema_changes
+from runners.engine.store import TableRow
 
 K = ChangeKind
 ID = Column("id", Int(64), "bigint", False, 1)
@@ -187,3 +189,35 @@ def test_a_shape_survives_its_json_form() -> None:
         columns=(ID, replace(NOTE, missing="x")),
     )  # fmt: skip
     assert TableSchema.from_json(whole.to_json()) == whole
+
+
+@pytest.mark.parametrize(
+    ("columns", "is_other"),
+    [
+        ((ID, replace(NOTE, name="n"), replace(N, name="note")), True),  # they changed names
+        ((ID, replace(N, name="note")), True),  # dropped, and another one took its name
+        ((ID, NOTE, replace(N, name="m")), False),
+        ((ID, NOTE, N, Column("b", Boolean(), "boolean", True, 4)), False),
+    ],
+)
+def test_a_filter_whose_column_is_another_one_has_the_rows_chosen_again(
+    columns: tuple[Column, ...], is_other: bool
+) -> None:
+    """Guards `evolving._filtered_by_others`: followed, the copy would hold rows that were chosen by one column beside rows that were by
+    another."""
+    old = replace(OLD, filter="note = 'a'")
+    new = replace(old, columns=columns)
+    row = TableRow(old.id, schema=old)
+    found = decision_on(SchemaPolicy.EVOLVE, row, schema_changes(row, old, new), old)
+    assert found.verdict is (Verdict.RESYNC if is_other else Verdict.FOLLOW)
+    plain = replace(old, filter=""), replace(new, filter="")
+    found = decision_on(SchemaPolicy.EVOLVE, row, schema_changes(row, *plain), plain[0])
+    assert found.verdict is Verdict.FOLLOW
+
+
+def test_so_has_one_that_comes_back_under_its_name() -> None:
+    """Guards the same where the column was away for a look: it is added then, and its default may fit."""
+    old = replace(_with(ID, N), filter="note = 'a'")
+    new = replace(OLD, filter="note = 'a'")
+    row = TableRow(old.id, schema=old)
+    assert schema_changes(row, old, new)[-1].kind is K.REWRITTEN

@@ -31,10 +31,14 @@ from replicators.sources.postgresql.params import PostgresqlParams
 from replicators.sources.postgresql.values import REASONS, ValueFault, read_copied
 
 ROWS_PER_PAGE = 60
+BYTES_PER_CHUNK = 256 << 20
+"""Of large rows there are few in a chunk: one that takes longer than a step may would never be done."""
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 LEAVES = """
-SELECT n.nspname, l.relname, l.relkind::text, pg_relation_filenode(l.oid)::bigint, l.reltuples::float8,
+SELECT n.nspname, l.relname, l.relkind::text, pg_relation_filenode(l.oid)::bigint,
+       CASE WHEN l.relpages > 0 AND l.reltuples >= 0 THEN l.reltuples / l.relpages ELSE -1 END::float8,
+       coalesce(pg_table_size(l.oid), 0)::bigint,
        CASE WHEN l.relkind = 'r' THEN
            pg_relation_size(l.oid) / current_setting('block_size')::int ELSE 0 END::bigint
 FROM (SELECT relid FROM pg_partition_tree(%s::oid) WHERE isleaf
@@ -44,6 +48,8 @@ JOIN pg_namespace n ON n.oid = l.relnamespace
 WHERE l.relkind <> 'p'
 ORDER BY n.nspname, l.relname
 """
+
+NO_LEAVES = "SELECT 1 FROM pg_class WHERE oid = %s::oid AND relkind = 'p'"
 
 # What was read under a table's name is locked until the transaction's end: another table of that name may have come since.
 IS_READ = """
@@ -120,9 +126,9 @@ class SnapshotSession:
         columns, kept = select_list(table), where(table)
         self._check_partitions(table)
         chunks: list[Chunk] = []
-        for schema, name, kind, _, rows, pages in self._leaves(table):
+        for schema, name, kind, _, density, size, pages in self._leaves(table):
             query = f"SELECT {columns} FROM ONLY {sql.table(TableId(schema, name))}"  # noqa: S608 - all quoted
-            for condition, estimate in _ranges(kind, rows, pages, rows_per_chunk):
+            for condition, estimate in _ranges(kind, density, size, pages, rows_per_chunk):
                 whole = " AND ".join(c for c in (condition, kept) if c)
                 asked = f"{query} WHERE {whole}" if whole else query
                 chunks.append(Chunk(table.id, len(chunks), asked, estimate))
@@ -158,9 +164,12 @@ class SnapshotSession:
     def _leaves(self, table: TableSchema) -> list[tuple[Any, ...]]:
         try:
             leaves = self._holder.execute(LEAVES, [table.native_id] * 2).fetchall()
+            has_none = not leaves and self._holder.execute(NO_LEAVES, [table.native_id]).fetchone()
         except psycopg.Error as err:
             self._holder.close()
             raise ReplicationError("source:snapshot-lost") from err
+        if has_none:
+            return []
         # The catalog of this view still lists a table that was dropped since; its size is NULL.
         if not leaves or any(pages is None for *_, pages in leaves):
             raise ReplicationError("source:table-missing", table=table.id)
@@ -177,12 +186,16 @@ class SnapshotSession:
         self.close()
 
 
-def _ranges(kind: str, rows: float, pages: int, rows_per_chunk: int) -> list[tuple[str, int]]:
-    """Conditions on ctid that cover a table, with estimates of rows. A foreign partition has no pages: one range."""
-    rows = rows if rows >= 0 else pages * ROWS_PER_PAGE
-    if kind != "r" or pages <= 1 or rows <= rows_per_chunk:
+def _ranges(
+    kind: str, density: float, size: int, pages: int, rows_per_chunk: int
+) -> list[tuple[str, int]]:
+    """Conditions on ctid that cover a table, with estimates of rows. `density`: rows a page when they were counted last, below 0 if they
+    never were; `size`: bytes, with what lies beside its pages (TOAST). A foreign partition has no pages: one range."""
+    rows = pages * (density if density >= 0 else ROWS_PER_PAGE)
+    parts = max(rows / rows_per_chunk, size / BYTES_PER_CHUNK)
+    if kind != "r" or pages <= 1 or parts <= 1:
         return [("", math.ceil(rows))]
-    step = max(1, int(pages * rows_per_chunk / rows))
+    step = max(1, int(pages / parts))
     starts = range(0, pages, step)
     estimate = math.ceil(rows / len(starts))
     last = starts[-1]

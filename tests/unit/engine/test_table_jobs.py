@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -23,6 +24,7 @@ from runners.engine.store import MemoryStore, TableRow, TableState, table_row
 from runners.engine.tables import TableJobs
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_frontier import segment
+from tests.unit.engine.test_views import OTHER, Source, make, point
 
 TABLE = SCHEMA.id
 MERGED = last_sequence(5)
@@ -158,3 +160,26 @@ def test_upkeep_waits_for_a_quiet_moment_but_not_for_ever_and_longer_after_each_
     assert upkeep.is_due(TABLE, has_work=True)
     upkeep.done(TABLE)
     assert not upkeep.is_due(TABLE, has_work=False)
+
+
+def test_a_table_that_is_chosen_again_while_it_is_removed_is_copied_in_a_view_of_its_own() -> None:
+    """Guards the place of `forget` in `TableJobs._remove`: a view that another table opened in between may have the table, and the log since
+    went with the removal, so its changes until the next view would be lost without a word."""
+    jobs, source = Jobs(), Source(OTHER)
+    views, _ = make(source, None)
+    rows = jobs.store._tables
+    rows[TABLE] = replace(rows[TABLE], is_chosen=False, is_drop_asked=True)
+    seen: list[int] = []
+
+    def drop(table: TargetTable) -> None:
+        rows[TABLE] = replace(rows[TABLE], is_chosen=True, is_drop_asked=False)
+        source.shapes = [SCHEMA, OTHER]
+        seen.append(point(views, OTHER.id))
+
+    jobs.jobs._writer = cast(Any, SimpleNamespace(drop=drop))
+    jobs.jobs._snapshots = views
+    jobs.jobs._streaming = cast(Any, SimpleNamespace(withdraw=lambda *_: None))
+    jobs.jobs._decoding = cast(Any, SimpleNamespace(drop=lambda _: None))
+    jobs.jobs._remove(jobs.row())
+    seen.append(point(views, TABLE))
+    assert seen[1] > seen[0]

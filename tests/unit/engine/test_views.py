@@ -66,7 +66,7 @@ def make(
         open_view=source.open,
         snapshotter=lambda session, table: session,  # type: ignore[arg-type, return-value]
         wait=lambda: PatientWait(60, lambda: stop),
-        first=(source.sessions[0], first) if first is not None else None,  # type: ignore[arg-type]
+        first=(source.sessions[0], first, {}) if first is not None else None,  # type: ignore[arg-type]
     )
     return views, source.sessions[0]
 
@@ -249,3 +249,39 @@ def test_a_copy_counts_columns_that_the_source_does_not() -> None:
     assert [c.ordinal for c in view.schema.columns] == list(range(1, len(bare) + 1))
     assert view.schema.upto == view.position == 7
     assert other.schema == OTHER
+
+
+class Placed(Session):
+    """A session that tells where rows lie; `asked`: how often."""
+
+    asked = 0
+
+    def __enter__(self) -> Placed:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Any]:
+        return []
+
+    def keyed_chunk(self, table: TableSchema, number: int, keys: Any) -> Any:
+        raise NotImplementedError
+
+    def layout(self, table: TableSchema) -> str:
+        self.asked += 1
+        if table.id == OTHER.id:
+            raise ReplicationError("source:table-missing", table=table.id)
+        return f"place {self.asked}"
+
+
+def test_where_rows_lie_is_asked_when_the_view_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards `view.places`: asked when a table's turn comes, which may be hours later, a rewrite in between would not be seen."""
+    monkeypatch.setattr("tests.unit.engine.test_views.Session", Placed)
+    source = Source(OTHER, SCHEMA)
+    views, _ = make(source, None)
+    view = views.view(SCHEMA.id)
+    assert view is not None and view.place == "place 2"
+    other = views.view(OTHER.id)
+    assert other is not None and other.place is None
+    assert source.sessions[-1].asked == 2  # type: ignore[attr-defined]
