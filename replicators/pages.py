@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.cache import patch_vary_headers
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from replicators.permissions import EDIT, VIEW
 
@@ -34,6 +35,13 @@ def render_page(
     response = render(request, template, context, status=status)
     patch_vary_headers(response, ("HX-Request",))
     return response
+
+
+def came_from(request: HttpRequest) -> str:
+    """The address of the page of ours that a form was sent from; empty where the browser doesn't say."""
+    url = request.headers.get("Referer", "")
+    is_ours = url_has_allowed_host_and_scheme(url, {request.get_host()}, request.is_secure())
+    return url if is_ours else ""
 
 
 def toasted(response: HttpResponse, text: str, level: str = "success") -> HttpResponse:

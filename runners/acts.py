@@ -8,13 +8,12 @@ from urllib.parse import urlsplit
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_http_methods, require_POST
 
 from replicators.connectors.errors import ReplicationError
 from replicators.invalid import InvalidConfig
 from replicators.models import Replicator
-from replicators.pages import View, go, is_partial, may_edit, render_page, toasted
+from replicators.pages import View, came_from, go, is_partial, may_edit, render_page, toasted
 from replicators.people import person
 from runners import discovery, panels, services
 from runners.models import Table
@@ -51,9 +50,8 @@ def _told(error: ReplicationError | InvalidConfig) -> str:
 
 def _back(request: HttpRequest) -> str:
     """The page of ours that it was done on; empty where the browser doesn't say, and where that page only asked about it."""
-    url = request.headers.get("Referer", "")
-    is_ours = url_has_allowed_host_and_scheme(url, {request.get_host()}, request.is_secure())
-    return url if is_ours and urlsplit(url).path != request.path else ""
+    url = came_from(request)
+    return url if urlsplit(url).path != request.path else ""
 
 
 def _refused(request: HttpRequest, found: Replicator, text: str) -> HttpResponse:

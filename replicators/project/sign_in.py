@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponseRedirect
-from django.utils.http import url_has_allowed_host_and_scheme
+
+from replicators.pages import came_from
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
@@ -21,8 +22,6 @@ class SignInFirst(LoginRequiredMiddleware):
         """To the form, and from there to where it makes sense."""
         if request.method in _SAFE:
             return super().handle_no_permission(request, view_func)
-        url = request.headers.get("Referer", "")
-        is_ours = url_has_allowed_host_and_scheme(url, {request.get_host()}, request.is_secure())
-        parts = urlsplit(url if is_ours else "/")
+        parts = urlsplit(came_from(request) or "/")
         path = f"{parts.path}?{parts.query}" if parts.query else parts.path
         return redirect_to_login(path, self.get_login_url(view_func))

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 
 from replicators.connectors.errors import ReplicationError, Retry
+from replicators.connectors.messages import Scope
 from replicators.connectors.schema import TableId
 from runners.engine.store import Store, TableState
 
@@ -18,6 +19,11 @@ RETRY_LAST_SECONDS = 600.0
 def retry_delay(failures: int) -> float:
     """Seconds before the next try of a table that failed `failures` times in a row."""
     return float(min(RETRY_LAST_SECONDS, RETRY_FIRST_SECONDS * 2 ** min(failures, 10)))
+
+
+def ends_run(err: ReplicationError) -> bool:
+    """Whether a fault of a table's job is the run's; an unknown one is the table's, so that the others go on."""
+    return err.scope is Scope.RUN and err.code != "internal:unexpected"
 
 
 def fail_table(

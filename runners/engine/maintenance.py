@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.messages import Scope
 from replicators.connectors.schema import TableId
+from runners.engine.faults import ends_run
 
 FIRST_SECONDS, LAST_SECONDS = 60.0, 3600.0
 LOST = frozenset(
@@ -23,7 +23,7 @@ def ends_more(err: Exception) -> bool:
     work goes on."""
     if not isinstance(err, ReplicationError):
         return False
-    return err.code in LOST or (err.scope is Scope.RUN and err.code != "internal:unexpected")
+    return err.code in LOST or ends_run(err)
 
 
 class Upkeep:

@@ -62,6 +62,12 @@ def frontier(segments: Sequence[tuple[int, bool, bool]], last_known: int) -> Fro
     return Frontier(reached, tuple(closed))
 
 
+def frontier_at(store: Store, segment: int) -> Frontier:
+    """That segment as the frontier, with all ends before it that the store has."""
+    closed = (s.number for s in store.segments() if s.is_closed and s.number <= segment)
+    return Frontier(segment, tuple(sorted(closed)))
+
+
 def target_table(replicator: str, row: TableRow) -> TargetTable:
     """The table as the target's writer wants it named."""
     return TargetTable(row.id, replicator, row.generation, row.table_uuid, row.mode)
@@ -233,9 +239,7 @@ class Merger:
         behind would have no end before them, and no limit."""
         if not files or (reached.closed and reached.closed[0] <= files[0].segment):
             return reached
-        rows = self._store.segments()
-        closed = (s.number for s in rows if s.is_closed and s.number <= reached.segment)
-        return Frontier(reached.segment, tuple(sorted(closed)))
+        return frontier_at(self._store, reached.segment)
 
     def follow(self, row: TableRow, schema: TableSchema, position: int) -> bool:
         """Bring the copy to a shape that was described before the log's `position`, where no change sends it: only once

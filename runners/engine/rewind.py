@@ -23,7 +23,7 @@ from runners.engine import failpoints
 from runners.engine.changelog import ChangeLog
 from runners.engine.filtering import undecided_keys
 from runners.engine.folding import fold_batch
-from runners.engine.merge import Frontier, fold_plan, next_batch, same_shape, target_table
+from runners.engine.merge import fold_plan, frontier_at, next_batch, same_shape, target_table
 from runners.engine.store import (
     ChangeFileRow,
     Store,
@@ -169,13 +169,12 @@ class Rewinder:
     ) -> bool:
         """Apply the files to the staging copy, in merges like those of a table that follows. They end where the live rows do:
         at a transaction's end. False where a stop was asked for before."""
-        end = segment_of(row.merged_sequence)
-        closed = tuple(s.number for s in self._store.segments() if s.is_closed and s.number <= end)
+        end = frontier_at(self._store, segment_of(row.merged_sequence))
         while files:
             self._on_progress(row.id)
             if self._should_stop():
                 return False
-            batch_files, sequence = next_batch(files, Frontier(end, closed))
+            batch_files, sequence = next_batch(files, end)
             sequence = min(sequence, row.merged_sequence)
             self._apply(row, table, batch_files, after, sequence)
             after = sequence

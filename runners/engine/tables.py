@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from replicators.connectors.errors import ReplicationError, Retry, Scope
+from replicators.connectors.errors import ReplicationError, Retry
 from replicators.connectors.schema import TableId, TableSelection
 from replicators.connectors.target import TargetWriter
 from runners.engine.backlog import Backlog
@@ -18,7 +18,7 @@ from runners.engine.catalog_watch import Look
 from runners.engine.copier import Copier
 from runners.engine.decoding import Decoding
 from runners.engine.evolving import Evolver, ResyncDue
-from runners.engine.faults import RETRY_LAST_SECONDS, retry_delay
+from runners.engine.faults import RETRY_LAST_SECONDS, ends_run, retry_delay
 from runners.engine.findings import Finding, Findings
 from runners.engine.maintenance import Upkeep, ends_more, figures_told
 from runners.engine.merge import Merger, skip_to, target_table
@@ -262,7 +262,7 @@ class TableJobs:
         except ReplicationError as err:
             if err.code == "log:file-corrupt":
                 self._decoding.again(int(err.facts["segment"]))
-            elif err.scope is Scope.RUN and err.code != "internal:unexpected":
+            elif ends_run(err):
                 raise
             else:
                 self._fault(row, err)
