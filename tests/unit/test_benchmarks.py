@@ -193,7 +193,8 @@ def test_memory_counts_for_the_side_whose_turn_it_is(tmp_path: Path) -> None:
 def test_a_programs_memory_is_its_own_and_not_its_parents(tmp_path: Path) -> None:
     """Guards `programs.high_water`; fails with `ru_maxrss`, which is at least what the parent had when it started the program."""
     held = bytearray(200 << 20)
-    ran = programs.run("true", [sys.executable, "-c", "pass"], tmp_path / "log")
+    lives = "import time; time.sleep(1)"  # longer than a busy machine takes to look at it first
+    ran = programs.run("true", [sys.executable, "-c", lives], tmp_path / "log")
     assert len(held) and 0 < ran.memory_gib < 0.1
     with pytest.raises(RuntimeError, match="program ended with 2: wrong"):
         programs.run("program", ["sh", "-c", "echo wrong >&2; exit 2"], tmp_path / "log")
