@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from datetime import datetime
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -43,6 +44,10 @@ class ChangeRefused(Exception):
         self.problems = problems
 
 
+class StaleReplicator(Exception):
+    """Somebody else changed the replicator since it was read."""
+
+
 class AnotherServer(ReplicationError):
     """The log does not go on where the changed params lead; `errors` names those that were changed."""
 
@@ -80,13 +85,14 @@ def replicator_change(
     actor: User | None,
     restart: bool = False,
     accept_lost_position: bool = False,
+    seen_at: datetime | None = None,
     **changes: Any,
 ) -> Change:
     """Change what `replicators.services.replicator_update` changes, and have it tried at once where a connection changed.
     `restart` ends a run that runs, so that the next one begins with all of it.
 
     InvalidConfig and `NameTaken` name fields; `AnotherServer` where the source says that its log does not go on
-    (`accept_lost_position` takes it all the same); `ChangeRefused` where tables can't have the new mode; `config:not-now`
+    (`accept_lost_position` takes it all the same); `StaleReplicator` where it was changed since `seen_at`; `ChangeRefused` where tables can't have the new mode; `config:not-now`
     while it is being deleted. Blocks while source and target answer.
     """
     now = Replicator.objects.get(pk=replicator.pk)
@@ -96,7 +102,7 @@ def replicator_change(
         _require_log(asked, found)
     if "options.mode" in found:
         _require_modes(asked)
-    return _store(now, actor, found, changes, restart=restart)
+    return _store(now, actor, found, changes, restart=restart, seen_at=seen_at)
 
 
 def changed_fields(before: Replicator, after: Replicator) -> tuple[str, ...]:
@@ -169,7 +175,11 @@ def _store(
     changes: Mapping[str, Any],
     *,
     restart: bool,
+    seen_at: datetime | None,
 ) -> Change:
+    locked = Replicator.objects.select_for_update().get(pk=replicator.pk)
+    if seen_at is not None and locked.updated_at != seen_at:
+        raise StaleReplicator
     name = actor.get_username() if actor is not None else ""
     row = replicator_update(replicator=replicator, actor=actor, **changes)
     if found:

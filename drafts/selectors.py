@@ -15,6 +15,14 @@ def drafts_for_list() -> QuerySet[Draft]:
     return Draft.objects.filter(replicator_id=None).select_related("created_by")
 
 
+def drafts_found(
+    *, name: str = "", source_kind: str = "", target_kind: str = ""
+) -> QuerySet[Draft]:
+    """The drafts of the list that fit all that is said; `name` is a part of it."""
+    said = {"name__icontains": name, "source_kind": source_kind, "target_kind": target_kind}
+    return drafts_for_list().filter(**{k: v for k, v in said.items() if v})
+
+
 def draft_shown(draft: Draft) -> dict[str, Any]:
     """The draft's fields as a form or REST shows them: secrets masked."""
     return {

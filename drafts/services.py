@@ -178,6 +178,16 @@ def draft_deploy(*, draft: Draft, actor: User | None, needs_decisions: bool = Fa
     return _deploy(draft, actor)
 
 
+def replicator_make(*, actor: User | None, **definition: Any) -> Replicator:
+    """Make and start a replicator from a whole definition; raises what `draft_deploy` raises. Nothing is left of a refused one."""
+    draft = draft_create(actor=actor, **definition)
+    try:
+        return draft_deploy(draft=draft, actor=actor)
+    except BaseException:
+        draft_delete(draft=draft)
+        raise
+
+
 def _deployed(draft: Draft) -> Replicator | None:
     pk = Draft.objects.filter(pk=draft.pk).values_list("replicator_id", flat=True).get()
     return None if pk is None else Replicator.objects.filter(pk=pk).first()

@@ -89,3 +89,21 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class IdempotencyKey(models.Model):
+    """A request that was sent with a key, so that it is carried out once; `status` is empty until it was answered."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=255)
+    fingerprint = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(null=True)
+    body = models.JSONField(null=True)
+    headers = models.JSONField(default=dict)
+    created_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    class Meta:
+        constraints = (models.UniqueConstraint(fields=("user", "key"), name="one_request_per_key"),)
+
+    def __str__(self) -> str:
+        return self.key

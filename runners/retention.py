@@ -1,4 +1,4 @@
-"""What the program's own database keeps for a time only: activity, ended runs, sessions. In portions, so that nobody waits for it."""
+"""What the program's own database keeps for a time only: activity, ended runs, sessions, idempotency keys. In portions, so that nobody waits for it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from django.contrib.sessions.models import Session
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
+from replicators.api import idempotency
 from runners.models import Event, Run
 from runners.states import RUN_ACTIVE
 
@@ -29,6 +30,7 @@ def prune_activity(now: datetime | None = None) -> int:
         drop_portion(Event.objects.filter(at__lt=limit).exclude(replicator=None))
         + drop_portion(ended.filter(ended_at__lt=limit))
         + drop_portion(Session.objects.filter(expire_date__lt=now))
+        + drop_portion(idempotency.expired(now))
     )
 
 

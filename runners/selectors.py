@@ -231,6 +231,16 @@ def replicators_for_list() -> list[ReplicatorView]:
     return _views(replicators_loaded())
 
 
+def replicators_found(
+    *, state: str = "", name: str = "", source_kind: str = "", target_kind: str = ""
+) -> list[ReplicatorView]:
+    """The replicators that fit all that is said, by name; `name` is a part of it."""
+    rows = replicators_loaded().filter(name__icontains=name)
+    kinds = {"source_kind": source_kind, "target_kind": target_kind}
+    views = _views(rows.filter(**{field: kind for field, kind in kinds.items() if kind}))
+    return [v for v in views if not state or v.shown.state == state]
+
+
 def replicator_view(replicator: Replicator) -> ReplicatorView:
     """One replicator with its state, its tables' totals and its last error; `Replicator.DoesNotExist`."""
     return _views([replicators_loaded().get(pk=replicator.pk)])[0]
@@ -245,6 +255,14 @@ def tables_shown(replicator: Replicator) -> QuerySet[Table]:
     """The tables of a replicator, by name; one whose removal was asked for is not shown any more."""
     rows = Table.objects.shown().filter(replicator=replicator)
     return rows.annotate(called=KeyTransform("called", "shape")).defer("shape")
+
+
+def tables_found(
+    replicator: Replicator, *, state: str = "", schema: str = "", table: str = ""
+) -> QuerySet[Table]:
+    """The tables that fit all that is said, by name; `table` is a part of it."""
+    said = {"state": state, "schema_name": schema, "name__icontains": table}
+    return tables_shown(replicator).filter(**{k: v for k, v in said.items() if v})
 
 
 def table_views(view: ReplicatorView, rows: Iterable[Table]) -> list[TableView]:

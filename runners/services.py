@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -41,6 +42,7 @@ __all__ = [
     "table_retry",
     "table_rewind",
     "table_transition",
+    "tables_resync",
     "tables_sync",
 ]
 
@@ -173,18 +175,39 @@ def _table(replicator: Replicator, schema: str, name: str) -> Table:
 def table_resync(*, replicator: Replicator, schema: str, name: str, actor: Actor) -> Table:
     """Ask for a fresh copy of a table; works while the run runs. `Table.DoesNotExist`; IllegalTransition for a removed
     table."""
+    names = [TableId(schema, name)]
+    return tables_resync(replicator=replicator, names=names, actor=actor)[0]
+
+
+@transaction.atomic
+def tables_resync(
+    *,
+    replicator: Replicator,
+    names: Sequence[TableId] | None = None,
+    state: str = "",
+    actor: Actor,
+) -> list[Table]:
+    """Ask for fresh copies of these tables, or without names of all in that state; of all or of none. As `table_resync`."""
     row = _locked(replicator, "table_resync_asked")
-    table = _table(row, schema, name)
+    if names is None:
+        found = Table.objects.shown().filter(replicator=row)
+        tables = list(found.filter(state=state) if state else found)
+    else:
+        tables = [_table(row, name.schema, name.name) for name in dict.fromkeys(names)]
+    for table in tables:
+        _resync(row, table, actor)
+    back_off_clear(row)
+    nudge()
+    return tables
+
+
+def _resync(row: Replicator, table: Table, actor: Actor) -> None:
     if not table.is_chosen:
         raise IllegalTransition(TableState.REMOVED, "table_resync_asked")
     if Table.objects.filter(pk=table.pk, is_resync_asked=False).update(is_resync_asked=True):
-        event_add(
-            "table_resync_asked", replicator=row, table=TableId(schema, name), actor=_name(actor)
-        )
-    back_off_clear(row)
-    nudge()
+        name = TableId(table.schema_name, table.name)
+        event_add("table_resync_asked", replicator=row, table=name, actor=_name(actor))
     table.refresh_from_db()
-    return table
 
 
 @transaction.atomic

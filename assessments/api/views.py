@@ -7,16 +7,22 @@ from typing import Any
 from drf_spectacular.utils import OpenApiExample, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from assessments import services
 from assessments.api import serializers
+from replicators.api.rest import RestView
 from replicators.api.serializers import ErrorSerializer, valid
 from replicators.config import ReplicatorConfig
 from replicators.connectors.problems import Severity
 from replicators.connectors.schema import TableId
 
 _ERRORS = {400: ErrorSerializer, 502: ErrorSerializer}
+
+
+class Look(RestView):
+    """A POST that looks only, because what it is asked with is no address: doing it again does no harm."""
+
+    keeps_answers = False
 
 
 def connection_answer(**server: Any) -> Response:
@@ -26,7 +32,7 @@ def connection_answer(**server: Any) -> Response:
     return Response({"ok": is_ok, "problems": [p.to_json() for p in problems]})
 
 
-class ConnectionTest(APIView):
+class ConnectionTest(Look):
     """Does a connection work?"""
 
     @extend_schema(
@@ -52,7 +58,7 @@ class ConnectionTest(APIView):
         return connection_answer(**valid(serializers.ConnectionSerializer, request.data))
 
 
-class SourceTables(APIView):
+class SourceTables(Look):
     """The tables of a source."""
 
     @extend_schema(
@@ -67,15 +73,16 @@ class SourceTables(APIView):
         return Response(serializers.TableSummarySerializer(found, many=True).data)
 
 
-class SourceTable(APIView):
+class SourceTable(Look):
     """The columns of a table."""
 
     @extend_schema(
         summary="Describe a table of a source",
         tags=["assessment"],
         operation_id="sources_tables_describe",
+        description="404 where the source has no such table, or doesn't show it to this user.",
         request=serializers.OneTableSerializer,
-        responses={200: serializers.TableSchemaSerializer, **_ERRORS},
+        responses={200: serializers.TableSchemaSerializer, 404: ErrorSerializer, **_ERRORS},
     )
     def post(self, request: Request) -> Response:
         data = valid(serializers.OneTableSerializer, request.data)
@@ -84,7 +91,7 @@ class SourceTable(APIView):
         return Response(serializers.TableSchemaSerializer(found.to_json()).data)
 
 
-class Assess(APIView):
+class Assess(Look):
     """What will work, and what will not."""
 
     @extend_schema(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from drafts.definition import ChangeRefused
+from drafts.definition import ChangeRefused, StaleReplicator
 from drafts.models import Draft
 from drafts.services import DeployRefused, DraftDeployed, StaleDraft, TableRefused
 from replicators.api.errors import Answer, answers
+from replicators.api.preconditions import PreconditionFailed
 from replicators.models import Replicator
 
 
@@ -33,6 +34,12 @@ def _table_refused(error: TableRefused) -> Answer:
 @answers(ChangeRefused)
 def _change_refused(error: ChangeRefused) -> Answer:
     return Answer(409, "change-refused", str(error), problems=[p.to_json() for p in error.problems])
+
+
+@answers(StaleReplicator)
+def _changed_meanwhile(error: StaleReplicator) -> Answer:
+    failed = PreconditionFailed()
+    return Answer(failed.status_code, failed.default_code, str(failed.detail))
 
 
 @answers(Draft.DoesNotExist)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample, extend_schema
+from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from assessments.api.serializers import ConfigSerializer
 from drafts.api import errors as _errors  # noqa: F401  registers the answers
 from drafts.api.stored import StoredServers
 from drafts.definition import replicator_change
+from drafts.services import replicator_make
+from replicators.api.preconditions import has_condition, require_match, tagged
 from replicators.api.serializers import (
     ErrorSerializer,
     ReplicatorSerializer,
@@ -29,7 +34,8 @@ class DeployedViewSet(StoredServers, ReplicatorViewSet):
             "What is left out stays. Kinds, tables and the target's place can't be changed. Name, description and some options "
             "apply at once; connections and the other options when it starts next (`restart` brings that about). With another "
             "connection a replicator that waits after a failure is tried at once. 409 where the source's log does not go on at "
-            "the new address, or where a table can't be copied in the new mode."
+            "the new address, or where a table can't be copied in the new mode. With `If-Match` (the `ETag` that was read): 412 "
+            "where somebody changed it meanwhile."
         ),
         tags=["replicators"],
         request=ReplicatorUpdateSerializer,
@@ -38,6 +44,7 @@ class DeployedViewSet(StoredServers, ReplicatorViewSet):
             400: ErrorSerializer,
             404: ErrorSerializer,
             409: ErrorSerializer,
+            412: ErrorSerializer,
         },
         examples=[
             OpenApiExample(
@@ -52,5 +59,34 @@ class DeployedViewSet(StoredServers, ReplicatorViewSet):
     )
     def partial_update(self, request: Request, pk: str) -> Response:
         data = valid(ReplicatorUpdateSerializer, request.data)
-        change = replicator_change(replicator=self.get_object(), actor=person(request), **data)
-        return Response(ReplicatorSerializer(change.replicator).data)
+        replicator = self.get_object()
+        require_match(request, ReplicatorSerializer(replicator).data)
+        seen = replicator.updated_at if has_condition(request) else None
+        change = replicator_change(
+            replicator=replicator, actor=person(request), seen_at=seen, **data
+        )
+        return tagged(request, ReplicatorSerializer(change.replicator).data)
+
+    @extend_schema(
+        summary="Make a replicator in one call",
+        description=(
+            "As a draft that is made and deployed at once: the body is what `export/` gives, with the secrets. It is assessed; 409 with "
+            "the problems where one is an ERROR, and nothing is stored then. It is started."
+        ),
+        tags=["replicators"],
+        request=ConfigSerializer,
+        responses={
+            201: ReplicatorSerializer,
+            400: ErrorSerializer,
+            409: ErrorSerializer,
+            502: ErrorSerializer,
+        },
+    )
+    def create(self, request: Request) -> Response:
+        data = valid(ConfigSerializer, request.data)
+        made = replicator_make(actor=person(request), **data)
+        where = reverse("api:replicator-detail", args=[made.pk])
+        answer = tagged(request, ReplicatorSerializer(made).data)
+        answer.status_code = status.HTTP_201_CREATED
+        answer["Location"] = where
+        return answer

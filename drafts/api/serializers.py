@@ -99,3 +99,11 @@ class TableRemoveQuerySerializer(serializers.Serializer[Any]):
     keep_target = serializers.BooleanField(
         default=True, help_text="Whether the target's table stays."
     )
+
+
+class DraftListQuerySerializer(serializers.Serializer[Any]):
+    """Which drafts are listed; all that is said must fit."""
+
+    name = serializers.CharField(required=False, help_text="A part of the name, in any case.")
+    source_kind = serializers.CharField(required=False, help_text="The plugin's name.")
+    target_kind = serializers.CharField(required=False, help_text="The plugin's name.")

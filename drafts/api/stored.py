@@ -19,6 +19,7 @@ from assessments.api.serializers import (
     TableSummarySerializer,
 )
 from assessments.api.views import connection_answer
+from replicators.api.rest import RestView
 from replicators.api.serializers import ErrorSerializer, valid
 from replicators.connectors.schema import TableId
 from replicators.services import params_of
@@ -28,7 +29,7 @@ _ERRORS = {400: ErrorSerializer, 404: ErrorSerializer}
 _ASKED = {**_ERRORS, 502: ErrorSerializer}
 
 
-class StoredServers(GenericViewSet[Any]):
+class StoredServers(RestView, GenericViewSet[Any]):
     """For a view set of `Draft` or `Replicator`."""
 
     @extend_schema(
@@ -37,7 +38,7 @@ class StoredServers(GenericViewSet[Any]):
         request=RoleSerializer,
         responses={200: ConnectionAnswerSerializer, **_ERRORS},
     )
-    @action(detail=True, methods=["post"], url_path="connections/test")
+    @action(detail=True, methods=["post"], url_path="connections/test", keeps_answers=False)
     def test_connection(self, request: Request, pk: str) -> Response:
         role = valid(RoleSerializer, request.data)["role"]
         return connection_answer(role=role, **self._server(role))
@@ -47,7 +48,13 @@ class StoredServers(GenericViewSet[Any]):
         request=None,
         responses={200: TableSummarySerializer(many=True), **_ASKED},
     )
-    @action(detail=True, methods=["post"], url_path="source/tables", pagination_class=None)
+    @action(
+        detail=True,
+        methods=["post"],
+        url_path="source/tables",
+        pagination_class=None,
+        keeps_answers=False,
+    )
     def source_tables(self, request: Request, pk: str) -> Response:
         found = services.list_tables(**self._server("source"))
         return Response(TableSummarySerializer(found, many=True).data)
@@ -57,7 +64,7 @@ class StoredServers(GenericViewSet[Any]):
         request=TableNameSerializer,
         responses={200: TableSchemaSerializer, **_ASKED},
     )
-    @action(detail=True, methods=["post"], url_path="source/tables/describe")
+    @action(detail=True, methods=["post"], url_path="source/tables/describe", keeps_answers=False)
     def source_table(self, request: Request, pk: str) -> Response:
         data = valid(TableNameSerializer, request.data)
         table = TableId(data["schema"], data["table"])

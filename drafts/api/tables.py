@@ -6,10 +6,8 @@ from collections.abc import Callable
 
 from django.shortcuts import get_object_or_404
 from drf_spectacular.utils import extend_schema
-from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from drafts.api import errors as _errors  # noqa: F401  registers the answers
 from drafts.api.serializers import (
@@ -22,13 +20,19 @@ from drafts.services import (
     replicator_table_change,
     replicator_table_mode,
 )
+from replicators.api.rest import RestView, asks
 from replicators.api.serializers import ErrorSerializer, valid
 from replicators.config import parse_tables
 from replicators.models import Replicator
 from replicators.people import person
-from runners.api.serializers import TableAcceptedSerializer, TableSerializer
+from runners.api.serializers import (
+    TableAcceptedSerializer,
+    TableListQuerySerializer,
+    TableSerializer,
+)
+from runners.api.views import accepted
 from runners.models import Table
-from runners.selectors import replicator_view, table_views, tables_shown
+from runners.selectors import replicator_view, table_views, tables_found
 from runners.services import table_remove
 
 _ACCEPTED = {
@@ -39,18 +43,20 @@ _ACCEPTED = {
 }
 
 
-class ReplicatorTables(APIView):
+class ReplicatorTables(RestView):
     """List, add and remove; a run that runs takes it up, and the other tables do not pause."""
 
+    @asks(TableListQuerySerializer)
     @extend_schema(
         summary="List the tables, with what was asked of them",
         tags=["replicators"],
         operation_id="replicators_tables_list",
-        responses={200: TableSerializer(many=True), 404: ErrorSerializer},
+        responses={200: TableSerializer(many=True), 400: ErrorSerializer, 404: ErrorSerializer},
     )
     def get(self, request: Request, pk: str) -> Response:
+        query = valid(TableListQuerySerializer, request.query_params)
         view = replicator_view(get_object_or_404(Replicator, pk=pk))
-        tables = table_views(view, tables_shown(view.replicator))
+        tables = table_views(view, tables_found(view.replicator, **query))
         return Response(TableSerializer([t.asked_json() for t in tables], many=True).data)
 
     @extend_schema(
@@ -96,13 +102,13 @@ class ReplicatorTables(APIView):
     def put(self, request: Request, pk: str) -> Response:
         return _with_choice(replicator_table_change, request, pk)
 
+    @asks(TableRemoveQuerySerializer)
     @extend_schema(
         summary="Remove a table",
         description="It is followed no longer; the target's table stays unless told otherwise.",
         tags=["replicators"],
         operation_id="replicators_tables_remove",
         request=None,
-        parameters=[TableRemoveQuerySerializer],
         responses=_ACCEPTED,
     )
     def delete(self, request: Request, pk: str) -> Response:
@@ -130,4 +136,4 @@ def _with_choice(service: Callable[..., Table], request: Request, pk: str) -> Re
 
 def _accepted(table: Table) -> Response:
     body = {"schema": table.schema_name, "table": table.name, "state": table.state}
-    return Response(body, status=status.HTTP_202_ACCEPTED)
+    return accepted(table.replicator, body)

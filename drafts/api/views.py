@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema, extend_schema_view
-from rest_framework import mixins, status
+from django.urls import reverse
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,10 +13,18 @@ from rest_framework.response import Response
 from assessments.api.serializers import ReportSerializer
 from drafts import services
 from drafts.api import errors as _errors  # noqa: F401  registers the answers
-from drafts.api.serializers import DraftSerializer, DraftUpdateSerializer, DraftWriteSerializer
+from drafts.api.serializers import (
+    DraftListQuerySerializer,
+    DraftSerializer,
+    DraftUpdateSerializer,
+    DraftWriteSerializer,
+)
 from drafts.api.stored import StoredServers
 from drafts.models import Draft
+from drafts.selectors import drafts_found
 from replicators.api.pagination import Pages
+from replicators.api.preconditions import require_match, tagged
+from replicators.api.rest import asks
 from replicators.api.serializers import ErrorSerializer, ReplicatorSerializer, valid
 from replicators.people import person
 
@@ -25,14 +34,11 @@ _CHANGED = {
     400: ErrorSerializer,
     404: ErrorSerializer,
     409: ErrorSerializer,
+    412: ErrorSerializer,
 }
 
 
-@extend_schema_view(
-    list=extend_schema(summary="List the drafts", tags=_TAGS),
-    retrieve=extend_schema(summary="A draft", tags=_TAGS),
-)
-class DraftViewSet(StoredServers, mixins.ListModelMixin, mixins.RetrieveModelMixin):
+class DraftViewSet(StoredServers):
     """Drafts are everybody's who may edit."""
 
     serializer_class = DraftSerializer
@@ -41,8 +47,18 @@ class DraftViewSet(StoredServers, mixins.ListModelMixin, mixins.RetrieveModelMix
     lookup_value_converter = "uuid"
 
     def get_queryset(self) -> QuerySet[Draft]:
-        drafts = Draft.objects.all()
-        return drafts.filter(replicator_id=None) if self.action == "list" else drafts
+        return Draft.objects.all()
+
+    @asks(DraftListQuerySerializer)
+    @extend_schema(
+        summary="List the drafts",
+        tags=_TAGS,
+        responses={200: DraftSerializer(many=True), 400: ErrorSerializer},
+    )
+    def list(self, request: Request) -> Response:
+        query = valid(DraftListQuerySerializer, request.query_params)
+        page = self.paginate_queryset(drafts_found(**query))
+        return self.get_paginated_response(DraftSerializer(page, many=True).data)
 
     @extend_schema(
         summary="Make a draft",
@@ -53,7 +69,9 @@ class DraftViewSet(StoredServers, mixins.ListModelMixin, mixins.RetrieveModelMix
     def create(self, request: Request) -> Response:
         data = valid(DraftWriteSerializer, request.data)
         draft = services.draft_create(actor=person(request), **data)
-        return Response(DraftSerializer(draft).data, status=status.HTTP_201_CREATED)
+        where = reverse("api:draft-detail", args=[draft.pk])
+        data = DraftSerializer(draft).data
+        return Response(data, status=status.HTTP_201_CREATED, headers={"Location": where})
 
     @extend_schema(
         summary="Change parts of a draft",
@@ -64,15 +82,29 @@ class DraftViewSet(StoredServers, mixins.ListModelMixin, mixins.RetrieveModelMix
     )
     def partial_update(self, request: Request, pk: str) -> Response:
         draft = self.get_object()
+        require_match(request, DraftSerializer(draft).data)
         data = valid(DraftUpdateSerializer, request.data)
         draft = services.draft_update(draft=draft, version=data.pop("version"), **data)
-        return Response(DraftSerializer(draft).data)
+        return tagged(request, DraftSerializer(draft).data)
 
     @extend_schema(
-        summary="Delete a draft", tags=_TAGS, responses={204: None, 404: ErrorSerializer}
+        summary="A draft",
+        description="Its `ETag` stands for this very answer: see `If-Match`.",
+        tags=_TAGS,
+        responses={200: DraftSerializer, 404: ErrorSerializer},
+    )
+    def retrieve(self, request: Request, pk: str) -> Response:
+        return tagged(request, DraftSerializer(self.get_object()).data)
+
+    @extend_schema(
+        summary="Delete a draft",
+        tags=_TAGS,
+        responses={204: None, 404: ErrorSerializer, 412: ErrorSerializer},
     )
     def destroy(self, request: Request, pk: str) -> Response:
-        services.draft_delete(draft=self.get_object())
+        draft = self.get_object()
+        require_match(request, DraftSerializer(draft).data)
+        services.draft_delete(draft=draft)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
     @extend_schema(
@@ -103,4 +135,6 @@ class DraftViewSet(StoredServers, mixins.ListModelMixin, mixins.RetrieveModelMix
     @action(detail=True, methods=["post"])
     def deploy(self, request: Request, pk: str) -> Response:
         made = services.draft_deploy(draft=self.get_object(), actor=person(request))
-        return Response(ReplicatorSerializer(made).data, status=status.HTTP_201_CREATED)
+        where = reverse("api:replicator-detail", args=[made.pk])
+        data = ReplicatorSerializer(made).data
+        return Response(data, status=status.HTTP_201_CREATED, headers={"Location": where})

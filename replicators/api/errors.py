@@ -18,6 +18,7 @@ from rest_framework.response import Response
 from rest_framework.views import exception_handler as drf_handler
 from rest_framework.views import set_rollback
 
+from replicators.api.idempotency import KeyInUse, Replayed
 from replicators.config import InvalidConfig
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.params import InvalidParams
@@ -66,6 +67,7 @@ def error_to_json(error: ReplicationError) -> dict[str, Any]:
 
 
 _STATUS = {
+    "source:table-missing": 404,
     "config:unknown-kind": 400,
     "config:not-now": 409,
     "config:name-taken": 409,
@@ -156,6 +158,8 @@ def _find(error: Exception) -> Callable[[Any], Answer] | None:
 
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's hook. What is not known here goes on to Django as a 500."""
+    if isinstance(error, Replayed):
+        return error.response
     make = _find(error)
     if make is not None:
         set_rollback()
@@ -165,4 +169,6 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
         return known
     code = str(getattr(error, "default_code", "error")).replace("_", "-")
     headers = {k: known[k] for k in ("WWW-Authenticate", "Retry-After") if known.has_header(k)}
+    if isinstance(error, KeyInUse):
+        headers["Retry-After"] = str(error.wait)
     return Answer(known.status_code, code, str(error.detail)).response(headers)

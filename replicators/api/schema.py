@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import Field, fields
 from typing import Any
 
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiParameter
+
 from replicators.connectors.params import Param, describe
 from replicators.options import Options
 
@@ -13,6 +16,23 @@ _EVERYWHERE = {
     "403": "Your user may not do this.",
 }
 _JSON_TYPES = {str: "string", int: "integer", bool: "boolean"}
+
+
+_KEY = OpenApiParameter(
+    "Idempotency-Key",
+    str,
+    OpenApiParameter.HEADER,
+    description="A text of your own, such as a UUID. A request that is sent again with the same key within 24 hours is not "
+    "carried out again: the first answer comes back.",
+)
+
+
+class RestSchema(AutoSchema):
+    """Describes the headers that many addresses take."""
+
+    def get_override_parameters(self) -> list[Any]:
+        takes_key = self.method == "POST" and getattr(self.view, "keeps_answers", False)
+        return [*super().get_override_parameters(), *([_KEY] if takes_key else [])]
 
 
 def postprocess_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:

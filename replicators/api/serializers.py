@@ -13,7 +13,9 @@ from replicators.connectors.modes import CHOICES
 from replicators.connectors.params import Param, describe
 from replicators.connectors.problems import Severity
 from replicators.connectors.schema import EXCLUDABLE, UNFIT
+from replicators.invalid import InvalidConfig
 from replicators.models import Replicator
+from replicators.options import Options
 from replicators.services import params_shown
 
 
@@ -37,6 +39,14 @@ class ErrorSerializer(serializers.Serializer[Any]):
     message = serializers.CharField()
     fields = serializers.DictField(child=serializers.ListField(child=serializers.CharField()))  # type: ignore[assignment]
     problems = serializers.ListField(child=serializers.DictField())
+
+
+class IndexSerializer(serializers.Serializer[Any]):
+    """The addresses to begin with."""
+
+    version = serializers.CharField()
+    schema = serializers.URLField()
+    links = serializers.DictField(child=serializers.URLField())
 
 
 class ProblemSerializer(serializers.Serializer[Any]):
@@ -162,7 +172,16 @@ class TableChoiceSerializer(StrictMixin, serializers.Serializer[Any]):
 
 @extend_schema_field(options_schema())
 class OptionsField(serializers.DictField):
-    """The advanced settings; those left out have their defaults."""
+    """The advanced settings; those left out have their defaults. One that can't be is refused when it is sent."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        found = super().to_internal_value(data)
+        try:
+            Options.parse(found)
+        except InvalidConfig as err:
+            errors = {name.removeprefix("options."): [text] for name, text in err.errors.items()}
+            raise serializers.ValidationError(errors) from err
+        return found
 
 
 class ConnectorSerializer(serializers.Serializer[Any]):

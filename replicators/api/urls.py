@@ -7,6 +7,7 @@ from django.urls import path
 from replicators.api import views
 
 urlpatterns = [
+    path("", views.Index.as_view(), name="index"),
     path("plugins/", views.PluginList.as_view(), name="plugins"),
     path("plugins/<str:role>/<str:name>/", views.PluginDetail.as_view(), name="plugin"),
 ]

@@ -1,22 +1,56 @@
-"""REST: the plugins that are there."""
+"""REST: where to begin, and the plugins that are there."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.http import Http404
+from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from replicators.api.serializers import ErrorSerializer, PluginDetailSerializer, PluginSerializer
+from replicators.api.rest import RestView
+from replicators.api.serializers import (
+    ErrorSerializer,
+    IndexSerializer,
+    PluginDetailSerializer,
+    PluginSerializer,
+)
 from replicators.config import ROLES, plugin_of
 from replicators.connectors.errors import ReplicationError
 from replicators.selectors import plugins
 
+_BEGINNINGS = {
+    "replicators": "replicator-list",
+    "drafts": "draft-list",
+    "plugins": "plugins",
+    "connection_test": "connection-test",
+    "source_tables": "source-tables",
+    "source_table": "source-table",
+    "assess": "assess",
+}
 
-class PluginList(APIView):
+
+class Index(RestView):
+    """Where to begin."""
+
+    @extend_schema(
+        summary="The addresses to begin with",
+        tags=["index"],
+        operation_id="index",
+        responses=IndexSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        links = {
+            name: request.build_absolute_uri(reverse(f"api:{route}"))
+            for name, route in _BEGINNINGS.items()
+        }
+        schema = request.build_absolute_uri(reverse("api-schema"))
+        return Response({"version": "1", "schema": schema, "links": links})
+
+
+class PluginList(RestView):
     """Sources and targets."""
 
     @extend_schema(
@@ -32,7 +66,7 @@ class PluginList(APIView):
         return Response(found)
 
 
-class PluginDetail(APIView):
+class PluginDetail(RestView):
     """One plugin with its parameters."""
 
     @extend_schema(

@@ -170,10 +170,33 @@ class TableRewindSerializer(TableNameSerializer):
     at = serializers.DateTimeField(help_text="Within the keep time and the target's history.")
 
 
+class ResyncManySerializer(StrictMixin, serializers.Serializer[Any]):
+    """Says which tables are copied afresh: exactly one of the three."""
+
+    tables = TableNameSerializer(many=True, required=False, allow_empty=False)
+    state = serializers.ChoiceField(
+        TABLE_STATES, required=False, help_text="Those that are in this state now."
+    )
+    all = serializers.BooleanField(required=False, help_text="true: every table.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if sum((bool(attrs.get("tables")), "state" in attrs, attrs.get("all") is True)) != 1:
+            raise serializers.ValidationError(
+                'Send exactly one of "tables", "state" and "all": true.'
+            )
+        return attrs
+
+
 class TableAcceptedSerializer(TableNameSerializer):
     """A table, and the state it is in now."""
 
     state = serializers.ChoiceField(TABLE_STATES)
+
+
+class TablesAcceptedSerializer(serializers.Serializer[Any]):
+    """The tables that it was asked of, and the states they are in now."""
+
+    tables = TableAcceptedSerializer(many=True)
 
 
 class LogLineSerializer(serializers.ModelSerializer[LogLine]):
@@ -228,6 +251,25 @@ class MetricSerializer(serializers.Serializer[Any]):
     deletes = serializers.IntegerField()
     rows_snapshotted = serializers.IntegerField()
     backlog_bytes = serializers.IntegerField()
+
+
+class ReplicatorListQuerySerializer(serializers.Serializer[Any]):
+    """Which replicators are listed; all that is said must fit."""
+
+    state = serializers.ChoiceField(REPLICATOR_STATES, required=False)
+    name = serializers.CharField(required=False, help_text="A part of the name, in any case.")
+    source_kind = serializers.CharField(required=False, help_text="The plugin's name.")
+    target_kind = serializers.CharField(required=False, help_text="The plugin's name.")
+
+
+class TableListQuerySerializer(serializers.Serializer[Any]):
+    """Which tables are listed; all that is said must fit."""
+
+    state = serializers.ChoiceField(TABLE_STATES, required=False)
+    schema = serializers.CharField(required=False, trim_whitespace=False)
+    table = serializers.CharField(
+        required=False, trim_whitespace=False, help_text="A part of the name, in any case."
+    )
 
 
 class LogQuerySerializer(serializers.Serializer[Any]):

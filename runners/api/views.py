@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 from django.http import Http404
+from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.decorators import action
@@ -16,6 +17,8 @@ from rest_framework.response import Response
 from rest_framework.viewsets import GenericViewSet
 
 from replicators.api.pagination import Pages
+from replicators.api.preconditions import require_match, tagged
+from replicators.api.rest import RestView, asks
 from replicators.api.serializers import ErrorSerializer, ReplicatorSerializer, valid
 from replicators.connectors.schema import TableId
 from replicators.models import Replicator
@@ -52,7 +55,7 @@ def _table(query: dict[str, Any]) -> TableId | None:
     return TableId(schema, name) if name else None
 
 
-class ReplicatorViewSet(GenericViewSet[Replicator]):
+class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     """Replicators: definition, state, acts."""
 
     queryset = Replicator.objects.all()
@@ -63,13 +66,15 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     def get_queryset(self) -> QuerySet[Replicator]:
         return Replicator.objects.all()
 
+    @asks(serializers.ReplicatorListQuerySerializer)
     @extend_schema(
         summary="List the replicators",
         tags=_TAGS,
-        responses=serializers.ReplicatorLineSerializer(many=True),
+        responses={200: serializers.ReplicatorLineSerializer(many=True), 400: ErrorSerializer},
     )
     def list(self, request: Request) -> Response:
-        page = self.paginate_queryset(selectors.replicators_for_list())
+        query = valid(serializers.ReplicatorListQuerySerializer, request.query_params)
+        page = self.paginate_queryset(selectors.replicators_found(**query))
         return self.get_paginated_response(
             serializers.ReplicatorLineSerializer(page, many=True).data
         )
@@ -77,23 +82,31 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     @extend_schema(
         summary="A replicator's definition, secrets masked",
         tags=_TAGS,
+        description="Its `ETag` stands for this very answer: a change that is sent with `If-Match` is refused with 412 where "
+        "somebody changed it meanwhile.",
         responses={200: ReplicatorSerializer, **_MISSING},
     )
     def retrieve(self, request: Request, pk: str) -> Response:
-        return Response(ReplicatorSerializer(self.get_object()).data)
+        return tagged(request, ReplicatorSerializer(self.get_object()).data)
 
+    @asks(serializers.DeleteQuerySerializer)
     @extend_schema(
         summary="Delete a replicator",
         description="Stops it, then removes its slot and publication; the target's tables stay unless told otherwise. Once it answers 404, "
         "`deletion/` says what could not be removed.",
         tags=_TAGS,
         request=None,
-        parameters=[serializers.DeleteQuerySerializer],
-        responses={202: serializers.AcceptedSerializer, 400: ErrorSerializer, **_MISSING},
+        responses={
+            202: serializers.AcceptedSerializer,
+            400: ErrorSerializer,
+            412: ErrorSerializer,
+            **_MISSING,
+        },
     )
     def destroy(self, request: Request, pk: str) -> Response:
         query = valid(serializers.DeleteQuerySerializer, request.query_params)
         replicator = self.get_object()
+        require_match(request, ReplicatorSerializer(replicator).data)
         services.replicator_delete(replicator=replicator, actor=person(request), **query)
         return _accepted(replicator)
 
@@ -139,6 +152,34 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     def resync(self, request: Request, pk: str) -> Response:
         return self._table_act(services.table_resync)
 
+    @extend_schema(
+        summary="Copy many tables afresh",
+        description="Exactly one of `tables`, `state` and `all` says which. All of them are asked for, or none: 404 where one is not there.",
+        tags=_TAGS,
+        request=serializers.ResyncManySerializer,
+        responses={
+            202: serializers.TablesAcceptedSerializer,
+            400: ErrorSerializer,
+            409: ErrorSerializer,
+            **_MISSING,
+        },
+    )
+    @action(detail=True, methods=["post"], url_path="resync")
+    def resync_many(self, request: Request, pk: str) -> Response:
+        data = valid(serializers.ResyncManySerializer, request.data)
+        names = [TableId(t["schema"], t["table"]) for t in data.get("tables") or ()]
+        replicator = self.get_object()
+        found = services.tables_resync(
+            replicator=replicator,
+            names=names if "tables" in data else None,
+            state=data.get("state", ""),
+            actor=person(request),
+        )
+        body = {
+            "tables": [{"schema": t.schema_name, "table": t.name, "state": t.state} for t in found]
+        }
+        return accepted(replicator, body)
+
     @extend_schema(summary="Try a failing table again now", **_TABLE_ACT)
     @action(detail=True, methods=["post"], url_path="tables/retry")
     def retry(self, request: Request, pk: str) -> Response:
@@ -152,10 +193,10 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     def replay(self, request: Request, pk: str) -> Response:
         return self._table_act(services.table_replay)
 
+    @asks(serializers.ParkedQuerySerializer)
     @extend_schema(
         summary="The rows of a table that are parked",
         tags=_TAGS,
-        parameters=[serializers.ParkedQuerySerializer],
         responses={200: serializers.ParkedSerializer, 400: ErrorSerializer, **_MISSING},
     )
     @action(detail=True, url_path="tables/parked", pagination_class=None, filter_backends=[])
@@ -215,10 +256,10 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     def status(self, request: Request, pk: str) -> Response:
         return Response(selectors.replicator_status(self.get_object()))
 
+    @asks(serializers.WatermarkQuerySerializer)
     @extend_schema(
         summary="The last watermarks: each table's version in the target at one position of the source",
         tags=_TAGS,
-        parameters=[serializers.WatermarkQuerySerializer],
         responses={
             200: serializers.WatermarkSerializer(many=True),
             400: ErrorSerializer,
@@ -231,10 +272,10 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
         query = valid(serializers.WatermarkQuerySerializer, request.query_params)
         return Response(watermarks_shown(self.get_object(), **query))
 
+    @asks(serializers.LogQuerySerializer)
     @extend_schema(
         summary="Log lines, by cursor",
         tags=_TAGS,
-        parameters=[serializers.LogQuerySerializer],
         responses={200: serializers.LogSerializer, 400: ErrorSerializer, **_MISSING},
     )
     @action(detail=True)
@@ -244,10 +285,10 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
         after = lines[-1].pk if lines else query["after"]
         return Response(serializers.LogSerializer({"after": after, "lines": lines}).data)
 
+    @asks(serializers.EventQuerySerializer)
     @extend_schema(
         summary="What happened to a replicator",
         tags=_TAGS,
-        parameters=[serializers.EventQuerySerializer],
         responses={200: serializers.EventsSerializer, 400: ErrorSerializer, **_MISSING},
     )
     @action(detail=True)
@@ -257,10 +298,10 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
         after = found[0].pk if found else query["after"]
         return Response(serializers.EventsSerializer({"after": after, "events": found}).data)
 
+    @asks(serializers.MetricQuerySerializer)
     @extend_schema(
         summary="Figures of the tables over time",
         tags=_TAGS,
-        parameters=[serializers.MetricQuerySerializer],
         responses={
             200: serializers.MetricSerializer(many=True),
             400: ErrorSerializer,
@@ -285,15 +326,21 @@ class ReplicatorViewSet(GenericViewSet[Replicator]):
     def _on_table(
         self, service: Callable[..., Any], schema: str, name: str, **values: Any
     ) -> Response:
+        replicator = self.get_object()
         table = service(
-            replicator=self.get_object(),
+            replicator=replicator,
             schema=schema,
             name=name,
             actor=person(self.request),
             **values,
         )
-        body = {"schema": schema, "table": name, "state": table.state}
-        return Response(body, status=status.HTTP_202_ACCEPTED)
+        return accepted(replicator, {"schema": schema, "table": name, "state": table.state})
+
+
+def accepted(replicator: Replicator, body: dict[str, Any]) -> Response:
+    """202, with the address that says what becomes of it."""
+    where = reverse("api:replicator-status", args=[replicator.pk])
+    return Response(body, status=status.HTTP_202_ACCEPTED, headers={"Location": where})
 
 
 def _accepted(replicator: Replicator) -> Response:
@@ -304,4 +351,4 @@ def _accepted(replicator: Replicator) -> Response:
         "state": shown.state,
         "desired_state": replicator.desired_state,
     }
-    return Response(body, status=status.HTTP_202_ACCEPTED)
+    return accepted(replicator, body)

@@ -146,7 +146,7 @@ def test_what_is_stored_is_looked_into_without_its_secrets(api: Client, rows: st
     described = api.post(f"{url}/source/tables/describe/", one, JSON)
     assert described.json()["name"] == "orders" and described.json()["columns"]
     gone = api.post(f"{url}/source/tables/describe/", {**one, "table": "gone"}, JSON)
-    assert (gone.status_code, gone.json()["code"]) == (502, "source:table-missing")
+    assert (gone.status_code, gone.json()["code"]) == (404, "source:table-missing")
     assert not any(SECRET in r.content.decode() for r in (tested, listed, described, gone))
 
 

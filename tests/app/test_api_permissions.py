@@ -15,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 ONE = "/api/v1/replicators/{pk}/"
 READ = {
-    "/api/v1/plugins/", "/api/v1/plugins/source/memory/", "/api/v1/replicators/", ONE,
+    "/api/v1/", "/api/v1/plugins/", "/api/v1/plugins/source/memory/", "/api/v1/replicators/", ONE,
     f"{ONE}tables/parked/?schema=shop&table=orders",
     "/replicators/{pk}/tables/parked/?schema=shop&table=orders",
     f"{ONE}export/", f"{ONE}status/", f"{ONE}logs/", f"{ONE}events/", f"{ONE}metrics/",
@@ -26,7 +26,7 @@ READ = {
     "/replicators/{pk}/activity/", "/replicators/{pk}/configuration/",
 }  # fmt: skip
 WRITE = {
-    f"{ONE}start/", f"{ONE}pause/", f"{ONE}resume/", f"{ONE}tables/resync/", f"{ONE}tables/retry/",
+    "/api/v1/replicators/", f"{ONE}resync/", f"{ONE}start/", f"{ONE}pause/", f"{ONE}resume/", f"{ONE}tables/resync/", f"{ONE}tables/retry/",
     f"{ONE}tables/", f"{ONE}tables/ignore/", f"{ONE}tables/replay/",
     f"{ONE}tables/rewind/", "/replicators/{pk}/tables/rewind/",
     "/api/v1/drafts/", "/api/v1/connections/test/", "/api/v1/sources/tables/",
@@ -43,6 +43,7 @@ WRITE = {
 OWN = {"/account/", "/account/password/", "/account/theme/", "/account/tokens/", "/api/"}
 OPEN = {"login", "logout"}
 COVERED = {
+    "index", "replicator-resync-many",
     "replicator-list", "replicator-detail", "replicator-export", "replicator-status",
     "replicator-logs", "replicator-events", "replicator-metrics", "replicator-watermarks", "replicator-start",
     "replicator-pause", "replicator-resume", "replicator-resync", "replicator-retry", "replicator-rewind", "table-rewind",
@@ -111,6 +112,21 @@ def test_nothing_is_open_without_signing_in(path: str, replicator: Replicator) -
     else:
         assert response.status_code == 302
         assert response["Location"].startswith("/sign-in/")
+
+
+@pytest.mark.parametrize("path", sorted(p for p in READ | WRITE if p.startswith("/api/v1/")))
+def test_rest_refuses_a_query_parameter_that_it_does_not_know(
+    path: str, replicator: Replicator, editor: Any
+) -> None:
+    """Guards `?status=failed`, which was answered with all replicators."""
+    url = path.format(pk=replicator.pk)
+    url += f"{'&' if '?' in url else '?'}nonsense=1"
+    client = _signed_in(editor)
+    calls = [client.get] * (path in READ) + [client.post] * (path in WRITE)
+    for call in calls:
+        answer = call(url, content_type="application/json")
+        assert answer.status_code == 400, answer.content
+        assert answer.json()["fields"] == {"nonsense": ["This query parameter is not known."]}
 
 
 @pytest.mark.parametrize("act", ["start", "pause", "resume", "tables/resync", "tables/retry"])

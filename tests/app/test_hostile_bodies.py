@@ -11,6 +11,7 @@ from django.test import Client
 from django.utils import timezone
 
 from drafts.models import Draft
+from drafts.services import draft_create
 from replicators.models import Replicator
 from runners import selectors
 from runners.events import event_add
@@ -88,9 +89,11 @@ def test_an_option_of_four_hundred_digits_is_named(api: Client, replicator: Repl
     refused = send(api, "patch", f"/api/v1/replicators/{replicator.pk}/", body)
     assert refused.status_code == 400
     assert list(refused.json()["fields"]) == ["options.seal_seconds"]
-    made = send(api, "post", "/api/v1/drafts/", {**config_fields("big"), **body}).json()
+    refused = send(api, "post", "/api/v1/drafts/", {**config_fields("big"), **body})
+    assert list(refused.json()["fields"]) == ["options.seal_seconds"]
+    draft = draft_create(actor=None, **{**config_fields("big"), **body})
     for step in ("advanced", "summary"):
-        assert api.get(f"/drafts/{made['id']}/{step}/").status_code == 200
+        assert api.get(f"/drafts/{draft.pk}/{step}/").status_code == 200
 
 
 @pytest.mark.parametrize("path", ["nothing/", "replicators/not-a-uuid/", "replicators/7/start/"])

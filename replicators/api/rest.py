@@ -1,0 +1,67 @@
+"""What every address under /api/v1/ does alike: unknown query parameters are refused, and a POST may carry an idempotency key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from replicators.api import idempotency
+from replicators.models import IdempotencyKey
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+_PAGES = frozenset({"page", "page_size"})
+_UNKNOWN = "This query parameter is not known."
+
+
+def asks(query: type[serializers.Serializer[Any]]) -> Callable[[Handler], Handler]:
+    """Mark a handler with the query parameters that it takes; the schema describes them. Others are refused."""
+
+    def mark(handler: Handler) -> Handler:
+        described: Handler = extend_schema(parameters=[query])(handler)
+        described.query = query  # type: ignore[attr-defined]
+        return described
+
+    return mark
+
+
+class RestView(APIView):
+    """The base of all views under /api/v1/. `keeps_answers` is false where a POST only looks: it has no idempotency key."""
+
+    keeps_answers = True
+    _key: IdempotencyKey | None = None
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        unknown = sorted(set(request.query_params) - self._known(request))
+        if unknown:
+            raise serializers.ValidationError({name: [_UNKNOWN] for name in unknown})
+        if self.keeps_answers:
+            self._key = idempotency.begin(request)
+
+    def finalize_response(
+        self, request: Request, response: Response, *args: Any, **kwargs: Any
+    ) -> Response:
+        if self._key is not None:
+            idempotency.end(self._key, response)
+        return super().finalize_response(request, response, *args, **kwargs)
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """A fault that DRF hands on is answered elsewhere; the key can be used again at once."""
+        try:
+            return super().handle_exception(exc)
+        except Exception:
+            if self._key is not None:
+                idempotency.release(self._key)
+            raise
+
+    def _known(self, request: Request) -> frozenset[str]:
+        name = getattr(self, "action", None) or (request.method or "").lower()
+        query = getattr(getattr(self, name, None), "query", None)
+        known = frozenset(query().fields) if query is not None else frozenset()
+        return known | _PAGES if name == "list" else known
