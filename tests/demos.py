@@ -34,19 +34,22 @@ def until(
 
 
 class Demo:
-    """`python -m demo` in `folder`; `environment` goes to all of its processes."""
+    """`python -m demo` in `folder`, by this `python`; `environment` goes to all of its processes."""
 
-    def __init__(self, folder: Path, *, orders: int = 300, **environment: str) -> None:
+    def __init__(
+        self, folder: Path, *, orders: int = 300, python: str = sys.executable, **environment: str
+    ) -> None:
         self.place = Place(folder)
         self.log = folder.with_suffix(".log")
         self.parent: subprocess.Popen[bytes] | None = None
         self._orders = orders
+        self._python = python
         self._environment = environment
 
     def command(self, *options: str) -> list[str]:
         """Its command line."""
         folder = ["--folder", str(self.place.folder), "--orders", str(self._orders)]
-        return [sys.executable, "-m", "demo", *folder, *options]
+        return [self._python, "-m", "demo", *folder, *options]
 
     def start(self, *options: str) -> dict[str, Any]:
         """Start it and wait until it answers: what `demo.json` says."""
