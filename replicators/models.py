@@ -107,3 +107,6 @@ class IdempotencyKey(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+from replicators.audit import AuditEntry  # noqa: E402, F401 - a model, in a module of its own

@@ -8,6 +8,7 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_shutting_down
 
+from replicators import audit
 from runners import figures, reconcile, removal, retention
 from runners.logs import prune_run_logs
 from runners.supervisor import Supervisor
@@ -41,7 +42,8 @@ def drop_replicator(replicator_id: str) -> None:
 
 @shared_task(acks_late=True, ignore_result=True, time_limit=120)
 def prune_metrics() -> None:
-    """Drop figures, activity and run logs past their time."""
+    """Drop figures, activity, audit rows and run logs past their time."""
     figures.prune_metrics()
     retention.prune_activity()
+    audit.prune()
     prune_run_logs()

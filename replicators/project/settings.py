@@ -97,6 +97,7 @@ MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "replicators.project.slashes.Slashes",
     "replicators.project.nul.NoNul",
+    "replicators.project.audited.Audited",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "replicators.project.sign_in.SignInFirst",
@@ -210,6 +211,7 @@ MAX_RUNS = env_int("REPLICATOR_MAX_RUNS", 4, minimum=1, maximum=100)
 STOP_GRACE_SECONDS = env_seconds("REPLICATOR_STOP_GRACE_SECONDS", 20.0)
 RUN_LOG_DIR = Path(env_text("REPLICATOR_RUN_LOG_DIR", str(VAR_DIR / "run-logs")))
 ACTIVITY_SECONDS = env_seconds("REPLICATOR_ACTIVITY_SECONDS", 365 * 86400)
+AUDIT_SECONDS = env_seconds("REPLICATOR_AUDIT_SECONDS", 0.0)
 SHOW_HIDDEN_PLUGINS = env_bool("REPLICATOR_SHOW_HIDDEN_PLUGINS", False)
 
 # --- Celery: `runs` (threads, one slot a run) and `default` (prefork) ---------------------------------------------

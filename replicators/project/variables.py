@@ -42,6 +42,10 @@ VARIABLES = (
         "REPLICATOR_ACTIVITY_SECONDS", "365d",
         "How long activity and ended runs are kept. The last run of each replicator stays.",
     ),
+    Variable(
+        "REPLICATOR_AUDIT_SECONDS", "0",
+        "How long rows of the audit trail are kept, such as 3650d. 0 keeps them for ever. That rows went is a row of its own.",
+    ),
     Variable("REPLICATOR_SHOW_HIDDEN_PLUGINS", "false", "Show connectors made for tests."),
 )  # fmt: skip
 

@@ -1,0 +1,255 @@
+"""The audit trail: who did what to which object, from where, and what was before. Rows are added only; they hold no foreign keys, so that
+they outlive what they speak of."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NoReturn
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.db import models
+from django.http import HttpRequest
+from django.utils import timezone
+
+from replicators.connectors.params import MASK
+
+Actor = AbstractBaseUser | AnonymousUser | None
+CHANGED = f"{MASK} (changed)"
+PRUNED = "audit_pruned"
+LONGEST_TEXT = 2_000
+LONGEST_LIST = 200
+_SECRET_NAME = re.compile(r"password|passwd|secret|token|credential", re.IGNORECASE)
+_USER_INFO = re.compile(r"://[^/@\s]*@")
+_QUERY = re.compile(
+    r"([?&][^=&\s]{0,60}(?:secret|password|token|key|credential)[^=&\s]{0,60}=)[^&\s]*",
+    re.IGNORECASE,
+)
+_REQUEST_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
+
+
+class How(models.TextChoices):
+    """By which door somebody acted."""
+
+    PAGE = "page", "Page"
+    REST = "rest", "REST"
+    TOKEN = "token", "REST token"  # noqa: S105 - a word of the trail, no secret
+    ADMINISTRATION = "administration", "Administration"
+    COMMAND = "command", "Command"
+    PROGRAM = "program", "The program itself"
+
+
+class AuditKept(Exception):
+    """Rows of the audit trail are neither changed nor deleted."""
+
+
+def _refuse(*_: Any, **__: Any) -> NoReturn:
+    raise AuditKept("Rows of the audit trail are neither changed nor deleted.")
+
+
+class AuditQuerySet(models.QuerySet["AuditEntry"]):
+    """Reads and adds."""
+
+    update = delete = bulk_update = update_or_create = _refuse
+    adelete = aupdate = abulk_update = aupdate_or_create = _refuse
+
+
+class AuditEntry(models.Model):
+    """One act. `through` is the name of the token or command; `old_values` and `new_values` hold only what changed, secrets as the mask.
+    `pruned_before`: this row says that older ones went, and lets the database delete them."""
+
+    at = models.DateTimeField(default=timezone.now, db_index=True, editable=False)
+    actor_id = models.CharField(max_length=40, blank=True)
+    actor = models.CharField(max_length=150, blank=True, db_index=True)
+    how = models.CharField(max_length=20, choices=How.choices)
+    through = models.CharField(max_length=100, blank=True)
+    act = models.CharField(max_length=60, db_index=True)
+    object_kind = models.CharField(max_length=40, blank=True)
+    object_id = models.CharField(max_length=64, blank=True)
+    object_name = models.CharField(max_length=255, blank=True)
+    old_values = models.JSONField(default=dict, blank=True)
+    new_values = models.JSONField(default=dict, blank=True)
+    address = models.CharField(max_length=64, blank=True)
+    request_id = models.CharField(max_length=64, blank=True)
+    pruned_before = models.DateTimeField(null=True, blank=True)
+
+    objects = models.Manager.from_queryset(AuditQuerySet)()
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (models.Index(fields=["object_kind", "object_id"], name="audit_by_object"),)
+        verbose_name_plural = "audit entries"
+
+    def __str__(self) -> str:
+        return f"{self.at:%F %T} {self.actor} {self.act}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Only a new row."""
+        if not self._state.adding:
+            _refuse()
+        super().save(*args, **{**kwargs, "force_insert": True})
+
+    delete = _refuse
+
+
+@dataclass(frozen=True, slots=True)
+class Thing:
+    """What an act was done to."""
+
+    kind: str
+    id: str = ""
+    name: str = ""
+
+    @classmethod
+    def of(cls, row: models.Model) -> Thing:
+        """A row of a model by its kind, key and name."""
+        return cls(str(row._meta.model_name), str(row.pk), str(row))
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """By which door an act comes in; `who` is asked when an act is recorded, since a request learns late who sent it."""
+
+    how: str = How.PROGRAM
+    through: Callable[[], str] = str
+    who: Callable[[], Actor] = lambda: None
+    address: str = ""
+    request_id: str = ""
+
+
+_origin: ContextVar[Origin] = ContextVar("origin", default=Origin())  # noqa: B039 - frozen
+
+
+@contextmanager
+def acting(origin: Origin) -> Iterator[None]:
+    """Everything that is recorded inside comes from there."""
+    token = _origin.set(origin)
+    try:
+        yield
+    finally:
+        _origin.reset(token)
+
+
+@contextmanager
+def commanded(name: str) -> Iterator[None]:
+    """Everything inside was asked for by a command of `manage.py`."""
+    with acting(Origin(how=How.COMMAND, through=lambda: name)):
+        yield
+
+
+def origin_of(request: HttpRequest, address: str) -> Origin:
+    """The door of a request: page, administration, or REST with or without a token."""
+    found = _REQUEST_ID.fullmatch(request.headers.get("X-Request-ID", ""))
+    how = How.PAGE
+    if request.path.startswith(("/api/v1/", "/metrics")):
+        how = How.REST
+    elif request.path.startswith("/admin/"):
+        how = How.ADMINISTRATION
+    return Origin(
+        how=how,
+        through=lambda: str(getattr(request, "auth", None) or ""),
+        who=lambda: getattr(request, "user", None),
+        address=address,
+        request_id=found[0] if found else "",
+    )
+
+
+def record(
+    act: str,
+    thing: Thing,
+    *,
+    actor: Actor = None,
+    old: Mapping[str, Any] | None = None,
+    new: Mapping[str, Any] | None = None,
+    secret: Collection[str] = (),
+    pruned_before: datetime | None = None,
+) -> AuditEntry:
+    """Add a row, inside the transaction of the act. Without `actor` it is the user of the request, if there is one. The values named
+    in `secret`, and those whose name says that they are, are stored as the mask."""
+    origin = _origin.get()
+    who = actor or origin.who()
+    through = _text(origin.through())[:100]
+    is_known = who is not None and who.is_authenticated
+    return AuditEntry.objects.create(
+        actor_id=str(who.pk) if who is not None and is_known else "",
+        actor=_text(who.get_username())[:150] if who is not None and is_known else "",
+        how=How.TOKEN if origin.how == How.REST and through else origin.how,
+        through=through,
+        act=act,
+        object_kind=thing.kind,
+        object_id=_text(thing.id)[:64],
+        object_name=_text(thing.name)[:255],
+        old_values=_shown(old or {}, secret),
+        new_values=_shown(new or {}, secret),
+        address=origin.address[:64],
+        request_id=origin.request_id,
+        pruned_before=pruned_before,
+    )
+
+
+def changed(
+    before: Mapping[str, Any], after: Mapping[str, Any], secret: Collection[str] = ()
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What differs, as it was and as it is; of a secret only that it changed. Both empty: nothing did."""
+    names = [n for n in {**before, **after} if before.get(n) != after.get(n)]
+    old = {n: _masked(n, before.get(n), secret, MASK) for n in names}
+    new = {n: _masked(n, after.get(n), secret, CHANGED) for n in names}
+    return old, new
+
+
+def _masked(name: str, value: Any, secret: Collection[str], mask: str) -> Any:
+    is_secret = name in secret or _SECRET_NAME.search(name)
+    if is_secret and isinstance(value, str) and value:
+        return value if value in {MASK, CHANGED} else mask
+    return value
+
+
+def _text(value: str) -> str:
+    """What every database can store."""
+    return value.replace("\0", "").encode("utf-8", "replace").decode()
+
+
+def _shown(values: Mapping[str, Any], secret: Collection[str]) -> dict[str, Any]:
+    """As JSON, secrets masked, long texts and lists cut."""
+    plain = json.loads(json.dumps(dict(values), default=str))
+    return {_text(n): _cut(_masked(n, value, secret, MASK)) for n, value in plain.items()}
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        text = value[:LONGEST_TEXT] + ("…" if len(value) > LONGEST_TEXT else "")
+        text = _USER_INFO.sub(f"://{MASK}@", _text(text))
+        return _QUERY.sub(rf"\g<1>{MASK}", text)
+    if isinstance(value, list):
+        left = len(value) - LONGEST_LIST
+        more = [f"… and {left} more"] if left > 0 else []
+        return [_cut(v) for v in value[:LONGEST_LIST]] + more
+    if isinstance(value, dict):
+        return {_text(k): _cut(_masked(k, v, (), MASK)) for k, v in value.items()}
+    return value
+
+
+def prune(now: datetime | None = None, portion: int = 5_000) -> int:
+    """Drop a portion of the rows past `REPLICATOR_AUDIT_SECONDS` (0: all are kept), after a row that says so; how many."""
+    if not settings.AUDIT_SECONDS:
+        return 0
+    now = now or timezone.now()
+    limit = datetime.fromtimestamp(now.timestamp() - settings.AUDIT_SECONDS, tz=now.tzinfo)
+    old = AuditEntry.objects.filter(at__lt=limit).order_by()
+    keys = list(old.values_list("pk", flat=True)[:portion])
+    if not keys:
+        return 0
+    record(
+        PRUNED,
+        Thing("audit"),
+        new={"rows": len(keys), "before": limit.isoformat()},
+        pruned_before=limit,
+    )
+    found = AuditEntry.objects.filter(pk__in=keys)
+    return int(found._raw_delete(found.db))

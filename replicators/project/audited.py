@@ -1,0 +1,24 @@
+"""Tells the audit trail by which door a request came in, from where, and who sent it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+
+from replicators.audit import acting, origin_of
+from replicators.throttle import address_of
+
+Answer = Callable[[HttpRequest], HttpResponse]
+
+
+class Audited:
+    """Middleware; who sent the request is asked only when something is recorded."""
+
+    def __init__(self, get_response: Answer) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Answer the request as its sender's act."""
+        with acting(origin_of(request, address_of(request))):
+            return self._get_response(request)
