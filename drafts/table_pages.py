@@ -149,6 +149,7 @@ def _shown(visit: Visit, query: Query, problem: dict[str, Any] | None = None) ->
         "problem": problem,
         "source_faults": steps.faults(visit.draft, "source"),
         "is_wide": True,
+        "is_asked": visit.act in _ASKS and is_partial(visit.request),
         "kinds": kind_lines(()),
         "follows_keyless": bool(kind) and source_plugin(kind).capabilities.follows_keyless,
     }

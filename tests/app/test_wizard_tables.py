@@ -43,6 +43,19 @@ def names(draft: Draft) -> list[str]:
     return [t["name"] for t in draft.tables]
 
 
+def test_the_filter_by_schema_is_filled_with_the_list(browser: Client, editor: Any) -> None:
+    """Guards the select in the answer to the first question to the source: it stands outside of the panel, and stayed empty until
+    the page was loaded again."""
+    draft = make_draft(editor, tables=[])
+    first = browser.get(address(draft, "tables")).content.decode()
+    assert 'id="tables-schema"' in first and "hx-swap-oob" not in first
+    html = press(browser, draft, "tables", "list", htmx=True).content.decode()
+    select = html.partition('<select class="form-select" id="tables-schema"')[2].partition(
+        "</select>"
+    )[0]
+    assert 'hx-swap-oob="true"' in select and "shop (4)" in select
+
+
 def test_the_source_is_asked_once_and_again_only_when_told(
     browser: Client, draft: Draft, monkeypatch: pytest.MonkeyPatch
 ) -> None:
