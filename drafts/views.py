@@ -240,6 +240,9 @@ def _connector_context(visit: Visit, role: str) -> dict[str, Any]:
         "kind": kind,
         "plugin": plugin,
         "plugins": plugins(role),
+        "forms": [
+            {"name": p.name, "fields": param_fields(role, p.name, {}, {})} for p in plugins(role)
+        ],
         "values": values,
         "fields": param_fields(role, kind, values, visit.errors),
         "help": plugin.setup(values),

@@ -121,15 +121,12 @@
     }
   }
 
-  // --- menus and selects ---
+  // --- menus ---
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") for (const menu of document.querySelectorAll("details.menu[open]")) {
       menu.open = false;
       menu.querySelector("summary").focus();
     }
-  });
-  document.addEventListener("change", (event) => {
-    if (event.target.matches("[data-submits]")) event.target.form.requestSubmit(event.target.form.querySelector(event.target.dataset.submits));
   });
 
   // --- clicks: menus close, dialogs open and close, copying ---

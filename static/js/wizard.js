@@ -48,6 +48,43 @@
     document.addEventListener(name, (event) => { if (isSave(event)) status("Not saved", true); });
   }
 
+  // --- another kind of connector: its fields are on the page already, so nothing typed waits for an answer ---
+  function isUntouched(field, asMade) {
+    if (field.type === "checkbox") return field.checked === asMade.checked;
+    const isKept = field.type === "password" && field.value === field.defaultValue; // of the other kind's account
+    return isKept || field.value === asMade.value;
+  }
+  function carry(field, to) {
+    if (field.type === "checkbox") to.checked = field.checked;
+    else if (to.tagName !== "SELECT" || [...to.options].some((option) => option.value === field.value)) to.value = field.value;
+  }
+  // An answer that is under way tells of the fields before: unseen places for it, since without one HTMX logs an error.
+  function late(before, made) {
+    const box = document.createElement("div");
+    box.hidden = true;
+    for (const { id } of before.querySelectorAll("[id^=help-]")) {
+      if (!made.querySelector(`[id="${id}"]`)) box.append(Object.assign(document.createElement("div"), { id }));
+    }
+    return box;
+  }
+  function changeKind(form, kind) {
+    const grid = form.querySelector("[data-kind]");
+    const before = document.getElementById(`kind-${grid.dataset.kind}`).content;
+    const made = document.getElementById(`kind-${kind}`).content.cloneNode(true);
+    for (const to of made.querySelectorAll("[name]")) {
+      const field = grid.querySelector(`[name="${to.name}"]`);
+      const asMade = before.querySelector(`[name="${to.name}"]`);
+      if (field && asMade && !isUntouched(field, asMade)) carry(field, to);
+    }
+    grid.replaceChildren(made, late(before, made));
+    grid.dataset.kind = kind;
+    form.querySelector(".card-result").replaceChildren();
+    grid.dispatchEvent(new Event("change", { bubbles: true })); // saves
+  }
+  document.addEventListener("change", (event) => {
+    if (event.target.matches("[data-kind-choice]")) changeKind(event.target.form, event.target.value);
+  });
+
   // --- fields are checked as they are left ---
   document.addEventListener("htmx:oobAfterSwap", (event) => {
     const told = event.target;

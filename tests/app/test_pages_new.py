@@ -172,6 +172,20 @@ def test_another_kind_changes_form_and_help(browser: Client, editor: Any) -> Non
     assert press(browser, draft, "source", "kind", source_kind="papyrus").status_code == 200
 
 
+def test_the_fields_of_every_kind_are_on_the_page(browser: Client, editor: Any) -> None:
+    """Guards the templates from which `changeKind` of wizard.js takes another kind's fields."""
+    html = browser.get(address(make_draft(editor), "source")).content.decode()
+    for kind, port in (("mysql", "3306"), ("postgresql", "5432")):
+        form = html.partition(f'<template id="kind-{kind}">')[2].partition("</template>")[0]
+        assert f'name="source.port" value="{port}"' in form
+        assert "db.example" not in form
+
+
+def _fields(response: Any) -> str:
+    """The fields that are shown, without those of the other kinds."""
+    return str(response.content.decode().partition('class="field-grid"')[2])
+
+
 def test_what_nobody_typed_is_not_carried_over_to_another_kind(
     browser: Client, editor: Any
 ) -> None:
@@ -179,14 +193,10 @@ def test_what_nobody_typed_is_not_carried_over_to_another_kind(
     draft = make_draft(editor)
     form = {"source.host": "db.example", "source.port": "3306", "source.user": "me"}
     press(browser, draft, "source", "kind", source_kind="mysql", **form)
-    html = press(
-        browser, draft, "source", "kind", source_kind="postgresql", **form
-    ).content.decode()
+    html = _fields(press(browser, draft, "source", "kind", source_kind="postgresql", **form))
     assert 'value="5432"' in html and 'value="3306"' not in html
     assert 'value="db.example"' in html
-    kept = press(
-        browser, draft, "source", "save", source_kind="postgresql", **form
-    ).content.decode()
+    kept = _fields(press(browser, draft, "source", "save", source_kind="postgresql", **form))
     assert 'value="3306"' in kept
 
 

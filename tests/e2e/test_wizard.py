@@ -54,6 +54,39 @@ def test_while_a_connection_is_tested_nothing_can_be_typed_that_would_be_lost(
     expect(user).to_have_value("somebody else")
 
 
+def test_another_kind_is_there_at_once_with_what_was_typed_and_its_own_defaults(
+    open_page: Any,
+) -> None:
+    """Guards `changeKind` of wizard.js: the form of another kind came with an answer, in place of what was typed meanwhile, and with
+    the port of the kind before."""
+    watched = open_page()
+    page: Page = watched.page
+    watched.sign_in()
+    page.goto(f"{watched.base}/replicators/new/")
+    begin(page, "another kind")
+    port, host = page.locator('[name="source.port"]'), page.locator('[name="source.host"]')
+    expect(port).to_have_value("3306")
+    page.locator('[name="source.user"]').fill("typed before")
+    saved(page)
+    held: list[Any] = []
+    page.route("**/source/", lambda route: route.continue_() if held else held.append(route))
+    page.locator('[name="source_kind"][value="postgresql"]').check()
+    host.fill("typed at once")
+    expect(port).to_have_value("5432")
+    expect(page.locator('[name="source.user"]')).to_have_value("typed before")
+    held[0].continue_()
+    expect(page.locator("#step-help")).to_contain_text("wal_level")
+    expect(host).to_have_value("typed at once")
+    host.press("Tab")
+    saved(page)
+    page.reload()
+    expect(host).to_have_value("typed at once")
+    expect(port).to_have_value("5432")
+    port.fill("6543")
+    page.locator('[name="source_kind"][value="mysql"]').check()
+    expect(port).to_have_value("6543")
+
+
 def test_seven_pages_lead_to_a_replicator(open_page: Any, shop: Database, tmp_path: Path) -> None:
     watched = open_page()
     page: Page = watched.page
@@ -80,6 +113,9 @@ def test_seven_pages_lead_to_a_replicator(open_page: Any, shop: Database, tmp_pa
     expect(page.get_by_test_id("test-ok")).to_be_in_viewport(ratio=1)
     go_on(page, "tables")
 
+    expect(page.get_by_label("Schema").locator("option")).to_have_text(
+        ["All schemas", "public (4)"]
+    )
     page.get_by_label("Search tables").fill("cust")
     expect(page.locator("[data-table]")).to_have_count(1)
     expect(page).to_have_url(re.compile(r"search=cust"))
