@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce, Concat
 
 from runners.charts import Recent
 from runners.models import Table
-from runners.selectors import ReplicatorView
+from runners.shown import ReplicatorView
 from runners.states import TableState
 
 T = TypeVar("T")
@@ -193,10 +193,8 @@ TABLE_SORTS: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
 
 
 def tables_listed(tables: QuerySet[Table], asked: Asked) -> Page[Table]:
-    """The tables that are asked for, in two queries; equal ones by name."""
+    """The tables that are asked for, in two queries; equal ones by name. `tables` are of the asked state."""
     found = tables
-    if asked.state:
-        found = found.filter(state=asked.state)
     if asked.search:
         found = found.annotate(full_name=Concat("schema_name", Value("."), "name"))
         found = found.filter(full_name__icontains=asked.search)

@@ -30,7 +30,6 @@ from runners.discovery import tables_asked
 from runners.listing import (
     GROUPS,
     LINE_SORTS,
-    TABLE_ORDER,
     TABLE_SORTS,
     Asked,
     Line,
@@ -38,7 +37,8 @@ from runners.listing import (
     tables_listed,
 )
 from runners.models import Table
-from runners.states import LABELS, TableState
+from runners.shown import ReplicatorView, TableView
+from runners.states import LABELS, TABLES_SHOWN, TableState
 from runners.status import FRESH_SECONDS
 from runners.totals import SINCE
 from runners.watermarks import watermark_last
@@ -64,7 +64,7 @@ def list_context(request: HttpRequest, query: Query) -> dict[str, Any]:
     chips = [("", "All", len(lines))]
     chips += [(k, v, groups.count(k)) for k, v in GROUPS.items() if k in groups or k == asked.state]
     shown = [
-        [line.view.shown.label, line.view.replicator.name, asdict(line.view.totals),
+        [line.view.shown.label, line.view.replicator.name, line.view.counts, asdict(line.view.totals),
          asdict(line.recent), line.view.error]
         for line in page.rows
     ]  # fmt: skip
@@ -97,7 +97,7 @@ def head_context(request: HttpRequest, replicator: Replicator, tab: str) -> dict
     }
 
 
-def _head_shown(view: selectors.ReplicatorView) -> list[Any]:
+def _head_shown(view: ReplicatorView) -> list[Any]:
     return [view.shown.label, view.replicator.name, asdict(view.totals), view.error, view.tries]
 
 
@@ -124,7 +124,7 @@ class SourceLog:
     is_backpressure: bool
 
 
-def source_log(view: selectors.ReplicatorView, now: datetime) -> SourceLog:
+def source_log(view: ReplicatorView, now: datetime) -> SourceLog:
     """The last figures of a run. A slot is read by nobody while nothing runs."""
     facts = view.facts
     said = facts.get("source_at")
@@ -143,7 +143,7 @@ def source_log(view: selectors.ReplicatorView, now: datetime) -> SourceLog:
     )
 
 
-def _worst(view: selectors.ReplicatorView) -> selectors.TableView | None:
+def _worst(view: ReplicatorView) -> TableView | None:
     """The table whose lag is the replicator's: the greatest that was measured, or the one that stands longest."""
     tables = selectors.tables_shown(view.replicator).filter(is_snapshot_done=True)
     first = tables.filter(lag_seconds__isnull=False).order_by("-lag_seconds").first()
@@ -156,7 +156,7 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
     """State, lag, rates, what fails, and both logs."""
     now = timezone.now()
     context = head_context(request, replicator, "overview")
-    view: selectors.ReplicatorView = context["view"]
+    view: ReplicatorView = context["view"]
     failing = selectors.tables_shown(replicator).filter(state=TableState.FAILING)
     lines = selectors.table_views(view, failing[:FAILING_SHOWN])
     log = source_log(view, now)
@@ -199,7 +199,7 @@ def charts_context(replicator: Replicator, query: Query) -> dict[str, Any]:
 class TableLine:
     """A table in the list, with how fast its copy goes."""
 
-    view: selectors.TableView
+    view: TableView
     rate: float | None
     eta_seconds: float | None
 
@@ -209,7 +209,7 @@ class TableLine:
         return self.view.row
 
 
-def _table_line(view: selectors.TableView, rate: float | None) -> TableLine:
+def _table_line(view: TableView, rate: float | None) -> TableLine:
     left = (view.row.rows_total or 0) - view.row.rows_snapshotted
     return TableLine(view, rate, left / rate if rate and left > 0 else None)
 
@@ -218,16 +218,16 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
     """A page of the tables as the address asks for it."""
     now = timezone.now()
     context = head_context(request, replicator, "tables")
-    view: selectors.ReplicatorView = context["view"]
-    asked = Asked.of(query, sorts=list(TABLE_SORTS), states=[str(s) for s in TABLE_ORDER])
-    page = tables_listed(selectors.tables_shown(replicator), asked)
+    view: ReplicatorView = context["view"]
+    asked = Asked.of(query, sorts=list(TABLE_SORTS), states=TABLES_SHOWN)
+    page = tables_listed(selectors.tables_found(view, state=asked.state), asked)
     rows = list(page.rows)
     copying = [r for r in rows if r.state == TableState.SNAPSHOTTING and view.is_live]
     rates = charts.snapshot_rates(copying, now) if copying else {}
     lines = [_table_line(v, rates.get(v.row.pk)) for v in selectors.table_views(view, rows)]
-    counts = view.totals.counts
+    counts = view.counts
     chips = [("", "All", view.totals.tables)]
-    chips += [(k, LABELS[k], counts.get(k, 0)) for k in map(str, TABLE_ORDER) if k in counts or k == asked.state]  # fmt: skip
+    chips += [(k, LABELS[k], counts.get(k, 0)) for k in TABLES_SHOWN if k in counts or k == asked.state]  # fmt: skip
     shown = [
         [
             t.view.asked_json(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,138 +16,21 @@ from replicators.connectors.messages import MESSAGES, WAITS
 from replicators.connectors.schema import TableId
 from replicators.models import Replicator
 from runners.models import Event, Progress, Run, Table, TableMetric
-from runners.states import RunState
+from runners.shown import ReplicatorView, RunView, TableView, error_shown, told
+from runners.states import RunState, TableState
 from runners.status import (
     Facts,
     Shown,
     replicator_state,
     snapshot_percent,
     table_lag,
+    table_shown,
 )
 from runners.totals import Totals, lag_facts, totals_of
 from runners.watermarks import consistent_at
 
 METRICS_MOST = 100_000
 _WELL = frozenset({RunState.STOPPING, RunState.STOPPED})
-
-
-@dataclass(frozen=True, slots=True)
-class TableView:
-    """A table as pages and REST show it."""
-
-    row: Table
-    lag_seconds: float | None
-    snapshot_percent: int | None
-    error: dict[str, Any] | None
-
-    @property
-    def called(self) -> str:
-        """The table's name at the source where that is another one by now, empty otherwise."""
-        now = getattr(self.row, "called", None)  # only what `tables_shown` read has it
-        return "" if now in (None, [self.row.schema_name, self.row.name]) else ".".join(now)
-
-    def to_json(self) -> dict[str, Any]:
-        """The form of the status answer."""
-        return {
-            "schema": self.row.schema_name,
-            "table": self.row.name,
-            "state": self.row.state,
-            "rows_snapshotted": self.row.rows_snapshotted,
-            "snapshot_percent": self.snapshot_percent,
-            "inserts": self.row.inserts,
-            "updates": self.row.updates,
-            "deletes": self.row.deletes,
-            "lag_seconds": self.lag_seconds,
-            "error": told(self.error),
-        }
-
-    def asked_json(self) -> dict[str, Any]:
-        """The same, with what was asked of the table and is not done yet."""
-        row = self.row
-        return self.to_json() | {
-            "mode": row.mode,
-            "called": self.called,
-            "is_resync_asked": row.is_resync_asked,
-            "is_replay_asked": row.is_replay_asked,
-            "rewind_to": row.rewind_to,
-            "rows_parked": row.rows_parked,
-            "retry_at": row.retry_at,
-            "needs_resync": row.needs_resync,
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicatorView:
-    """A replicator with its state and its tables' totals, as a list or a page shows it."""
-
-    replicator: Replicator
-    shown: Shown
-    totals: Totals
-    error: dict[str, Any] | None
-    retry_at: datetime | None
-    facts: dict[str, Any] = field(default_factory=dict)
-    facts_at: datetime | None = None
-    run: Run | None = None
-    tries: int = 0
-
-    @property
-    def lag_seconds(self) -> float | None:
-        """That of the worst table."""
-        return self.totals.lag_seconds
-
-    @property
-    def is_live(self) -> bool:
-        """Whether a run writes figures."""
-        return self.run is not None and self.run.state == RunState.RUNNING
-
-    @property
-    def is_log_full(self) -> bool:
-        """Whether reading waits for room in the change log."""
-        return self.is_live and bool(self.facts.get("is_backpressure"))
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether its tables stand still because a person asked for it."""
-        return self.shown.state in {"paused", "stopping"}
-
-
-def told(error: dict[str, Any] | None) -> dict[str, Any] | None:
-    """An error as REST tells it: without the title, which only heads a page's notice."""
-    return error and {k: v for k, v in error.items() if k != "title"}
-
-
-@dataclass(frozen=True, slots=True)
-class RunView:
-    """A run as a page shows it."""
-
-    run: Run
-    error: dict[str, Any] | None
-
-    @property
-    def seconds(self) -> float | None:
-        """How long it ran, or runs; None before it started."""
-        if self.run.started_at is None:
-            return None
-        return ((self.run.ended_at or timezone.now()) - self.run.started_at).total_seconds()
-
-
-def error_shown(
-    code: str, facts: dict[str, Any], since: datetime | None, table: TableId | None = None
-) -> dict[str, Any] | None:
-    """An error as `{code, title, message, suggestion, since}`; None without a code."""
-    if not code:
-        return None
-    values = {**facts}
-    if table is not None:
-        values = {"table": str(table), "schema": table.schema, "name": table.name, **facts}
-    message = MESSAGES.get(code, MESSAGES["internal:unexpected"]).render(values)
-    return {
-        "code": code,
-        "title": message.title,
-        "message": message.text,
-        "suggestion": message.suggestion,
-        "since": since.isoformat() if since else None,
-    }
 
 
 def replicators_loaded() -> QuerySet[Replicator]:
@@ -188,16 +70,26 @@ def _shown(replicator: Any, totals: Totals, live: int, now: datetime) -> Shown:
         retry_at=progress.retry_at if progress else None,
         live_runs=live,
         max_runs=settings.MAX_RUNS,
+        tables=totals.tables,
         failing_tables=totals.failing,
         is_log_full=bool(progress and progress.facts.get("is_backpressure")),
     )
     return replicator_state(facts, now)
 
 
-def _error(replicator: Any, progress: Progress | None) -> dict[str, Any] | None:
+def _all_failing(totals: Totals) -> dict[str, Any] | None:
+    """That it runs and keeps nothing up; None while a table is well."""
+    if not totals.failing or totals.failing < totals.tables:
+        return None
+    return error_shown("run:tables-failing", {"count": str(totals.failing)}, totals.failing_since)
+
+
+def _error(replicator: Any, progress: Progress | None, totals: Totals) -> dict[str, Any] | None:
     """What keeps it from running; nothing of what it has outlived. Given up, it is not advised to wait for the next try."""
     is_outlived = replicator.last_started_at and replicator.last_state in _WELL
-    if progress is None or _is_live(replicator) or (is_outlived and not replicator.deleting_since):
+    if _is_live(replicator):
+        return _all_failing(totals)
+    if progress is None or (is_outlived and not replicator.deleting_since):
         return None
     found = error_shown(progress.error_code, progress.error_facts, progress.failing_since)
     if found and progress.is_given_up and progress.error_code in WAITS:
@@ -211,7 +103,7 @@ def _view(replicator: Any, totals: Totals, live: int, now: datetime) -> Replicat
         replicator=replicator,
         shown=_shown(replicator, totals, live, now),
         totals=totals,
-        error=_error(replicator, progress),
+        error=_error(replicator, progress, totals),
         retry_at=progress.retry_at if progress else None,
         facts=progress.facts if progress else {},
         facts_at=progress.facts_at if progress else None,
@@ -258,29 +150,46 @@ def tables_shown(replicator: Replicator) -> QuerySet[Table]:
 
 
 def tables_found(
-    replicator: Replicator, *, state: str = "", schema: str = "", table: str = ""
+    view: ReplicatorView, *, state: str = "", schema: str = "", table: str = ""
 ) -> QuerySet[Table]:
-    """The tables that fit all that is said, by name; `table` is a part of it."""
-    said = {"state": state, "schema_name": schema, "name__icontains": table}
-    return tables_shown(replicator).filter(**{k: v for k, v in said.items() if v})
+    """The tables that fit all that is said, by name; `state` is what they are shown as, `table` a part of the name."""
+    said = {"schema_name": schema, "name__icontains": table}
+    found = tables_shown(view.replicator).filter(**{k: v for k, v in said.items() if v})
+    if not state:
+        return found
+    if view.held is None or state == TableState.FAILING:
+        return found.filter(state=state)
+    return found.exclude(state=TableState.FAILING) if state == view.held.state else found.none()
 
 
 def table_views(view: ReplicatorView, rows: Iterable[Table]) -> list[TableView]:
     """These tables of a replicator as they are shown."""
     now, progress = timezone.now(), progress_seen(view.replicator)
-    return [_table_view(row, progress, view.is_live, now) for row in rows]
+    held = view.held
+    return [_table_view(row, progress, view.is_live, held, now) for row in rows]
 
 
-def _table_view(row: Table, progress: Progress | None, is_live: bool, now: datetime) -> TableView:
+def _table_view(
+    row: Table, progress: Progress | None, is_live: bool, held: Shown | None, now: datetime
+) -> TableView:
     name = TableId(row.schema_name, row.name)
     return TableView(
         row=row,
+        shown=table_shown(TableState(row.state), held),
         lag_seconds=table_lag(lag_facts(row, progress, is_live=is_live), now),
         snapshot_percent=snapshot_percent(
             row.rows_snapshotted, row.rows_total, row.is_snapshot_done
         ),
         error=error_shown(row.error_code, row.error_facts, row.error_since, name),
     )
+
+
+def tables_accepted(replicator: Replicator, rows: Iterable[Table]) -> list[dict[str, str]]:
+    """These tables after an act on them, as REST tells it."""
+    found = table_views(replicator_view(replicator), rows)
+    return [
+        {"schema": t.row.schema_name, "table": t.row.name, "state": t.shown.state} for t in found
+    ]
 
 
 def replicator_status(replicator: Replicator) -> dict[str, Any]:

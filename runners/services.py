@@ -184,14 +184,12 @@ def tables_resync(
     *,
     replicator: Replicator,
     names: Sequence[TableId] | None = None,
-    state: str = "",
     actor: Actor,
 ) -> list[Table]:
-    """Ask for fresh copies of these tables, or without names of all in that state; of all or of none. As `table_resync`."""
+    """Ask for fresh copies of these tables, or without names of every one; of all or of none. As `table_resync`."""
     row = _locked(replicator, "table_resync_asked")
     if names is None:
-        found = Table.objects.shown().filter(replicator=row)
-        tables = list(found.filter(state=state) if state else found)
+        tables = list(Table.objects.shown().filter(replicator=row))
     else:
         tables = [_table(row, name.schema, name.name) for name in dict.fromkeys(names)]
     for table in tables:

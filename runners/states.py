@@ -13,6 +13,7 @@ __all__ = [
     "RUN_ACTIVE",
     "RUN_FINAL",
     "RUN_TRANSITIONS",
+    "TABLES_SHOWN",
     "TABLE_TRANSITIONS",
     "RunState",
     "TableState",
@@ -40,6 +41,9 @@ REPLICATOR_STATES = (
     "failed",
     "deleting",
 )
+
+TABLES_SHOWN = ("failing", "stopped", "paused", "snapshotting", "waiting", "replicating")
+"""What a table is shown as, the most urgent first: its own state, or that of a replicator that does not run."""
 
 RUN_ACTIVE = frozenset({RunState.STARTING, RunState.RUNNING, RunState.STOPPING})
 RUN_FINAL = frozenset(RunState) - RUN_ACTIVE

@@ -24,6 +24,7 @@ class Facts:
     retry_at: datetime | None = None
     live_runs: int = 0
     max_runs: int = 1
+    tables: int = 0
     failing_tables: int = 0
     is_log_full: bool = False
 
@@ -51,6 +52,9 @@ def _title(code: str) -> str:
 def _running(facts: Facts) -> Shown:
     """With what a person should look into: tables that fail, and a change log without room, which makes reading wait."""
     count = facts.failing_tables
+    if count and count == facts.tables:
+        label = "Its only table failing" if count == 1 else f"All {count} tables failing"
+        return Shown("failing", label, COLOURS[TableState.FAILING])
     words = ["change log full"] if facts.is_log_full else []
     if count:
         words.append(f"{'1 table' if count == 1 else f'{count} tables'} failing")
@@ -60,8 +64,8 @@ def _running(facts: Facts) -> Shown:
 
 
 def replicator_state(facts: Facts, now: datetime) -> Shown:
-    """deleting, starting, running, stopping, paused, failed (waits for a person), failing (tried again by itself),
-    or waiting (for a free slot)."""
+    """deleting, starting, running, stopping, paused, failed (waits for a person), failing (tried again by itself; or it runs and
+    all of its tables fail), or waiting (for a free run)."""
     if facts.is_deleting:
         return Shown("deleting", "Deleting", "amber")
     if facts.run_state is RunState.STOPPING or (facts.run_state and facts.desired == "paused"):
@@ -90,6 +94,37 @@ def _wanted(facts: Facts, now: datetime) -> Shown:
         slots = f"{facts.live_runs} of {facts.max_runs}"
         return Shown("waiting", f"Waiting for a free slot ({slots})", "slate")
     return Shown("starting", LABELS[RunState.STARTING], COLOURS[RunState.STARTING])
+
+
+_PAUSED = Shown("paused", LABELS["paused"], COLOURS["paused"])
+_STOPPED = Shown("stopped", LABELS[RunState.STOPPED], COLOURS[RunState.FAILED])
+_WAITING = Shown("waiting", LABELS[TableState.WAITING], COLOURS[TableState.WAITING])
+_HELD = {
+    "paused": _PAUSED,
+    "stopping": _PAUSED,
+    "failing": _STOPPED,
+    "failed": _STOPPED,
+    "deleting": Shown("stopped", _STOPPED.label, COLOURS["paused"]),
+    "starting": _WAITING,
+    "waiting": _WAITING,
+}
+
+
+def tables_held(shown: Shown, *, is_live: bool, desired: str) -> Shown | None:
+    """What the tables of a replicator in this state are shown as, those that fail apart: nothing copies them then. None while its
+    run does."""
+    if is_live and shown.state != "deleting":
+        return None
+    if shown.state == "stopping" and desired != "paused":
+        return _WAITING
+    return _HELD.get(shown.state)
+
+
+def table_shown(state: TableState, held: Shown | None) -> Shown:
+    """A table's state with its words and colour; `held` as `tables_held` says it."""
+    if held is not None and state not in (TableState.FAILING, TableState.REMOVED):
+        return held
+    return Shown(str(state), LABELS[state], COLOURS[state])
 
 
 @dataclass(frozen=True, slots=True)

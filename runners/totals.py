@@ -22,13 +22,15 @@ SINCE = Coalesce("unmerged_since", "error_since")
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Tables by state, failing first; their worst lag (None while one isn't known); rows and changes."""
+    """Tables by state, failing first; their worst lag (None while one isn't known); rows and changes; since when those that
+    fail all do."""
 
     counts: dict[str, int] = field(default_factory=dict)
     lag_seconds: float | None = None
     rows_copied: int = 0
     rows_to_copy: int = 0
     changes: int = 0
+    failing_since: datetime | None = None
 
     @property
     def tables(self) -> int:
@@ -78,6 +80,7 @@ def _groups(pks: Collection[Any]) -> Any:
             tables=Count("pk"),
             worst=Max("lag_seconds"),
             since=Min(SINCE),
+            failing_since=Max("error_since"),
             undated=Count("pk", filter=Q(unmerged_since=None, error_since=None)),
             rows=Sum("rows_snapshotted"),
             expected=Sum(Coalesce("rows_total", "rows_snapshotted")),
@@ -104,6 +107,7 @@ def _totals(
         rows_copied=sum(g["rows"] for g in groups),
         rows_to_copy=sum(g["expected"] for g in groups),
         changes=sum(g["merged"] for g in groups),
+        failing_since=max((g["failing_since"] for g in groups if g["failing_since"]), default=None),
     )
 
 

@@ -32,7 +32,7 @@ from runners.api.serializers import (
 )
 from runners.api.views import accepted
 from runners.models import Table
-from runners.selectors import replicator_view, table_views, tables_found
+from runners.selectors import replicator_view, table_views, tables_accepted, tables_found
 from runners.services import table_remove
 
 _ACCEPTED = {
@@ -56,7 +56,7 @@ class ReplicatorTables(RestView):
     def get(self, request: Request, pk: str) -> Response:
         query = valid(TableListQuerySerializer, request.query_params)
         view = replicator_view(get_object_or_404(Replicator, pk=pk))
-        tables = table_views(view, tables_found(view.replicator, **query))
+        tables = table_views(view, tables_found(view, **query))
         return Response(TableSerializer([t.asked_json() for t in tables], many=True).data)
 
     @extend_schema(
@@ -135,5 +135,4 @@ def _with_choice(service: Callable[..., Table], request: Request, pk: str) -> Re
 
 
 def _accepted(table: Table) -> Response:
-    body = {"schema": table.schema_name, "table": table.name, "state": table.state}
-    return accepted(table.replicator, body)
+    return accepted(table.replicator, tables_accepted(table.replicator, [table])[0])

@@ -928,6 +928,13 @@ MESSAGES: dict[str, Message] = {
         "",
         Retry.AUTO,
     ),
+    "run:tables-failing": Message(
+        "All tables fail",
+        "It runs, but none of its tables is kept up ({count} fail).",
+        "Look at its tables: each says what happened and what to do.",
+        "Nothing reaches the target.",
+        Retry.NEVER,
+    ),
     "run:retry-time-used-up": Message(
         "Retry time used up",
         "The replicator kept failing for {duration}.",

@@ -19,7 +19,7 @@ from replicators.project.env import (
 )
 from replicators.project.keys import development_key
 from replicators.project.runner import runner_settings
-from runners.states import REPLICATOR_STATES, TableState
+from runners.states import REPLICATOR_STATES, TABLES_SHOWN, TableState
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 VAR_DIR = Path(env_text("REPLICATOR_VAR_DIR", str(BASE_DIR / "var")))
@@ -198,7 +198,7 @@ SPECTACULAR_SETTINGS = {
     ],
     "ENUM_NAME_OVERRIDES": {
         "DesiredStateEnum": [("running", "running"), ("paused", "paused")],
-        "TableStateEnum": [(s, s) for s in map(str, TableState)],
+        "TableStateEnum": [(s, s) for s in (*TABLES_SHOWN, str(TableState.REMOVED))],
         "ReplicatorStateEnum": [(s, s) for s in REPLICATOR_STATES],
         "ModeEnum": [(m, m) for m in map(str, Mode)],
         "ModeChoiceEnum": [(m, m) for m in map(str, CHOICES)],

@@ -16,8 +16,9 @@ from rest_framework.views import APIView
 
 from runners.health import worker_health
 from runners.models import Table
-from runners.selectors import ReplicatorView, replicators_for_list
-from runners.states import TableState
+from runners.selectors import replicators_for_list
+from runners.shown import ReplicatorView
+from runners.states import TABLES_SHOWN
 
 Found = tuple[dict[str, str], float]
 
@@ -79,10 +80,10 @@ def metrics_text() -> str:
     states = [({**_who(v), "state": v.shown.state}, 1.0) for v in views]
     parts.append(_family("replicator_state", "gauge", "1 for the state it is in.", states))
     tables = [
-        ({**_who(v), "state": str(state)}, float(v.totals.counts.get(state, 0)))
+        ({**_who(v), "state": state}, float(counts.get(state, 0)))
         for v in views
-        for state in TableState
-        if state is not TableState.REMOVED
+        for counts in (v.counts,)
+        for state in TABLES_SHOWN
     ]
     parts.append(_family("replicator_tables", "gauge", "Tables by state.", tables))
     parts += _sums(views)

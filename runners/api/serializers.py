@@ -9,10 +9,10 @@ from rest_framework import serializers
 from replicators.api.serializers import StrictMixin
 from replicators.connectors.modes import Mode
 from runners.models import Event, LogLine
-from runners.states import REPLICATOR_STATES, TableState
+from runners.states import REPLICATOR_STATES, TABLES_SHOWN, TableState
 
 DESIRED = ("running", "paused")
-TABLE_STATES = tuple(str(s) for s in TableState)
+TABLE_STATES = (*TABLES_SHOWN, str(TableState.REMOVED))
 
 
 class TableErrorSerializer(serializers.Serializer[Any]):
@@ -25,7 +25,8 @@ class TableErrorSerializer(serializers.Serializer[Any]):
 
 
 class TableStatusSerializer(serializers.Serializer[Any]):
-    """A table, live."""
+    """A table, live. While the replicator does not run, one that does not fail is `paused`, `stopped` (the replicator has failed or is
+    being deleted) or `waiting`, whatever it was before."""
 
     schema = serializers.CharField()
     table = serializers.CharField()
@@ -104,7 +105,7 @@ class WatermarkQuerySerializer(serializers.Serializer[Any]):
 
 
 class StatusSerializer(serializers.Serializer[Any]):
-    """A replicator, live. `lag_seconds` is that of its worst table; null while one is being copied. `error`: what keeps it from
+    """A replicator, live. `failing`: it is tried again by itself, or all of its tables fail. `lag_seconds` is that of its worst table; null while one is being copied. `error`: what keeps it from
     running; those of tables stand with them."""
 
     id = serializers.UUIDField()
@@ -134,7 +135,7 @@ class ReplicatorLineSerializer(serializers.Serializer[Any]):
     error = TableErrorSerializer(allow_null=True)
 
     def get_tables(self, view: Any) -> dict[str, int]:
-        return dict(view.totals.counts)
+        return dict(view.counts)
 
 
 class AcceptedSerializer(serializers.Serializer[Any]):

@@ -167,18 +167,16 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     @action(detail=True, methods=["post"], url_path="resync")
     def resync_many(self, request: Request, pk: str) -> Response:
         data = valid(serializers.ResyncManySerializer, request.data)
-        names = [TableId(t["schema"], t["table"]) for t in data.get("tables") or ()]
         replicator = self.get_object()
-        found = services.tables_resync(
-            replicator=replicator,
-            names=names if "tables" in data else None,
-            state=data.get("state", ""),
-            actor=person(request),
-        )
-        body = {
-            "tables": [{"schema": t.schema_name, "table": t.name, "state": t.state} for t in found]
-        }
-        return accepted(replicator, body)
+        names = None
+        if "tables" in data:
+            names = [TableId(t["schema"], t["table"]) for t in data["tables"]]
+        elif "state" in data:
+            view = selectors.replicator_view(replicator)
+            rows = selectors.tables_found(view, state=data["state"])
+            names = [TableId(t.schema_name, t.name) for t in rows]
+        found = services.tables_resync(replicator=replicator, names=names, actor=person(request))
+        return accepted(replicator, {"tables": selectors.tables_accepted(replicator, found)})
 
     @extend_schema(summary="Try a failing table again now", **_TABLE_ACT)
     @action(detail=True, methods=["post"], url_path="tables/retry")
@@ -334,7 +332,7 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
             actor=person(self.request),
             **values,
         )
-        return accepted(replicator, {"schema": schema, "table": name, "state": table.state})
+        return accepted(replicator, selectors.tables_accepted(replicator, [table])[0])
 
 
 def accepted(replicator: Replicator, body: dict[str, Any]) -> Response:

@@ -21,7 +21,7 @@ from runners.health import WorkerHealth, worker_health
 from runners.listing import Asked
 from runners.models import Event
 from runners.panels import version_of
-from runners.selectors import error_shown
+from runners.shown import error_shown
 from runners.states import COLOURS, LABELS
 
 register = template.Library()

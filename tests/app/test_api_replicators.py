@@ -155,7 +155,7 @@ def test_secrets_never_leave(api: Client, replicator: Replicator) -> None:
 def test_the_list_counts_tables_by_state(api: Client, replicator: Replicator) -> None:
     body = api.get("/api/v1/replicators/").json()
     assert body["count"] == 1
-    assert body["results"][0]["tables"] == {"waiting": 2}
+    assert body["results"][0]["tables"] == {"paused": 2}
 
 
 def test_a_list_costs_the_same_for_many(

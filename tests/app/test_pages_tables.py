@@ -87,13 +87,17 @@ def test_a_failing_table_says_why_what_to_do_and_when_it_is_tried_again(
     assert Table.objects.get(name="orders").is_resync_asked
 
 
-def test_a_paused_replicators_tables_keep_their_last_state(
+def test_a_paused_replicators_tables_are_paused(
     browser: Client, replicator: Replicator, url: str
 ) -> None:
+    """Guards `status.tables_held` on the page of tables, and that its filters know the state that is shown."""
     Table.objects.update(state=TableState.REPLICATING, is_snapshot_done=True)
+    Table.objects.filter(name="orders").update(state=TableState.FAILING)
     html = page(browser, url)
-    assert html.count('data-state="replicating"') == 2
-    assert html.count('<span class="state-note">paused</span>') == 2
+    assert 'data-state="replicating"' not in html
+    assert names(page(browser, f"{url}?state=paused")) == ["shop.customers"]
+    assert names(page(browser, f"{url}?state=failing")) == ["shop.orders"]
+    assert "No table matches" in page(browser, f"{url}?state=replicating")
 
 
 def test_failing_tables_come_first_and_filters_are_in_the_address(

@@ -131,7 +131,7 @@ def test_the_status_answer_has_the_shape_that_was_promised(replicator: Replicato
         "error": None,
         "tables": [
             {
-                "schema": "shop", "table": name, "state": "waiting", "rows_snapshotted": 0,
+                "schema": "shop", "table": name, "state": "paused", "rows_snapshotted": 0,
                 "snapshot_percent": 0, "inserts": 0, "updates": 0, "deletes": 0,
                 "lag_seconds": None, "error": None,
             }

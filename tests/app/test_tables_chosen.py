@@ -129,7 +129,7 @@ def test_rest_adds_and_removes(api: Client, replicator: Replicator) -> None:
     not known."""
     body = {"schema": "shop", "table": "page_views"}
     added = api.post(_url(replicator), body, "application/json")
-    assert (added.status_code, added.json()) == (202, {**body, "state": "waiting"})
+    assert (added.status_code, added.json()) == (202, {**body, "state": "paused"})
     again = api.post(_url(replicator), body, "application/json")
     assert (again.status_code, again.json()["code"]) == (409, "illegal-transition")
     missing = api.post(_url(replicator), {**body, "table": "nope"}, "application/json")

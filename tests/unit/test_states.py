@@ -19,7 +19,17 @@ from runners.states import (
     RunState,
     TableState,
 )
-from runners.status import Facts, LagFacts, replicator_state, snapshot_percent, table_lag, worst_lag
+from runners.status import (
+    Facts,
+    LagFacts,
+    Shown,
+    replicator_state,
+    snapshot_percent,
+    table_lag,
+    table_shown,
+    tables_held,
+    worst_lag,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 RUN_EVENTS = sorted({e for _, e in RUN_TRANSITIONS})
@@ -83,6 +93,11 @@ def test_every_state_has_a_label_and_a_colour() -> None:
             "running",
             "Running, 2 tables failing",
         ),
+        (
+            Facts("running", RunState.RUNNING, tables=2, failing_tables=2),
+            "failing",
+            "All 2 tables failing",
+        ),
         (Facts("paused", RunState.RUNNING), "stopping", "Pausing"),
         (Facts("running", RunState.STOPPING), "stopping", "Stopping"),
         (Facts("paused", is_deleting=True), "deleting", "Deleting"),
@@ -105,6 +120,31 @@ def test_a_state_is_made_from_what_was_asked_and_what_is(
     is shown."""
     shown = replicator_state(facts, NOW)
     assert (shown.state, shown.label) == (state, label)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_live", "desired", "shown"),
+    [
+        ("running", True, "running", ("replicating", "green")),
+        ("failing", True, "running", ("replicating", "green")),
+        ("failing", False, "running", ("stopped", "red")),
+        ("failed", False, "running", ("stopped", "red")),
+        ("deleting", True, "paused", ("stopped", "amber")),
+        ("paused", False, "paused", ("paused", "amber")),
+        ("stopping", False, "running", ("waiting", "slate")),
+        ("starting", False, "running", ("waiting", "slate")),
+        ("waiting", False, "running", ("waiting", "slate")),
+    ],
+)
+def test_a_table_is_not_shown_to_replicate_while_nothing_copies_it(
+    state: str, is_live: bool, desired: str, shown: tuple[str, str]
+) -> None:
+    """Guards `status.tables_held`: tables of a replicator that failed were green."""
+    held = tables_held(Shown(state, "", ""), is_live=is_live, desired=desired)
+    found = table_shown(TableState.REPLICATING, held)
+    assert (found.state, found.colour) == shown
+    assert table_shown(TableState.FAILING, held).state == "failing"
+    assert table_shown(TableState.REMOVED, held).state == "removed"
 
 
 def _lag(**changes: object) -> float | None:

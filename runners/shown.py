@@ -1,0 +1,152 @@
+"""What pages and REST show of replicators, tables and runs; no queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from replicators.connectors.messages import MESSAGES
+from replicators.connectors.schema import TableId
+from replicators.models import Replicator
+from runners.models import Run, Table
+from runners.states import RunState, TableState
+from runners.status import Shown, tables_held
+from runners.totals import Totals
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """A table as pages and REST show it."""
+
+    row: Table
+    shown: Shown
+    lag_seconds: float | None
+    snapshot_percent: int | None
+    error: dict[str, Any] | None
+
+    @property
+    def called(self) -> str:
+        """The table's name at the source where that is another one by now, empty otherwise."""
+        now = getattr(self.row, "called", None)  # only what `tables_shown` read has it
+        return "" if now in (None, [self.row.schema_name, self.row.name]) else ".".join(now)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of the status answer."""
+        return {
+            "schema": self.row.schema_name,
+            "table": self.row.name,
+            "state": self.shown.state,
+            "rows_snapshotted": self.row.rows_snapshotted,
+            "snapshot_percent": self.snapshot_percent,
+            "inserts": self.row.inserts,
+            "updates": self.row.updates,
+            "deletes": self.row.deletes,
+            "lag_seconds": self.lag_seconds,
+            "error": told(self.error),
+        }
+
+    def asked_json(self) -> dict[str, Any]:
+        """The same, with what was asked of the table and is not done yet."""
+        row = self.row
+        return self.to_json() | {
+            "mode": row.mode,
+            "called": self.called,
+            "is_resync_asked": row.is_resync_asked,
+            "is_replay_asked": row.is_replay_asked,
+            "rewind_to": row.rewind_to,
+            "rows_parked": row.rows_parked,
+            "retry_at": row.retry_at,
+            "needs_resync": row.needs_resync,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicatorView:
+    """A replicator with its state and its tables' totals, as a list or a page shows it."""
+
+    replicator: Replicator
+    shown: Shown
+    totals: Totals
+    error: dict[str, Any] | None
+    retry_at: datetime | None
+    facts: dict[str, Any] = field(default_factory=dict)
+    facts_at: datetime | None = None
+    run: Run | None = None
+    tries: int = 0
+
+    @property
+    def lag_seconds(self) -> float | None:
+        """That of the worst table."""
+        return self.totals.lag_seconds
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a run writes figures."""
+        return self.run is not None and self.run.state == RunState.RUNNING
+
+    @property
+    def is_log_full(self) -> bool:
+        """Whether reading waits for room in the change log."""
+        return self.is_live and bool(self.facts.get("is_backpressure"))
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether its tables stand still because a person asked for it."""
+        return self.shown.state in {"paused", "stopping"}
+
+    @property
+    def held(self) -> Shown | None:
+        """What its tables are shown as while nothing copies them, those that fail apart; None while its run does."""
+        return tables_held(self.shown, is_live=self.is_live, desired=self.replicator.desired_state)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Its tables by what they are shown as, the most urgent first."""
+        held, counts = self.held, self.totals.counts
+        if held is None:
+            return counts
+        failing, rest = self.totals.failing, self.totals.tables - self.totals.failing
+        found = {str(TableState.FAILING): failing, held.state: rest}
+        return {state: count for state, count in found.items() if count}
+
+
+def told(error: dict[str, Any] | None) -> dict[str, Any] | None:
+    """An error as REST tells it: without the title, which only heads a page's notice."""
+    return error and {k: v for k, v in error.items() if k != "title"}
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """A run as a page shows it."""
+
+    run: Run
+    error: dict[str, Any] | None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it ran, or runs; None before it started."""
+        if self.run.started_at is None:
+            return None
+        return ((self.run.ended_at or timezone.now()) - self.run.started_at).total_seconds()
+
+
+def error_shown(
+    code: str, facts: dict[str, Any], since: datetime | None, table: TableId | None = None
+) -> dict[str, Any] | None:
+    """An error as `{code, title, message, suggestion, since}`; None without a code."""
+    if not code:
+        return None
+    values = {**facts}
+    if table is not None:
+        values = {"table": str(table), "schema": table.schema, "name": table.name, **facts}
+    message = MESSAGES.get(code, MESSAGES["internal:unexpected"]).render(values)
+    return {
+        "code": code,
+        "title": message.title,
+        "message": message.text,
+        "suggestion": message.suggestion,
+        "since": since.isoformat() if since else None,
+    }
