@@ -102,8 +102,8 @@ class Options:
     )  # fmt: skip
     retry_minutes: float = _number(
         "Retry for", 1440.0, 1.0, 43200.0,
-        help="Minutes a failing replicator is tried again before it stops and waits for a person.",
-        applies="at once",
+        help="Minutes a failing replicator or table is tried again before it stops and waits for a person.",
+        applies="at once, for tables at the next start",
     )  # fmt: skip
     keep_hours: float = _number(
         "Keep changes for", 24.0, 0.0, 720.0,

@@ -10,6 +10,7 @@ SCHEMA_EVENTS = frozenset(
         "schema_followed",
         "schema_kept",
         "schema_resync",
+        "table_given_up",
         "tables_appeared",
     }
 )
@@ -22,5 +23,8 @@ def schema_text(kind: str, facts: Mapping[str, Any]) -> str:
         more = int(facts.get("count", 0)) - len(shown)
         act = "They are added." if facts.get("policy") == "add" else "Add or ignore them."
         return f"{', '.join(shown)}{f' and {more} more' if more > 0 else ''}. {act}"
+    if kind == "table_given_up":
+        minutes = facts.get("minutes", "")
+        return f"It was tried for {minutes} minutes, which is the retry time. Fix the cause, then retry."
     change = str(facts.get("change", ""))
     return f"{change[:1].upper()}{change[1:]}".removesuffix(".") + "."

@@ -41,6 +41,7 @@ def settings_of(replicator: Replicator) -> RunnerSettings:
         seal_seconds=options.seal_seconds,
         merge_seconds=options.merge_seconds,
         keep_seconds=options.keep_hours * 3600,
+        retry_seconds=options.retry_minutes * 60,
     )
 
 

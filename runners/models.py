@@ -120,6 +120,8 @@ class Table(models.Model):
     error_since = models.DateTimeField(null=True, blank=True)
     retry_at = models.DateTimeField(null=True, blank=True)
     failures = models.PositiveIntegerField(default=0)
+    failing_seconds = models.FloatField(default=0.0)
+    is_given_up = models.BooleanField(default=False)
     rows_snapshotted = models.BigIntegerField(default=0)
     rows_total = models.BigIntegerField(null=True, blank=True)
     inserts = models.BigIntegerField(default=0)
@@ -147,7 +149,8 @@ class Table(models.Model):
     @property
     def needs_resync(self) -> bool:
         """Whether it fails and nothing but a fresh copy brings it back."""
-        return self.state == TableState.FAILING and is_lasting(self.error_code, self.retry_at)
+        lasts = is_lasting(self.error_code, self.retry_at, is_given_up=self.is_given_up)
+        return self.state == TableState.FAILING and lasts
 
 
 class Segment(models.Model):

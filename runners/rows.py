@@ -29,7 +29,7 @@ _SAME = frozenset(
     {
         "generation", "table_uuid", "merged_sequence", "token_sequence", "snapshot_position",
         "shape_sequence",
-        "is_snapshot_done", "error_code", "error_facts", "failures", "is_resync_asked",
+        "is_snapshot_done", "error_code", "error_facts", "failures", "failing_seconds", "is_given_up", "is_resync_asked",
         "is_drop_asked", "is_replay_asked", "rows_parked",
     }
 )  # fmt: skip

@@ -358,7 +358,12 @@ def table_retry(*, replicator: Replicator, schema: str, name: str, actor: Actor)
     table = _table(row, schema, name)
     if table.state != TableState.FAILING:
         raise IllegalTransition(table.state, "table_retry_asked")
-    again: dict[str, Any] = {"retry_at": timezone.now()}
+    again: dict[str, Any] = {
+        "retry_at": timezone.now(),
+        "failures": 0,
+        "failing_seconds": 0.0,
+        "is_given_up": False,
+    }
     if table.needs_resync:
         if table.is_snapshot_done:
             text = f"Changes of {schema}.{name} are missing from the change log. Mend the cause, then re-sync the table."

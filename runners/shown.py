@@ -60,6 +60,7 @@ class TableView:
             "rows_parked": row.rows_parked,
             "retry_at": row.retry_at,
             "needs_resync": row.needs_resync,
+            "is_given_up": row.is_given_up,
         }
 
 

@@ -87,7 +87,8 @@ def table_transition(
         now = Table.objects.select_related("replicator").get(pk=table.pk)
         state = _next(TABLE_TRANSITIONS, TableState(now.state), event)
         if now.needs_resync:
-            if not is_heard(event, code, changes.get("retry_at")):
+            given_up = bool(changes.get("is_given_up"))
+            if not is_heard(event, code, changes.get("retry_at"), is_given_up=given_up):
                 table.refresh_from_db()
                 return table
             if event == "table_rewound":
@@ -113,6 +114,13 @@ def _error(
     now: Table, state: TableState, code: str, facts: dict[str, Any] | None
 ) -> dict[str, Any]:
     if state is not TableState.FAILING:
-        return {"error_code": "", "error_facts": {}, "error_since": None, "retry_at": None}
+        fresh: dict[str, Any] = {
+            "error_code": "",
+            "error_facts": {},
+            "error_since": None,
+            "retry_at": None,
+        }
+        return {**fresh, "is_given_up": False}
     since = now.error_since if now.error_since and now.error_code == code else timezone.now()
-    return {"error_code": code, "error_facts": facts or {}, "error_since": since}
+    error = {"error_code": code, "error_facts": facts or {}, "error_since": since}
+    return {**error, "is_given_up": False}

@@ -69,6 +69,7 @@ ENGINE_HELP = {
     "table_limit_bytes": "Backlog of a table at which it is stopped and needs a re-sync.",
     "disk_reserve_bytes": "Free space on the log's disk below which reading waits.",
     "keep_seconds": "How long merged changes are kept; a replicator's option wins.",
+    "retry_seconds": "How long a failing table is tried again; a replicator's option wins.",
     "heartbeat_seconds": "Time between two marks written into the source's log.",
     "catalog_seconds": "Time between two looks into the source's catalog, for what its log does not tell.",
     "view_wait_seconds": "How long a copy waits for transactions that are open at the source before it is tried again.",

@@ -43,7 +43,8 @@ class TableStatusSerializer(serializers.Serializer[Any]):
 class TableSerializer(TableStatusSerializer):
     """A table, with what was asked of it and is not done yet: `is_resync_asked` (also by a change of what is copied), `is_replay_asked`,
     `rewind_to` (the time that it is taken back to). `called`: its name at the source, where that is another one by now. `retry_at`:
-    when a failing one is tried again by itself; `needs_resync`: that only a re-sync brings it back."""
+    when a failing one is tried again by itself; `needs_resync`: that only a re-sync brings it back; `is_given_up`: its retry time is used up, so that it waits for a
+    person, who asks for another try."""
 
     mode = serializers.ChoiceField([m.value for m in Mode])
     called = serializers.CharField()
@@ -53,6 +54,7 @@ class TableSerializer(TableStatusSerializer):
     rows_parked = serializers.IntegerField()
     retry_at = serializers.DateTimeField(allow_null=True)
     needs_resync = serializers.BooleanField()
+    is_given_up = serializers.BooleanField()
 
 
 class NewTableSerializer(serializers.Serializer[Any]):

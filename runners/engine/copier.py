@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from dataclasses import replace
 
@@ -10,13 +11,14 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.modes import mode_for
 from replicators.connectors.schema import TableId
 from runners.engine import failpoints
-from runners.engine.faults import RETRY_FIRST_SECONDS
+from runners.engine.faults import fail_again, retry_delay, tried_seconds
 from runners.engine.merge import target_table
 from runners.engine.store import Store, TableRow, TableState, table_row
 from runners.engine.streaming import Streaming
 from runners.engine.view import SnapshotSource, View
 
 logger = logging.getLogger("replicator.copier")
+QUIET_SECONDS = 600.0
 CUTS = frozenset({"source:snapshot-lost", "source:connection-lost", "source:unreachable"})
 
 
@@ -24,8 +26,15 @@ class Copier:
     """One call for a table at a time, by its job."""
 
     def __init__(
-        self, store: Store, snapshots: SnapshotSource, streaming: Streaming, replicator: str
+        self,
+        store: Store,
+        snapshots: SnapshotSource,
+        streaming: Streaming,
+        replicator: str,
+        *,
+        patience: float = math.inf,
     ) -> None:
+        self._patience = patience
         self._store = store
         self._snapshots = snapshots
         self._streaming = streaming
@@ -38,13 +47,14 @@ class Copier:
 
     def copy(self, row: TableRow) -> bool:
         """Copy the table and record it; False where it was cut off or a stop was asked."""
+        began = time.time()
         try:
             done = self._copied(row)
         except ReplicationError as err:
             if err.code not in CUTS:
                 raise
-            self._after[row.id] = time.monotonic() + RETRY_FIRST_SECONDS
             logger.warning("The snapshot was cut off: %s", err, extra={"table": str(row.id)})
+            self._cut(row, err, began)
             return False
         if done is None:
             return False
@@ -65,9 +75,22 @@ class Copier:
             error_code="",
             error_facts={},
             failures=0,
+            failing_seconds=0.0,
         )
         failpoints.hit("snapshot_recorded")
         return True
+
+    def _cut(self, row: TableRow, err: ReplicationError, began: float) -> None:
+        """Try again after a growing wait, until the retry time is used up. A try that went well for long counts as progress."""
+        now = time.time()
+        if now - began >= QUIET_SECONDS:
+            row, began = replace(row, failures=0, failing_seconds=0.0), now
+        tried, delay = tried_seconds(row, began, now), retry_delay(row.failures)
+        if tried + delay >= self._patience:
+            fail_again(self._store, row, err, began=began, patience=self._patience)
+            return
+        self._after[row.id] = time.monotonic() + delay
+        self._store.table_progress(row.id, failures=row.failures + 1, failing_seconds=tried)
 
     def _copied(self, row: TableRow) -> tuple[View, str, int] | None:
         """Copy the table in a consistent view, or go on with a copy that was cut off: the view, the target's UUID and the

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from replicators.connectors.errors import ReplicationError, Retry
 from replicators.connectors.messages import Scope
 from replicators.connectors.schema import TableId
-from runners.engine.store import Store, TableState
+from runners.engine.store import Store, TableRow, TableState
 
 logger = logging.getLogger("replicator.run")
 RETRY_FIRST_SECONDS = 5.0
@@ -19,6 +19,13 @@ RETRY_LAST_SECONDS = 600.0
 def retry_delay(failures: int) -> float:
     """Seconds before the next try of a table that failed `failures` times in a row."""
     return float(min(RETRY_LAST_SECONDS, RETRY_FIRST_SECONDS * 2 ** min(failures, 10)))
+
+
+def tried_seconds(row: TableRow, began: float, now: float) -> float:
+    """How long a table that fails again was tried in all: its jobs, and the waits between them. Time in which nobody tried, since
+    the replicator was paused or the machine was off, does not count."""
+    waited = retry_delay(row.failures - 1) if row.failures else 0.0
+    return row.failing_seconds + waited + max(0.0, now - began)
 
 
 def ends_run(err: ReplicationError) -> bool:
@@ -37,6 +44,32 @@ def fail_table(
     store.table_event(
         table, "table_failed", error_code=code, error_facts=dict(facts), retry_at=retry_at
     )
+
+
+def fail_again(
+    store: Store, row: TableRow, err: ReplicationError, *, began: float | None, patience: float
+) -> None:
+    """A job of the table that began then (seconds since the epoch; None: just now) failed. The table is tried again until
+    `patience` seconds are used up; then it waits for a person, with its change log kept."""
+    now = time.time()
+    tried, delay = (
+        tried_seconds(row, now if began is None else began, now),
+        retry_delay(row.failures),
+    )
+    is_tried = err.retry is not Retry.NEVER and tried + delay < patience
+    is_given_up = err.retry is not Retry.NEVER and not is_tried
+    store.table_event(
+        row.id,
+        "table_failed",
+        error_code=err.code,
+        error_facts=err.facts,
+        retry_at=now + delay if is_tried else None,
+        failures=row.failures + 1,
+        failing_seconds=tried,
+        is_given_up=is_given_up,
+    )
+    if is_given_up:
+        store.event("table_given_up", row.id, minutes=f"{tried / 60:.0f}")
 
 
 def fail_at_start(store: Store, table: TableId, err: ReplicationError, seconds: float) -> None:

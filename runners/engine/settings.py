@@ -28,6 +28,7 @@ class RunnerSettings:
     table_limit_bytes: int = 20 << 30
     disk_reserve_bytes: int = 1 << 30
     keep_seconds: float = 24 * 3600.0
+    retry_seconds: float = 24 * 3600.0
     heartbeat_seconds: float = 5.0
     catalog_seconds: float = 60.0
     view_wait_seconds: float = 120.0

@@ -43,7 +43,7 @@ class TableRow:
     `schema` is the shape that the target has now; versions of the target up to `shape_sequence` have another (0: none). What people ask for: `is_chosen` (otherwise it is to be removed, with the
     target's table where `is_drop_asked`), `columns`, `excluded` and `filter` as in `TableSelection`, `is_resync_asked`,
     `rewind_to` (a time in seconds since the epoch), `is_replay_asked` (parked rows are to be tried again), `mode_asked` and `unfit` (the table's own or the replicator's). `mode`
-    is the one that the copy was made in.
+    is the one that the copy was made in. `failures` in a row, and the time that was spent on them; `is_given_up`: the retry time is used up.
     """
 
     id: TableId
@@ -60,6 +60,8 @@ class TableRow:
     error_facts: dict[str, str] = field(default_factory=dict)
     retry_at: float | None = None
     failures: int = 0
+    failing_seconds: float = 0.0
+    is_given_up: bool = False
     is_resync_asked: bool = False
     rewind_to: float | None = None
     is_chosen: bool = True
@@ -224,6 +226,8 @@ FRESH: dict[str, Any] = {
     "is_snapshot_done": False,
     "retry_at": None,
     "failures": 0,
+    "failing_seconds": 0.0,
+    "is_given_up": False,
 }
 
 
@@ -231,7 +235,7 @@ def needs_log(row: TableRow) -> bool:
     """Whether the change log must keep what the table has not merged: not where only a re-sync can go on. A table that waits
     may wait for its turn in a view that is open already."""
     if row.state is TableState.FAILING:
-        return row.retry_at is not None and row.is_snapshot_done
+        return (row.retry_at is not None or row.is_given_up) and row.is_snapshot_done
     return row.state is not TableState.REMOVED
 
 
@@ -339,8 +343,11 @@ class MemoryStore(MemoryCopies, MemoryNotices, MemoryParking, MemoryWatermarks):
     def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
         self._write()
         now, state = self._tables[table], EVENTS_STATE[event]
-        if now.state is TableState.FAILING and is_lasting(now.error_code, now.retry_at):
-            if not is_heard(event, changes.get("error_code", ""), changes.get("retry_at")):
+        changes.setdefault("is_given_up", False)
+        given_up, told = changes["is_given_up"], changes.get("error_code", "")
+        lasts = is_lasting(now.error_code, now.retry_at, is_given_up=now.is_given_up)
+        if now.state is TableState.FAILING and lasts:
+            if not is_heard(event, told, changes.get("retry_at"), is_given_up=given_up):
                 return now
             if event == "table_rewound":
                 state = TableState.FAILING

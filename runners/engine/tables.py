@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from replicators.connectors.errors import ReplicationError, Retry
+from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId, TableSelection
 from replicators.connectors.target import TargetWriter
 from runners.engine.backlog import Backlog
@@ -18,7 +18,7 @@ from runners.engine.catalog_watch import Look
 from runners.engine.copier import Copier
 from runners.engine.decoding import Decoding
 from runners.engine.evolving import Evolver, ResyncDue
-from runners.engine.faults import RETRY_LAST_SECONDS, ends_run, retry_delay
+from runners.engine.faults import RETRY_LAST_SECONDS, ends_run, fail_again
 from runners.engine.findings import Finding, Findings
 from runners.engine.maintenance import Upkeep, ends_more, figures_told
 from runners.engine.merge import Merger, skip_to, target_table
@@ -82,7 +82,9 @@ class TableJobs:
         self._rounds = rounds
         self._rewinder = rewinder
         self._pacing = Pacing(backlog, settings.merge_seconds)
-        self._copier = Copier(store, snapshots, streaming, replicator)
+        self._copier = Copier(
+            store, snapshots, streaming, replicator, patience=settings.retry_seconds
+        )
         self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")
         self._copies = ThreadPoolExecutor(1, "snapshot")
         self._busy: dict[TableId, Future[None]] = {}
@@ -153,7 +155,7 @@ class TableJobs:
         elif finding.error is not None and finding.is_refused:
             self._start(row, "withdrawal", partial(self._withdraw, finding.error), self._pool)
         elif finding.error is not None:
-            self._fault(row, finding.error)
+            self._fault(row, finding.error, time.time())
         elif finding.resync:
             self._evolver.resync(row, finding.resync)
         elif finding.called is not None:
@@ -255,6 +257,7 @@ class TableJobs:
     def _guarded(self, row: TableRow, step: str, job: Callable[[TableRow], None]) -> None:
         """Run a job; its fault becomes the table's state, unless it is the run's."""
         try:
+            began = time.time()
             with self._watchdog.step(f"{step} of {row.id}"):
                 job(row)
         except ResyncDue as due:
@@ -265,34 +268,27 @@ class TableJobs:
             elif ends_run(err):
                 raise
             else:
-                self._fault(row, err)
+                self._fault(row, err, began)
         except Exception as err:
             logger.exception("%s of %s failed.", step, row.id, extra={"table": str(row.id)})
             unknown = ReplicationError(
                 "internal:unexpected", table=row.id, name_of_error=type(err).__name__
             )
-            self._fail(row, unknown)
+            self._fail(row, unknown, began)
 
-    def _fault(self, row: TableRow, err: ReplicationError) -> None:
+    def _fault(self, row: TableRow, err: ReplicationError, began: float) -> None:
         """The table fails, unless the policy is to copy it afresh."""
         now = table_row(self._store, row.id)
         if self._evolver.mends(now, err.code):
             logger.warning("The table is copied afresh: %s", err, extra={"table": str(row.id)})
             self._evolver.resync(now, err.message.text)
         else:
-            self._fail(row, err)
+            self._fail(row, err, began)
 
-    def _fail(self, row: TableRow, err: ReplicationError) -> None:
+    def _fail(self, row: TableRow, err: ReplicationError, began: float | None = None) -> None:
+        """The table fails; it is tried again until its retry time is used up. `began`: when the job that failed did."""
         logger.error("%s", err, extra={"table": str(row.id)}, exc_info=err.__cause__ is not None)
-        retry_at = None if err.retry is Retry.NEVER else time.time() + retry_delay(row.failures)
-        self._store.table_event(
-            row.id,
-            "table_failed",
-            error_code=err.code,
-            error_facts=err.facts,
-            retry_at=retry_at,
-            failures=row.failures + 1,
-        )
+        fail_again(self._store, row, err, began=began, patience=self._settings.retry_seconds)
 
     def _merge(self, row: TableRow) -> None:
         reached, is_cut = self._rounds.limit(row.id)
@@ -323,9 +319,10 @@ class TableJobs:
                 error_facts={},
                 retry_at=None,
                 failures=0,
+                failing_seconds=0.0,
             )
         elif row.failures:
-            self._store.table_progress(row.id, failures=0)
+            self._store.table_progress(row.id, failures=0, failing_seconds=0.0)
 
     def _replayed(self, row: TableRow) -> None:
         """The parked rows were tried again; not done where more were accepted meanwhile."""

@@ -59,6 +59,7 @@ EVENTS = {
     "table_snapshot_done": ("circle-check", "Snapshot done"),
     "table_recovered": ("circle-check", "Table recovered"),
     "table_failed": ("alert-triangle", "Table failed"),
+    "table_given_up": ("alert-triangle", "Table no longer retried"),
     "table_removed": ("ban", "Table removed"),
     "table_added": ("plus", "Table added"),
     "table_add_asked": ("plus", "Adding a table asked for"),

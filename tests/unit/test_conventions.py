@@ -39,7 +39,7 @@ FOLDERS = (*APPS, "demo", "setup", "benchmarks")
 SOURCE_FILES = {"params", "types", "catalog", "checks", "snapshot", "log", "decode", "errors"}
 TARGET_FILES = {"params", "types", "dialect", "checks", "writer", "errors"}
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "base"}
-MAX_LINES = 400
+MAX_LINES = 600  # A module is split by concept; this only finds those that grew unseen.
 LONGER_WITH_REASON = {
     # numba's cache follows one source file: loops that call each other lie together, or a change is not seen.
     "replicators/sources/postgresql/kernels.py",

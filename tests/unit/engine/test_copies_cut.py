@@ -33,7 +33,7 @@ class Source(SnapshotSource):
 
 def copier(source: Source) -> Copier:
     nothing: Any = None
-    return Copier(nothing, source, nothing, "r")
+    return Copier(MemoryStore([ROW.id]), source, nothing, "r")
 
 
 class Begun(Snapshotter):
@@ -94,6 +94,21 @@ def test_a_copy_that_is_cut_off_begins_again_and_the_run_goes_on(code: str) -> N
     assert made.is_due(ROW.id)
     assert not made.copy(ROW)
     assert not made.is_due(ROW.id)
+
+
+def test_a_copy_that_is_cut_off_again_and_again_is_given_up() -> None:
+    """Guards `Copier._cut`: the copy was begun again every five seconds for ever."""
+    store = MemoryStore([ROW.id])
+    nothing: Any = None
+    made = Copier(store, Source("source:snapshot-lost"), nothing, "r", patience=30.0)
+    for tries in (1, 2):
+        assert not made.copy(table_row(store, ROW.id))
+        row = table_row(store, ROW.id)
+        assert (row.failures, row.state) == (tries, TableState.WAITING)
+    assert not made.copy(row)
+    row = table_row(store, ROW.id)
+    assert (row.state, row.error_code) == (TableState.FAILING, "source:snapshot-lost")
+    assert row.is_given_up
 
 
 def test_other_faults_of_a_copy_are_told() -> None:

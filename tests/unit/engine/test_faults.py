@@ -10,11 +10,19 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import first_sequence, last_sequence
 from replicators.connectors.offsets import Position
 from runners.engine.backlog import Backlog
-from runners.engine.faults import fail_at_start
+from runners.engine.faults import fail_again, fail_at_start, fail_table
 from runners.engine.merge import Merger
 from runners.engine.pipeline import Pipeline
 from runners.engine.recovery import recover_tables
-from runners.engine.store import MemoryStore, SegmentRow, TableState, has_log_after
+from runners.engine.store import (
+    MemoryStore,
+    SegmentRow,
+    TableRow,
+    TableState,
+    has_log_after,
+    needs_log,
+)
+from runners.engine.table_states import is_lasting
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_frontier import change_file
 
@@ -79,3 +87,48 @@ def test_a_file_is_listed_no_longer_before_it_goes() -> None:
     run._log_seconds = 1.0
     run._prune()
     assert unlinked == [(["1.raw", "1.parquet"], 0)]
+
+
+def failed(store: MemoryStore, *, began: float | None = None, patience: float = 60.0) -> TableRow:
+    """The table after one more failure of a kind that is tried again."""
+    (row,) = store.tables()
+    fault = ReplicationError("target:conflict", table=SCHEMA.id)
+    fail_again(store, row, fault, began=began, patience=patience)
+    (row,) = store.tables()
+    return row
+
+
+def test_a_table_is_tried_again_until_its_retry_time_is_used_up() -> None:
+    """Guards `fail_again`: a table that fails for ever was tried again for ever, whatever `retry_minutes` said."""
+    store = MemoryStore([SCHEMA.id])
+    store.table_event(SCHEMA.id, "table_snapshot_done", is_snapshot_done=True)
+    tries = [failed(store) for _ in range(4)]
+    assert [row.is_given_up for row in tries] == [False, False, False, True]  # 5 + 10 + 20 + 40 s
+    assert all(row.retry_at is not None for row in tries[:3])
+    given_up = tries[-1]
+    assert given_up.retry_at is None
+    assert needs_log(given_up), "its changes would be gone before somebody looked"
+    assert [kind for _, kind, _ in store.notices] == ["table_given_up"]
+    assert not is_lasting(given_up.error_code, None, is_given_up=True)
+
+
+def test_only_time_that_was_spent_on_trying_counts() -> None:
+    """Guards `tried_seconds`: a replicator that was paused over the weekend would give its table up at the first failure after it."""
+    store = MemoryStore([SCHEMA.id])
+    row = failed(store, began=time.time() - 15)
+    assert 15 <= row.failing_seconds < 20
+    store.table_progress(SCHEMA.id, retry_at=time.time() - 86_400)
+    row = failed(store)
+    assert (
+        20 <= row.failing_seconds < 30
+    )  # The first wait of 5 s is counted, the day that nobody tried is not.
+
+
+def test_a_lasting_fault_of_a_table_that_was_given_up_needs_a_fresh_copy() -> None:
+    """Guards the stores' `is_given_up`, which ends with any other failure: kept, it would offer a retry that brings nothing."""
+    store = MemoryStore([SCHEMA.id])
+    store.table_event(SCHEMA.id, "table_snapshot_done", is_snapshot_done=True)
+    assert failed(store, patience=1.0).is_given_up
+    fail_table(store, SCHEMA.id, "log:table-pruned", {})
+    (row,) = store.tables()
+    assert (row.error_code, row.is_given_up, needs_log(row)) == ("log:table-pruned", False, False)
