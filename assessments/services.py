@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from assessments.modes import mode_problems, modes_of
 from assessments.report import Report, fit_problems, missing_tables, report_of
-from replicators.config import ReplicatorConfig, parse_params, plugin_of, source_plugin
+from replicators import audit
+from replicators.config import (
+    ReplicatorConfig,
+    masked,
+    parse_params,
+    plain,
+    plugin_of,
+    source_plugin,
+)
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
 from replicators.connectors.problems import Problem, Severity
@@ -67,9 +75,22 @@ def connection_test(*, role: str, kind: str, params: Any) -> list[Problem]:
             return [problem_of(err)]
 
     try:
-        return _in_time(ask)
+        found = _in_time(ask)
     except Empty:
-        return [Problem.of(f"{role}:timeout", seconds=f"{TEST_SECONDS:g}")]
+        found = [Problem.of(f"{role}:timeout", seconds=f"{TEST_SECONDS:g}")]
+    test_record(role=role, kind=kind, params=plain(values), problems=found)
+    return found
+
+
+def test_record(
+    *, role: str, kind: str, params: Mapping[str, Any], problems: Sequence[Problem]
+) -> None:
+    """Tell the audit trail which server was tested, and what came of it."""
+    is_ok = all(p.severity is not Severity.ERROR for p in problems)
+    new = {"ok": is_ok, "problems": [p.code for p in problems]}
+    new |= {k: v for k, v in masked(role, kind, params).items() if v not in (None, "")}
+    thing = audit.Thing("connection", name=f"{kind} ({role})")
+    audit.record("connection_tested", thing, new=new)
 
 
 def _in_time(ask: Callable[[], T]) -> T:

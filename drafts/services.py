@@ -14,6 +14,7 @@ from assessments.report import Report
 from assessments.services import assess
 from drafts.models import Draft
 from drafts.reports import report_of, report_store
+from replicators import audit
 from replicators.config import (
     InvalidConfig,
     ReplicatorConfig,
@@ -27,6 +28,8 @@ from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableSelection
 from replicators.models import Replicator
 from replicators.services import (
+    audited_values,
+    changes_record,
     config_of,
     name_require_free,
     params_of,
@@ -34,7 +37,8 @@ from replicators.services import (
     replicator_create,
 )
 from runners.models import Table
-from runners.services import replicator_start, table_add, table_change, table_mode
+from runners.services import replicator_start, table_add
+from runners.table_changes import table_change, table_mode
 
 _PLAIN = ("name", "description", "tables", "options", "accepted")
 _KINDS = {"name": str, "description": str, "tables": list, "options": dict, "accepted": list}
@@ -120,11 +124,13 @@ def _fill(draft: Draft, fields: Mapping[str, Any]) -> None:
         _fill_params(draft, role, fields)
 
 
+@transaction.atomic
 def draft_create(*, actor: User | None, **fields: Any) -> Draft:
     """A new draft with whatever is known already; half-filled params are kept as they are."""
     draft = Draft(created_by=actor)
     _fill(draft, fields)
     draft.save()
+    changes_record("draft_made", draft, ({}, set()), actor)
     return draft
 
 
@@ -137,11 +143,12 @@ def draft_update(*, draft: Draft, version: int, **fields: Any) -> Draft:
         raise DraftDeployed
     if now.version != version:
         raise StaleDraft(now.version)
-    before = _content(now)
+    before, audited = _content(now), audited_values(now)
     _fill(now, fields)
     if _content(now) != before:
         now.version += 1
         now.save()
+        changes_record("draft_changed", now, audited)
     return now
 
 
@@ -213,6 +220,8 @@ def _deploy(draft: Draft, actor: User | None) -> Replicator:
         options=now.options,
     )
     Draft.objects.filter(pk=now.pk).update(replicator_id=replicator.pk, updated_at=timezone.now())
+    new = {"replicator": str(replicator.pk)}
+    audit.record("draft_deployed", audit.Thing.of(now), actor=actor, new=new)
     return replicator_start(replicator=replicator, actor=actor)
 
 
@@ -268,6 +277,8 @@ def _refuse_faulty(replicator: Replicator, selection: TableSelection) -> None:
         raise TableRefused(mine)
 
 
+@transaction.atomic
 def draft_delete(*, draft: Draft) -> None:
-    """Forget the draft; a replicator made from it stays."""
-    Draft.objects.filter(pk=draft.pk).delete()
+    """Forget the draft; a replicator made from it stays. Idempotent."""
+    if Draft.objects.filter(pk=draft.pk).delete()[0]:
+        audit.record("draft_deleted", audit.Thing.of(draft))

@@ -113,6 +113,14 @@ class Thing:
 
 
 @dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody by key and name, who may be gone by now."""
+
+    id: str = ""
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Origin:
     """By which door an act comes in; `who` is asked when an act is recorded, since a request learns late who sent it."""
 
@@ -164,7 +172,7 @@ def record(
     act: str,
     thing: Thing,
     *,
-    actor: Actor = None,
+    actor: Actor | Person = None,
     old: Mapping[str, Any] | None = None,
     new: Mapping[str, Any] | None = None,
     secret: Collection[str] = (),
@@ -173,12 +181,11 @@ def record(
     """Add a row, inside the transaction of the act. Without `actor` it is the user of the request, if there is one. The values named
     in `secret`, and those whose name says that they are, are stored as the mask."""
     origin = _origin.get()
-    who = actor or origin.who()
+    who = _person(actor or origin.who())
     through = _text(origin.through())[:100]
-    is_known = who is not None and who.is_authenticated
     return AuditEntry.objects.create(
-        actor_id=str(who.pk) if who is not None and is_known else "",
-        actor=_text(who.get_username())[:150] if who is not None and is_known else "",
+        actor_id=who.id,
+        actor=_text(who.name)[:150],
         how=How.TOKEN if origin.how == How.REST and through else origin.how,
         through=through,
         act=act,
@@ -193,13 +200,27 @@ def record(
     )
 
 
+def _person(actor: Actor | Person) -> Person:
+    if isinstance(actor, Person):
+        return actor
+    if actor is None or not actor.is_authenticated:
+        return Person()
+    return Person(str(actor.pk), actor.get_username())
+
+
+def asked_by(act: str, thing: Thing) -> Person:
+    """Who did this act to the thing last; nobody where it is not recorded."""
+    found = AuditEntry.objects.filter(act=act, object_kind=thing.kind, object_id=thing.id).first()
+    return Person() if found is None else Person(found.actor_id, found.actor)
+
+
 def changed(
     before: Mapping[str, Any], after: Mapping[str, Any], secret: Collection[str] = ()
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What differs, as it was and as it is; of a secret only that it changed. Both empty: nothing did."""
     names = [n for n in {**before, **after} if before.get(n) != after.get(n)]
-    old = {n: _masked(n, before.get(n), secret, MASK) for n in names}
-    new = {n: _masked(n, after.get(n), secret, CHANGED) for n in names}
+    old = {n: _masked(n, before[n], secret, MASK) for n in names if n in before}
+    new = {n: _masked(n, after[n], secret, CHANGED) for n in names if n in after}
     return old, new
 
 
@@ -218,7 +239,10 @@ def _text(value: str) -> str:
 def _shown(values: Mapping[str, Any], secret: Collection[str]) -> dict[str, Any]:
     """As JSON, secrets masked, long texts and lists cut."""
     plain = json.loads(json.dumps(dict(values), default=str))
-    return {_text(n): _cut(_masked(n, value, secret, MASK)) for n, value in plain.items()}
+    kept = list(plain.items())[:LONGEST_LIST]
+    found = {_text(n): _cut(_masked(n, value, secret, MASK)) for n, value in kept}
+    left = len(plain) - len(kept)
+    return {**found, "…": f"and {left} more"} if left else found
 
 
 def _cut(value: Any) -> Any:

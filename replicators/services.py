@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.core.exceptions import ObjectDoesNotExist
 from django.db import IntegrityError, transaction
 
+from replicators import audit
 from replicators import config as configs
 from replicators.config import InvalidConfig, ReplicatorConfig
 from replicators.connectors.errors import ReplicationError
@@ -92,6 +93,46 @@ def params_store(row: Any, role: str, kind: str, data: Mapping[str, Any]) -> Non
     setattr(row, f"{role}_secrets", encrypt(hidden))
 
 
+def audited_values(row: Any) -> tuple[dict[str, Any], set[str]]:
+    """Everything that a person can change of a `Replicator` or `Draft`, secrets in clear, and the names of the secrets: for
+    `audit.changed`, which masks them. Secrets that can't be read are known by their stored text."""
+    found: dict[str, Any] = {"name": row.name, "description": row.description}
+    secrets: set[str] = set()
+    for role in configs.ROLES:
+        stored = getattr(row, f"{role}_secrets")
+        try:
+            hidden = decrypt(stored)
+        except ReplicationError:
+            hidden = dict.fromkeys(_secrets_told(row, role), stored)
+        params = {**getattr(row, f"{role}_params"), **hidden}
+        found[f"{role}.kind"] = getattr(row, f"{role}_kind")
+        found |= {f"{role}.{name}": value for name, value in params.items()}
+        secrets |= {f"{role}.{name}" for name in hidden}
+    found |= {f"options.{name}": value for name, value in row.options.items()}
+    tables = {f"table {t['schema']}.{t['name']}": _said(t) for t in row.tables}
+    return found | tables, secrets
+
+
+def table_choice(selection: TableSelection) -> dict[str, Any]:
+    """What of a table is copied, for the audit trail."""
+    return _said(configs.tables_to_json([selection])[0])
+
+
+def _said(table: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a table is copied, without its name and what says nothing."""
+    return {k: v for k, v in table.items() if k not in {"schema", "name"} and v not in ([], "")}
+
+
+def changes_record(
+    act: str, row: Any, before: tuple[dict[str, Any], set[str]], actor: audit.Actor = None
+) -> None:
+    """Tell the audit trail what of a `Replicator` or `Draft` is other than `before`; nothing: no row."""
+    values, secrets = audited_values(row)
+    old, new = audit.changed(before[0], values, secrets | before[1])
+    if old or new:
+        audit.record(act, audit.Thing.of(row), actor=actor, old=old, new=new)
+
+
 def config_of(row: Any) -> ReplicatorConfig:
     """The parsed configuration of a `Replicator` or `Draft`; InvalidConfig where it isn't whole."""
     data = {name: getattr(row, name) for name in _FIELDS}
@@ -162,6 +203,7 @@ def replicator_create(
     row = Replicator(created_by=actor)
     _fill(row, config)
     _save(row)
+    changes_record("replicator_made", row, ({}, set()), actor)
     return row
 
 
@@ -174,8 +216,10 @@ def replicator_update(*, replicator: Replicator, actor: User | None, **changes: 
     by one: InvalidConfig.
     """
     row = Replicator.objects.select_for_update().get(pk=replicator.pk)
+    before = audited_values(row)
     _change(row, changes)
     _save(row)
+    changes_record("replicator_changed", row, before, actor)
     return row
 
 
@@ -256,7 +300,8 @@ def token_create(*, user: User, name: str) -> tuple[ApiToken, str]:
     text = TOKEN_PREFIX + random.token_urlsafe(32)
     if not name.strip():
         raise InvalidConfig({"name": "is required"})
-    return ApiToken.objects.create(user=user, name=name.strip()[:80], digest=digest(text)), text
+    token = ApiToken.objects.create(user=user, name=name.strip()[:80], digest=digest(text))
+    return token, text
 
 
 def token_revoke(*, token: ApiToken) -> None:

@@ -11,7 +11,7 @@ from replicators.config import parse_tables
 from replicators.connectors.schema import TableId, TableSelection
 from replicators.models import Replicator
 from replicators.options import Options
-from runners.events import event_add
+from runners.events import act_add, event_add
 from runners.models import Progress, Run, Table
 from runners.new_tables import NewTable
 from runners.services import IllegalTransition, progress_of, table_add, table_remove
@@ -107,11 +107,7 @@ def new_table_ignore(
     """The table is not to be asked about again; it can be added later all the same. `NewTable.DoesNotExist`."""
     row = NewTable.objects.get(replicator=replicator, schema_name=schema, name=name)
     if NewTable.objects.filter(pk=row.pk, is_ignored=False).update(is_ignored=True):
-        event_add(
-            "table_ignored",
-            replicator=replicator,
-            table=TableId(schema, name),
-            actor=actor.get_username() if actor is not None else "",
-        )
+        table = TableId(schema, name)
+        act_add("table_ignored", replicator=replicator, actor=actor, table=table)
     row.refresh_from_db()
     return row

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from replicators import audit
 from replicators.config import InvalidConfig, source_plugin
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.messages import Retry
@@ -176,5 +177,9 @@ def _forget_rows(replicator: Replicator) -> None:
 @transaction.atomic
 def _forget_rest(replicator: Replicator, statements: list[str]) -> None:
     facts = {"name": replicator.name, "id": str(replicator.pk), "statements": statements}
-    event_add("replicator_deleted", replicator=None, facts=facts)
+    thing = audit.Thing.of(replicator)
+    actor = audit.asked_by("replicator_delete_asked", thing)
+    event_add("replicator_deleted", replicator=None, actor=actor.name, facts=facts)
+    new = {"keep_target": replicator.keep_target, "statements": statements}
+    audit.record("replicator_deleted", thing, actor=actor, new=new)
     replicator.delete()

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
-from django.db.models import F
 from django.utils import timezone
 
 from replicators.config import parse_tables
 from replicators.connectors.schema import TableId, TableSelection
 from replicators.models import DesiredState, Replicator
-from replicators.services import replicator_choose
+from replicators.services import replicator_choose, table_choice
 from runners.engine.store import FRESH
-from runners.events import event_add
+from runners.events import act_add
 from runners.models import Progress, Run, Table
 from runners.parked import parked_rows
 from runners.queue import nudge
@@ -35,7 +33,6 @@ __all__ = [
     "run_ask_stop",
     "run_transition",
     "table_add",
-    "table_mode",
     "table_remove",
     "table_replay",
     "table_resync",
@@ -75,13 +72,21 @@ def tables_sync(replicator: Replicator) -> None:
     Table.objects.bulk_create(rows, ignore_conflicts=True)
 
 
+def _state(before: str, after: str) -> dict[str, Any]:
+    """What the audit trail is told of another wanted state."""
+    if before == after:
+        return {}
+    return {"old": {"desired_state": str(before)}, "new": {"desired_state": str(after)}}
+
+
 def back_off_clear(replicator: Replicator) -> None:
     """Forget failures: the next start is at once."""
     progress_of(replicator)
     Progress.objects.filter(replicator=replicator).update(**_CALM)
 
 
-def _locked(replicator: Replicator, event: str) -> Replicator:
+def replicator_locked(replicator: Replicator, event: str) -> Replicator:
+    """Its row, locked for this transaction; IllegalTransition while it is being deleted."""
     row = Replicator.objects.select_for_update().get(pk=replicator.pk)
     if row.deleting_since is not None:
         raise IllegalTransition("deleting", event, message="This replicator is being deleted.")
@@ -95,11 +100,12 @@ def _ask(replicator: Replicator, state: DesiredState) -> bool:
 
 @transaction.atomic
 def _run_from_now(replicator: Replicator, actor: Actor, event: str) -> Replicator:
-    row = _locked(replicator, event)
+    row = replicator_locked(replicator, event)
     tables_sync(row)
     back_off_clear(row)
+    before = row.desired_state
     _ask(row, DesiredState.RUNNING)
-    event_add(event, replicator=row, actor=_name(actor))
+    act_add(event, replicator=row, actor=actor, **_state(before, DesiredState.RUNNING))
     nudge()
     replicator.refresh_from_db()
     return replicator
@@ -118,9 +124,10 @@ def replicator_resume(*, replicator: Replicator, actor: Actor) -> Replicator:
 @transaction.atomic
 def replicator_pause(*, replicator: Replicator, actor: Actor) -> Replicator:
     """Ask it to stop; the run seals what it has read and ends. Idempotent; does not wait."""
-    row = _locked(replicator, "replicator_paused")
+    row = replicator_locked(replicator, "replicator_paused")
     if _ask(row, DesiredState.PAUSED):
-        event_add("replicator_paused", replicator=row, actor=_name(actor))
+        wanted = _state(row.desired_state, DesiredState.PAUSED)
+        act_add("replicator_paused", replicator=row, actor=actor, **wanted)
     _stop_runs(row, _name(actor))
     nudge()
     replicator.refresh_from_db()
@@ -159,15 +166,20 @@ def replicator_delete(*, replicator: Replicator, actor: Actor, keep_target: bool
             keep_target=keep_target,
             desired_state=DesiredState.PAUSED,
         )
-        facts = {"keep_target": keep_target}
-        event_add("replicator_delete_asked", replicator=row, actor=_name(actor), facts=facts)
+        act_add(
+            "replicator_delete_asked",
+            replicator=row,
+            actor=actor,
+            facts={"keep_target": keep_target},
+        )
     _stop_runs(row, _name(actor))
     nudge()
     replicator.refresh_from_db()
     return replicator
 
 
-def _table(replicator: Replicator, schema: str, name: str) -> Table:
+def table_of(replicator: Replicator, schema: str, name: str) -> Table:
+    """Its table of that name; `Table.DoesNotExist`."""
     return Table.objects.get(replicator=replicator, schema_name=schema, name=name)
 
 
@@ -187,11 +199,11 @@ def tables_resync(
     actor: Actor,
 ) -> list[Table]:
     """Ask for fresh copies of these tables, or without names of every one; of all or of none. As `table_resync`."""
-    row = _locked(replicator, "table_resync_asked")
+    row = replicator_locked(replicator, "table_resync_asked")
     if names is None:
         tables = list(Table.objects.shown().filter(replicator=row))
     else:
-        tables = [_table(row, name.schema, name.name) for name in dict.fromkeys(names)]
+        tables = [table_of(row, name.schema, name.name) for name in dict.fromkeys(names)]
     for table in tables:
         _resync(row, table, actor)
     back_off_clear(row)
@@ -203,8 +215,12 @@ def _resync(row: Replicator, table: Table, actor: Actor) -> None:
     if not table.is_chosen:
         raise IllegalTransition(TableState.REMOVED, "table_resync_asked")
     if Table.objects.filter(pk=table.pk, is_resync_asked=False).update(is_resync_asked=True):
-        name = TableId(table.schema_name, table.name)
-        event_add("table_resync_asked", replicator=row, table=name, actor=_name(actor))
+        act_add(
+            "table_resync_asked",
+            replicator=row,
+            actor=actor,
+            table=TableId(table.schema_name, table.name),
+        )
     table.refresh_from_db()
 
 
@@ -214,8 +230,8 @@ def table_rewind(
 ) -> Table:
     """Ask that a table is taken back to that time and the changes since are applied again; works while the run runs.
     `Table.DoesNotExist`; IllegalTransition where it does not replicate, or for a time that can't be reached."""
-    row = _locked(replicator, "table_rewind_asked")
-    table = _table(row, schema, name)
+    row = replicator_locked(replicator, "table_rewind_asked")
+    table = table_of(row, schema, name)
     text, window = "", rewind_window(row)
     if not table.is_chosen or table.state != TableState.REPLICATING or table.is_resync_asked:
         text = f"{schema}.{name} can be rewound only while it replicates."
@@ -224,13 +240,13 @@ def table_rewind(
     if text:
         raise IllegalTransition(table.state, "table_rewind_asked", message=text)
     Table.objects.filter(pk=table.pk).update(rewind_to=at)
-    facts = {"at": at.astimezone(UTC).isoformat(" ", "seconds")}
-    event_add(
+    told = at.astimezone(UTC).isoformat(" ", "seconds")
+    act_add(
         "table_rewind_asked",
         replicator=row,
+        actor=actor,
         table=TableId(schema, name),
-        actor=_name(actor),
-        facts=facts,
+        facts={"at": told},
     )
     nudge()
     table.refresh_from_db()
@@ -242,7 +258,7 @@ def table_add(*, replicator: Replicator, selection: TableSelection, actor: Actor
     """Copy this table too, and then follow it; works while the run runs, and the other tables do not pause. One that was
     removed before is copied afresh, and known by its name alone. Asks nobody whether it can be copied: `drafts.services.replicator_table_add` does.
     IllegalTransition where it is chosen already, also by the name that it had before."""
-    row = _locked(replicator, "table_add_asked")
+    row = replicator_locked(replicator, "table_add_asked")
     table, known = selection.id, parse_tables(row.tables)
     if table in {t.id for t in known}:
         raise IllegalTransition(
@@ -264,45 +280,11 @@ def table_add(*, replicator: Replicator, selection: TableSelection, actor: Actor
     elif found.state != TableState.WAITING:
         # Its removal was not taken up yet: it is still followed, and only a fresh copy fits what is asked for now.
         mine.update(is_resync_asked=True)
-    event_add("table_add_asked", replicator=row, table=table, actor=_name(actor))
+    new = table_choice(selection)
+    act_add("table_add_asked", replicator=row, actor=actor, table=table, new=new)
     nudge()
     replicator.refresh_from_db()
     return mine.get()
-
-
-@transaction.atomic
-def table_change(*, replicator: Replicator, selection: TableSelection, actor: Actor) -> Table:
-    """Copy other columns, rows or kinds of changes of a table, or in another mode; works while the run runs. Where rows or
-    values may be missing in the copy it is made afresh. `Table.DoesNotExist` for a table that is not chosen."""
-    row = _locked(replicator, "table_change_asked")
-    known = {t.id: t for t in parse_tables(row.tables)}
-    if selection.id not in known:
-        raise Table.DoesNotExist
-    before = known[selection.id]
-    found = _table(row, selection.id.schema, selection.id.name)
-    if _same_columns(before, selection, found):
-        selection = replace(selection, columns=before.columns)
-    if selection != before:
-        replicator_choose(replicator=row, tables={**known, selection.id: selection}.values())
-        event_add("table_change_asked", replicator=row, table=selection.id, actor=_name(actor))
-    is_wider = "inserts" in {*selection.excluded} ^ {*before.excluded}
-    if {*selection.excluded} != {*before.excluded}:
-        # Changes of before were applied otherwise than they would be again now, so no rewind may go back over this.
-        Table.objects.filter(pk=found.pk).update(shape_sequence=F("token_sequence"))
-    if is_wider or (selection.columns, selection.filter) != (before.columns, before.filter):
-        Table.objects.filter(pk=found.pk).update(is_resync_asked=True)
-        back_off_clear(row)
-    nudge()
-    replicator.refresh_from_db()
-    found.refresh_from_db()
-    return found
-
-
-def _same_columns(one: TableSelection, other: TableSelection, found: Table) -> bool:
-    """Whether both choose the same columns, in whatever order, and with or without those of the key, which are copied anyhow."""
-    key = (found.shape or {}).get("key", ())
-    is_some = bool(one.columns) == bool(other.columns)
-    return is_some and {*one.columns, *key} == {*other.columns, *key}
 
 
 @transaction.atomic
@@ -311,9 +293,9 @@ def table_remove(
 ) -> Table:
     """Follow this table no longer; the run, or the next one, takes it out of the source's stream and the change log. Its
     rows stay in the target unless told otherwise. `Table.DoesNotExist`; IllegalTransition for the last table."""
-    row = _locked(replicator, "table_remove_asked")
+    row = replicator_locked(replicator, "table_remove_asked")
     table, known = TableId(schema, name), parse_tables(row.tables)
-    found = _table(row, schema, name)
+    found = table_of(row, schema, name)
     if not found.is_chosen:
         raise Table.DoesNotExist
     left = [t for t in known if t.id != table]
@@ -322,8 +304,13 @@ def table_remove(
         raise IllegalTransition("chosen", "table_remove_asked", message=text)
     replicator_choose(replicator=row, tables=left)
     Table.objects.filter(pk=found.pk).update(is_chosen=False, is_drop_asked=not keep_target)
-    facts = {"keep_target": keep_target}
-    event_add("table_remove_asked", replicator=row, table=table, actor=_name(actor), facts=facts)
+    act_add(
+        "table_remove_asked",
+        replicator=row,
+        actor=actor,
+        table=table,
+        facts={"keep_target": keep_target},
+    )
     nudge()
     replicator.refresh_from_db()
     found.refresh_from_db()
@@ -331,31 +318,11 @@ def table_remove(
 
 
 @transaction.atomic
-def table_mode(*, replicator: Replicator, schema: str, name: str, mode: str, actor: Actor) -> Table:
-    """Copy this table in another mode (empty: the replicator's). Where that differs from the mode of the present copy, the run,
-    or the next one, makes a fresh copy, as a re-sync does. Asks nobody whether the table can have it:
-    `drafts.services.replicator_table_mode` does. `Table.DoesNotExist`."""
-    row = _locked(replicator, "table_mode_asked")
-    table, found = TableId(schema, name), _table(row, schema, name)
-    if not found.is_chosen:
-        raise Table.DoesNotExist
-    known = parse_tables(row.tables)
-    chosen = [replace(t, mode=mode) if t.id == table else t for t in known]
-    if chosen != list(known):
-        replicator_choose(replicator=row, tables=chosen)
-        facts = {"mode": mode}
-        event_add("table_mode_asked", replicator=row, table=table, actor=_name(actor), facts=facts)
-        nudge()
-    replicator.refresh_from_db()
-    return found
-
-
-@transaction.atomic
 def table_retry(*, replicator: Replicator, schema: str, name: str, actor: Actor) -> Table:
     """Try a failing table again now instead of at the end of its back-off; one whose copy never came to its end is copied from the
     start. IllegalTransition where it isn't failing, or where changes are missing that only a re-sync brings."""
-    row = _locked(replicator, "table_retry_asked")
-    table = _table(row, schema, name)
+    row = replicator_locked(replicator, "table_retry_asked")
+    table = table_of(row, schema, name)
     if table.state != TableState.FAILING:
         raise IllegalTransition(table.state, "table_retry_asked")
     again: dict[str, Any] = {
@@ -370,7 +337,7 @@ def table_retry(*, replicator: Replicator, schema: str, name: str, actor: Actor)
             raise IllegalTransition(table.state, "table_retry_asked", message=text)
         again = {"is_resync_asked": True}
     Table.objects.filter(pk=table.pk).update(**again)
-    event_add("table_retry_asked", replicator=row, table=TableId(schema, name), actor=_name(actor))
+    act_add("table_retry_asked", replicator=row, actor=actor, table=TableId(schema, name))
     back_off_clear(row)
     nudge()
     table.refresh_from_db()
@@ -381,18 +348,18 @@ def table_retry(*, replicator: Replicator, schema: str, name: str, actor: Actor)
 def table_replay(*, replicator: Replicator, schema: str, name: str, actor: Actor) -> Table:
     """Merge the table's parked rows with NULL in place of what the target can't hold; the run does it with its next merge.
     Those that are parked later wait again. `Table.DoesNotExist`; IllegalTransition where nothing is parked."""
-    row = _locked(replicator, "table_replay_asked")
-    table = _table(row, schema, name)
+    row = replicator_locked(replicator, "table_replay_asked")
+    table = table_of(row, schema, name)
     accepted = parked_rows(table).update(is_accepted=True)
     if not accepted:
         text = f"No row of {schema}.{name} is parked."
         raise IllegalTransition(table.state, "table_replay_asked", message=text)
     Table.objects.filter(pk=table.pk).update(is_replay_asked=True)
-    event_add(
+    act_add(
         "table_replay_asked",
         replicator=row,
+        actor=actor,
         table=TableId(schema, name),
-        actor=_name(actor),
         facts={"rows": accepted},
     )
     nudge()

@@ -13,9 +13,10 @@ from replicators.connectors.schema import TableId, TableSelection
 from replicators.models import Replicator
 from runners.models import Event, Segment, Table
 from runners.rewinding import parse_moment, rewind_window
-from runners.services import IllegalTransition, table_change, table_rewind
+from runners.services import IllegalTransition, table_rewind
 from runners.states import TableState
 from runners.store import DjangoStore
+from runners.table_changes import table_change
 from tests.app.factories import make_run
 
 pytestmark = pytest.mark.django_db

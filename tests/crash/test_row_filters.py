@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from replicators.connectors.schema import TableId, TableSelection
-from runners.services import table_change
+from runners.table_changes import table_change
 from tests.harness import Traffic, World, differing, table_rows, until
 from tests.world_fixtures import MakeWorld
 

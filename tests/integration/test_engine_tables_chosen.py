@@ -7,7 +7,7 @@ from pyiceberg.exceptions import NoSuchTableError
 
 from replicators.connectors.schema import TableId, TableSelection
 from runners.models import ChangeFile, Event
-from runners.services import table_change
+from runners.table_changes import table_change
 from tests.background import Background
 from tests.harness import Traffic, World, differing
 from tests.world_fixtures import MakeWorld
