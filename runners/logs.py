@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import shutil
 import sys
 import threading
@@ -18,6 +17,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, close_old_connections, connection
 
 from runners.models import LogLine, Run
+from runners.scrubbing import Scrubber
 
 FLUSH_SECONDS = 1.0
 QUEUE_LINES = 10_000
@@ -25,19 +25,6 @@ KEPT_LINES = 20_000
 TEXT_CHARACTERS = 8_000
 RUN_LOG_DAYS = 7
 RUN_LOG_BYTES = 64 << 20
-_SECRET = re.compile(
-    r"(?i)(\b(?:password|passwd|pwd|secret|token|sslkey)\b['\"]?\s*[=:]\s*)"
-    r"('[^']*'|\"[^\"]*\"|[^\s,;)&]+)"
-)
-_URL = re.compile(r"(?P<head>[a-zA-Z][\w+.-]*://[^\s:/@]*:)[^\s@]*@")
-
-
-def scrub(text: str, secrets: tuple[str, ...] = ()) -> str:
-    """The text without these secrets, and without whatever looks like a password."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        if secret:
-            text = text.replace(secret, "********")
-    return _URL.sub(r"\g<head>********@", _SECRET.sub(r"\g<1>********", text))
 
 
 class RowHandler(logging.Handler):
@@ -49,7 +36,7 @@ class RowHandler(logging.Handler):
     ) -> None:
         super().__init__(logging.INFO)
         self._run = run
-        self._secrets = secrets
+        self._scrub = Scrubber(secrets, characters=TEXT_CHARACTERS)
         self._kept_lines = kept_lines
         self._lines: deque[LogLine] = deque()
         self._wake = threading.Event()
@@ -68,7 +55,7 @@ class RowHandler(logging.Handler):
             at=datetime.fromtimestamp(record.created, UTC),
             level=record.levelname[:8],
             table=str(getattr(record, "table", "") or "")[:511],
-            text=scrub(text, self._secrets)[:TEXT_CHARACTERS].replace("\x00", ""),
+            text=self._scrub(text.replace("\x00", "")),
         )
         if len(self._lines) < QUEUE_LINES and not self._is_closed:
             self._lines.append(line)
