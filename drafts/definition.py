@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
@@ -11,7 +12,8 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from assessments.services import assess, log_fault
-from replicators.config import ROLES, plugin_of
+from replicators.audit import Thing, record
+from replicators.config import ROLES, SecretAsked, plugin_of
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
 from replicators.connectors.params import Param, describe
@@ -91,18 +93,32 @@ def replicator_change(
     """Change what `replicators.services.replicator_update` changes, and have it tried at once where a connection changed.
     `restart` ends a run that runs, so that the next one begins with all of it.
 
-    InvalidConfig and `NameTaken` name fields; `AnotherServer` where the source says that its log does not go on
+    InvalidConfig and `NameTaken` name fields (`SecretAsked`: stored secrets would go elsewhere); `AnotherServer` where the source says that its log does not go on
     (`accept_lost_position` takes it all the same); `StaleReplicator` where it was changed since `seen_at`; `ChangeRefused` where tables can't have the new mode; `config:not-now`
     while it is being deleted. Blocks while source and target answer.
     """
     now = Replicator.objects.get(pk=replicator.pk)
-    asked = replicator_filled(replicator=now, **changes)
+    with secrets_asked(now, actor):
+        asked = replicator_filled(replicator=now, **changes)
     found = changed_fields(now, asked)
     if not accept_lost_position:
         _require_log(asked, found)
     if "options.mode" in found:
         _require_modes(asked)
     return _store(now, actor, found, changes, restart=restart, seen_at=seen_at)
+
+
+@contextmanager
+def secrets_asked(replicator: Replicator, actor: User | None) -> Iterator[None]:
+    """Tell of it where stored secrets were to go to another place: somebody may be after them."""
+    try:
+        yield
+    except SecretAsked as err:
+        name = actor.get_username() if actor is not None else ""
+        facts = {"fields": list(err.moved)}
+        event_add("secret_asked", replicator=replicator, actor=name, facts=facts)
+        record("secret_asked", Thing.of(replicator), actor=actor, new={"changed": list(err.moved)})
+        raise
 
 
 def changed_fields(before: Replicator, after: Replicator) -> tuple[str, ...]:

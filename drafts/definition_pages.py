@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
@@ -14,7 +15,13 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from assessments.services import connection_test, problem_of
-from drafts.definition import AnotherServer, Change, ChangeRefused, replicator_change
+from drafts.definition import (
+    AnotherServer,
+    Change,
+    ChangeRefused,
+    replicator_change,
+    secrets_asked,
+)
 from drafts.views import NAME_HELP, name_fault
 from replicators.config import ROLES, InvalidConfig, place_params, plugin_of
 from replicators.connectors.errors import ReplicationError
@@ -78,7 +85,7 @@ def edit(request: HttpRequest, pk: str) -> HttpResponse:
         return _show(request, _Page(found, _stored(found)))
     page, act = _Page(found, _typed(request.POST, found)), request.POST.get("act", "")
     if act.startswith("test:") and act[5:] in ROLES:
-        _test(page, act[5:])
+        _test(page, act[5:], person(request))
         return _show(request, page)
     if request.POST.get("version") != _version(found):
         page.status, page.is_stale = 409, True
@@ -125,11 +132,12 @@ def _done(change: Change) -> str:
     return f"{name} is saved."
 
 
-def _test(page: _Page, role: str) -> None:
+def _test(page: _Page, role: str, actor: User | None) -> None:
     found, given = page.found, page.form[f"{role}_params"]
     kind = getattr(found, f"{role}_kind")
     try:
-        params = params_merged(found, role, given)
+        with secrets_asked(found, actor):
+            params = params_merged(found, role, given)
         page.told = [p.to_json() for p in connection_test(role=role, kind=kind, params=params)]
     except InvalidConfig as err:
         page.status, page.errors = 422, err.errors

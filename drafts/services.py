@@ -18,6 +18,7 @@ from replicators import audit
 from replicators.config import (
     InvalidConfig,
     ReplicatorConfig,
+    SecretAsked,
     parse_tables,
     plugin_of,
     split_secrets,
@@ -134,10 +135,18 @@ def draft_create(*, actor: User | None, **fields: Any) -> Draft:
     return draft
 
 
-@transaction.atomic
 def draft_update(*, draft: Draft, version: int, **fields: Any) -> Draft:
     """Change fields of the draft that the caller saw as `version`; `StaleDraft` where it is another one now. What changes
-    nothing leaves the version as it is."""
+    nothing leaves the version as it is. `SecretAsked`, which is recorded, where a stored secret would go elsewhere."""
+    try:
+        return _update(draft, version, fields)
+    except SecretAsked as err:
+        audit.record("secret_asked", audit.Thing.of(draft), new={"changed": list(err.moved)})
+        raise
+
+
+@transaction.atomic
+def _update(draft: Draft, version: int, fields: Mapping[str, Any]) -> Draft:
     now = Draft.objects.select_for_update().get(pk=draft.pk)
     if now.replicator_id is not None:
         raise DraftDeployed

@@ -194,6 +194,7 @@ def _told(visit: Visit, role: str, context: Mapping[str, Any]) -> list[Field]:
     values = context["values"]
     faults = steps.faults(visit.draft, role)
     errors = {k: v for k, v in faults.items() if values.get(k.removeprefix(f"{role}."))}
+    errors |= visit.errors
     return param_fields(role, context["kind"], values, errors)
 
 

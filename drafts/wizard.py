@@ -149,7 +149,7 @@ def show(visit: Visit, panel: str, context: dict[str, Any]) -> HttpResponse:
     context = {**_frame(visit), "panel": panel, **context}
     if is_partial(visit.request):
         template = "drafts/partials/_panel.html"
-        context["is_saved"] = visit.request.method == "POST" and visit.status != 409
+        context["is_saved"] = visit.request.method == "POST" and not _is_unsaved(visit)
     else:
         template = "drafts/step.html"
     if not is_partial(visit.request) or visit.request.method == "POST":
@@ -158,6 +158,10 @@ def show(visit: Visit, panel: str, context: dict[str, Any]) -> HttpResponse:
     patch_vary_headers(response, ("HX-Request",))
     response["Cache-Control"] = "no-store"
     return response
+
+
+def _is_unsaved(visit: Visit) -> bool:
+    return bool(visit.typed) or visit.conflict is not None
 
 
 def _frame(visit: Visit) -> dict[str, Any]:
@@ -172,6 +176,7 @@ def _frame(visit: Visit) -> dict[str, Any]:
         "version": version,
         "conflict": visit.conflict,
         "errors": visit.errors,
+        "is_unsaved": _is_unsaved(visit),
         "is_first": visit.step == steps.NAMES[0],
         "is_last": visit.step == steps.NAMES[-1],
     }

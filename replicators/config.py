@@ -16,6 +16,7 @@ from replicators.connectors.schema import EXCLUDABLE, UNFIT, TableId, TableSelec
 from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import TargetPlugin
 from replicators.invalid import InvalidConfig as InvalidConfig
+from replicators.invalid import SecretAsked as SecretAsked
 from replicators.options import Options as Options
 
 NAME_LENGTH = 64
@@ -240,6 +241,19 @@ def with_stored(
 ) -> dict[str, Any]:
     """`data` where a secret that came back as the mask keeps its stored value."""
     return params.unmasked(plugin_of(role, kind).params, dict(data), dict(stored))
+
+
+def require_secrets(
+    role: str, kind: str, before: Mapping[str, Any], after: Mapping[str, Any], kept: Iterable[str]
+) -> None:
+    """`SecretAsked` where stored secrets are kept (their names) though `after` would send them elsewhere than `before`."""
+    names = sorted(kept)
+    moved = params.moved(plugin_of(role, kind).params, dict(before), dict(after)) if names else ()
+    if moved:
+        labels = " and ".join(p.label for p in moved)
+        text = f"has to be entered again: {labels} {'was' if len(moved) == 1 else 'were'} changed"
+        errors = {f"{role}.{name}": text for name in names}
+        raise SecretAsked(errors, tuple(f"{role}.{p.name}" for p in moved))
 
 
 def plain(values: Any) -> dict[str, Any]:

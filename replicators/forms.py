@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from replicators.config import plugin_of, target_plugin
-from replicators.connectors.params import Param, describe
+from replicators.connectors.params import MASK, Param, describe
 from replicators.options import Choice, Options
 
 
@@ -64,13 +64,15 @@ def _param_field(
     role: str, p: Param, values: Mapping[str, Any], errors: Mapping[str, str]
 ) -> Field:
     default = "" if p.default is None else p.default
+    error = errors.get(f"{role}.{p.name}", "")
+    value = values.get(p.name, default)
     return Field(
         id=f"{role}.{p.name}",
         label=p.label,
-        value=values.get(p.name, default),
+        value="" if error and value == MASK else value,  # the mask would be sent back as it is
         input="password" if p.secret else "number" if p.kind is int else "text",
         help=p.help,
-        error=_sentence(p.label, errors.get(f"{role}.{p.name}", "")),
+        error=_sentence(p.label, error),
         required=p.required or p.default not in (None, ""),
         note=p.note,
         choices=p.choices,

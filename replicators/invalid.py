@@ -1,4 +1,4 @@
-"""The one error of a configuration that can't be taken."""
+"""The error of a configuration that can't be taken, and the kind of it that asks for a secret again."""
 
 from __future__ import annotations
 
@@ -9,3 +9,12 @@ class InvalidConfig(ValueError):
     def __init__(self, errors: dict[str, str]) -> None:
         super().__init__("; ".join(f"{k}: {v}" for k, v in errors.items()))
         self.errors = errors
+
+
+class SecretAsked(InvalidConfig):
+    """Stored secrets would go to another place than the one they were entered for. `moved` names what is different:
+    `source.host`; `errors` names the secrets that have to be entered again."""
+
+    def __init__(self, errors: dict[str, str], moved: tuple[str, ...]) -> None:
+        super().__init__(errors)
+        self.moved = moved

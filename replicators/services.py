@@ -12,7 +12,7 @@ from django.db import IntegrityError, transaction
 
 from replicators import audit
 from replicators import config as configs
-from replicators.config import InvalidConfig, ReplicatorConfig
+from replicators.config import InvalidConfig, ReplicatorConfig, SecretAsked
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.params import MASK, secret_names
 from replicators.connectors.schema import TableSelection
@@ -69,11 +69,12 @@ def _secrets_told(row: Any, role: str) -> Iterable[str]:
 
 def params_merged(row: Any, role: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """The stored raw params with `data` over them, secrets in clear; the mask keeps what is stored. InvalidConfig where
-    stored secrets can't be read and `data` doesn't say them anew."""
-    secrets = secret_names(configs.plugin_of(role, getattr(row, f"{role}_kind")).params)
+    stored secrets can't be read and `data` doesn't say them anew, and (`SecretAsked`) where they would go elsewhere."""
+    kind = getattr(row, f"{role}_kind")
+    secrets = secret_names(configs.plugin_of(role, kind).params)
     given = {k: v for k, v in data.items() if k not in secrets or v != MASK}
     try:
-        return {**params_of(row, role), **given}
+        before = params_of(row, role)
     except ReplicationError as err:
         if err.code != "config:secrets-unreadable":
             raise
@@ -81,12 +82,19 @@ def params_merged(row: Any, role: str, data: Mapping[str, Any]) -> dict[str, Any
         if lost:
             raise InvalidConfig(lost) from err
         return {**getattr(row, f"{role}_params"), **given}
+    after = {**before, **given}
+    kept = [name for name in secrets if before.get(name) and name not in given]
+    configs.require_secrets(role, kind, before, after, kept)
+    return after
 
 
 def params_store(row: Any, role: str, kind: str, data: Mapping[str, Any]) -> None:
-    """Put raw params into a `Replicator` or `Draft` (not saved): secrets encrypted, the mask keeps what is stored."""
+    """Put raw params into a `Replicator` or `Draft` (not saved): secrets encrypted, the mask keeps what is stored.
+    `SecretAsked` where what is kept would go elsewhere."""
     is_same_kind = getattr(row, f"{role}_kind") == kind
     stored = decrypt(getattr(row, f"{role}_secrets")) if is_same_kind else {}
+    kept = [name for name, value in stored.items() if value and data.get(name) == MASK]
+    configs.require_secrets(role, kind, getattr(row, f"{role}_params"), data, kept)
     clear, hidden = configs.split_secrets(role, kind, configs.with_stored(role, kind, data, stored))
     setattr(row, f"{role}_kind", kind)
     setattr(row, f"{role}_params", clear)
@@ -253,13 +261,15 @@ def _change(row: Replicator, changes: Mapping[str, Any]) -> None:
 def _change_params(row: Replicator, changes: Mapping[str, Any]) -> None:
     merged: dict[str, dict[str, Any]] = {}
     errors: dict[str, str] = {}
+    moved: tuple[str, ...] = ()
     for role in configs.ROLES:
         try:
             merged[role] = params_merged(row, role, changes.get(f"{role}_params") or {})
         except InvalidConfig as err:
             errors |= err.errors
+            moved += err.moved if isinstance(err, SecretAsked) else ()
     if errors:
-        raise InvalidConfig(errors)
+        raise SecretAsked(errors, moved) if moved else InvalidConfig(errors)
     for role, values in merged.items():
         setattr(row, f"{role}_secrets", "")  # they are in `values`; nothing has to be read again
         params_store(row, role, getattr(row, f"{role}_kind"), values)

@@ -20,7 +20,6 @@ from replicators.api.serializers import (
     ReplicatorUpdateSerializer,
     valid,
 )
-from replicators.connectors.params import MASK
 from replicators.people import person
 from runners.api.views import ReplicatorViewSet
 
@@ -31,7 +30,8 @@ class DeployedViewSet(StoredServers, ReplicatorViewSet):
     @extend_schema(
         summary="Change a replicator's name, connections or options",
         description=(
-            "What is left out stays. Kinds, tables and the target's place can't be changed. Name, description and some options "
+            "What is left out stays; a secret has to be sent again (400) where the address, the user or the TLS mode that it belongs to "
+            "changes. Kinds, tables and the target's place can't be changed. Name, description and some options "
             "apply at once; connections and the other options when it starts next (`restart` brings that about). With another "
             "connection a replicator that waits after a failure is tried at once. 409 where the source's log does not go on at "
             "the new address, or where a table can't be copied in the new mode. With `If-Match` (the `ETag` that was read): 412 "
@@ -50,7 +50,7 @@ class DeployedViewSet(StoredServers, ReplicatorViewSet):
             OpenApiExample(
                 "The server has moved",
                 value={
-                    "source_params": {"host": "db2.example", "password": MASK},
+                    "source_params": {"host": "db2.example", "password": "entered again"},
                     "restart": True,
                 },
                 request_only=True,

@@ -60,7 +60,7 @@ class DraftWriteSerializer(StrictMixin, serializers.Serializer[Any]):
 
 class DraftUpdateSerializer(DraftWriteSerializer):
     """A change; `version` is that of the draft which was read. Each field that is sent is replaced as a whole, parameters too: what they
-    leave out has its default then, and a secret that they leave out is forgotten (sent back as the mask, it stays)."""
+    leave out has its default then, and a secret that they leave out is forgotten (sent back as the mask, it stays, unless the address that it belongs to changes: then it has to be sent)."""
 
     version = serializers.IntegerField(min_value=1)
 

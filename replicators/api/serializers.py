@@ -73,6 +73,9 @@ class ParamSerializer(serializers.Serializer[Any]):
     default = serializers.JSONField(allow_null=True)
     required = serializers.BooleanField()  # type: ignore[assignment]
     secret = serializers.BooleanField()
+    addresses = serializers.BooleanField(
+        help_text="Whether a change of it asks for the secrets again."
+    )
     choices = serializers.ListField(child=serializers.CharField())
     minimum = serializers.IntegerField(allow_null=True)
     maximum = serializers.IntegerField(allow_null=True)

@@ -32,6 +32,7 @@ class Param:
     minimum: int | None = None
     maximum: int | None = None
     note: str = ""
+    addresses: bool = False
 
 
 def param(
@@ -44,9 +45,11 @@ def param(
     minimum: int | None = None,
     maximum: int | None = None,
     note: str = "",
+    addresses: bool = False,
 ) -> Any:
     """A dataclass field with its metadata; without a default it is required. Secrets stay out of `repr`. `note` stands in
-    forms where else "optional" would: for what is needed only sometimes."""
+    forms where else "optional" would: for what is needed only sometimes. `addresses`: it says where the secrets are sent, how
+    safely, or whose they are; a change of it asks for them again."""
     metadata = {
         "label": label,
         "help": help,
@@ -55,6 +58,7 @@ def param(
         "minimum": minimum,
         "maximum": maximum,
         "note": note,
+        "addresses": addresses,
     }
     if default is MISSING:
         return field(metadata=metadata, repr=not secret)
@@ -142,6 +146,24 @@ def parse(cls: type[T], data: dict[str, Any]) -> T:
 def secret_names(cls: type) -> frozenset[str]:
     """The names of the secret parameters."""
     return frozenset(p.name for p in describe(cls) if p.secret)
+
+
+def moved(cls: type, before: dict[str, Any], after: dict[str, Any]) -> tuple[Param, ...]:
+    """The parameters that secrets are bound to (`addresses`) and that are different in `after`, as they would be used; not those
+    that are missing or faulty there, with which nothing can be reached."""
+    found = ((p, _used(p, before), _used(p, after)) for p in describe(cls) if p.addresses)
+    return tuple(p for p, was, now in found if now not in {was, None})
+
+
+def _used(p: Param, data: dict[str, Any]) -> Any:
+    """The value that would be used; None where there is none."""
+    raw = data.get(p.name)
+    if raw is None or (raw == "" and p.kind is not bool):
+        return p.default
+    try:
+        return _value(p, raw)
+    except ValueError:
+        return None
 
 
 def masked(cls: type, data: dict[str, Any]) -> dict[str, Any]:

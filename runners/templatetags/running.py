@@ -47,6 +47,7 @@ EVENTS = {
     "replicator_resumed": ("player-play", "Resumed"),
     "replicator_paused": ("player-pause", "Paused"),
     "replicator_changed": ("pencil", "Changed"),
+    "secret_asked": ("alert-triangle", "Change refused: password not entered again"),
     "replicator_delete_asked": ("trash", "Delete asked for"),
     "replicator_deleted": ("trash", "Deleted"),
     "run_started": ("player-play", "Run started"),
@@ -164,7 +165,7 @@ def event_text(event: Event) -> str:
                 if facts.get("keep_target")
                 else "The target's tables go too."
             )
-        case "replicator_changed":
+        case "replicator_changed" | "secret_asked":
             return ", ".join(f"`{name}`" for name in facts.get("fields", ()))
         case "table_rewind_asked":
             return f"Back to {str(facts.get('at', ''))[:19]} UTC."

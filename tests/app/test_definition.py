@@ -136,7 +136,7 @@ def test_a_failed_replicator_is_tried_at_once_with_another_connection(
 def test_a_run_goes_on_unless_a_restart_is_asked_for(api: Client, replicator: Replicator) -> None:
     """Guards that only the run stops: what people asked for stays *running*, so that another run starts."""
     run = make_live(replicator)
-    patch(api, replicator, source_params={"host": "db2.example"})
+    patch(api, replicator, source_params={"host": "db2.example", "password": SECRET})
     run.refresh_from_db()
     assert (run.state, run.is_stop_asked) == (RunState.RUNNING, False)
     assert patch(api, replicator, restart=True).status_code == 200
@@ -154,14 +154,17 @@ def test_a_source_whose_log_goes_on_elsewhere_is_refused_unless_it_is_accepted(
     place in the log would be lost. The in-memory source says of every position that it is lost."""
     Progress.objects.update(position={"value": 7, "detail": {}})
     assert patch(api, replicator, source_params={"password": "rotated"}).status_code == 200
-    refused = patch(api, replicator, source_params={"host": "wrong.example"})
+    refused = patch(api, replicator, source_params={"host": "wrong.example", "password": SECRET})
     answer = refused.json()
     assert (refused.status_code, answer["code"]) == (409, "config:another-server")
     assert set(answer["fields"]) == {"source.host"} and "has no log" in answer["message"]
     replicator.refresh_from_db()
     assert replicator.source_params["host"] == "db.example"
     taken = patch(
-        api, replicator, source_params={"host": "right.example"}, accept_lost_position=True
+        api,
+        replicator,
+        source_params={"host": "right.example", "password": SECRET},
+        accept_lost_position=True,
     )
     assert taken.status_code == 200
 

@@ -48,17 +48,25 @@ def test_the_page_is_found_shows_no_secret_and_saves(
     html = page(browser, url(replicator))
     assert SECRET not in html and f'value="{MASK}"' in html
     assert 'name="target.namespace"' not in html and "where the tables lie" in html
-    typed = {"source__host": "db2.example", "options__keep_hours": "12", "act": "save"}
+    typed = {
+        "source__host": "db2.example",
+        "source__password": "n3w-one",
+        "options__keep_hours": "12",
+        "act": "save",
+    }
     done = browser.post(url(replicator), form(browser, replicator, **typed), follow=True)
     assert done.redirect_chain == [(configuration, 302)]
     html = done.content.decode()
     assert "shop to lakehouse is saved." in html and "db2.example" in html and "12 hours" in html
     replicator.refresh_from_db()
-    assert params_of(replicator, "source")["password"] == SECRET
+    assert params_of(replicator, "source")["password"] == "n3w-one"
     assert replicator.options["keep_hours"] == 12.0
     assert Event.objects.get(kind="replicator_changed").actor == "editor"
     told = page(browser, f"/replicators/{replicator.pk}/activity/")
-    assert "<code>source.host</code>, <code>options.keep_hours</code>" in told
+    assert (
+        "<code>source.host</code>, <code>source.password</code>, <code>options.keep_hours</code>"
+        in told
+    )
 
 
 def test_a_form_that_is_sent_as_it_came_changes_nothing(
@@ -127,8 +135,8 @@ def test_two_who_edit_at_once_do_not_overwrite_each_other_unasked(
     browser: Client, replicator: Replicator
 ) -> None:
     """Guards the version in the form; fails where it is not compared."""
-    mine = form(browser, replicator, source__host="mine.example")
-    theirs = form(browser, replicator, source__port="2")
+    mine = form(browser, replicator, source__host="mine.example", source__password=SECRET)
+    theirs = form(browser, replicator, source__port="2", source__password=SECRET)
     assert browser.post(url(replicator), theirs).status_code == 302
     stale = browser.post(url(replicator), mine)
     html = stale.content.decode()
@@ -144,7 +152,7 @@ def test_a_run_that_runs_can_be_started_again(browser: Client, replicator: Repli
     assert "Save and restart" not in page(browser, url(replicator))
     run = make_live(replicator)
     assert "Save and restart" in page(browser, url(replicator))
-    sent = form(browser, replicator, source__host="db2.example")
+    sent = form(browser, replicator, source__host="db2.example", source__password=SECRET)
     saved = browser.post(url(replicator), sent, follow=True).content.decode()
     assert "It goes on as before until it starts next." in saved
     sent = form(browser, replicator, act="restart")
@@ -160,7 +168,7 @@ def test_another_server_is_refused_on_the_page_and_can_be_insisted_on(
     browser: Client, replicator: Replicator
 ) -> None:
     Progress.objects.update(position={"value": 7, "detail": {}})
-    sent = form(browser, replicator, source__host="other.example")
+    sent = form(browser, replicator, source__host="other.example", source__password=SECRET)
     refused = browser.post(url(replicator), sent)
     html = refused.content.decode()
     assert refused.status_code == 409

@@ -117,7 +117,7 @@ def test_an_autosave_answers_with_the_version_and_nothing_typed(
     browser: Client, editor: Any
 ) -> None:
     draft = make_draft(editor)
-    form = connector("source", host="other", password=MASK)
+    form = connector("source", host="other", password=SECRET)
     response = press(browser, draft, "source", "autosave", htmx=True, **form)
     html = response.content.decode()
     assert response.status_code == 200

@@ -56,10 +56,10 @@ def test_a_mask_sent_back_keeps_the_stored_secret(replicator: Replicator) -> Non
     changed = replicator_update(
         replicator=replicator,
         actor=None,
-        source_params={"host": "other.example", "password": MASK},
+        source_params={"fault": "login", "password": MASK},
     )
     assert source_of(changed).password == SECRET
-    assert source_of(changed).host == "other.example"
+    assert source_of(changed).fault == "login"
 
 
 def test_a_name_is_given_once(replicator: Replicator) -> None:

@@ -13,7 +13,7 @@ FAULTS = ("none", "unreachable", "login", "crash")
 class MemoryParams:
     """`fault` makes the source behave badly on purpose."""
 
-    host: str = param("Host", help="Any name.")
+    host: str = param("Host", help="Any name.", addresses=True)
     password: str = param("Password", secret=True, default="")
-    port: int = param("Port", default=1, minimum=1, maximum=65535)
+    port: int = param("Port", default=1, minimum=1, maximum=65535, addresses=True)
     fault: str = param("Fault", default="none", choices=FAULTS)

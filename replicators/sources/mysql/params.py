@@ -11,9 +11,9 @@ from replicators.connectors.params import param
 class MysqlParams:
     """A MySQL or MariaDB server, and the user that reads it."""
 
-    host: str = param("Host", help="Name or address of the server.")
-    user: str = param("User", help="A user that may read the tables and replicate.")
-    port: int = param("Port", default=3306, minimum=1, maximum=65535)
+    host: str = param("Host", help="Name or address of the server.", addresses=True)
+    user: str = param("User", help="A user that may read the tables and replicate.", addresses=True)
+    port: int = param("Port", default=3306, minimum=1, maximum=65535, addresses=True)
     password: str = param("Password", default="", secret=True)
     database: str = param(
         "Database", help="Offer only tables of this database; empty: of all.", default=""
@@ -23,11 +23,13 @@ class MysqlParams:
         help="verify-full also checks the server's certificate and name.",
         default="prefer",
         choices=("disable", "prefer", "require", "verify-full"),
+        addresses=True,
     )
     tls_ca: str = param(
         "TLS authority",
         help="A file with the certificates that are trusted; empty: those of this machine.",
         default="",
+        addresses=True,
     )
     zero_dates: str = param(
         "Zero dates",

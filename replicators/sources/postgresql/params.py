@@ -11,14 +11,17 @@ from replicators.connectors.params import param
 class PostgresqlParams:
     """A database on a PostgreSQL server, and the user that reads it."""
 
-    host: str = param("Host", help="Name or address of the server, or the folder of its socket.")
+    host: str = param(
+        "Host", help="Name or address of the server, or the folder of its socket.", addresses=True
+    )
     database: str = param("Database", help="The database whose tables are copied.")
-    user: str = param("User", help="A role that may log in and replicate.")
-    port: int = param("Port", default=5432, minimum=1, maximum=65535)
+    user: str = param("User", help="A role that may log in and replicate.", addresses=True)
+    port: int = param("Port", default=5432, minimum=1, maximum=65535, addresses=True)
     password: str = param("Password", default="", secret=True)
     sslmode: str = param(
         "TLS",
         help="verify-full also checks the server's certificate and name.",
         default="prefer",
         choices=("disable", "prefer", "require", "verify-full"),
+        addresses=True,
     )

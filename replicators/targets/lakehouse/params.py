@@ -23,11 +23,12 @@ class LakehouseParams:
         "sqlite:////data/catalog.db, postgresql://host/db",
         default="",
         note="needed for Iceberg",
+        addresses=True,
     )
     catalog_name: str = param(
         "Catalog name", help="Name under which readers open the catalog", default="lakehouse"
     )
-    catalog_user: str = param("Catalog user", default="")
+    catalog_user: str = param("Catalog user", default="", addresses=True)
     catalog_password: str = param("Catalog password", default="", secret=True)
     namespace: str = param(
         "Namespace",

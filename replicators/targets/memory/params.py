@@ -11,6 +11,6 @@ from replicators.connectors.params import param
 class MemoryParams:
     """`fault` makes the target behave badly on purpose."""
 
-    namespace: str = param("Namespace", default="shop")
+    namespace: str = param("Namespace", default="shop", addresses=True)
     token: str = param("Token", secret=True, default="")
     fault: str = param("Fault", default="none", choices=("none", "unreachable", "taken"))
