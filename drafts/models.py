@@ -61,7 +61,8 @@ class Listing(models.Model):
 
 class StoredReport(models.Model):
     """A draft's last assessment: the report's JSON form. `digest` stands for what was assessed, so that an edit shows it as
-    stale; `explicit` names the tables `[schema, name]` whose columns had been chosen one by one."""
+    stale; `explicit` names the tables `[schema, name]` whose columns had been chosen one by one, `doubtful` the columns
+    `[schema, table, column]` that lose something or are lost."""
 
     draft = models.OneToOneField(
         Draft, on_delete=models.CASCADE, primary_key=True, related_name="report"
@@ -70,6 +71,7 @@ class StoredReport(models.Model):
     report = models.JSONField()
     errors = models.PositiveIntegerField(default=0)
     explicit = models.JSONField(default=list)
+    doubtful = models.JSONField(default=list)
     assessed_at = models.DateTimeField()
 
     def __str__(self) -> str:

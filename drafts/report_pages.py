@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -126,7 +128,7 @@ def _deploy(visit: Visit) -> HttpResponse | None:
         )
     except services.DeployRefused as err:
         count = sum(p.severity == "ERROR" for p in err.problems)
-        text = f"Not deployed: {count} error{'s' if count > 1 else ''} to mend first."
+        text = f"Not deployed: fix {count} error{'s' if count > 1 else ''} first."
         return wizard.refused(visit, text, "assessment")
     except services.Undecided as undecided:
         text = f"Not deployed: accept or exclude {undecided.count} column"
@@ -142,15 +144,49 @@ def _deploy(visit: Visit) -> HttpResponse | None:
     return go(visit.request, made, f"{made.name} is deployed, and starts.")
 
 
+@dataclass(frozen=True, slots=True)
+class OpenPoint:
+    """What keeps a draft from being deployed, and the page on which it is settled."""
+
+    step: str
+    title: str
+    text: str
+
+
+def _open_points(report: ReportView | None, faults: Mapping[str, list[str]]) -> list[OpenPoint]:
+    """What is known to be open. Of a draft that was never assessed the rest shows when it is deployed, which assesses first."""
+    titles = {name: steps.title_of(name) for name in steps.NAMES}
+    found = [
+        OpenPoint(name, titles[name], "Something is missing or wrong.")
+        for name, texts in faults.items()
+        if texts
+    ]
+    if report is None or found:
+        return found
+    if report.has_errors:
+        text = f"Fix {_many(report.errors, 'error')}."
+        found.append(OpenPoint("assessment", titles["assessment"], text))
+    if report.undecided:
+        text = f"Accept or exclude {_many(report.undecided, 'column')}."
+        found.append(OpenPoint("assessment", titles["assessment"], text))
+    return found
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'s' if count > 1 else ''}"
+
+
 def _summary(visit: Visit) -> dict[str, Any]:
     draft = visit.draft
     report = report_of(draft)
+    faults = {name: list(steps.faults(draft, name).values()) for name in steps.NAMES[:5]}
     return {
+        "open_points": _open_points(report, faults),
         "roles": [_role(draft, role) for role in ("source", "target")],
         "options": option_fields(draft.options, {}),
         "report": report,
         "partial": sum(t.partial for t in report.tables) if report else 0,
-        "faults": {name: list(steps.faults(draft, name).values()) for name in steps.NAMES[:5]},
+        "faults": faults,
         "Support": Support,
         "makes": _made_at_source(draft.source_kind),
     }

@@ -132,15 +132,26 @@ def report_store(draft: Draft, report: Report) -> None:
             "report": report.to_json(),
             "errors": len(report.errors),
             "explicit": explicit,
+            "doubtful": [
+                [t.schema, t.name, c.name]
+                for t in report.tables
+                for c in t.columns
+                if c.support is not Support.YES
+            ],
             "assessed_at": report.assessed_at,
         },
     )
 
 
 def is_passed(draft: Draft) -> bool:
-    """Whether the draft was assessed as it is, without errors; cheaper than the report."""
-    last = StoredReport.objects.filter(draft=draft).values_list("digest", "errors").first()
-    return last == (assessed_digest(draft), 0)
+    """Whether the draft was assessed as it is, without errors, and every column that loses something was accepted; cheaper than
+    the report. An excluded column changes the draft, so that it is assessed anew without it."""
+    fields = ("digest", "errors", "doubtful")
+    last = StoredReport.objects.filter(draft=draft).values_list(*fields).first()
+    if last is None or last[:2] != (assessed_digest(draft), 0):
+        return False
+    accepted = {tuple(a) for a in draft.accepted}
+    return all(tuple(column) in accepted for column in last[2])
 
 
 def report_of(draft: Draft) -> ReportView | None:

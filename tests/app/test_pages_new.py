@@ -234,7 +234,7 @@ def test_a_deploy_with_errors_leads_to_the_report(browser: Client, editor: Any) 
     response = press(browser, draft, "summary", "deploy")
     assert response["Location"] == address(draft, "assessment")
     html = browser.get(response["Location"]).content.decode()
-    assert "1 error to mend first" in html and 'data-code="source:table-missing"' in html
+    assert "Not deployed: fix 1 error first." in html and 'data-code="source:table-missing"' in html
     assert not Replicator.objects.exists()
 
 

@@ -14,6 +14,7 @@ from django.test import Client
 from assessments.report import report_of as made_of
 from drafts.models import Draft
 from drafts.reports import report_of, report_store
+from drafts.steps import steps_of
 from replicators.config import plugin_of
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId
@@ -129,11 +130,41 @@ def test_a_deploy_waits_for_decisions(browser: Client, draft: Draft) -> None:
     assert made["Location"] == Replicator.objects.get().get_absolute_url()
 
 
+def test_open_decisions_leave_the_step_undone_and_close_the_deploy(
+    browser: Client, draft: Draft
+) -> None:
+    """Guards `is_passed` and `_open_points`: the step had a tick and *Deploy* was offered, which threw back."""
+
+    def shown() -> tuple[bool, str]:
+        html = browser.get(address(draft, "summary")).content.decode()
+        deploy = html.partition('id="deploy"')[2].partition(">")[0]
+        told = html.partition('id="open-points"')[2].partition("</ul>")[0]
+        done = next(
+            s.is_done for s in steps_of(Draft.objects.get(), "summary") if s.name == "assessment"
+        )
+        assert ("disabled" in deploy) == bool(told)
+        return done, told
+
+    done, told = shown()
+    assert not done
+    assert "Accept or exclude 2 columns." in told and 'value="goto:assessment"' in told
+    press(browser, draft, "assessment", "accept-all")
+    assert shown() == (True, "")
+    press(browser, draft, "name", "save", name="")
+    assert 'value="goto:name"' in shown()[1]
+
+
+def test_a_draft_that_was_never_assessed_can_be_deployed(browser: Client, editor: Any) -> None:
+    """Guards `_open_points`: *Deploy* assesses first, so nothing is known to be open."""
+    html = browser.get(address(make_draft(editor), "summary")).content.decode()
+    assert 'id="open-points"' not in html
+
+
 def test_a_table_that_is_gone_is_left_out_from_the_report(browser: Client, editor: Any) -> None:
     tables = [{"schema": "shop", "name": n} for n in ("customers", "gone")]
     draft = make_draft(editor, tables=tables)
     html = press(browser, draft, "assessment", "run").content.decode()
-    assert "1 error to mend" in html and "Leave gone out" in html
+    assert "Fix 1 error before deploying" in html and "Leave gone out" in html
     press(browser, draft, "assessment", f"drop:{about('gone')}")
     html = press(browser, draft, "assessment", "run").content.decode()
     assert "Ready to deploy" in html
