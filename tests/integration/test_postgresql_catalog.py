@@ -57,7 +57,17 @@ class TestList:
         """Guards `reltuples >= 0` in `catalog.LIST`: -1, the server's word for "never looked", would be shown as a
         number of rows."""
         database.execute("CREATE TABLE fresh (id int) WITH (autovacuum_enabled = false)")
-        assert listed(database)["public.fresh"].rows_estimated is None
+        fresh = listed(database)["public.fresh"]
+        assert (fresh.rows_estimated, fresh.size_bytes) == (None, None)
+
+    def test_a_table_that_was_never_analysed_has_the_rows_that_came(self, database):
+        """Guards `pg_stat_get_live_tuples` in `catalog.LIST`: a small table that nothing looked at yet would be shown without a
+        number of rows."""
+        database.execute("CREATE TABLE small (id int) WITH (autovacuum_enabled = false)")
+        database.execute("INSERT INTO small SELECT generate_series(1, 50)")
+        deadline = time.monotonic() + 30  # the server adds up what ended connections did
+        while listed(database)["public.small"].rows_estimated != 50:
+            assert time.monotonic() < deadline
 
     def test_two_thousand_tables_are_listed_in_a_second(self, database):
         """Guards the form of `catalog.LIST`: fails where it looks through a whole catalog for each table instead of

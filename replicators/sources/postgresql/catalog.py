@@ -16,10 +16,12 @@ from replicators.sources.postgresql.params import PostgresqlParams
 from replicators.sources.postgresql.slots import SENDS_GENERATED
 from replicators.sources.postgresql.types import NativeType, column_type
 
+# What was never counted (ANALYZE) has the rows that the server counted as they came, and no size.
 LIST = """
 SELECT n.nspname, c.relname,
-       CASE WHEN c.relkind = 'p' THEN p.rows WHEN c.reltuples >= 0 THEN c.reltuples::bigint END,
-       CASE WHEN c.relkind = 'p' THEN p.pages ELSE c.relpages END::bigint
+       CASE WHEN c.relkind = 'p' THEN p.rows WHEN c.reltuples >= 0 THEN c.reltuples::bigint
+            ELSE nullif(pg_stat_get_live_tuples(c.oid), 0) END,
+       CASE WHEN c.relkind = 'p' THEN p.pages WHEN c.reltuples >= 0 OR c.relpages > 0 THEN c.relpages END::bigint
            * current_setting('block_size')::bigint,
        c.relreplident IN ('f', 'i') OR EXISTS (SELECT FROM pg_index i
            WHERE i.indrelid = c.oid AND i.indisprimary AND i.indimmediate),
@@ -28,7 +30,8 @@ SELECT n.nspname, c.relname,
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace
 LEFT JOIN LATERAL (
-    SELECT sum(l.reltuples) FILTER (WHERE l.reltuples >= 0)::bigint AS rows, sum(l.relpages) AS pages
+    SELECT sum(CASE WHEN l.reltuples >= 0 THEN l.reltuples ELSE nullif(pg_stat_get_live_tuples(l.oid), 0) END)::bigint AS rows,
+           sum(l.relpages) FILTER (WHERE l.reltuples >= 0 OR l.relpages > 0) AS pages
     FROM pg_partition_tree(c.oid) t JOIN pg_class l ON l.oid = t.relid WHERE t.isleaf
 ) p ON c.relkind = 'p'
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'
