@@ -163,11 +163,11 @@ def _open_points(report: ReportView | None, faults: Mapping[str, list[str]]) -> 
     ]
     if report is None or found:
         return found
-    if report.has_errors:
-        text = f"Fix {_many(report.errors, 'error')}."
-        found.append(OpenPoint("assessment", titles["assessment"], text))
+    open_here = [f"fix {_many(report.errors, 'error')}"] if report.has_errors else []
     if report.undecided:
-        text = f"Accept or exclude {_many(report.undecided, 'column')}."
+        open_here.append(f"accept or exclude {_many(report.undecided, 'column')}")
+    if open_here:
+        text = f"{' and '.join(open_here).capitalize()}."
         found.append(OpenPoint("assessment", titles["assessment"], text))
     return found
 

@@ -217,7 +217,10 @@ def test_a_table_gets_a_mode_of_its_own_in_the_drawer(browser: Client, draft: Dr
     browser.post(url, form, headers=HTMX)
     draft.refresh_from_db()
     assert [(t["name"], t["mode"]) for t in draft.tables] == [("orders", "history")]
-    assert "· History" in browser.get(address(draft, "tables")).content.decode()
+    assert (
+        '<span class="badge-plain">History</span>'
+        in browser.get(address(draft, "tables")).content.decode()
+    )
     browser.post(url, {**form, "version": 2, "mode": "sideways"}, headers=HTMX)
     draft.refresh_from_db()
     assert draft.tables[0]["mode"] == ""

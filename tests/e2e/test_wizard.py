@@ -137,6 +137,8 @@ def test_seven_pages_lead_to_a_replicator(open_page: Any, shop: Database, tmp_pa
     expect(drawer).to_be_hidden()
     expect(page.get_by_role("link", name="Columns of public.customers")).to_contain_text("1 of 2")
     expect(page.get_by_label("Deletes of public.customers")).not_to_be_checked()
+    for name in page.locator("[data-table] .name").all():
+        assert name.evaluate("item => item.getClientRects().length") == 1, "a name is broken"
     go_on(page, "advanced")
 
     page.get_by_label("Merge every").fill("soon")
