@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -43,6 +44,9 @@ from replicators.people import person
 from replicators.services import NameTaken, params_merged, params_of, params_shown
 from runners.models import Run
 from runners.panels import version_of
+from runners.retrying import replicator_retry
+from runners.selectors import replicator_view
+from runners.transitions import IllegalTransition
 
 _DEFINITION = (
     "name", "description", "source_params", "source_secrets", "target_params", "target_secrets", "options",
@@ -91,7 +95,16 @@ def edit(request: HttpRequest, pk: str) -> HttpResponse:
         page.status, page.is_stale = 409, True
         return _show(request, page)
     change = _save(request, page, restart=act == "restart")
-    return _show(request, page) if change is None else go(request, _back(found), _done(change))
+    if change is None:
+        return _show(request, page)
+    return go(request, _back(found), _retried(request, change) if act == "retry" else _done(change))
+
+
+def _retried(request: HttpRequest, change: Change) -> str:
+    """Have it tried again now, which another connection alone has brought about already."""
+    with suppress(IllegalTransition):
+        replicator_retry(replicator=change.replicator, actor=person(request))
+    return f"{change.replicator.name} is saved, and tried again now."
 
 
 def _save(request: HttpRequest, page: _Page, *, restart: bool) -> Change | None:
@@ -212,6 +225,7 @@ def _show(request: HttpRequest, page: _Page) -> HttpResponse:
         "keeps_past": text_of(mode).label.lower() if mode in KEEPS_PAST else "",
         "is_live": found.desired_state == "running"
         and Run.objects.active().filter(replicator=found).exists(),
+        "may_retry": replicator_view(found).may_retry,
         "problems": ([unreadable] if lost else []) + page.problems,
         "refused": page.refused,
         "is_stale": page.is_stale,

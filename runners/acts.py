@@ -1,4 +1,4 @@
-"""What people do on the pages: start, pause, resume, delete, re-sync, retry. Each calls one service."""
+"""What people do on the pages: start, pause, resume, retry, delete, re-sync. Each calls one service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from replicators.invalid import InvalidConfig
 from replicators.models import Replicator
 from replicators.pages import View, came_from, go, is_partial, may_edit, render_page, toasted
 from replicators.people import person
-from runners import discovery, panels, services
+from runners import discovery, panels, retrying, services
 from runners.models import Table
 from runners.new_tables import NewTable
 from runners.removal import what_goes
@@ -97,6 +97,7 @@ def _table_act(service: Callable[..., Any], done: str) -> View:
 start = _act(services.replicator_start, "{name} starts.")
 pause = _act(services.replicator_pause, "{name} pauses: it finishes what it has read, then stops.")
 resume = _act(services.replicator_resume, "{name} resumes.")
+retry = _act(retrying.replicator_retry, "{name} is tried again now.")
 table_resync = _table_act(services.table_resync, "{table} will be copied afresh.")
 new_table_ignore = _table_act(discovery.new_table_ignore, "{table} is not asked about again.")
 

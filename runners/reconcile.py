@@ -16,6 +16,7 @@ from runners.events import event_add
 from runners.models import Run, Sign
 from runners.processes import HOSTNAME, Adopted
 from runners.queue import send
+from runners.runs import run_waits
 from runners.services import run_ask_stop
 from runners.supervisor import LEASE_MARGIN, START_LEASE, run_lose, unwatched
 from runners.transitions import IllegalTransition, run_transition
@@ -109,8 +110,12 @@ def _start(now: datetime) -> None:
         .exclude(pk__in=Run.objects.active().values("replicator"))
         .order_by("updated_at")
     )
-    for replicator in wanted[: max(0, min(free, LIMIT))]:
+    count = max(0, min(free, LIMIT))
+    found = list(wanted[: count + LIMIT])
+    for replicator in found[:count]:
         _create(replicator)
+    if count < LIMIT:
+        run_waits(found[count:])
 
 
 def _create(replicator: Replicator) -> None:

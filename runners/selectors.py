@@ -13,9 +13,11 @@ from django.utils import timezone
 
 from replicators.config import InvalidConfig
 from replicators.connectors.messages import MESSAGES, WAITS
+from replicators.connectors.problems import Severity
 from replicators.connectors.schema import TableId
 from replicators.models import Replicator
 from runners.models import Event, Progress, Run, Table, TableMetric
+from runners.runs import run_limit_facts, running_names
 from runners.shown import ReplicatorView, RunView, TableView, error_shown, told
 from runners.states import RunState, TableState
 from runners.status import (
@@ -97,13 +99,22 @@ def _error(replicator: Any, progress: Progress | None, totals: Totals) -> dict[s
     return found
 
 
-def _view(replicator: Any, totals: Totals, live: int, now: datetime) -> ReplicatorView:
+def _waits_for_run(names: list[str]) -> dict[str, Any] | None:
+    """That as many replicators run as may, and which they are."""
+    facts = run_limit_facts(names)
+    found = error_shown("run:limit", facts, None)
+    return found and found | {"severity": Severity.INFO}
+
+
+def _view(replicator: Any, totals: Totals, live: list[str], now: datetime) -> ReplicatorView:
     progress = progress_seen(replicator)
+    shown = _shown(replicator, totals, len(live), now)
+    is_waiting = shown.state == "waiting"
     return ReplicatorView(
         replicator=replicator,
-        shown=_shown(replicator, totals, live, now),
+        shown=shown,
         totals=totals,
-        error=_error(replicator, progress, totals),
+        error=_waits_for_run(live) if is_waiting else _error(replicator, progress, totals),
         retry_at=progress.retry_at if progress else None,
         facts=progress.facts if progress else {},
         facts_at=progress.facts_at if progress else None,
@@ -113,7 +124,7 @@ def _view(replicator: Any, totals: Totals, live: int, now: datetime) -> Replicat
 
 
 def _views(found: Iterable[Replicator]) -> list[ReplicatorView]:
-    now, live, rows = timezone.now(), Run.objects.active().count(), list(found)
+    now, live, rows = timezone.now(), running_names(), list(found)
     totals = totals_of([(r, progress_seen(r), _is_live(r)) for r in rows], now)
     return [_view(r, totals[r.pk], live, now) for r in rows]
 

@@ -99,7 +99,8 @@ def _ask(replicator: Replicator, state: DesiredState) -> bool:
 
 
 @transaction.atomic
-def _run_from_now(replicator: Replicator, actor: Actor, event: str) -> Replicator:
+def run_from_now(replicator: Replicator, actor: Actor, event: str) -> Replicator:
+    """Ask it to run at once, failures forgotten; `event` says by which act."""
     row = replicator_locked(replicator, event)
     tables_sync(row)
     back_off_clear(row)
@@ -113,12 +114,12 @@ def _run_from_now(replicator: Replicator, actor: Actor, event: str) -> Replicato
 
 def replicator_start(*, replicator: Replicator, actor: Actor) -> Replicator:
     """Ask it to run; does not wait. Idempotent. IllegalTransition while it is being deleted."""
-    return _run_from_now(replicator, actor, "replicator_started")
+    return run_from_now(replicator, actor, "replicator_started")
 
 
 def replicator_resume(*, replicator: Replicator, actor: Actor) -> Replicator:
     """Ask it to run again at once: clears back-off and given-up too; does not wait."""
-    return _run_from_now(replicator, actor, "replicator_resumed")
+    return run_from_now(replicator, actor, "replicator_resumed")
 
 
 @transaction.atomic

@@ -99,6 +99,11 @@ class ReplicatorView:
         return self.shown.state in {"paused", "stopping"}
 
     @property
+    def may_retry(self) -> bool:
+        """Whether it waits for its next try, or failed and has none."""
+        return self.shown.state in {"failed", "failing"} and self.run is None
+
+    @property
     def held(self) -> Shown | None:
         """What its tables are shown as while nothing copies them, those that fail apart; None while its run does."""
         return tables_held(self.shown, is_live=self.is_live, desired=self.replicator.desired_state)
@@ -115,8 +120,8 @@ class ReplicatorView:
 
 
 def told(error: dict[str, Any] | None) -> dict[str, Any] | None:
-    """An error as REST tells it: without the title, which only heads a page's notice."""
-    return error and {k: v for k, v in error.items() if k != "title"}
+    """An error as REST tells it: without what only a page's notice has."""
+    return error and {k: v for k, v in error.items() if k not in {"title", "severity"}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,8 +91,8 @@ def _wanted(facts: Facts, now: datetime) -> Shown:
         wait = _time((facts.retry_at - now).total_seconds())
         return Shown("failing", f"Failed, retrying in {wait}", COLOURS[RunState.FAILED])
     if facts.live_runs >= facts.max_runs:
-        slots = f"{facts.live_runs} of {facts.max_runs}"
-        return Shown("waiting", f"Waiting for a free slot ({slots})", "slate")
+        label = f"Waiting: {facts.live_runs} of {facts.max_runs} replicators run"
+        return Shown("waiting", label, COLOURS[TableState.WAITING])
     return Shown("starting", LABELS[RunState.STARTING], COLOURS[RunState.STARTING])
 
 

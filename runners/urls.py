@@ -23,6 +23,7 @@ urlpatterns = [
     path(f"{_ONE}start/", acts.start, name="replicator-start"),
     path(f"{_ONE}pause/", acts.pause, name="replicator-pause"),
     path(f"{_ONE}resume/", acts.resume, name="replicator-resume"),
+    path(f"{_ONE}retry/", acts.retry, name="replicator-retry"),
     path(f"{_ONE}delete/", acts.delete, name="replicator-delete"),
     path(f"{_ONE}tables/resync/", acts.table_resync, name="table-resync"),
     path(f"{_ONE}tables/remove/", acts.table_remove, name="table-remove"),

@@ -928,6 +928,13 @@ MESSAGES: dict[str, Message] = {
         "",
         Retry.AUTO,
     ),
+    "run:limit": Message(
+        "As many replicators run as may",
+        "{count} of {limit} replicators run: {names}. This one starts when one of them stops.",
+        "Pause one of them, or raise `REPLICATOR_MAX_RUNS` and start the workers again.",
+        "",
+        Retry.AUTO,
+    ),
     "run:tables-failing": Message(
         "All tables fail",
         "It runs, but none of its tables is kept up ({count} fail).",
@@ -938,7 +945,7 @@ MESSAGES: dict[str, Message] = {
     "run:retry-time-used-up": Message(
         "Retry time used up",
         "The replicator kept failing for {duration}.",
-        "Mend the cause that its log names, then press Resume.",
+        "Mend the cause that its log names, then press Retry now.",
         "Everything captured so far is kept.",
         Retry.NEVER,
     ),

@@ -24,7 +24,7 @@ from replicators.connectors.schema import TableId
 from replicators.models import Replicator
 from replicators.people import person
 from replicators.services import replicator_export
-from runners import discovery, loglines, selectors, services
+from runners import discovery, loglines, retrying, selectors, services
 from runners.api import errors as _errors  # noqa: F401  registers the answers
 from runners.api import serializers
 from runners.models import Table
@@ -146,6 +146,15 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     @action(detail=True, methods=["post"])
     def resume(self, request: Request, pk: str) -> Response:
         return self._act(services.replicator_resume)
+
+    @extend_schema(
+        summary="Retry now",
+        description="For a replicator that waits for its next try, or has failed and has none: it is tried at once. 409 for any other.",
+        **_ACT,
+    )
+    @action(detail=True, methods=["post"], url_path="retry")
+    def retry_now(self, request: Request, pk: str) -> Response:
+        return self._act(retrying.replicator_retry)
 
     @extend_schema(summary="Copy a table afresh, then follow it again", **_TABLE_ACT)
     @action(detail=True, methods=["post"], url_path="tables/resync")

@@ -45,6 +45,8 @@ ICONS = {
 EVENTS = {
     "replicator_started": ("player-play", "Started"),
     "replicator_resumed": ("player-play", "Resumed"),
+    "replicator_retry_asked": ("reload", "Retry requested"),
+    "run_waits": ("hourglass", "Waiting for a free run"),
     "replicator_paused": ("player-pause", "Paused"),
     "replicator_changed": ("pencil", "Changed"),
     "secret_asked": ("alert-triangle", "Change refused: password not entered again"),

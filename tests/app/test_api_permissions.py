@@ -26,13 +26,13 @@ READ = {
     "/replicators/{pk}/activity/", "/replicators/{pk}/configuration/",
 }  # fmt: skip
 WRITE = {
-    "/api/v1/replicators/", f"{ONE}resync/", f"{ONE}start/", f"{ONE}pause/", f"{ONE}resume/", f"{ONE}tables/resync/", f"{ONE}tables/retry/",
+    "/api/v1/replicators/", f"{ONE}resync/", f"{ONE}start/", f"{ONE}pause/", f"{ONE}resume/", f"{ONE}retry/", f"{ONE}tables/resync/", f"{ONE}tables/retry/",
     f"{ONE}tables/", f"{ONE}tables/ignore/", f"{ONE}tables/replay/",
     f"{ONE}tables/rewind/", "/replicators/{pk}/tables/rewind/",
     "/api/v1/drafts/", "/api/v1/connections/test/", "/api/v1/sources/tables/",
     "/api/v1/sources/tables/describe/", "/api/v1/assess/",
     f"{ONE}connections/test/", f"{ONE}source/tables/", f"{ONE}source/tables/describe/",
-    "/replicators/{pk}/start/", "/replicators/{pk}/pause/", "/replicators/{pk}/resume/",
+    "/replicators/{pk}/start/", "/replicators/{pk}/pause/", "/replicators/{pk}/resume/", "/replicators/{pk}/retry/",
     "/replicators/{pk}/tables/resync/", "/replicators/{pk}/tables/retry/",
     "/replicators/{pk}/tables/columns/", "/replicators/{pk}/tables/add/", "/replicators/{pk}/tables/remove/",
     "/replicators/{pk}/tables/ignore/",
@@ -46,7 +46,7 @@ COVERED = {
     "index", "replicator-resync-many",
     "replicator-list", "replicator-detail", "replicator-export", "replicator-status",
     "replicator-logs", "replicator-events", "replicator-metrics", "replicator-watermarks", "replicator-start",
-    "replicator-pause", "replicator-resume", "replicator-resync", "replicator-retry", "replicator-rewind", "table-rewind",
+    "replicator-pause", "replicator-resume", "replicator-resync", "replicator-retry", "replicator-retry-now", "replicator-rewind", "table-rewind",
     "draft-list", "draft-detail", "draft-assess", "draft-deploy", "plugins", "plugin",
     *(f"{row}-{look}" for row in ("draft", "replicator") for look in ("test-connection", "source-tables", "source-table")),
     "connection-test", "source-tables", "source-table", "assess", "api-schema", "metrics",
@@ -129,7 +129,9 @@ def test_rest_refuses_a_query_parameter_that_it_does_not_know(
         assert answer.json()["fields"] == {"nonsense": ["This query parameter is not known."]}
 
 
-@pytest.mark.parametrize("act", ["start", "pause", "resume", "tables/resync", "tables/retry"])
+@pytest.mark.parametrize(
+    "act", ["start", "pause", "resume", "retry", "tables/resync", "tables/retry"]
+)
 def test_acts_are_not_done_by_get(act: str, replicator: Replicator, editor: Any) -> None:
     client = _signed_in(editor)
     assert client.get(f"/replicators/{replicator.pk}/{act}/").status_code == 405

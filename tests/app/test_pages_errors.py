@@ -49,9 +49,9 @@ def test_what_is_given_up_is_not_said_to_be_tried_again(
     make_failing(replicator, code, is_given_up=True)
     html = page(browser, replicator.get_absolute_url())
     assert "It is tried again" not in html and "by itself" not in html
-    assert "press Resume" in html
-    assert "5 tries failed; it is not tried again until somebody presses Resume." in html
-    assert error_by_rest(browser)["suggestion"].endswith("then press Resume.")
+    assert "press Retry now" in html
+    assert "5 tries failed; it is not tried again until somebody presses Retry now." in html
+    assert error_by_rest(browser)["suggestion"].endswith("then press Retry now.")
 
 
 def test_what_a_person_can_mend_keeps_its_advice(browser: Client, replicator: Replicator) -> None:

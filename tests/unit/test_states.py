@@ -74,7 +74,7 @@ def test_every_state_has_a_label_and_a_colour() -> None:
     [
         (Facts("paused"), "paused", "Paused"),
         (Facts("running"), "starting", "Starting"),
-        (Facts("running", live_runs=4, max_runs=4), "waiting", "Waiting for a free slot (4 of 4)"),
+        (Facts("running", live_runs=4, max_runs=4), "waiting", "Waiting: 4 of 4 replicators run"),
         (Facts("running", RunState.STARTING), "starting", "Starting"),
         (Facts("running", RunState.STARTING, failures=1), "starting", "Starting again"),
         (Facts("running", RunState.RUNNING), "running", "Running"),
