@@ -78,6 +78,10 @@ NEW_TABLES = (
     Choice("add", "Add", "They are added and copied, whatever the assessment would say of them."),
     Choice("ignore", "Ignore", "Nothing is done."),
 )
+LOG_LEVELS = (
+    Choice("info", "Normal", "What changes, and what fails: a few lines an hour."),
+    Choice("debug", "Debug", "Each merge and each upkeep of a table too: many lines a minute."),
+)
 VANISHED_TABLES = (
     Choice("keep", "Keep", "The table fails and says so; its rows stay in the target."),
     Choice(
@@ -133,6 +137,12 @@ class Options:
     vanished_tables: str = _choice(
         "Vanished tables", VANISHED_TABLES,
         help="What becomes of the copy of a table that is dropped at the source.",
+        applies="at the next start",
+    )  # fmt: skip
+
+    log_level: str = _choice(
+        "Log", LOG_LEVELS,
+        help="How much the replicator's log tells.",
         applies="at the next start",
     )  # fmt: skip
 

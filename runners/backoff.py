@@ -56,6 +56,8 @@ def failure_note(*, run: Run, code: str, facts: dict[str, Any], now: datetime) -
     progress.failures += 1
     progress.failing_since = min((progress.failing_since or now) + _idle(progress, run, now), now)
     progress.retry_at = now + timedelta(seconds=delay_seconds(progress.failures, retry))
+    if progress.error_code != code or progress.error_since is None:
+        progress.error_since = now
     progress.error_code, progress.error_facts = code, facts
     patience = _patience(run.replicator.options)
     is_used_up = now - progress.failing_since >= patience
@@ -67,7 +69,8 @@ def failure_note(*, run: Run, code: str, facts: dict[str, Any], now: datetime) -
         event_add("replicator_given_up", replicator=run.replicator, run=run, code=why, facts=told)
     progress.save(
         update_fields=[
-            "failures", "failing_since", "retry_at", "error_code", "error_facts", "is_given_up",
+            "failures", "failing_since", "retry_at", "error_code", "error_facts", "error_since",
+            "is_given_up",
         ]
     )  # fmt: skip
     return progress

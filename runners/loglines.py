@@ -60,6 +60,14 @@ def log_pages(replicator: Replicator, **query: str) -> Iterator[LogLine]:
         after = lines[-1].pk
 
 
+def log_levels(replicator: Replicator) -> tuple[str, ...]:
+    """The levels that lines can have: DEBUG only where the replicator is set to write such lines, or has some."""
+    shown = _LEVELS[1:-1]
+    is_debug = replicator.options.get("log_level") == "debug"
+    lines = LogLine.objects.filter(replicator=replicator, level="DEBUG")
+    return ("DEBUG", *shown) if is_debug or lines.exists() else shown
+
+
 def log_tables(replicator: Replicator) -> list[str]:
     """The tables that the log tells of, by name."""
     found = LogLine.objects.filter(replicator=replicator).exclude(table="").order_by("table")

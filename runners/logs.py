@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import sys
 import threading
@@ -25,6 +26,29 @@ KEPT_LINES = 20_000
 TEXT_CHARACTERS = 8_000
 RUN_LOG_DAYS = 7
 RUN_LOG_BYTES = 64 << 20
+OURS = frozenset({"replicator", "replicators", "runners"})
+JVM_FRAMES = 3
+_FRAME = ("\tat ", "\t\tat ")
+_MARK = re.compile(r"replication-error<[A-Za-z0-9+/=]*>\s*")
+
+
+def is_ours(record: logging.LogRecord) -> bool:
+    """Whether a line is for the people who watch the run: ours, or a library's warning."""
+    return record.levelno >= logging.WARNING or record.name.partition(".")[0] in OURS
+
+
+def trace_text(err: BaseException) -> str:
+    """The trace of an exception: without what tasks carry to the driver, and with the first of the JVM's frames in a row only."""
+    lines: list[str] = []
+    hidden = 0
+    text = _MARK.sub("", "".join(traceback.format_exception(err)))
+    for line in text.splitlines():
+        hidden = hidden + 1 if line.startswith(_FRAME) else 0
+        if hidden <= JVM_FRAMES:
+            lines.append(line)
+        elif hidden == JVM_FRAMES + 1:
+            lines.append("\t...")
+    return "\n".join(lines)
 
 
 class RowHandler(logging.Handler):
@@ -32,9 +56,15 @@ class RowHandler(logging.Handler):
     stderr, which the supervisor keeps in a file."""
 
     def __init__(
-        self, run: Run, secrets: tuple[str, ...] = (), *, kept_lines: int = KEPT_LINES
+        self,
+        run: Run,
+        secrets: tuple[str, ...] = (),
+        *,
+        kept_lines: int = KEPT_LINES,
+        level: int = logging.INFO,
     ) -> None:
-        super().__init__(logging.INFO)
+        super().__init__(level)
+        self.addFilter(is_ours)
         self._run = run
         self._scrub = Scrubber(secrets, characters=TEXT_CHARACTERS)
         self._kept_lines = kept_lines
@@ -48,7 +78,7 @@ class RowHandler(logging.Handler):
         """Queue a record; does no I/O."""
         text = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
-            text = f"{text}\n{''.join(traceback.format_exception(*record.exc_info))}"
+            text = f"{text}\n{trace_text(record.exc_info[1])}"
         line = LogLine(
             replicator_id=self._run.replicator_id,
             run_id=self._run.pk,

@@ -79,6 +79,7 @@ class Progress(models.Model):
     retry_at = models.DateTimeField(null=True, blank=True)
     error_code = models.CharField(max_length=60, blank=True)
     error_facts = models.JSONField(default=dict, blank=True)
+    error_since = models.DateTimeField(null=True, blank=True)
     is_given_up = models.BooleanField(default=False)
 
     def __str__(self) -> str:
@@ -337,6 +338,16 @@ class LogLine(models.Model):
 
     def __str__(self) -> str:
         return self.text
+
+    @property
+    def message(self) -> str:
+        """The first line of the text."""
+        return self.text.partition("\n")[0]
+
+    @property
+    def trace(self) -> str:
+        """What follows the message: the trace of a fault, or more lines; empty where there is none."""
+        return self.text.partition("\n")[2]
 
 
 class TableMetric(models.Model):

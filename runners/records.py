@@ -23,7 +23,6 @@ from runners import loglines, panels, selectors
 from runners.models import Table
 from runners.parked import PARKED_SHOWN, parked_page
 
-_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 EVENTS = 100
 RUNS = 20
 
@@ -64,7 +63,7 @@ def log(request: HttpRequest, found: Replicator) -> HttpResponseBase:
     if is_partial(request) and (after or before):
         return render_page(request, "", "runners/partials/_log_lines.html", context)
     context |= panels.head_context(request, found, "logs")
-    context |= {"levels": _LEVELS, "tables": loglines.log_tables(found)}
+    context |= {"levels": loglines.log_levels(found), "tables": loglines.log_tables(found)}
     return render_page(
         request, "runners/replicator_log.html", "runners/partials/_log.html", context
     )

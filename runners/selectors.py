@@ -93,7 +93,9 @@ def _error(replicator: Any, progress: Progress | None, totals: Totals) -> dict[s
         return _all_failing(totals)
     if progress is None or (is_outlived and not replicator.deleting_since):
         return None
-    found = error_shown(progress.error_code, progress.error_facts, progress.failing_since)
+    found = error_shown(
+        progress.error_code, progress.error_facts, progress.error_since or progress.failing_since
+    )
     if found and progress.is_given_up and progress.error_code in WAITS:
         found["suggestion"] = MESSAGES["run:retry-time-used-up"].suggestion
     return found

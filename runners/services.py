@@ -50,6 +50,7 @@ _CALM: dict[str, Any] = {
     "retry_at": None,
     "error_code": "",
     "error_facts": {},
+    "error_since": None,
     "is_given_up": False,
 }
 

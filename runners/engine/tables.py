@@ -362,7 +362,7 @@ class TableJobs:
             return
         self._upkeep.done(row.id)
         took = time.monotonic() - started
-        logger.info("Maintained in %.1f s%s.", took, done, extra={"table": str(row.id)})
+        logger.debug("Maintained in %.1f s%s.", took, done, extra={"table": str(row.id)})
 
     def _skip_idle(self, rows: list[TableRow]) -> None:
         reached = self._backlog.frontier

@@ -10,8 +10,9 @@ import pytest
 from django.db import OperationalError
 
 from replicators.models import Replicator
-from runners.loglines import log_lines
+from runners.loglines import log_levels, log_lines
 from runners.logs import RowHandler
+from runners.management.commands.run_replicator import _level
 from runners.models import LogLine
 from tests.app.factories import SECRET, make_run
 
@@ -27,7 +28,7 @@ def handler(replicator: Replicator) -> Iterator[RowHandler]:
 
 @pytest.fixture
 def logger(handler: RowHandler) -> logging.Logger:
-    made = logging.Logger("of a test")
+    made = logging.Logger("replicator.test")
     made.addHandler(handler)
     return made
 
@@ -83,3 +84,46 @@ def test_a_locked_database_sends_the_lines_to_stderr(
     logger.info("still said")
     handler.close()
     assert "still said" in capsys.readouterr().err
+
+
+def test_lines_of_libraries_are_told_from_warnings_on(
+    replicator: Replicator, handler: RowHandler
+) -> None:
+    """Guards `is_ours`: "Defaulting to PyArrow FileIO" filled the log of a healthy run."""
+    library = logging.Logger("pyiceberg.io")
+    library.addHandler(handler)
+    library.info("Defaulting to PyArrow FileIO")
+    library.warning("The catalog is slow")
+    handler.close()
+    assert [line.text for line in log_lines(replicator)] == ["The catalog is slow"]
+
+
+def test_a_fault_is_one_line_with_its_trace_folded(
+    replicator: Replicator, handler: RowHandler, logger: logging.Logger
+) -> None:
+    """Guards `trace_text`: a missing right filled screens with frames of the JVM and what tasks carry in base64."""
+    frames = "".join(f"\tat org.apache.spark.Part{n}.call(Part.scala:1)\n" for n in range(90))
+    try:
+        raise RuntimeError(f"replication-error<{'QUJD' * 900}> source:select-right\n{frames}")
+    except RuntimeError:
+        logger.exception("Table `a.b` can't be read.")
+    handler.close()
+    (line,) = log_lines(replicator)
+    assert line.message == "Table `a.b` can't be read."
+    assert "source:select-right" in line.trace and "QUJDQUJD" not in line.trace
+    assert line.trace.count("\tat ") == 3
+
+
+def test_debug_is_offered_where_it_can_be_seen(
+    replicator: Replicator, handler: RowHandler, logger: logging.Logger
+) -> None:
+    """Guards `log_levels`: the page offered DEBUG, and no run wrote such lines."""
+    logger.debug("Merged 1 changes")
+    handler.flush()
+    assert log_levels(replicator) == ("INFO", "WARNING", "ERROR")
+    replicator.options = {**replicator.options, "log_level": "debug"}
+    assert log_levels(replicator)[0] == "DEBUG"
+    handler.setLevel(_level(replicator))
+    logger.debug("Merged 2 changes")
+    handler.close()
+    assert [line.text for line in log_lines(replicator)] == ["Merged 2 changes"]

@@ -155,3 +155,15 @@ def test_time_in_which_nothing_could_be_tried_is_no_trying(
     second = make_run(replicator, state=RunState.FAILED)
     found = backoff.failure_note(run=second, code="source:unreachable", facts={}, now=now)
     assert (found.failures, found.is_given_up) == (2, is_given_up)
+
+
+def test_the_time_of_an_error_is_that_of_this_error(replicator: Replicator) -> None:
+    """Guards `Progress.error_since`: the error of a run that was lost now was told to be as old as an earlier failure of another kind."""
+    now = timezone.now()
+    for code, ago in (("source:unreachable", 30), ("source:unreachable", 20), ("run:lost", 1)):
+        run = make_run(replicator, state=RunState.FAILED)
+        backoff.failure_note(run=run, code=code, facts={}, now=now - timedelta(minutes=ago))
+        found = Progress.objects.get(replicator=replicator)
+        expected = 30 if code == "source:unreachable" else 1
+        assert found.error_since == now - timedelta(minutes=expected)
+    assert found.failing_since is not None and found.failing_since < now - timedelta(minutes=10)

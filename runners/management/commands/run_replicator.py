@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
-from replicators.config import InvalidConfig
+from replicators.config import InvalidConfig, Options
 from replicators.connectors.errors import ReplicationError
 from replicators.models import Replicator
 from runners.jobs import job_of, secrets_of, settings_of
@@ -103,12 +103,23 @@ def _read(part: Callable[[Replicator], T], run: Run) -> T:
         raise ReplicationError("config:invalid", field=field, reason=reason) from err
 
 
+def _level(replicator: Replicator) -> int:
+    """What the log tells, as the option says; options that this version can't read fail the run later, with a text."""
+    try:
+        name = Options.parse(replicator.options).log_level
+    except InvalidConfig:
+        name = Options().log_level
+    return logging.getLevelNamesMapping()[name.upper()]
+
+
 def _attach(run: Run) -> RowHandler:
     try:
         secrets = secrets_of(run.replicator)
     except ReplicationError:
         secrets = ()
-    handler = RowHandler(run, secrets)
+    level = _level(run.replicator)
+    handler = RowHandler(run, secrets, level=level)
+    logging.getLogger("replicator").setLevel(level)
     logging.getLogger().addHandler(handler)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     return handler
