@@ -29,7 +29,7 @@ def _account(known: Mapping[str, Any]) -> tuple[Any, str, str]:
     from django.contrib.auth.models import Group
 
     from replicators.models import ApiToken
-    from replicators.services import token_create
+    from replicators.tokens import token_create
 
     user, _ = get_user_model().objects.get_or_create(username=USER)
     password = known.get("password") or secrets.token_urlsafe(12)

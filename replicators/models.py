@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 
 from django.conf import settings
 from django.db import models
 from django.urls import reverse
+from django.utils import timezone
 
 
 class DesiredState(models.TextChoices):
@@ -73,14 +75,25 @@ class Replicator(models.Model):
         return f"replicator_{self.pk.hex}"
 
 
+class Scope(models.TextChoices):
+    """What a token may do of what its user may."""
+
+    READ = "read", "Read"
+    WRITE = "write", "Read and write"
+
+
 class ApiToken(models.Model):
-    """A program's token: only its SHA-256 is kept, the text is shown once."""
+    """A program's token: only its SHA-256 is kept, the text is shown once. Without `expires_at` it never ends. `is_end_told`: the
+    audit trail knows that it has."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens"
     )
     name = models.CharField(max_length=80)
     digest = models.CharField(max_length=64, unique=True)
+    scope = models.CharField(max_length=10, choices=Scope.choices, default=Scope.WRITE)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    is_end_told = models.BooleanField(default=False)
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
 
@@ -89,6 +102,10 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def is_over(self, now: datetime | None = None) -> bool:
+        """Whether its time is over."""
+        return self.expires_at is not None and self.expires_at <= (now or timezone.now())
 
 
 class IdempotencyKey(models.Model):

@@ -1,13 +1,11 @@
-"""Makes and changes replicators and API tokens; the only writer of their rows."""
+"""Makes and changes replicators; the only writer of their rows."""
 
 from __future__ import annotations
 
-import secrets as random
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.core.exceptions import ObjectDoesNotExist
 from django.db import IntegrityError, transaction
 
 from replicators import audit
@@ -16,12 +14,11 @@ from replicators.config import InvalidConfig, ReplicatorConfig, SecretAsked
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.params import MASK, secret_names
 from replicators.connectors.schema import TableSelection
-from replicators.models import ApiToken, Replicator
-from replicators.secrets import decrypt, digest, encrypt
+from replicators.models import Replicator
+from replicators.secrets import decrypt, encrypt
 
 SECRET_LOST = "can't be read any more: enter it again"  # noqa: S105 - what is said of one
 PLACE_FIXED = "can't be changed: the tables would be written anew elsewhere. Duplicate the replicator for that"
-TOKEN_PREFIX = "rpl_"  # noqa: S105 - a mark by which leaked tokens are found, no secret
 _FIELDS = frozenset(
     {
         "name", "description", "source_kind", "source_params", "target_kind", "target_params",
@@ -303,25 +300,3 @@ def replicator_export(replicator: Replicator) -> dict[str, Any]:
         "tables": replicator.tables,
         "options": replicator.options,
     }
-
-
-def token_create(*, user: User, name: str) -> tuple[ApiToken, str]:
-    """A new API token and its text, which can't be shown again."""
-    text = TOKEN_PREFIX + random.token_urlsafe(32)
-    if not name.strip():
-        raise InvalidConfig({"name": "is required"})
-    token = ApiToken.objects.create(user=user, name=name.strip()[:80], digest=digest(text))
-    return token, text
-
-
-def token_revoke(*, token: ApiToken) -> None:
-    """The token is refused from now on; idempotent."""
-    ApiToken.objects.filter(pk=token.pk).delete()
-
-
-def token_user(text: str) -> User:
-    """The active user of a token's text; ObjectDoesNotExist where there is none."""
-    token = ApiToken.objects.select_related("user").get(digest=digest(text))
-    if not token.user.is_active:
-        raise ObjectDoesNotExist("the user is not active")
-    return token.user

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from replicators import views
 
 urlpatterns = [
     path("sign-in/", views.SignIn.as_view(), name="login"),
-    path("sign-out/", LogoutView.as_view(), name="logout"),
+    path("sign-out/", views.SignOut.as_view(), name="logout"),
     path("account/", views.account, name="account"),
     path("account/password/", views.password, name="account-password"),
     path("account/theme/", views.theme, name="account-theme"),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm
-from django.contrib.auth.views import LoginView, redirect_to_login
+from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -17,13 +18,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from replicators import throttle
+from replicators import accounts, throttle
 from replicators.config import InvalidConfig
-from replicators.models import ApiToken
+from replicators.models import ApiToken, Scope
 from replicators.pages import go
 from replicators.people import person
-from replicators.services import token_create, token_revoke
 from replicators.templatetags.ui import THEME_COOKIE
+from replicators.tokens import days_default, days_longest, token_create, token_revoke
 
 _YEAR = 365 * 86400
 
@@ -46,14 +47,26 @@ class SignIn(LoginView):
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         throttle.succeeded(*self._who())
-        return super().form_valid(form)
+        response = super().form_valid(form)
+        accounts.signed_in(form.get_user())
+        return response
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         throttle.failed(*self._who())
+        accounts.sign_in_failed(self._who()[0])
         return self.render_to_response(self.get_context_data(form=form), status=422)
 
     def _who(self) -> tuple[str, str]:
         return self.request.POST.get("username", ""), throttle.address_of(self.request)
+
+
+class SignOut(LogoutView):
+    """The end of a session."""
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if request.user.is_authenticated:
+            accounts.signed_out(person(request))
+        return super().post(request, *args, **kwargs)
 
 
 @login_not_required
@@ -74,6 +87,8 @@ def _account(
         "form": form or PasswordChangeForm(user),
         "tokens": ApiToken.objects.filter(user=user),
         "groups": [g.name for g in user.groups.all()],
+        "scopes": Scope.choices,
+        "days": {"default": days_default(), "longest": days_longest()},
         "theme_chosen": request.COOKIES.get(THEME_COOKIE, ""),
         **more,
     }
@@ -90,22 +105,30 @@ def account(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @require_POST
 def password(request: HttpRequest) -> HttpResponse:
-    """Change one's own password; stays signed in."""
+    """Change one's own password; stays signed in. Tokens end with the old one unless the box is ticked."""
     form = PasswordChangeForm(person(request), request.POST)
     if not form.is_valid():
         return _account(request, form=form, status=422)
-    update_session_auth_hash(request, form.save())
-    return go(request, "account", "Your password is changed.")
+    ended = accounts.password_change(form=form, keeps_tokens="keep_tokens" in request.POST)
+    update_session_auth_hash(request, form.user)
+    told = f" {ended} token{'s' * (ended != 1)} ended with the old one." if ended else ""
+    return go(request, "account", f"Your password is changed.{told}")
 
 
 @never_cache
 @require_POST
 def token_new(request: HttpRequest) -> HttpResponse:
     """Make a token; its text is in this one answer and nowhere else."""
+    name, days = request.POST.get("name", ""), request.POST.get("days", "").strip()
+    scope = request.POST.get("scope", Scope.WRITE)
+    number = int(days) if re.fullmatch("[0-9]{1,6}", days) else -1
     try:
-        token, text = token_create(user=person(request), name=request.POST.get("name", ""))
-    except InvalidConfig:
-        return _account(request, status=422, name_error="Give the token a name.")
+        token, text = token_create(
+            user=person(request), name=name, days=number if days else None, scope=scope
+        )
+    except InvalidConfig as err:
+        given = {"name": name, "days": days, "scope": scope}
+        return _account(request, status=422, token_errors=err.errors, given=given)
     return _account(request, token_made=token, token_text=text)
 
 

@@ -9,6 +9,7 @@ from celery import shared_task
 from celery.signals import worker_shutting_down
 
 from replicators import audit
+from replicators.tokens import tokens_expire
 from runners import figures, reconcile, removal, retention
 from runners.logs import prune_run_logs
 from runners.supervisor import Supervisor
@@ -42,8 +43,9 @@ def drop_replicator(replicator_id: str) -> None:
 
 @shared_task(acks_late=True, ignore_result=True, time_limit=120)
 def prune_metrics() -> None:
-    """Drop figures, activity, audit rows and run logs past their time."""
+    """Drop figures, activity, audit rows, tokens and run logs past their time."""
     figures.prune_metrics()
     retention.prune_activity()
     audit.prune()
+    tokens_expire()
     prune_run_logs()

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
-from django.utils import timezone
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from replicators.models import ApiToken
-from replicators.secrets import digest
-
-_USED_EVERY = timedelta(minutes=1)
+from replicators.tokens import TokenRefused, token_of
 
 
 class TokenAuthentication(BaseAuthentication):
-    """`Authorization: Bearer <token>`, or `Token <token>`, as many clients send it. The time of last use is kept to the
-    minute, so that polling writes little."""
+    """`Authorization: Bearer <token>`, or `Token <token>`, as many clients send it."""
 
     def authenticate(self, request: Request) -> tuple[AbstractBaseUser, ApiToken] | None:
         parts = get_authorization_header(request).split()
@@ -28,13 +23,10 @@ class TokenAuthentication(BaseAuthentication):
             return None
         if len(parts) != 2:
             raise AuthenticationFailed("The header must read: Authorization: Bearer <token>.")
-        hashed = digest(parts[1].decode("latin-1"))
-        token = ApiToken.objects.select_related("user").filter(digest=hashed).first()
-        if token is None or not token.user.is_active:
-            raise AuthenticationFailed("This token is not known. Make one on the account page.")
-        now = timezone.now()
-        if token.last_used_at is None or now - token.last_used_at > _USED_EVERY:
-            ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+        try:
+            token = token_of(parts[1].decode("latin-1"))
+        except TokenRefused as err:
+            raise AuthenticationFailed(str(err)) from err
         return token.user, token
 
     def authenticate_header(self, request: Request) -> str:

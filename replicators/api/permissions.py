@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rest_framework.exceptions import PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
+from replicators.models import ApiToken, Scope
 from replicators.permissions import can_edit, can_view
 
 if TYPE_CHECKING:
     from rest_framework.views import APIView  # DRF imports this module while it makes its own views
+
+
+def require_scope(request: Request) -> None:
+    """PermissionDenied where a token that may only read asks for more."""
+    token = request.auth
+    is_reading = isinstance(token, ApiToken) and token.scope == Scope.READ
+    if is_reading and request.method not in SAFE_METHODS:
+        raise PermissionDenied("This token may only read. Make one that may write, too.")
 
 
 class ViewOrEdit(BasePermission):
@@ -22,4 +32,5 @@ class ViewOrEdit(BasePermission):
         user = request.user
         if not user.is_authenticated:
             return False
+        require_scope(request)
         return can_view(user) if request.method in SAFE_METHODS else can_edit(user)

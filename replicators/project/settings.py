@@ -212,6 +212,12 @@ STOP_GRACE_SECONDS = env_seconds("REPLICATOR_STOP_GRACE_SECONDS", 20.0)
 RUN_LOG_DIR = Path(env_text("REPLICATOR_RUN_LOG_DIR", str(VAR_DIR / "run-logs")))
 ACTIVITY_SECONDS = env_seconds("REPLICATOR_ACTIVITY_SECONDS", 365 * 86400)
 AUDIT_SECONDS = env_seconds("REPLICATOR_AUDIT_SECONDS", 0.0)
+TOKEN_MAX_SECONDS = env_seconds("REPLICATOR_TOKEN_MAX_SECONDS", 365 * 86400)
+TOKEN_SECONDS = env_seconds("REPLICATOR_TOKEN_SECONDS", 90 * 86400)
+if TOKEN_MAX_SECONDS and not 86400 <= TOKEN_SECONDS <= TOKEN_MAX_SECONDS:
+    raise ImproperlyConfigured(
+        "REPLICATOR_TOKEN_SECONDS must be a time from 1d to REPLICATOR_TOKEN_MAX_SECONDS."
+    )
 SHOW_HIDDEN_PLUGINS = env_bool("REPLICATOR_SHOW_HIDDEN_PLUGINS", False)
 
 # --- Celery: `runs` (threads, one slot a run) and `default` (prefork) ---------------------------------------------

@@ -46,6 +46,11 @@ VARIABLES = (
         "REPLICATOR_AUDIT_SECONDS", "0",
         "How long rows of the audit trail are kept, such as 3650d. 0 keeps them for ever. That rows went is a row of its own.",
     ),
+    Variable("REPLICATOR_TOKEN_SECONDS", "90d", "After what time an API token ends unless its maker says otherwise; whole days count."),
+    Variable(
+        "REPLICATOR_TOKEN_MAX_SECONDS", "365d",
+        "After what time an API token ends at the latest. 0: there may be some that never end.",
+    ),
     Variable("REPLICATOR_SHOW_HIDDEN_PLUGINS", "false", "Show connectors made for tests."),
 )  # fmt: skip
 

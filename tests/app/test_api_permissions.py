@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from replicators.models import ApiToken, Replicator
-from replicators.services import token_create
+from replicators.tokens import token_create
 
 pytestmark = pytest.mark.django_db
 

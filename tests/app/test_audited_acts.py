@@ -12,7 +12,7 @@ from django.utils import timezone
 from drafts.models import Draft
 from replicators.audit import AuditEntry
 from replicators.models import Replicator
-from replicators.services import token_create
+from replicators.tokens import token_create
 from runners.models import Event
 from runners.removal import drop_replicator
 from tests.app.factories import SECRET, config_fields

@@ -19,9 +19,8 @@ from replicators.services import (
     replicator_export,
     replicator_update,
     source_of,
-    token_create,
-    token_user,
 )
+from replicators.tokens import TokenRefused, token_create, token_of
 from runners.models import Event, Progress, Run, Table
 from runners.services import (
     IllegalTransition,
@@ -93,9 +92,9 @@ def test_a_token_is_kept_only_as_a_hash(editor: User) -> None:
     """Guards `token_create`: whoever reads the table could use every token in it."""
     token, text = token_create(user=editor, name="ci")
     assert text not in str(ApiToken.objects.filter(pk=token.pk).values())
-    assert token_user(text) == editor
-    with pytest.raises(ApiToken.DoesNotExist):
-        token_user("rpl_guess")
+    assert token_of(text).user == editor
+    with pytest.raises(TokenRefused):
+        token_of("rpl_guess")
 
 
 def test_start_and_pause_say_what_is_wanted_and_by_whom(
