@@ -37,4 +37,5 @@ def table_add(request: HttpRequest, pk: str) -> HttpResponse:
             text = f"{first.text} {first.suggestion}"
             raise IllegalTransition("refused", "table_add_asked", message=text) from err
 
-    return answer(request, found, act, f"{table} will be copied, then followed.")
+    done = f"{table} will be copied, then followed."
+    return answer(request, found, act, done, f"{table} was not added")

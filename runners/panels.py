@@ -294,7 +294,11 @@ def _where(request: HttpRequest) -> tuple[str, QueryDict]:
 
 
 def refreshed(
-    request: HttpRequest, replicator: Replicator, *, refused: str = "", status: int = 200
+    request: HttpRequest,
+    replicator: Replicator,
+    *,
+    refused: dict[str, str] | None = None,
+    status: int = 200,
 ) -> HttpResponse:
     """Every live panel of the page that an act came from, each to be put in its own place."""
     name, query = _where(request)

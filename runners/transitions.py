@@ -30,7 +30,7 @@ class IllegalTransition(Exception):
         self, state: str, event: str, legal: tuple[str, ...] = (), message: str = ""
     ) -> None:
         self.state, self.event, self.legal = str(state), event, legal
-        self.message = message or f"Not possible while it is {state}."
+        self.message = message or f"It is {state} now."
         super().__init__(f"{event} is not possible in state {state}; possible: {', '.join(legal)}")
 
 

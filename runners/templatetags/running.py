@@ -50,10 +50,10 @@ EVENTS = {
     "replicator_paused": ("player-pause", "Paused"),
     "replicator_changed": ("pencil", "Changed"),
     "secret_asked": ("alert-triangle", "Change refused: password not entered again"),
-    "replicator_delete_asked": ("trash", "Delete asked for"),
+    "replicator_delete_asked": ("trash", "Delete requested"),
     "replicator_deleted": ("trash", "Deleted"),
     "run_started": ("player-play", "Run started"),
-    "run_stop_asked": ("player-stop", "Run asked to stop"),
+    "run_stop_asked": ("player-stop", "Run stop requested"),
     "run_stopped": ("player-stop", "Run stopped"),
     "run_failed": ("alert-circle", "Run failed"),
     "run_lost": ("alert-circle", "Run lost"),
@@ -65,28 +65,28 @@ EVENTS = {
     "table_given_up": ("alert-triangle", "Table no longer retried"),
     "table_removed": ("ban", "Table removed"),
     "table_added": ("plus", "Table added"),
-    "table_add_asked": ("plus", "Adding a table asked for"),
-    "table_mode_asked": ("refresh", "Another mode asked for"),
-    "table_change_asked": ("pencil", "A change of what is copied asked for"),
-    "table_remove_asked": ("ban", "Removing a table asked for"),
-    "table_resync_asked": ("refresh", "Re-sync asked for"),
-    "table_rewind_asked": ("rotate", "Rewind asked for"),
+    "table_add_asked": ("plus", "Table add requested"),
+    "table_mode_asked": ("refresh", "Mode change requested"),
+    "table_change_asked": ("pencil", "Change of what is copied requested"),
+    "table_remove_asked": ("ban", "Table removal requested"),
+    "table_resync_asked": ("refresh", "Re-sync requested"),
+    "table_rewind_asked": ("rotate", "Rewind requested"),
     "table_rewind_started": ("rotate", "Rewind started"),
     "table_rewind_refused": ("alert-triangle", "Rewind refused"),
     "table_rewound": ("circle-check", "Table rewound"),
-    "table_retry_asked": ("reload", "Retry asked for"),
-    "table_replay_asked": ("reload", "Replay of parked rows asked for"),
+    "table_retry_asked": ("reload", "Retry requested"),
+    "table_replay_asked": ("reload", "Replay of parked rows requested"),
     "schema_followed": ("table", "Schema change followed"),
     "schema_kept": ("table", "Schema change left out"),
     "schema_resync": ("refresh", "Re-sync after a schema change"),
     "tables_appeared": ("plus", "New tables at the source"),
     "table_ignored": ("ban", "New table ignored"),
-    "run_created": ("clock", "Run planned"),
+    "run_created": ("clock", "Run scheduled"),
     "replicator_given_up": ("alert-circle", "Stopped trying"),
     "target_left": ("alert-triangle", "Target not cleaned"),
 }
 _ORIGINS = {
-    "user": "Somebody paused or deleted the replicator.",
+    "user": "The replicator was paused or deleted.",
     "shutdown": "The worker was shut down.",
     "error": "It could not go on.",
     "change": "It starts again, with what was changed.",
@@ -96,6 +96,16 @@ _MENDED_BY_EDIT = frozenset(
         "source:unreachable", "source:unknown-host", "source:timeout", "source:login-refused",
         "source:database-missing", "source:tls", "source:standby", "source:server-id-in-use",
         "target:unreachable", "target:timeout", "config:invalid", "config:secrets-unreadable",
+    }
+)  # fmt: skip
+_REMOVES = frozenset({"source:table-missing", "source:table-renamed"})
+_CHANGES = frozenset(
+    {
+        "source:column-missing", "source:column-unsupported", "source:column-compressed", "source:column-generated",
+        "source:column-partial", "source:column-reserved", "source:value-unsupported", "source:filter-invalid",
+        "source:filter-unsupported", "source:mode-inexact", "source:no-parking", "log:too-many-parked", "target:column-case",
+        "target:column-lossy", "target:column-reserved", "target:column-unsupported", "target:mode-column", "target:mode-filter",
+        "target:mode-inserts", "target:mode-missing", "target:mode-needs-key", "target:mode-parking", "target:mode-updates",
     }
 )  # fmt: skip
 SPARK_WIDTH, SPARK_HEIGHT = 112, 28
@@ -189,6 +199,12 @@ def event_text(event: Event) -> str:
 def is_mended_by_edit(code: str) -> bool:
     """Whether an error may be gone once the replicator's connections are entered rightly."""
     return code in _MENDED_BY_EDIT
+
+
+@register.filter
+def table_help(code: str) -> str:
+    """What helps a table that fails by this where a re-sync alone fails again: `remove` it or `change` what is copied."""
+    return "remove" if code in _REMOVES else "change" if code in _CHANGES else ""
 
 
 def _table(event: Event) -> TableId | None:

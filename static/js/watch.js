@@ -25,7 +25,7 @@
   });
 
   // --- a request that failed says so in the page too, until an act succeeds ---
-  function tell(event, text) {
+  function tell(event, failed, text) {
     const asking = event.detail.elt;
     if (asking && asking.hasAttribute("data-poll")) return;
     const place = document.querySelector("[data-errors]");
@@ -35,7 +35,7 @@
     notice.setAttribute("role", "alert");
     const told = document.createElement("div");
     const title = document.createElement("h3");
-    title.textContent = "That did not work";
+    title.textContent = failed;
     const line = document.createElement("p");
     line.textContent = text;
     told.append(title, line);
@@ -44,12 +44,12 @@
   }
   document.addEventListener("htmx:responseError", (event) => {
     const status = event.detail.xhr.status;
-    tell(event, status === 401 || status === 403
-      ? "You are signed out, or may not do this. Load the page again."
-      : `The server could not do this (${status}). Try again; its log says why.`);
+    if (status === 401 || status === 403) {
+      tell(event, "You are signed out, or may not do this", "Load the page again.");
+    } else tell(event, `The server could not do this (${status})`, "Try again; its log says why.");
   });
   document.addEventListener("htmx:sendError", (event) => {
-    tell(event, "The server does not answer. Check that it runs, then try again.");
+    tell(event, "The server does not answer", "Check that it runs, then try again.");
   });
 
   // --- an act from a dialog or a menu closes it when it is done, or refused (the page says so) ---

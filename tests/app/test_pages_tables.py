@@ -72,11 +72,11 @@ def test_a_failing_table_says_why_what_to_do_and_when_it_is_tried_again(
     assert re.search(r"Retrying <time[^>]*>in (39|40) s</time>; 1 try so far", html)
     Table.objects.update(retry_at=None)
     html = page(browser, url)
-    assert "Waits for a person" in html and "Retry now" in html
+    assert "Fix the cause, then retry or re-sync." in html and "Retry now" in html
     orders = Table.objects.filter(name="orders")
     orders.update(error_code="log:table-over-limit")
     html = page(browser, url)
-    assert "nothing else brings the missing changes" in html and "Retry now" not in html
+    assert "Fix the cause, then re-sync." in html and "Retry now" not in html
     orders.update(error_code="target:table-replaced")
     run.delete()
     Replicator.objects.update(desired_state="paused")

@@ -70,7 +70,7 @@ def draft(browser: Browser, shown: Shown) -> dict[str, str]:
     """A draft beside the replicator, made and assessed as a person does it: pages of the wizard with something on them."""
     page = browser.new_page()
     sign_in(page, shown)
-    page.locator("summary[aria-label^='Acts on']").first.click()
+    page.locator("summary[aria-label^='Actions on']").first.click()
     page.get_by_role("button", name="Duplicate").click()
     page.wait_for_url("**/drafts/**")
     one = "/".join(urlsplit(page.url).path.split("/")[:3])

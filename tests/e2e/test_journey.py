@@ -143,9 +143,10 @@ def _act(page: Page, web: Web) -> None:
     page.unroute("**/retry/")
     web.execute("UPDATE runners_table SET state='replicating', error_code=''")
     expect(page.locator('[data-state="replicating"]')).to_be_visible()
-    page.get_by_label("Acts on public.orders").click()
+    page.get_by_label("Actions on public.orders").click()
+    page.get_by_role("link", name="Re-sync table…").click()
     page.get_by_role("button", name="Re-sync table").click()
-    expect(page.get_by_text("re-sync asked for")).to_be_visible()
+    expect(page.get_by_text("re-sync requested")).to_be_visible()
     page.get_by_role("button", name="Pause").click()
     expect(page.locator('[data-state="paused"]')).to_be_visible()
 
