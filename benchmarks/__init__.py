@@ -30,4 +30,9 @@ LINES = {
     "memory": ("memory", "of a run, through one large transaction"),
     "tables-page": ("tables_page", "a click on the wizard's page of tables, with 2,000 of them"),
     "growth": ("growth", "the last merges of many, beside the first"),
+    "soak-iceberg-sqlite": ("soak", "what a run holds after an hour of the demo's traffic"),
+    "soak-iceberg-postgresql": ("soak", "the same with the catalog in PostgreSQL"),
+    "soak-delta": ("soak", "the same into Delta"),
 }
+BY_NAME_ONLY = frozenset(line for line, (module, _) in LINES.items() if module == "soak")
+"""What takes an hour is measured where it is asked for by its name, for as long as SOAK_MINUTES says."""

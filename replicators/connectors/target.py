@@ -140,8 +140,8 @@ class MergeResult:
 
 
 class TargetWriter(Protocol):
-    """Writes one target through a Spark session. Thread safe: each call makes its own `newSession()` where a token
-    travels by session conf. Every method is idempotent for the same arguments. Errors are `ReplicationError`s."""
+    """Writes one target through a Spark session. Thread safe: where a token travels by session conf, each call
+    has a session for itself meanwhile. Every method is idempotent for the same arguments. Errors are `ReplicationError`s."""
 
     def names(self, table: TableId) -> tuple[str, ...]:
         """The target table's name parts (namespace, name), not quoted."""

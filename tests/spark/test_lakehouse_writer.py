@@ -282,7 +282,7 @@ def test_texts_of_any_content_are_found_as_keys(house: Lakehouse) -> None:
 
 
 def test_tables_merged_side_by_side_keep_their_own_tokens(house: Lakehouse) -> None:
-    """Guards one session a call, `sessions.fresh` (CORRECTNESS 14): tokens travel by session conf, so in a shared
+    """Guards a session for each call alone, `Sessions.lent` (CORRECTNESS 14): tokens travel by session conf, so in a shared
     session tables would swap them."""
     schemas = [shape(f"side_{n}", PLAIN) for n in range(3)]
     tables = [house.copied(s, [(0, "a", "x")]) for s in schemas]

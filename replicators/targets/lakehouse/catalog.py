@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,25 @@ def open_catalog(params: LakehouseParams) -> Any:
         uri=uri(params),
         warehouse=params.warehouse_url,
         init_catalog_tables="false",
+        pool_pre_ping="true",  # a server that was restarted is connected again
     )
+
+
+class Reader:
+    """Opens the catalog once, whichever thread asks first. Thread safe."""
+
+    def __init__(self, params: LakehouseParams) -> None:
+        self._params = params
+        self._catalog: Any = None
+        self._lock = threading.Lock()
+
+    def opened(self) -> Any:
+        """The catalog over a warehouse on this machine's disk; None elsewhere, and before the catalog's first table."""
+        is_here = "://" not in self._params.warehouse_url
+        with self._lock:
+            if self._catalog is None and is_here and has_tables(self._params):
+                self._catalog = open_catalog(self._params)
+            return self._catalog
 
 
 def snapshots(catalog: Any, names: tuple[str, ...]) -> Snapshots:

@@ -88,10 +88,13 @@ class LakehouseChecks:
         if not catalog.has_tables(self.params):
             return {}
         reader, owners = catalog.open_catalog(self.params), {}
-        for table in tables:
-            live = catalog.live_table(reader, naming.names(self.params, table))
-            if live is not None:
-                owners[table] = live.owner
+        try:
+            for table in tables:
+                live = catalog.live_table(reader, naming.names(self.params, table))
+                if live is not None:
+                    owners[table] = live.owner
+        finally:
+            reader.close()
         return owners
 
     def _delta_owner(self, table: TableId) -> str | None:

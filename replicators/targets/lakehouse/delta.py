@@ -14,6 +14,7 @@ from replicators.targets.lakehouse import dialect, evolve, naming, storage, vacu
 from replicators.targets.lakehouse.expiry import Expiry, retention
 from replicators.targets.lakehouse.leftovers import CLAIM, FILES, folders_of
 from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.sessions import lent_conf
 from replicators.targets.lakehouse.state import GENERATION, OWNER, UUID, LiveTable
 from replicators.targets.lakehouse.versions import (
     apart_seconds,
@@ -253,9 +254,9 @@ class Delta:
 
     def append_frame(self, frame: Any, target: str) -> None:
         """Append rows to a staging place; the frame's own session writes, no token is needed."""
-        for name, value in {"spark.sql.files.openCostInBytes": _WHOLE_FILES, **MOMENTS}.items():
-            frame.sparkSession.conf.set(name, value)
-        frame.writeTo(target).append()
+        values = {"spark.sql.files.openCostInBytes": _WHOLE_FILES, **MOMENTS}
+        with lent_conf(frame.sparkSession.conf, values):
+            frame.writeTo(target).append()
 
     def publish(
         self,

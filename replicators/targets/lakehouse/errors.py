@@ -30,7 +30,8 @@ _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (
             r"CommitStateUnknown|UncheckedSQLException|SQLITE_CANTOPEN|unable to open database|Connection refused"
-            r"|UnknownHost|could not connect|SQLTransientConnection|NotFoundException|FileNotFoundException",
+            r"|UnknownHost|could not connect|SQLTransientConnection|NotFoundException|FileNotFoundException"
+            r"|terminating connection|server closed the connection|connection has been closed|I/O error occurred while",
             "target:unreachable",
         ),
         (r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|NoSuchTable", "target:table-missing"),

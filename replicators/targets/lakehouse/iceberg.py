@@ -65,7 +65,7 @@ class Iceberg:
         self.params = params
         self.catalog = params.catalog_name
         self._expiry = Expiry(params)
-        self._reader: Any = None
+        self._reader = catalog.Reader(params)
 
     def path(self, names: tuple[str, ...]) -> str:
         return dialect.path((self.catalog, *names))
@@ -105,10 +105,7 @@ class Iceberg:
     def open_reader(self) -> Any:
         """pyiceberg's catalog over a warehouse on this machine's disk; None elsewhere, and before the catalog's first
         table."""
-        is_here = "://" not in self.params.warehouse_url
-        if self._reader is None and is_here and catalog.has_tables(self.params):
-            self._reader = catalog.open_catalog(self.params)
-        return self._reader
+        return self._reader.opened()
 
     def properties(self, session: Any, names: tuple[str, ...]) -> Mapping[str, str] | None:
         """The table's properties; None where there is none. Read as in `live`."""

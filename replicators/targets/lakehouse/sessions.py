@@ -1,9 +1,14 @@
-"""Spark sessions of one call each: tokens travel by session conf, so calls must not share one (CORRECTNESS 14)."""
+"""Spark sessions that are kept: one call has one at a time, and gives it back as it was."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
+
+logger = logging.getLogger("replicator.sessions")
 
 PER_SESSION = {
     "spark.sql.session.timeZone": "UTC",
@@ -17,9 +22,104 @@ PER_SESSION = {
 """With the last, `${...}` in a name or in a key's literal stays: Spark replaces it in every text by itself, before it parses it."""
 
 
-def fresh(spark: Any, conf: Mapping[str, str]) -> Any:
-    """A session beside `spark` with a conf of its own, in the same process or over Spark Connect."""
-    session = spark.newSession() if hasattr(spark, "newSession") else spark.cloneSession()
-    for name, value in {**PER_SESSION, **conf}.items():
-        session.conf.set(name, value)
-    return session
+class LentConf:
+    """A session's conf that remembers what was there before a call set it."""
+
+    def __init__(self, conf: Any) -> None:
+        self._conf = conf
+        self._before: dict[str, str | None] = {}
+
+    def set(self, name: str, value: str) -> None:
+        """Set a value until `restore`."""
+        if name not in self._before:
+            self._before[name] = self._conf.get(name, None)
+        self._conf.set(name, value)
+
+    def restore(self) -> None:
+        """Every name has the value again that it had before it was set; one that had none has none."""
+        while self._before:
+            name, value = self._before.popitem()
+            if value is None:
+                self._conf.unset(name)
+            else:
+                self._conf.set(name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._conf, name)
+
+
+@contextmanager
+def lent_conf(conf: Any, values: Mapping[str, str]) -> Iterator[None]:
+    """These values are set meanwhile."""
+    lent = LentConf(conf)
+    try:
+        for name, value in values.items():
+            lent.set(name, value)
+        yield
+    finally:
+        lent.restore()
+
+
+class LentSession:
+    """A Spark session in the hands of one call: `conf` and temporary views last as long as the call."""
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self._views: list[str] = []
+        self.conf = LentConf(session.conf)
+
+    def show(self, frame: Any, view: str) -> None:
+        """Let the session's statements read the frame under the name of a view."""
+        self._views.append(view)
+        frame.createOrReplaceTempView(view)
+
+    def clear(self) -> None:
+        """Make the session what it was before the call."""
+        while self._views:
+            self._session.catalog.dropTempView(self._views.pop())
+        self.conf.restore()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+
+class Sessions:
+    """As many sessions beside `spark` as there were calls at one time, and never two calls in one: tokens travel by session conf
+    (CORRECTNESS 14). They are kept, since Spark closes nothing with a session: each one that opens a JDBC catalog holds its connection for
+    ever. Thread safe."""
+
+    def __init__(self, spark: Any, conf: Mapping[str, str]) -> None:
+        self._spark = spark
+        self._conf = {**PER_SESSION, **conf}
+        self._idle: list[Any] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def lent(self) -> Iterator[LentSession]:
+        """A session for this call alone. It comes back as it was, also after an error; one that can't be made so is given up."""
+        with self._lock:
+            session = self._idle.pop() if self._idle else None
+        if session is None:
+            session = self._made()
+        lent = LentSession(session)
+        try:
+            yield lent
+        finally:
+            self._take_back(lent, session)
+
+    def _made(self) -> Any:
+        """A session with a conf of its own, in the same process or over Spark Connect."""
+        spark = self._spark
+        session = spark.newSession() if hasattr(spark, "newSession") else spark.cloneSession()
+        for name, value in self._conf.items():
+            session.conf.set(name, value)
+        return session
+
+    def _take_back(self, lent: LentSession, session: Any) -> None:
+        try:
+            lent.clear()
+        except Exception as err:  # noqa: BLE001 - Spark is gone, or a server closed the session
+            logger.debug("A session was given up: %s", err)
+            return
+        with self._lock:
+            self._idle.append(session)

@@ -40,19 +40,22 @@ def files_of(session: Any, folder: str, version: int) -> frozenset[str]:
     removes it. Raises what Delta does where the version's log is gone."""
     from pyspark.sql import DataFrame
 
-    own = session._jsparkSession
-    session._jvm.SparkSession.setActiveSession(own)  # whose settings Delta takes
-    log = session._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(own, folder)
-    defaults = (getattr(log, f"getSnapshotAt$default${n}")() for n in (2, 3, 4))
-    snapshot = log.getSnapshotAt(version, *defaults)
+    own, jvm = session._jsparkSession, session._jvm
+    jvm.SparkSession.setActiveSession(own)  # whose settings Delta takes
     try:
-        shown = DataFrame(snapshot.allFiles().toDF(), session).selectExpr(
-            "path",
-            "CASE WHEN deletionVector.storageType = 'u' THEN deletionVector.pathOrInlineDv END AS vector",
-        )
-        found = shown.toArrow()
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(own, folder)
+        defaults = (getattr(log, f"getSnapshotAt$default${n}")() for n in (2, 3, 4))
+        snapshot = log.getSnapshotAt(version, *defaults)
+        try:
+            shown = DataFrame(snapshot.allFiles().toDF(), session).selectExpr(
+                "path",
+                "CASE WHEN deletionVector.storageType = 'u' THEN deletionVector.pathOrInlineDv END AS vector",
+            )
+            found = shown.toArrow()
+        finally:
+            snapshot.uncache()
     finally:
-        snapshot.uncache()
+        jvm.SparkSession.clearActiveSession()  # the next call of this thread has another one
     vectors = found.column("vector").drop_null().to_pylist()
     return frozenset({*map(unquote, found.column("path").to_pylist()), *map(vector_file, vectors)})
 
@@ -62,7 +65,7 @@ def vacuum(session: Any, folder: str, hours: float, spared: frozenset[str] = fro
     listed = ""
     if spared:
         frame = session.createDataFrame(inventory(folder, spared), SHAPE)
-        frame.createOrReplaceTempView(INVENTORY)
+        session.show(frame, INVENTORY)
         listed = f" USING INVENTORY (SELECT * FROM {INVENTORY})"  # noqa: S608 - a name of ours
     target = dialect.quote(folder)
     session.sql(f"VACUUM delta.{target}{listed} RETAIN {hours:.2f} HOURS").collect()

@@ -1,4 +1,4 @@
-"""Writes a lakehouse through a Spark session: one fresh session per call, one commit per merge, its token inside."""
+"""Writes a lakehouse through Spark: a session for each call alone, one commit per merge, its token inside."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from replicators.targets.lakehouse import (
 from replicators.targets.lakehouse.errors import translate
 from replicators.targets.lakehouse.iceberg import Iceberg
 from replicators.targets.lakehouse.params import LakehouseParams
-from replicators.targets.lakehouse.sessions import fresh
+from replicators.targets.lakehouse.sessions import LentSession, Sessions
 from replicators.targets.lakehouse.state import Written, own_token
 from replicators.targets.lakehouse.statements.keys import missing
 
@@ -52,18 +52,20 @@ class LakehouseWriter:
         self.params = params
         self.spark = spark
         self.format: Any = _format(params)
+        self._sessions = Sessions(spark, self.format.session_conf)
         self._written: dict[tuple[str, int], Written] = {}
         self._rewound: set[tuple[str, int]] = set()
         self._told = -1
         self._lock = threading.Lock()
 
-    def _plain_session(self) -> AbstractContextManager[Any]:
+    def _plain_session(self) -> AbstractContextManager[LentSession]:
         return self._session(None)
 
     @contextmanager
-    def _session(self, table: TargetTable | None) -> Iterator[Any]:
+    def _session(self, table: TargetTable | None) -> Iterator[LentSession]:
         try:
-            yield fresh(self.spark, self.format.session_conf)
+            with self._sessions.lent() as session:
+                yield session
         except ReplicationError:
             raise
         except Exception as err:
@@ -209,12 +211,11 @@ class LakehouseWriter:
         """The batch; without its keys where they are more than the format looks for in its statistics."""
         return batch if len(batch.keys) <= self.format.most_keys else replace(batch, keys=())
 
-    def _show(self, session: Any, batch: FoldedBatch) -> None:
+    def _show(self, session: LentSession, batch: FoldedBatch) -> None:
         ddl = statements.of(batch).batch_ddl(batch)
-        frame = parquet_frame(session, batch.paths, ddl)
-        frame.createOrReplaceTempView(BATCH_VIEW.strip("`"))
+        session.show(parquet_frame(session, batch.paths, ddl), BATCH_VIEW.strip("`"))
 
-    def _apply(self, session: Any, target: str, batch: FoldedBatch) -> None:
+    def _apply(self, session: LentSession, target: str, batch: FoldedBatch) -> None:
         if not batch.paths or not (batch.rows or batch.truncate):
             session.sql(statements.of(batch).without_rows(target, batch))
             return

@@ -31,7 +31,7 @@ class Session:
     def __init__(self) -> None:
         self.told: list[str] = []
         self.act: Any = lambda _: None
-        self.conf = SimpleNamespace(set=lambda *_: None)
+        self.conf = SimpleNamespace(set=lambda *_: None, get=lambda *_: None, unset=lambda *_: None)
 
     def newSession(self) -> Session:  # noqa: N802 - Spark's name
         return self
