@@ -9,6 +9,7 @@ from typing import Any
 from django.utils.crypto import salted_hmac
 
 from drafts.models import Draft
+from replicators.models import Replicator
 from replicators.services import params_of
 
 
@@ -17,7 +18,7 @@ def _digest(*values: Any) -> str:
     return salted_hmac("drafts.digests", text, algorithm="sha256").hexdigest()
 
 
-def source_digest(draft: Draft) -> str:
+def source_digest(draft: Draft | Replicator) -> str:
     """Stands for the source."""
     return _digest(draft.source_kind, params_of(draft, "source"))
 

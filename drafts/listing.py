@@ -4,16 +4,18 @@ told to."""
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
 
 from assessments.services import list_tables
-from drafts.choice import Key, by_key
+from drafts.choice import Key, Tables, by_key
 from drafts.digests import source_digest
-from drafts.models import Draft, Listing
+from drafts.models import Draft, Listing, ReplicatorListing, SourceTables
+from replicators.models import Replicator
 from replicators.services import params_of
 
 PAGE_ROWS = 50
@@ -77,6 +79,7 @@ class Found:
     chosen_rows: int
     chosen_bytes: int
     missing: list[Key]
+    picked: list[Key]
     schemas: list[tuple[str, int]] = field(default_factory=list)
     listed_at: datetime | None = None
 
@@ -89,29 +92,49 @@ class Found:
         return self.first + len(self.lines) - 1 if self.lines else 0
 
 
-def listing_refresh(draft: Draft) -> None:
+def listing_refresh(row: Draft | Replicator) -> None:
     """Ask the source and keep its answer. InvalidConfig, ReplicationError; what was kept before stays then."""
-    found = list_tables(kind=draft.source_kind, params=params_of(draft, "source"))
-    rows = [
+    found = list_tables(kind=row.source_kind, params=params_of(row, "source"))
+    tables = [
         [t.id.schema, t.id.name, t.rows_estimated, t.size_bytes, t.has_key, t.columns]
         for t in found
     ]
-    Listing.objects.update_or_create(
-        draft=draft,
-        defaults={"digest": source_digest(draft), "tables": rows, "listed_at": timezone.now()},
-    )
+    said = {"digest": source_digest(row), "tables": tables, "listed_at": timezone.now()}
+    if isinstance(row, Draft):
+        Listing.objects.update_or_create(draft=row, defaults=said)
+    else:
+        ReplicatorListing.objects.update_or_create(replicator=row, defaults=said)
 
 
-def listing_of(draft: Draft) -> Listing | None:
+def listing_of(row: Draft | Replicator) -> SourceTables | None:
     """What the source as it is entered now said last; None where it was not asked yet."""
-    listing = Listing.objects.filter(draft=draft).first()
-    return listing if listing and listing.digest == source_digest(draft) else None
+    listing: SourceTables | None
+    if isinstance(row, Draft):
+        listing = Listing.objects.filter(draft=row).first()
+    else:
+        listing = ReplicatorListing.objects.filter(replicator=row).first()
+    return listing if listing and listing.digest == source_digest(row) else None
 
 
 def find(draft: Draft, query: Query) -> Found:
     """The page that was asked for. Chosen tables that the source does not have any more are in the list, marked."""
     listing = listing_of(draft)
-    lines = _lines(draft, listing)
+    return _found(_lines(draft.tables, listing), listing, query)
+
+
+def find_addable(replicator: Replicator, picked: Collection[Key], query: Query) -> Found:
+    """The page that was asked for, of the tables that the replicator does not copy yet; `picked` are to be added, as far as the
+    source has them."""
+    listing = listing_of(replicator)
+    chosen = by_key(replicator.tables)
+    lines = [_line(row, None) for row in (listing.tables if listing else ())]
+    lines = [
+        replace(line, is_chosen=line.key in picked) for line in lines if line.key not in chosen
+    ]
+    return _found(lines, listing, query)
+
+
+def _found(lines: list[Line], listing: SourceTables | None, query: Query) -> Found:
     matching = [line for line in lines if _matches(line, query)]
     pages = max(1, -(-len(matching) // PAGE_ROWS))
     page = min(max(1, query.page), pages)
@@ -127,6 +150,7 @@ def find(draft: Draft, query: Query) -> Found:
         chosen_rows=sum(line.rows or 0 for line in chosen),
         chosen_bytes=sum(line.size_bytes or 0 for line in chosen),
         missing=[line.key for line in lines if line.is_missing],
+        picked=[line.key for line in chosen],
         schemas=sorted(counts.items()),
         listed_at=listing.listed_at if listing else None,
     )
@@ -134,11 +158,11 @@ def find(draft: Draft, query: Query) -> Found:
 
 def find_lines(draft: Draft, query: Query) -> list[Line]:
     """Every table that matches, on whatever page."""
-    return [line for line in _lines(draft, listing_of(draft)) if _matches(line, query)]
+    return [line for line in _lines(draft.tables, listing_of(draft)) if _matches(line, query)]
 
 
-def _lines(draft: Draft, listing: Listing | None) -> list[Line]:
-    chosen = by_key(draft.tables)
+def _lines(tables: Tables, listing: SourceTables | None) -> list[Line]:
+    chosen = by_key(tables)
     lines = [
         _line(row, chosen.get((row[0], row[1]))) for row in (listing.tables if listing else ())
     ]

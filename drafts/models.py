@@ -8,6 +8,8 @@ from django.conf import settings
 from django.db import models
 from django.urls import reverse
 
+from replicators.models import Replicator
+
 
 class Draft(models.Model):
     """What a replicator will be, filled step by step; same fields as `Replicator`. `version` grows with each change, for
@@ -44,19 +46,38 @@ class Draft(models.Model):
         return reverse("drafts:draft", args=[self.pk])
 
 
-class Listing(models.Model):
-    """The tables that a draft's source had when it was last asked. `digest` stands for the source as it was entered then;
-    `tables` holds `[schema, name, rows_estimated, size_bytes, has_key, columns]` in order."""
+class SourceTables(models.Model):
+    """The tables that a source had when it was last asked. `digest` stands for the source as it was entered then; `tables`
+    holds `[schema, name, rows_estimated, size_bytes, has_key, columns]` in order."""
 
-    draft = models.OneToOneField(
-        Draft, on_delete=models.CASCADE, primary_key=True, related_name="listing"
-    )
     digest = models.CharField(max_length=64)
     tables = models.JSONField(default=list)
     listed_at = models.DateTimeField()
 
+    class Meta:
+        abstract = True
+
+
+class Listing(SourceTables):
+    """Those of a draft's source."""
+
+    draft = models.OneToOneField(
+        Draft, on_delete=models.CASCADE, primary_key=True, related_name="listing"
+    )
+
     def __str__(self) -> str:
         return f"Tables of {self.draft_id}"
+
+
+class ReplicatorListing(SourceTables):
+    """Those of the source of a replicator that was deployed, from which more are added."""
+
+    replicator = models.OneToOneField(
+        Replicator, on_delete=models.CASCADE, primary_key=True, related_name="listing"
+    )
+
+    def __str__(self) -> str:
+        return f"Tables of {self.replicator_id}"
 
 
 class StoredReport(models.Model):

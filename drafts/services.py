@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,7 @@ from replicators.config import (
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.params import describe
 from replicators.connectors.problems import Problem, Severity
-from replicators.connectors.schema import TableSelection
+from replicators.connectors.schema import TableId, TableSelection
 from replicators.models import Replicator
 from replicators.services import (
     audited_values,
@@ -240,8 +240,21 @@ def replicator_table_add(
     """Add a table to a replicator that was deployed, after the same assessment as a deploy's: `TableRefused` on an error of
     the table or of the servers. See `runners.services.table_add`. Blocks while source and target answer."""
     if selection.id not in {t.id for t in config_of(replicator).tables}:
-        _refuse_faulty(replicator, selection)
+        _refuse_faulty(replicator, [selection])
     return table_add(replicator=replicator, selection=selection, actor=actor)
+
+
+def replicator_tables_add(
+    *, replicator: Replicator, tables: Sequence[TableId], actor: User | None
+) -> list[Table]:
+    """Add whole tables after one assessment, all of them or none: `TableRefused`. Those that the replicator has already are
+    passed over. Blocks while source and target answer."""
+    known = {t.id for t in config_of(replicator).tables}
+    new = [TableSelection(t) for t in tables if t not in known]
+    if new:
+        _refuse_faulty(replicator, new)
+    with transaction.atomic():
+        return [table_add(replicator=replicator, selection=s, actor=actor) for s in new]
 
 
 def replicator_table_mode(
@@ -273,15 +286,15 @@ def replicator_table_change(
     `Table.DoesNotExist`. See `runners.services.table_change`. Blocks while source and target answer."""
     if selection.id not in {t.id for t in config_of(replicator).tables}:
         raise Table.DoesNotExist
-    _refuse_faulty(replicator, selection)
+    _refuse_faulty(replicator, [selection])
     return table_change(replicator=replicator, selection=selection, actor=actor)
 
 
-def _refuse_faulty(replicator: Replicator, selection: TableSelection) -> None:
-    config = config_of(replicator)
-    others = tuple(t for t in config.tables if t.id != selection.id)
-    found = assess(replace(config, tables=(*others, selection))).problems
-    mine = tuple(p for p in found if p.table in {None, selection.id})
+def _refuse_faulty(replicator: Replicator, selections: Sequence[TableSelection]) -> None:
+    config, asked = config_of(replicator), {s.id for s in selections}
+    others = tuple(t for t in config.tables if t.id not in asked)
+    found = assess(replace(config, tables=(*others, *selections))).problems
+    mine = tuple(p for p in found if p.table is None or p.table in asked)
     if any(p.severity is Severity.ERROR for p in mine):
         raise TableRefused(mine)
 

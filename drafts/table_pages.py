@@ -33,8 +33,8 @@ _ASKS = {"list", "refresh"}
 def tables(request: HttpRequest, visit: Visit) -> HttpResponse:
     """Which tables are copied: searched and paged here, chosen in the draft."""
     if request.method == "GET":
-        return _shown(visit, _query(request.GET))
-    return _posted(visit, _query(request.POST))
+        return _shown(visit, query_of(request.GET))
+    return _posted(visit, query_of(request.POST))
 
 
 def _posted(visit: Visit, query: Query) -> HttpResponse:
@@ -97,7 +97,7 @@ def _with_kind(visit: Visit, found: choice.Tables) -> choice.Tables:
     if kind not in EXCLUDABLE or way not in {"copy", "leave"}:
         return found
     keyed = {
-        line.key for line in find_lines(visit.draft, _query(visit.request.POST)) if line.has_key
+        line.key for line in find_lines(visit.draft, query_of(visit.request.POST)) if line.has_key
     }
     return choice.with_kind(found, keyed, kind, is_taken=way == "copy")
 
@@ -120,7 +120,8 @@ def _number(text: str) -> int:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 1
 
 
-def _query(given: Any) -> Query:
+def query_of(given: Any) -> Query:
+    """What a form or an address asks the list for."""
     show = given.get("show", "all")
     return Query(
         search=given.get("search", "")[:200],

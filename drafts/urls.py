@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from django.urls import path
 
-from drafts import acts, copies, definition_pages, report_pages, table_columns, table_pages, views
+from drafts import (
+    acts,
+    adding,
+    copies,
+    definition_pages,
+    report_pages,
+    table_columns,
+    table_pages,
+    views,
+)
 
 app_name = "drafts"
 
@@ -16,6 +25,7 @@ urlpatterns = [
     path("drafts/<uuid:pk>/", views.resume, name="draft"),
     path("drafts/<uuid:pk>/delete/", views.delete, name="draft-delete"),
     path("replicators/<uuid:pk>/tables/add/", acts.table_add, name="table-add"),
+    path("replicators/<uuid:pk>/tables/pick/", adding.tables_pick, name="tables-pick"),
     path(
         "replicators/<uuid:pk>/tables/columns/", table_columns.table_columns, name="table-columns"
     ),

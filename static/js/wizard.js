@@ -132,6 +132,13 @@
     }
   }
 
+  // --- tables that are picked: how many, also on other pages of the list ---
+  document.addEventListener("change", (event) => {
+    const form = event.target.form;
+    const count = form && form.querySelector(`[data-counts="${event.target.name}"]`);
+    if (count) count.textContent = Number(count.dataset.besides) + form.querySelectorAll(`[name="${event.target.name}"]:checked`).length;
+  });
+
   // --- columns ---
   document.addEventListener("change", (event) => {
     const radio = document.getElementById(event.target.dataset.checks || "");

@@ -40,6 +40,7 @@ def test_a_replicator_is_made_watched_and_deleted(
     _watch_states(page, web)
     watched.assert_accessible()
     _act(page, web)
+    _add_table(watched)
 
     page.get_by_role("link", name="Logs", exact=True).click()
     _follow_log(page, web)
@@ -149,6 +150,23 @@ def _act(page: Page, web: Web) -> None:
     expect(page.get_by_text("re-sync requested")).to_be_visible()
     page.get_by_role("button", name="Pause").click()
     expect(page.locator('[data-state="paused"]')).to_be_visible()
+
+
+def _add_table(watched: Any) -> None:
+    page: Page = watched.page
+    page.get_by_role("link", name="Add tables").click()
+    expect(page.get_by_label("Add public.customers")).to_be_visible()
+    expect(page.get_by_label("Schema").locator("option")).to_have_text(
+        ["All schemas", "public (1)"]
+    )
+    page.get_by_label("Add public.customers").check()
+    page.get_by_label("Search tables").fill("nothing like it")
+    expect(page.locator("[data-table]")).to_have_count(0)
+    expect(page.get_by_test_id("tables-chosen")).to_contain_text("1 of 1 tables chosen")
+    watched.assert_accessible()
+    page.get_by_role("button", name="Add tables").click()
+    expect(page.locator('[data-table="public.customers"]')).to_be_visible()
+    expect(page.get_by_test_id("toast")).to_contain_text("will be copied, then followed")
 
 
 def _follow_log(page: Page, web: Web) -> None:

@@ -1,0 +1,153 @@
+"""The page on which tables are added to a replicator that was deployed: picked from the source's list, several at once. What is
+picked travels with the form, so that nothing is stored before it is added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils.cache import patch_vary_headers
+from django.views.decorators.http import require_http_methods
+
+from assessments.services import problem_of
+from drafts.choice import Key
+from drafts.listing import Found, Query, find_addable, listing_refresh
+from drafts.services import TableRefused, replicator_tables_add
+from drafts.table_pages import keys, query_of
+from replicators.config import InvalidConfig, source_plugin
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableId
+from replicators.models import Replicator
+from replicators.pages import go, is_partial, may_edit
+from replicators.people import person
+from runners.services import IllegalTransition
+
+_ASKS = {"list", "refresh"}
+NONE_PICKED = "Choose at least one table."
+
+
+@dataclass(slots=True)
+class _Page:
+    """What the list shows besides the tables: what came of the button that was pressed."""
+
+    found: Replicator
+    picked: set[Key]
+    query: Query
+    status: int = 200
+    problems: list[dict[str, Any]] = field(default_factory=list)
+    refused: str = ""
+    is_asked: bool = False
+
+
+@may_edit
+@require_http_methods(["GET", "POST"])
+def tables_pick(request: HttpRequest, pk: str) -> HttpResponse:
+    """Search, page and tick; *Add tables* assesses what is picked, then adds all of it or nothing."""
+    found = get_object_or_404(Replicator, pk=pk)
+    if found.deleting_since is not None:
+        messages.error(request, "This replicator is being deleted.")
+        return go(request, found)
+    if request.method == "GET":
+        return _show(request, _Page(found, set(), query_of(request.GET)))
+    act, page = request.POST.get("act", ""), _posted(found, request.POST)
+    if act in _ASKS:
+        page.is_asked = True
+        _ask(page)
+    elif act == "add" and _add(request, page):
+        return go(request, _tables_url(found))
+    return _show(request, page)
+
+
+def _posted(found: Replicator, post: QueryDict) -> _Page:
+    """The form as it was sent: what is ticked here, and what was picked on other pages of the list."""
+    act, query = post.get("act", ""), query_of(post)
+    picked = set(keys(post.getlist("picked"))) - set(keys(post.getlist("shown")))
+    picked |= set(keys(post.getlist("tables")))
+    if act.startswith("page:"):
+        query = query_of({**post.dict(), "page": act.removeprefix("page:")})
+    matching = find_addable(found, picked, query).matching
+    if act == "choose-all":
+        picked |= set(matching)
+    elif act == "clear-all":
+        picked -= set(matching)
+    return _Page(found, picked, query)
+
+
+def _ask(page: _Page) -> None:
+    try:
+        listing_refresh(page.found)
+    except ReplicationError as err:
+        page.problems = [problem_of(err).to_json()]
+    except InvalidConfig as err:
+        page.refused = " ".join(err.errors.values())
+
+
+def _add(request: HttpRequest, page: _Page) -> bool:
+    """Whether they are added; where not, the page says why. Only what the source's list has can be picked."""
+    picked = [TableId(*key) for key in find_addable(page.found, page.picked, Query()).picked]
+    if not picked:
+        page.status, page.refused = 422, NONE_PICKED
+        return False
+    try:
+        added = replicator_tables_add(replicator=page.found, tables=picked, actor=person(request))
+    except TableRefused as err:
+        page.status, page.problems = 409, [p.to_json() for p in err.problems]
+    except IllegalTransition as err:
+        page.status, page.refused = 409, err.message
+    except ReplicationError as err:
+        page.status, page.problems = 409, [problem_of(err).to_json()]
+    except InvalidConfig as err:
+        page.status, page.refused = 409, " ".join(err.errors.values())
+    else:
+        messages.success(request, _done(added))
+        return True
+    return False
+
+
+def _done(added: list[Any]) -> str:
+    if len(added) == 1:
+        return f"{added[0]} will be copied, then followed."
+    return f"{len(added)} tables will be copied, then followed."
+
+
+def _tables_url(found: Replicator) -> str:
+    return reverse("runners:replicator-tables", args=[found.pk])
+
+
+def _show(request: HttpRequest, page: _Page) -> HttpResponse:
+    found = find_addable(page.found, page.picked, page.query)
+    context = {
+        "section": "replicators",
+        "replicator": page.found,
+        "url": request.path,
+        "tables_url": _tables_url(page.found),
+        "found": found,
+        "elsewhere": _elsewhere(found),
+        "problems": page.problems,
+        "refused": page.refused,
+        "is_asked": page.is_asked and is_partial(request),
+        "follows_keyless": _follows_keyless(page.found.source_kind),
+    }
+    panel = "drafts/partials/_pick.html"
+    template = panel if is_partial(request) else "drafts/tables_pick.html"
+    response = render(request, template, context, status=page.status)
+    patch_vary_headers(response, ("HX-Request",))
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _elsewhere(found: Found) -> list[Key]:
+    """What is picked and stands on another page of the list."""
+    shown = {line.key for line in found.lines}
+    return [key for key in found.picked if key not in shown]
+
+
+def _follows_keyless(kind: str) -> bool:
+    try:
+        return source_plugin(kind).capabilities.follows_keyless
+    except ReplicationError:
+        return False
