@@ -279,13 +279,24 @@ class RowReader(Closing, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class LogPlace:
+    """Where in the log something without rows is: its `_sequence`, when it was committed (microseconds), and its position."""
+
+    sequence: int
+    committed_at: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
 class DecodedTable:
-    """The changes of one table, of one version of its shape, in one segment."""
+    """The changes of one table, of one version of its shape, in one segment. `shape_at`: a statement changed the shape there; told
+    without rows, so that the copy follows though none may ever come."""
 
     schema: TableSchema
     version: str
     changes: pa.Table
     counts: OpCounts
+    shape_at: LogPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
             )  # fmt: skip
         elif isinstance(item, PassedOver):
             passed.append((item.native_id, item.position))
-        elif item.changes.num_rows:
+        elif item.changes.num_rows or item.shape_at is not None:
             files.append(_write(task, item))
     if files:
         folder.sync_folder(os.path.dirname(task.prefix))
@@ -101,11 +101,7 @@ def _write(task: DecodeTask, item: DecodedTable) -> dict[str, Any]:
 
 def _facts(item: DecodedTable, path: str, data: pa.Buffer) -> dict[str, Any]:
     changes = item.changes
-    sequence, at = (
-        changes.column("_sequence"),
-        pc.min_max(changes.column("_committed_at").cast(pa.int64())),
-    )
-    position = pc.min_max(changes.column("_position"))
+    sequence, at, position = _places(item)
     return {
         "path": path,
         "version": item.version,
@@ -116,15 +112,30 @@ def _facts(item: DecodedTable, path: str, data: pa.Buffer) -> dict[str, Any]:
             item.counts.deletes,
             item.counts.truncates,
         ],
-        "sequence": [sequence[0].as_py(), sequence[-1].as_py()],
-        "at": [at["min"].as_py() / 1e6, at["max"].as_py() / 1e6],
-        "position": [position["min"].as_py(), position["max"].as_py()],
+        "sequence": sequence,
+        "at": [at[0] / 1e6, at[1] / 1e6],
+        "position": position,
         "size": len(data),
         "crc32": zlib.crc32(data),
         "has_unsent": changes.column("_unchanged").null_count < changes.num_rows,
         "has_key_changes": _has_before_on_update(changes),
         **_faults(changes),
     }
+
+
+def _places(item: DecodedTable) -> tuple[list[int], list[int], list[int]]:
+    """First and last sequence, commit time and position of a file."""
+    changes, place = item.changes, item.shape_at
+    if place is not None and not changes.num_rows:
+        return [place.sequence] * 2, [place.committed_at] * 2, [place.position] * 2
+    sequence = changes.column("_sequence")
+    at = pc.min_max(changes.column("_committed_at").cast(pa.int64()))
+    position = pc.min_max(changes.column("_position"))
+    return (
+        [sequence[0].as_py(), sequence[-1].as_py()],
+        [at["min"].as_py(), at["max"].as_py()],
+        [position["min"].as_py(), position["max"].as_py()],
+    )
 
 
 def _faults(changes: pa.Table) -> dict[str, Any]:

@@ -120,6 +120,18 @@ def runs(blocks: Sequence[LogBlock]) -> list[tuple[dict[str, Any], np.ndarray]]:
 def decode_all(
     blocks: Sequence[LogBlock], tables: Sequence[TableSchema]
 ) -> list[DecodedTable | Poison]:
+    """Everything that decoding gives, but for shapes that statements alone tell."""
+    return [part for part in decode_whole(blocks, tables) if not is_bare_shape(part)]
+
+
+def is_bare_shape(part: DecodedTable | Poison) -> bool:
+    """Whether a statement, and no row, tells this shape."""
+    return isinstance(part, DecodedTable) and part.shape_at is not None
+
+
+def decode_whole(
+    blocks: Sequence[LogBlock], tables: Sequence[TableSchema]
+) -> list[DecodedTable | Poison]:
     """Everything that decoding gives."""
     return [
         part

@@ -96,6 +96,11 @@ class BlockCutter:
         """Whether a complete transaction waits in the buffer."""
         return bool(self.state[k.P_CUT] > 0)
 
+    def grow_for(self, size: int) -> None:
+        """Have room for an event of `size` bytes behind what is there."""
+        if len(self.buffer) < int(self.state[k.P_USED]) + size + 8:
+            self.grow(size)
+
     def grow(self, size: int) -> None:
         """Make room for an event of `size` bytes."""
         used = int(self.state[k.P_USED])
@@ -195,9 +200,15 @@ class BlockCutter:
             opens = said.opens or said.kind in (Kind.BEGIN, Kind.XA_START)
         is_touching = any(t in self._wanted or t.name == "*" for t in said.tables)
         is_content = is_touching or is_ending_xa
+        is_change = said.kind is Kind.CHANGE and is_touching
+        if is_change and said.steps and not state[k.P_BODY_OPEN]:
+            # A block of its own, whose context says what it does to columns: decoding gives the table's new shape by that.
+            self.emit_closed()
+            self.context_version += 1
+            self.grow_for(size)
         if k.take_query(e, at, size, state, self.buffer, self.runs, opens, is_content):
             raise ReplicationError("source:log-damaged", position=self._place())
-        if said.kind is Kind.CHANGE and is_touching:
+        if is_change:
             # The position behind the statement knows of it; the block that ends with it begins before.
             self._steps = with_statement(self._steps, said, self.position().value)
             self._steps_told = tuple(tuple(s.to_json()) for s in self._steps)
@@ -385,6 +396,7 @@ class BlockCutter:
     def _context(self) -> dict[str, object]:
         """What decoding needs at the start of the block that is emitted now."""
         is_inside = bool(self._begin)
+        is_change = self._steps_told != self._steps_before
         return {
             "file": self.at.number,
             "flavour": self.at.flavour,
@@ -393,6 +405,7 @@ class BlockCutter:
             "maps": self._maps if is_inside else {},
             **self._constants,
             "steps": [list(s) for s in self._steps_before],
+            **({"steps_after": [list(s) for s in self._steps_told]} if is_change else {}),
         }
 
     def _place(self) -> str:

@@ -24,7 +24,7 @@ from replicators.connectors.events import (
 )
 from replicators.connectors.misfits import Misfits
 from replicators.connectors.schema import TableId, TableSchema
-from replicators.connectors.source import DecodedTable, Poison
+from replicators.connectors.source import DecodedTable, LogPlace, Poison
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.expand import Damaged, expand
 from replicators.sources.mysql.misfits import Place, Read, read_with_misfits
@@ -104,7 +104,7 @@ def _warm_stream() -> None:
     k.split_big_row(data, none, places, places)
     k.gather(data, none, none, 0, data, np.zeros(1, np.int32), data)
     k.gather_fixed(data, none, none, 0, 1, data, data)
-    k.gather_moments(data, none, none, 0, np.zeros(0, np.int32), none, data)
+    k.gather_moments(data, none, none, 0, np.zeros(0, np.int32), none, data, data)
 
 
 # --- rows -----------------------------------------------------------------------------------------------------------
@@ -140,6 +140,24 @@ def _decode_tables(
             yield from _decode_parts(parts[table.id], rows, table, charsets)
         except _Stopped as stopped:
             yield stopped.poison(table, segment)
+            continue
+        yield from _shape_after(index, table, rows)
+
+
+def _shape_after(index: Index, table: TableSchema, rows: _Rows) -> Iterator[DecodedTable | Poison]:
+    """The shape that a table has after the statement of the segment, though no row of it may ever come."""
+    if index.steps_after is None:
+        return
+    steps = steps_of(index.steps_after, table.id)
+    if steps == steps_of(index.steps, table.id):
+        return
+    schema, version = shape_without_rows(table, steps)
+    place = rows.place_of(len(index.begins) - 1)
+    if not set(schema.key) <= {c.name for c in schema.columns}:
+        facts = {"table": str(table.id)}
+        yield Poison(table.id, 0, "source:key-changed", facts, place.position)
+        return
+    yield DecodedTable(schema, version, change_schema(schema).empty_table(), OpCounts(), place)
 
 
 def _with_position(poison: Poison, index: Index, rows: _Rows) -> Poison:
@@ -220,6 +238,12 @@ class _Rows:
     def positions(self, transactions: np.ndarray) -> Any:
         """Where transactions begin, which is below their end and at or above the end of the one before."""
         return self.index.begins[transactions, k.X_OFFSET] + value_at(self._file, 0)
+
+    def place_of(self, transaction: int) -> LogPlace:
+        """Where a transaction without rows is."""
+        one = np.array([transaction])
+        at, position = int(self.times(one)[0]), int(self.positions(one)[0])
+        return LogPlace(first_sequence(self._segment), at, position)
 
     def times(self, transactions: np.ndarray) -> Any:
         """When they were committed, in microseconds."""

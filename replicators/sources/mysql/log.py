@@ -243,8 +243,7 @@ class LogReader:
         return True
 
     def _query(self, cutter: BlockCutter, e: np.ndarray, at: int, size: int) -> None:
-        if len(cutter.buffer) < int(cutter.state[k.P_USED]) + size + 8:
-            cutter.grow(size)
+        cutter.grow_for(size)
         said = cutter.statement(e[at : at + size].tobytes())
         missing = cutter.missing(said)
         if missing is not None:

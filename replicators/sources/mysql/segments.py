@@ -46,7 +46,8 @@ class Index:
     """The events of a segment: lines of rows (`kernels.E_*`) in the log's order and their shapes, lines of transactions,
     truncations, and what stops a table: (offset, code, facts); `changed`: the number of the transaction that changed a table in
     a way that its log does not show; `carried`: the tables that the transaction at the start, number 0, may have rows of in
-    segments before."""
+    segments before; `steps`: what statements did to columns before this segment, `steps_after` (None: the same) with the one that it
+    consists of."""
 
     body: np.ndarray
     events: np.ndarray
@@ -58,6 +59,7 @@ class Index:
     changed: dict[TableId, int] = field(default_factory=dict)
     carried: set[TableId] = field(default_factory=set)
     steps: list[TableStep] = field(default_factory=list)
+    steps_after: list[TableStep] | None = None
 
 
 def index_segment(
@@ -112,6 +114,8 @@ def index_segment(
     events = events[:n_rows]
     index = Index(data, events, begins[:n_begins], shapes, of_map[events[:, k.E_MAP]])
     index.steps = steps
+    if "steps_after" in context:
+        index.steps_after = [TableStep.from_json(s) for s in context["steps_after"]]
     cascades = str(context.get("cascades", ALL if flavour == MARIADB else NONE))
     table_of = {found.number: found.table for found in parsed}
     lowers = bool(context.get("lowers"))

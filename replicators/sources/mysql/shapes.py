@@ -128,8 +128,17 @@ def shape_without_rows(table: TableSchema, steps: Sequence[SchemaStep]) -> tuple
         spelled = {c.name.lower(): c.name for c in (*table.known.columns, *table.supported)}
         numbers = {spelled.get(name, name): n for n, name in enumerate(sorted(past.names))}
     key = _key(table, past, numbers)
-    schema = _told(replace(table, key=key), list(_chosen(table, past, numbers)), past, steps)
+    columns = [_unless_said(c, past) for c in _chosen(table, past, numbers)]
+    schema = _told(replace(table, key=key), columns, past, steps)
     return schema, _version((), schema)
+
+
+def _unless_said(column: Column, past: Past) -> Column:
+    """The copy's own column where no statement changed its type so far: the description may tell of a later one."""
+    known = past.known(column.name)
+    if known is None or past.said(column.name):
+        return column
+    return replace(known, name=column.name, ordinal=0)
 
 
 def _told(
