@@ -554,8 +554,9 @@ MESSAGES: dict[str, Message] = {
     "source:cascade": Message(
         "Changes by foreign keys are not logged",
         "Rows of table `{table}` are changed by the foreign key `{constraint}` (ON {rule}), which this server does not log.",
-        "Replace the rule by changes of the application or a trigger, or re-sync the table regularly.",
-        "Rows deleted or changed that way stay as they were in the target.",
+        "Drop the foreign key, or give it no ON DELETE and ON UPDATE rule: the application or a trigger can make the changes. Then re-sync"
+        " the table; a re-sync is refused as long as the rule is there.",
+        "The table is not copied: rows deleted or changed that way would stay as they were in the target.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
     "source:engine-unlogged": Message(

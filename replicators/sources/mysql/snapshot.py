@@ -18,6 +18,7 @@ from replicators.connectors.offsets import Position
 from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection
 from replicators.connectors.source import Chunk, SnapshotPoint, ViewWait
 from replicators.sources.mysql import sql
+from replicators.sources.mysql.cascades import are_logged, cascades
 from replicators.sources.mysql.catalog import describe
 from replicators.sources.mysql.columns import select_list, to_batch
 from replicators.sources.mysql.connections import Connection, connect, server_of
@@ -91,17 +92,18 @@ class SnapshotSession:
 
     def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
         """Ranges of the key, cut so that each holds about `rows_per_chunk` rows, and not much more than `CHUNK_BYTES`; of a table
-        with a view of its own, files that hold it."""
-        if table.id in self._exact:
-            return self._exact[table.id].chunks()
-        if not table.key:
+        with a view of its own, files that hold it. `source:cascade` where a copy would drift from its first moment on."""
+        if not (table.key or table.id in self._exact):
             raise ReplicationError("source:key-needed", table=table.id)
         try:
             with connect(self.params) as connection:
                 _same_server(connection, self._server)
-                return _plan(connection, table, rows_per_chunk)
+                _refuse_cascades(connection, table.id)
+                if table.id not in self._exact:
+                    return _plan(connection, table, rows_per_chunk)
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params, table=table.id) from err
+        return self._exact[table.id].chunks()
 
     def close(self) -> None:
         """End views of single tables, with their files; nothing else is held."""
@@ -129,6 +131,14 @@ def _plan(connection: Connection, table: TableSchema, rows_per_chunk: int) -> li
         Chunk(table.id, number, query + filtered(condition(table, part), kept), part.rows)
         for number, part in enumerate(parts)
     ]
+
+
+def _refuse_cascades(connection: Connection, table: TableId) -> None:
+    """As a deploy does. It is asked once the copy's place in the log is known: a key that comes later is told by the log."""
+    if are_logged(connection, server_of(connection)):
+        return
+    for problem in cascades(connection, [table]).get(table, ()):
+        raise ReplicationError(problem.code, table=table, **dict(problem.facts))
 
 
 def _same_server(connection: Connection, identity: str) -> None:
