@@ -94,7 +94,7 @@ def _case(
         is_text = slot.code >= k.TEXT
         info[I_WIDTH] = TEXTS if is_text else slot.width
         info[I_EACH] = slot._most_chars(1, 0) if is_text else 0
-        info[I_IS_MOMENT] = slot.code & ~k.MOMENT_FAIL in (k.DATE, k.DATETIME, k.TIMESTAMP)
+        info[I_IS_MOMENT] = slot.is_moment
         info[I_IS_BEFORE] = slot.place >= width
         info[I_PLACE] = slot.place % width
     events = index.events[mine]

@@ -255,7 +255,7 @@ def test_json_of_mysql_is_the_text_that_the_server_prints(request: pytest.Fixtur
 
 
 def test_zero_dates_by_policy(any_database: SqlDatabase) -> None:
-    """Guards the choice null | text | fail, the same in log and snapshot."""
+    """Guards the choice null | text | fail, the same in log and snapshot; with null, a day that is merely wrong is no zero date."""
     any_database.execute(
         "CREATE TABLE t (id int PRIMARY KEY, d date, t timestamp(3) null, m datetime)"
     )
@@ -286,6 +286,16 @@ def test_zero_dates_by_policy(any_database: SqlDatabase) -> None:
             assert [first[n] for n in names[:4]] == [1, None, None, None]
             assert first["_fault_reason"].count("does not exist in the calendar") == 3
             assert second["d"] == dt.date(2024, 5, 6)
+        cursor.execute("TRUNCATE TABLE t")
+        cursor.execute("SET sql_mode = 'ALLOW_INVALID_DATES'")
+        with following(any_database, "t", zero_dates="null") as follower:
+            cursor.execute(insert)
+            cursor.execute("INSERT INTO t VALUES (3, '2021-02-31', NULL, '0000-01-01 01:02:03')")
+            log = follower.changes()["t"]
+            assert log.column("_faulty").to_pylist() == [None, None, bytes([0b1010])]
+            copied = follower.copy()
+            assert log.select(names).to_pylist() == copied.select(names).to_pylist()
+            assert [r["d"] for r in log.to_pylist()] == [None, dt.date(2024, 5, 6), None]
 
 
 @pytest.mark.parametrize(("zero_dates", "names"), [("fail", ("t", "u")), ("null", ("t",))])

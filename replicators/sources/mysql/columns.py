@@ -11,7 +11,7 @@ from replicators.connectors.schema import Column, TableSchema
 from replicators.connectors.types import arrow_type
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.forms import NotText, finish
-from replicators.sources.mysql.misfits import FAILS, fitting, no_days
+from replicators.sources.mysql.misfits import fitting, no_days
 from replicators.sources.mysql.results import Block
 
 GEOMETRY_HEAD = 4
@@ -57,7 +57,7 @@ def to_batch(block: Block, table: TableSchema, *, marks: bool = False) -> pa.Rec
 def _read(block: Block, place: int, column: Column) -> tuple[pa.Array, list[tuple[int, str]]]:
     """A column in its form, and the rows whose values have none, with their reasons."""
     array, days = block.arrays[place], block.no_days[place]
-    lost = no_days(days) if days is not None and column.wire.endswith(FAILS) else []
+    lost = no_days(days, column) if days is not None else []
     try:
         return _fitting(array, column), lost
     except (NotText, pa.ArrowInvalid):

@@ -19,10 +19,10 @@ UNSIGNED = 8
 FLOAT, DOUBLE, DECIMAL, YEAR, DATE, DATETIME, TIMESTAMP, BIT = range(16, 24)
 TEXT, BYTES, PADDED, GEOMETRY, ENUM, SET, TIME, DECIMAL_TEXT = range(64, 72)
 UUID, INET4, INET6, VECTOR = range(72, 76)
-MOMENT_FAIL, MOMENT_TEXT = 32, 128
+MOMENT_ZERO, MOMENT_FAIL, MOMENT_TEXT = 8, 32, 128
 
 # Faults.
-FINE, CORRUPT, PARTIAL, ZERO_DATE, CHECKSUM, NO_MAP, FULL, NO_TRANSACTION = range(8)
+FINE, CORRUPT, PARTIAL, ZERO_DATE, CHECKSUM, NO_MAP, FULL, NO_TRANSACTION, NO_DATE = range(9)
 
 # Fields of a slot (an output column): `S_COLUMN` counts the before image's columns after those of the after image.
 (
@@ -549,6 +549,11 @@ def is_date(y, m, day):
 
 
 @njit
+def no_date(m, day):
+    return ZERO_DATE if m == 0 or day == 0 else NO_DATE
+
+
+@njit
 def fraction(d, p, digits):
     """Microseconds of 0 to 3 bytes; -1 where they are none."""
     if digits == 0:
@@ -565,14 +570,14 @@ def fraction(d, p, digits):
 
 @njit
 def read_moment(d, p, code, digits):
-    """(fault, microseconds or days, year, month, day, second of the day, microseconds within it); a zero date is
-    ZERO_DATE."""
+    """(fault, microseconds or days, year, month, day, second of the day, microseconds within it). One without month or day
+    is ZERO_DATE, another that no calendar has is NO_DATE."""
     zero = np.int64(0)
     if code == DATE:
         v = le3(d, p)
         y, m, day = v >> 9, (v >> 5) & 15, v & 31
         if not is_date(y, m, day):
-            return ZERO_DATE, zero, y, m, day, zero, zero
+            return no_date(m, day), zero, y, m, day, zero, zero
         return FINE, days_from_civil(y, m, day), y, m, day, zero, zero
     if code == TIMESTAMP:
         v = be(d, p, 4)
@@ -593,7 +598,7 @@ def read_moment(d, p, code, digits):
     if y > 9999:
         return CORRUPT, zero, zero, zero, zero, zero, zero
     if not is_date(y, m, day):
-        return ZERO_DATE, zero, y, m, day, of_day, f
+        return no_date(m, day), zero, y, m, day, of_day, f
     return FINE, (days_from_civil(y, m, day) * 86400 + of_day) * 1000000 + f, y, m, day, of_day, f
 
 
@@ -869,14 +874,16 @@ def fill_int(d, sent, at, n, code, data, a16, a32, a64):
 
 @njit
 def fill_moment(d, sent, at, n, code, digits, valid, data, a8, a32, a64):
-    """Dates and moments; one that is none becomes NULL, or a fault: (fault, row, further NULLs)."""
-    plain = code & ~MOMENT_FAIL
+    """Dates and moments; one that is none becomes NULL, or a fault: (fault, row, further NULLs). With MOMENT_ZERO only those
+    without month or day become NULL, with MOMENT_FAIL none."""
+    plain = code & ~(MOMENT_ZERO | MOMENT_FAIL)
     nulls = 0
     for r in range(n):
         if not sent[r]:
             continue
         fault, v, _, _, _, _, _ = read_moment(d, at[r], plain, digits)
-        if fault == ZERO_DATE and code == plain:
+        is_null = fault == ZERO_DATE and not code & MOMENT_FAIL
+        if is_null or (fault == NO_DATE and code == plain):
             a8[valid + (r >> 3)] &= np.uint8(~(1 << (r & 7)))
             nulls += 1
         elif fault:
@@ -945,7 +952,7 @@ def fill_slot(d, sent, at, size, n, first, slots, s, labels, starts, a8, a16, a3
         slots[s, S_NULLS] += fill_valid(sent, n, valid, a8)
     if code >= TEXT:
         return fill_chars(d, sent, at, size, n, first, slots, s, labels, starts, a8, a32)
-    plain = code & ~MOMENT_FAIL
+    plain = code & ~(MOMENT_ZERO | MOMENT_FAIL)
     if plain == DATE or plain == DATETIME or plain == TIMESTAMP:
         fault, r, nulls = fill_moment(d, sent, at, n, code, p1, valid, data + first, a8, a32, a64)
         slots[s, S_NULLS] += nulls
@@ -1449,9 +1456,9 @@ def gather_fixed(d, at, size, rows, width, data, valid):
 
 
 @njit(cache=True, nogil=True)
-def gather_moments(d, at, size, rows, days, micros, valid):
+def gather_moments(d, at, size, rows, days, micros, valid, faults):
     """The same for dates (days since 1970) and moments (microseconds since then, where `micros` has room): how many there were
-    that the calendar does not have. They are not valid."""
+    that the calendar does not have. They are not valid, and `faults` says what they are."""
     none = 0
     for r in range(rows):
         n = size[r]
@@ -1460,6 +1467,7 @@ def gather_moments(d, at, size, rows, days, micros, valid):
         p = at[r]
         if n < 4 or not is_date(le2(d, p), byte(d, p + 2), byte(d, p + 3)):
             none += 1
+            faults[r] = ZERO_DATE if n < 4 else no_date(byte(d, p + 2), byte(d, p + 3))
             continue
         day = days_from_civil(le2(d, p), byte(d, p + 2), byte(d, p + 3))
         valid[r >> 3] |= np.uint8(1 << (r & 7))

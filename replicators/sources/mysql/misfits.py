@@ -18,7 +18,8 @@ from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.forms import NotText, finish
 from replicators.sources.mysql.values import REASONS, Images, ValueFault
 
-FAILS = "_fail"
+FAILS, ANY = "_fail", "_any"
+"""Behind the wire word of a moment: none of those that the calendar lacks may be NULL; all of them are."""
 Place = tuple[Column, int]
 
 
@@ -40,9 +41,8 @@ def read_with_misfits(
     for i, (column, _) in enumerate(after):
         if column.name not in bad:
             continue
-        if column.wire.endswith(FAILS):
-            is_no_day = pc.and_(columns[i].is_null(), shown[after[i]].is_valid())
-            found = no_days(is_no_day.to_numpy(zero_copy_only=False))
+        if is_moment(column):
+            found = no_days(_faults(columns[i], shown[after[i]]), column)
         else:
             columns[i], found = fitting(columns[i], column, finish)
         faults += [(row, i, reason) for row, reason in found]
@@ -53,7 +53,7 @@ def read_with_misfits(
         fits = {
             c.name: fitting(old.field(i), c, finish)[0]
             for i, (c, _) in enumerate(before)
-            if c.name in bad and not c.wire.endswith(FAILS)
+            if c.name in bad and not is_moment(c)
         }
         old = refilled(old, [c for c, _ in before], fits)
     return replace(images, after=columns, before=old), told
@@ -77,26 +77,44 @@ def _without(
 
 
 def _moments(places: Sequence[Place], bad: set[str]) -> list[Place]:
-    return [(c, n) for c, n in places if c.name in bad and c.wire.endswith(FAILS)]
+    return [(c, n) for c, n in places if c.name in bad and is_moment(c)]
 
 
 def _lenient(places: Sequence[Place], bad: set[str]) -> list[Place]:
     return [
-        (replace(c, wire=c.wire.removesuffix(FAILS)) if c.name in bad else c, n) for c, n in places
+        (replace(c, wire=_base(c) + ANY) if c.name in bad and is_moment(c) else c, n)
+        for c, n in places
     ]
 
 
 def _as_text(column: Column) -> Column:
-    wire = column.wire.removesuffix(FAILS) + "_text"
-    return replace(column, type=String(), wire=wire)
+    return replace(column, type=String(), wire=_base(column) + "_text")
+
+
+def _base(column: Column) -> str:
+    return column.wire.partition("_")[0]
+
+
+def is_moment(column: Column) -> bool:
+    """A date or moment that is not carried as text."""
+    return _base(column) in ("date", "datetime", "timestamp") and not column.wire.endswith("_text")
+
+
+def _faults(values: pa.Array, texts: pa.Array) -> np.ndarray:
+    """What moments are that came as NULL, though they are none, as `kernels` says it."""
+    is_none = pc.and_(values.is_null(), texts.is_valid())
+    has_none = pc.match_substring_regex(texts, "^.{4}-(00|..-00)").fill_null(False)
+    found = pc.if_else(has_none, k.ZERO_DATE, k.NO_DATE)
+    return np.where(is_none.to_numpy(zero_copy_only=False), found.to_numpy(), 0)
 
 
 # --- of one column, the same for log and snapshot ---------------------------------------------------------------------
 
 
-def no_days(mask: np.ndarray) -> list[tuple[int, str]]:
-    """The rows with a day that the calendar does not have, and that reason."""
-    return [(int(row), REASONS[k.ZERO_DATE]) for row in np.flatnonzero(mask)]
+def no_days(faults: np.ndarray, column: Column) -> list[tuple[int, str]]:
+    """The rows with a day that the calendar does not have and that may not be NULL, and that reason."""
+    is_lost = faults > 0 if column.wire.endswith(FAILS) else faults == k.NO_DATE
+    return [(int(row), REASONS[k.NO_DATE]) for row in np.flatnonzero(is_lost)]
 
 
 def fitting(

@@ -174,10 +174,10 @@ def _is_long(kind: pa.DataType) -> bool:
 def _array(
     kind: pa.DataType, data: np.ndarray, at: np.ndarray, size: np.ndarray, rows: int
 ) -> tuple[pa.Array, np.ndarray | None]:
-    """A column's array, and which of its values are days that the calendar does not have."""
+    """A column's array, and what its values are that the calendar does not have (`kernels.ZERO_DATE`, `NO_DATE`; 0: a day, or NULL)."""
     sizes = size[:rows]
     nulls, none = int((sizes < 0).sum()), 0
-    valid = np.zeros((rows + 7) // 8, np.uint8)
+    valid, faults = np.zeros((rows + 7) // 8, np.uint8), np.zeros(rows, np.uint8)
     if pa.types.is_binary(kind):
         values = np.empty(int(sizes[sizes > 0].sum()), np.uint8)
         offsets = np.zeros(rows + 1, np.int32)
@@ -187,7 +187,7 @@ def _array(
         is_date = pa.types.is_date(kind)
         days = np.zeros(rows if is_date else 0, np.int32)
         micros = np.zeros(0 if is_date else rows, np.int64)
-        none = int(k.gather_moments(data, at, size, rows, days, micros, valid))
+        none = int(k.gather_moments(data, at, size, rows, days, micros, valid, faults))
         buffers = [pa.py_buffer(days if is_date else micros)]
     else:
         width = kind.bit_width // 8
@@ -196,6 +196,4 @@ def _array(
         buffers = [pa.py_buffer(values)]
     is_valid = pa.py_buffer(valid) if nulls + none else None
     array = pa.Array.from_buffers(kind, rows, [is_valid, *buffers], nulls + none)
-    if not none:
-        return array, None
-    return array, (sizes >= 0) & (np.unpackbits(valid, bitorder="little")[:rows] == 0)
+    return array, faults if none else None

@@ -330,9 +330,9 @@ def code_of(column: Column, sent: MapColumn) -> int:
         ] + sent.unsigned * k.UNSIGNED
     base, _, tail = wire.partition("_")
     if base in ("date", "datetime", "timestamp"):
-        return {"date": k.DATE, "datetime": k.DATETIME, "timestamp": k.TIMESTAMP}[base] + (
-            k.MOMENT_TEXT if tail == "text" else k.MOMENT_FAIL if tail == "fail" else 0
-        )
+        tails = {"text": k.MOMENT_TEXT, "fail": k.MOMENT_FAIL, "any": 0}
+        codes = {"date": k.DATE, "datetime": k.DATETIME, "timestamp": k.TIMESTAMP}
+        return codes[base] + tails.get(tail, k.MOMENT_ZERO)
     if wire == "decimal":
         return k.DECIMAL
     if wire == "bytes" and kind == STRING:

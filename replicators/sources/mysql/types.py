@@ -7,7 +7,7 @@
 | `tiny utiny small usmall medium umedium int uint big ubig year` | integers |
 | `float double decimal` | the same; a decimal of more than 38 digits is `decimal_text` |
 | `bit` | Boolean for BIT(1), otherwise an integer |
-| `date datetime timestamp` | with `_text` or `_fail` behind it: what becomes of zero dates (nothing: NULL) |
+| `date datetime timestamp` | with `_text` or `_fail` behind it: what becomes of zero dates (nothing: NULL); `_any`: the like of 2021-02-31 is NULL too |
 | `time` | text, as the server prints it: it may be negative and longer than a day |
 | `text:<charset>` `bytes` `json` `json_text` `geometry` | text, bytes, JSON (MySQL's binary form; MariaDB's text), WKB |
 | `enum set uuid inet4 inet6 vector` | text; vector: a list of floats |

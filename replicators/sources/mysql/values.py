@@ -32,8 +32,11 @@ WIDTHS = {
 FIXED_FORMS = {k.UUID: 16, k.INET6: 16, k.INET4: 4}
 TIME_CHARS, DECIMAL_CHARS, MOMENT_CHARS = 17, 68, 26
 
+MOMENT_RULES = k.MOMENT_ZERO | k.MOMENT_FAIL
+NO_DAY = "the date does not exist in the calendar"
 REASONS = {
-    k.ZERO_DATE: "the date does not exist in the calendar",
+    k.ZERO_DATE: NO_DAY,
+    k.NO_DATE: NO_DAY,
     k.PARTIAL: "its rows come with a part of their columns only",
 }
 TOO_LARGE = "the values of one segment are larger than 2 GiB"
@@ -136,7 +139,12 @@ class _Slot:
     def width(self) -> int:
         if self.code == k.BIT:
             return 0 if self.p1 == 1 else (16 if self.p1 == 64 else 8)
-        return WIDTHS[self.code & ~k.MOMENT_FAIL]
+        return WIDTHS[self.code & ~MOMENT_RULES if self.is_moment else self.code]
+
+    @property
+    def is_moment(self) -> bool:
+        """Whether it may have NULLs that the log does not tell as such."""
+        return self.code & ~MOMENT_RULES in (k.DATE, k.DATETIME, k.TIMESTAMP)
 
     def _most_chars(self, rows: int, chars: int) -> int:
         if self.code == k.PADDED:
@@ -151,8 +159,7 @@ class _Slot:
 
     def lay_out(self, arena: Arena, rows: int, chars: int, nulls: int) -> None:
         self.rows = rows
-        is_moment = self.code & ~k.MOMENT_FAIL in (k.DATE, k.DATETIME, k.TIMESTAMP)
-        if nulls or is_moment:
+        if nulls or self.is_moment:
             self.valid = arena.place((rows + 7) // 8)
         if self.code < k.TEXT:
             self.data = arena.place((rows + 7) // 8 if not self.width else self.width * rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicators.connectors.schema import Column
+from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.source import DecodedTable
 from replicators.connectors.types import Date, Int, String
+from replicators.sources.mysql.decode import decode
 from replicators.sources.mysql.forms import NOT_TEXT, finish
 from replicators.sources.mysql.misfits import Place, fitting, read_with_misfits
-from replicators.sources.mysql.values import TOO_LARGE, UNSUPPORTED, Images, ValueFault
+from replicators.sources.mysql.values import NO_DAY, TOO_LARGE, UNSUPPORTED, Images, ValueFault
+from tests.unit.sources.binlog_events import TABLE_MAP, WRITE_ROWS, Fed, Log
 
 TEXT = Column("v", String(), "varchar(20)", wire="text:utf8mb4")
 DAY = Column("d", Date(), "date", wire="date_fail")
@@ -51,7 +55,7 @@ class Read:
                 return pa.array([1, 2, 3], pa.int32())
             case "date_fail":
                 raise ValueFault(1, column.name, "no such day", UNSUPPORTED)
-            case "date":
+            case "date_any":
                 return pa.array([19000, None, None], pa.int32()).view(pa.date32())
             case "date_text":
                 return pa.array(["2022-01-08", "0000-00-00", None])
@@ -88,3 +92,36 @@ def test_a_value_of_a_key_and_what_is_damaged_are_not_marked_but_raised(key: lis
     assert caught.value.column == key[0]
     assert not ValueFault(0, "v").is_of_row
     assert not ValueFault(0, "v", TOO_LARGE, UNSUPPORTED).is_of_row
+
+
+def rows_with_days(*days: tuple[int, int, int] | None) -> pa.Table:
+    """The changes of a table `t (id int PRIMARY KEY, d date)` with these days, as decoded with `zero_dates = null`."""
+    fed, log = Fed("t"), Log()
+    begin, head = log.begin(), (7).to_bytes(6, "little") + b"\1\0"
+    shape = log.event(TABLE_MAP, head + b"\4shop\0\1t\0\2\3\x0a\0\2\4\5\2id\1d")
+    rows = [
+        bytes([2 * (day is None)])
+        + n.to_bytes(4, "little")
+        + (b"" if day is None else (day[0] << 9 | day[1] << 5 | day[2]).to_bytes(3, "little"))
+        for n, day in enumerate(days)
+    ]
+    written = log.event(WRITE_ROWS, head + b"\2\xff" + b"".join(rows))
+    (block,) = fed.feed([begin, shape, written, log.commit()])
+    columns = (ID, Column("d", Date(), "date", wire="date"))
+    table = TableSchema(TableId("shop", "t"), columns, ("id",)).to_json()
+    body = np.frombuffer(bytearray(block.data), np.uint8)
+    (found,) = decode({"context": block.context, "tables": [table]}, body, 1)
+    assert isinstance(found, DecodedTable), found
+    return found.changes
+
+
+def test_only_days_without_month_or_day_become_null_in_silence() -> None:
+    """Guards what the choice `null` promises: the like of 2021-02-31, and days of the year 0, which no target holds, are told."""
+    zero = [(0, 0, 0), (2024, 0, 7), (2024, 5, 0), (0, 0, 1)]
+    rows = rows_with_days(*zero, (2024, 2, 29), None)
+    assert "_faulty" not in rows.column_names
+    assert rows["d"].to_pylist() == [None] * 4 + [dt.date(2024, 2, 29), None]
+    rows = rows_with_days(*zero, (2021, 2, 31), (0, 1, 1), (2023, 2, 29), None, (1, 1, 1))
+    assert rows["_faulty"].to_pylist() == [None] * 4 + [b"\x02"] * 3 + [None] * 2
+    assert rows["d"].to_pylist() == [None] * 8 + [dt.date(1, 1, 1)]
+    assert set(rows["_fault_reason"].drop_null().to_pylist()) == {"d: " + NO_DAY}

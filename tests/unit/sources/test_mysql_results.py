@@ -13,6 +13,7 @@ import pymysql
 import pytest
 from pymysql.constants import FIELD_TYPE, FLAG
 
+from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql import results
 from replicators.sources.mysql.results import ResultRows
 
@@ -166,14 +167,15 @@ def test_a_row_of_several_packets_is_joined() -> None:
 
 
 def test_days_that_the_calendar_does_not_have_are_told() -> None:
-    """Guards what a policy for zero dates goes by: they are NULL, beside NULLs that are none."""
+    """Guards what a policy for zero dates goes by: they are NULL, beside NULLs that are none, and a day that is merely wrong is
+    told from one that is zero."""
     odd = b"\x04" + struct.pack("<HBB", 2023, 2, 29)
     values = [struct.pack("<q", 1), b"\x01", struct.pack("<d", 1.5), None, moment(None), odd]
     null = [*values[:4], None, None]
     connection: Any = Server(b"".join(map(packet, [row(values), row(null), ENDED])), 64)
     (block,) = ResultRows(connection, "SELECT")
     assert [days if days is None else days.tolist() for days in block.no_days] == [
-        *[None] * 4, [True, False], [True, False],
+        *[None] * 4, [k.ZERO_DATE, 0], [k.NO_DATE, 0],
     ]  # fmt: skip
     assert block.arrays[4].null_count == block.arrays[5].null_count == 2
 
