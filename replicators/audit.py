@@ -25,6 +25,7 @@ CHANGED = f"{MASK} (changed)"
 PRUNED = "audit_pruned"
 LONGEST_TEXT = 2_000
 LONGEST_LIST = 200
+LONGEST_ROW = 100_000
 _SECRET_NAME = re.compile(r"password|passwd|secret|token|credential", re.IGNORECASE)
 _USER_INFO = re.compile(r"://[^/@\s]*@")
 _QUERY = re.compile(
@@ -237,19 +238,24 @@ def _text(value: str) -> str:
 
 
 def _shown(values: Mapping[str, Any], secret: Collection[str]) -> dict[str, Any]:
-    """As JSON, secrets masked, long texts and lists cut."""
-    plain = json.loads(json.dumps(dict(values), default=str))
-    kept = list(plain.items())[:LONGEST_LIST]
-    found = {_text(n): _cut(_masked(n, value, secret, MASK)) for n, value in kept}
-    left = len(plain) - len(kept)
-    return {**found, "…": f"and {left} more"} if left else found
+    """As JSON, secrets masked, long texts and lists cut, and all of it where it is too much for a row."""
+    plain = json.loads(json.dumps(dict(values), default=str), parse_constant=str)
+    found: dict[str, Any] = {}
+    room = LONGEST_ROW
+    for number, (name, value) in enumerate(plain.items()):
+        told = _cut(_masked(name, value, secret, MASK))
+        room -= len(name) + len(json.dumps(told))
+        if number == LONGEST_LIST or room < 0:
+            return {**found, "…": f"and {len(plain) - number} more"}
+        found[_text(name)[:LONGEST_TEXT]] = told
+    return found
 
 
 def _cut(value: Any) -> Any:
     if isinstance(value, str):
-        text = value[:LONGEST_TEXT] + ("…" if len(value) > LONGEST_TEXT else "")
-        text = _USER_INFO.sub(f"://{MASK}@", _text(text))
-        return _QUERY.sub(rf"\g<1>{MASK}", text)
+        text = _USER_INFO.sub(f"://{MASK}@", _text(value[: 10 * LONGEST_TEXT]))
+        text = _QUERY.sub(rf"\g<1>{MASK}", text)
+        return text[:LONGEST_TEXT] + "…" if len(text) > LONGEST_TEXT else text
     if isinstance(value, list):
         left = len(value) - LONGEST_LIST
         more = [f"… and {left} more"] if left > 0 else []

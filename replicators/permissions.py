@@ -6,11 +6,20 @@ from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 
 VIEW = "replicators.view_replicator"
 EDIT = "replicators.change_replicator"
+AUDIT = "replicators.view_auditentry"
+TOKENS = "replicators.delete_apitoken"
+USERS = "auth.change_user"
+"""The last three are superusers' unless an administrator gives them to somebody."""
 
 
 def can_view(user: AbstractBaseUser | AnonymousUser) -> bool:
     """May see replicators, their state and their logs."""
     return bool(user.has_perm(VIEW))  # type: ignore[union-attr]
+
+
+def can_audit(user: AbstractBaseUser | AnonymousUser) -> bool:
+    """May read the audit trail."""
+    return bool(user.has_perm(AUDIT))  # type: ignore[union-attr]
 
 
 def can_edit(user: AbstractBaseUser | AnonymousUser) -> bool:

@@ -24,6 +24,7 @@ from replicators.selectors import plugins
 _BEGINNINGS = {
     "replicators": "replicator-list",
     "drafts": "draft-list",
+    "audit": "audit",
     "plugins": "plugins",
     "connection_test": "connection-test",
     "source_tables": "source-tables",

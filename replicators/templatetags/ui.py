@@ -17,6 +17,8 @@ from django.utils.dateparse import parse_datetime
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from replicators import audit_reading
+from replicators.audit import AuditEntry
 from replicators.connectors.modes import Mode, text_of
 from replicators.connectors.problems import Severity
 
@@ -147,3 +149,32 @@ def problem(found: dict[str, Any], href: str = "", action: str = "") -> dict[str
 def mode_label(value: str) -> str:
     """The name of a mode."""
     return text_of(Mode(value)).label
+
+
+@register.filter
+def act_label(act: str) -> str:
+    """The words of an act of the audit trail."""
+    return audit_reading.act_label(act)
+
+
+@register.filter
+def differences(entry: AuditEntry) -> list[tuple[str, str | None, str | None]]:
+    """Name, old and new value of everything that an entry tells; None where there is none."""
+    names = dict.fromkeys([*entry.old_values, *entry.new_values])
+    old, new = entry.old_values, entry.new_values
+    return [
+        (n, _told(old[n]) if n in old else None, _told(new[n]) if n in new else None) for n in names
+    ]
+
+
+def _told(value: Any) -> str:
+    """A value as people read it."""
+    if isinstance(value, str):
+        return value or "(empty)"
+    if isinstance(value, list):
+        return ", ".join(_told(v) for v in value) or "(none)"
+    if isinstance(value, dict):
+        return "; ".join(f"{k}: {_told(v)}" for k, v in value.items()) or "(whole)"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "(empty)" if value is None else str(value)

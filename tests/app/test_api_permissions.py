@@ -10,6 +10,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from replicators.models import ApiToken, Replicator
 from replicators.tokens import token_create
+from tests.app.factories import make_user
 
 pytestmark = pytest.mark.django_db
 
@@ -42,9 +43,10 @@ WRITE = {
     "/replicators/new/",
 }  # fmt: skip
 OWN = {"/account/", "/account/password/", "/account/theme/", "/account/tokens/", "/api/"}
+ADMINISTRATORS = {"/api/v1/audit/", "/audit/"}
 OPEN = {"login", "logout"}
 COVERED = {
-    "index", "replicator-resync-many",
+    "index", "audit", "replicator-resync-many",
     "replicator-list", "replicator-detail", "replicator-export", "replicator-status",
     "replicator-logs", "replicator-events", "replicator-metrics", "replicator-watermarks", "replicator-start",
     "replicator-pause", "replicator-resume", "replicator-resync", "replicator-retry", "replicator-retry-now", "replicator-rewind", "table-rewind",
@@ -104,7 +106,13 @@ def test_writing_needs_the_right_to_edit(
     assert _signed_in(editor).post(url, {}, "application/json").status_code != 403
 
 
-@pytest.mark.parametrize("path", sorted(READ | WRITE | OWN))
+@pytest.mark.parametrize("path", sorted(ADMINISTRATORS))
+def test_some_pages_are_for_administrators_alone(path: str, editor: Any) -> None:
+    assert _signed_in(editor).get(path).status_code == 403
+    assert _signed_in(make_user("boss", is_superuser=True)).get(path).status_code == 200
+
+
+@pytest.mark.parametrize("path", sorted(READ | WRITE | OWN | ADMINISTRATORS))
 def test_nothing_is_open_without_signing_in(path: str, replicator: Replicator) -> None:
     response = Client().get(path.format(pk=replicator.pk))
     if path.startswith(("/api/v1/", "/api/schema/", "/metrics")):

@@ -68,7 +68,8 @@ def test_the_index_leads_to_addresses_that_answer(api: Client) -> None:
     assert api.get(index["schema"]).status_code == 200
     for name in ("replicators", "drafts", "plugins"):
         assert api.get(index["links"][name]).status_code == 200
-    for name in set(index["links"]) - {"replicators", "drafts", "plugins"}:
+    assert api.get(index["links"]["audit"]).status_code == 403
+    for name in set(index["links"]) - {"replicators", "drafts", "plugins", "audit"}:
         assert api.post(index["links"][name], {}, JSON).status_code == 400
 
 
