@@ -1,4 +1,5 @@
-"""A draft from a replicator that exists: the same definition under a free name, secrets included, to be changed and deployed."""
+"""A draft from a replicator that exists: the same definition under a free name and in a free namespace, secrets included, to be
+changed and deployed."""
 
 from __future__ import annotations
 
@@ -9,16 +10,21 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from django.urls import reverse
+from django.utils.text import slugify
 from django.views.decorators.http import require_POST
 
+from assessments.report import Support, table_report
 from drafts.models import Draft
 from drafts.services import draft_create
-from replicators.config import InvalidConfig
+from replicators.config import InvalidConfig, plugin_of, target_plugin
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableSchema
 from replicators.models import Replicator
 from replicators.pages import go, may_edit
 from replicators.people import person
+from replicators.selectors import plugin_params
 from replicators.services import params_of
+from runners.models import Table
 
 NAME_CHARACTERS = 64
 
@@ -36,17 +42,56 @@ def _free_name(name: str) -> str:
         number += 1
 
 
+def _free_namespace(replicator: Replicator, params: dict[str, Any]) -> str:
+    """A namespace of its own beside the replicator's, which two can't write to; what it has where the target knows none, and
+    where the tables of several schemas could not share one."""
+    now = str(params.get("namespace") or "")
+    known = {p.name for p in plugin_params(plugin_of("target", replicator.target_kind))}
+    names = [t["name"] for t in replicator.tables]
+    if "namespace" not in known or (not now and len(set(names)) < len(names)):
+        return now
+    rows = [*Replicator.objects.values_list("target_params", flat=True)]
+    rows += Draft.objects.filter(replicator_id=None).values_list("target_params", flat=True)
+    taken = {str(row.get("namespace") or "") for row in rows}
+    base = now or slugify(replicator.name).replace("-", "_") or "replicator"
+    number = 1
+    while True:
+        found = f"{base}_copy" if number == 1 else f"{base}_copy{number}"
+        if found not in taken:
+            return found
+        number += 1
+
+
+def _accepted(replicator: Replicator) -> list[list[str]]:
+    """The columns whose loss somebody accepted: in the draft that the replicator was, and by letting it copy them."""
+    drafts = Draft.objects.filter(replicator_id=replicator.pk).values_list("accepted", flat=True)
+    found = {tuple(column) for accepted in drafts for column in accepted}
+    fit = target_plugin(replicator.target_kind).fit
+    for row in Table.objects.shown().filter(replicator=replicator):
+        if row.shape is None:
+            continue
+        report = table_report(TableSchema.from_json(row.shape), fit, ())
+        lost = (c.name for c in report.columns if c.support is not Support.YES)
+        found |= {(row.schema_name, row.name, name) for name in lost}
+    return [list(column) for column in sorted(found)]
+
+
 def draft_from(*, replicator: Replicator, actor: User | None) -> Draft:
-    """A new draft with the replicator's definition; the replicator stays as it is."""
+    """A new draft with the replicator's definition and what was decided about its columns, for a namespace of its own; the
+    replicator stays as it is."""
     fields: dict[str, Any] = {
         "name": _free_name(replicator.name),
         "description": replicator.description,
         "tables": replicator.tables,
         "options": replicator.options,
+        "accepted": _accepted(replicator),
     }
     for role in ("source", "target"):
         fields[f"{role}_kind"] = getattr(replicator, f"{role}_kind")
         fields[f"{role}_params"] = params_of(replicator, role)
+    namespace = _free_namespace(replicator, fields["target_params"])
+    if namespace:
+        fields["target_params"]["namespace"] = namespace
     return draft_create(actor=actor, **fields)
 
 
@@ -63,4 +108,5 @@ def duplicate(request: HttpRequest, pk: str) -> HttpResponse:
     except ReplicationError as err:  # its secrets can't be read
         messages.error(request, f"{err.message.text} {err.message.suggestion}")
         return go(request, found.get_absolute_url())
-    return go(request, reverse("drafts:draft", args=[draft.pk]), f"{draft.name} is a draft now.")
+    url = reverse("drafts:draft-target", args=[draft.pk])
+    return go(request, f"{url}?copied=yes", f"{draft.name} is a draft now.")

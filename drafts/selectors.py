@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import QuerySet
 
-from drafts.models import Draft
+from drafts.choice import by_key
+from drafts.models import Draft, Listing
 from replicators.services import params_shown
 
 
@@ -21,6 +23,34 @@ def drafts_found(
     """The drafts of the list that fit all that is said; `name` is a part of it."""
     said = {"name__icontains": name, "source_kind": source_kind, "target_kind": target_kind}
     return drafts_for_list().filter(**{k: v for k, v in said.items() if v})
+
+
+@dataclass(frozen=True, slots=True)
+class Stake:
+    """What a draft holds that goes with it: its tables, their rows as the source estimates them, and what was decided."""
+
+    tables: int
+    rows: int | None
+    decisions: int
+    has_secrets: bool
+
+
+def draft_stake(draft: Draft) -> Stake:
+    """What goes when the draft is deleted; rows are None where the source was not asked."""
+    listing = Listing.objects.filter(draft=draft).first()
+    chosen = by_key(draft.tables)
+    rows = None
+    if listing is not None:
+        rows = sum(t[2] or 0 for t in listing.tables if (t[0], t[1]) in chosen)
+    chosen_in_part = sum(
+        bool(t["columns"] or t["filter"] or t["excluded"]) for t in chosen.values()
+    )
+    return Stake(
+        tables=len(chosen),
+        rows=rows,
+        decisions=len(draft.accepted) + chosen_in_part,
+        has_secrets=bool(draft.source_secrets or draft.target_secrets),
+    )
 
 
 def draft_shown(draft: Draft) -> dict[str, Any]:

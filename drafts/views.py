@@ -12,12 +12,12 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_http_methods
 
 from assessments.services import connection_test
 from drafts import known, services, steps, wizard
 from drafts.models import Draft
-from drafts.selectors import draft_shown, drafts_for_list
+from drafts.selectors import draft_shown, draft_stake, drafts_for_list
 from drafts.wizard import AUTOSAVE, Visit
 from replicators.config import InvalidConfig, plugin_of
 from replicators.connectors.problems import Severity
@@ -29,7 +29,7 @@ from replicators.forms import (
     params_from,
     picks_fitting,
 )
-from replicators.pages import go, is_partial, may_edit, may_view, toasted
+from replicators.pages import go, is_partial, may_edit, may_view, render_page, toasted
 from replicators.people import person
 from replicators.permissions import can_edit
 from replicators.selectors import plugin_params, plugins
@@ -52,10 +52,14 @@ def drafts(request: HttpRequest) -> HttpResponse:
 
 
 @may_edit
-@require_POST
+@require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, pk: str) -> HttpResponse:
-    """Forget a draft."""
+    """Asks first, with what goes; then forgets the draft."""
     draft = get_object_or_404(Draft, pk=pk)
+    if request.method == "GET":
+        context = {"section": "drafts", "draft": draft, "stake": draft_stake(draft)}
+        panel = "drafts/partials/_draft_delete.html"
+        return render_page(request, "drafts/draft_delete.html", panel, context)
     services.draft_delete(draft=draft)
     return go(request, "drafts:drafts", f"The draft {draft} is deleted.")
 
@@ -248,6 +252,7 @@ def _connector_context(visit: Visit, role: str) -> dict[str, Any]:
         "fields": param_fields(role, kind, values, visit.errors),
         "help": plugin.setup(values),
         "known": known.known(role),
+        "is_copied": role == "target" and "copied" in visit.request.GET,
     }
 
 

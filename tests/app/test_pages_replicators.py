@@ -200,8 +200,11 @@ def test_a_duplicate_is_a_draft_with_a_free_name_and_the_secrets(
         answer = browser.post(f"{replicator.get_absolute_url()}duplicate/")
         draft = Draft.objects.get(name=name)
         assert str(draft.pk) in answer["Location"]
+    assert answer["Location"].endswith("/target/?copied=yes")
     assert draft.tables == replicator.tables
     assert params_of(draft, "source")["password"] == SECRET
+    assert draft.target_params["namespace"] == "shop_copy2"
+    assert "shop_copy2</code>" in page(browser, answer["Location"])
     assert "drafts-beside" in page(browser, "/")
 
 
