@@ -27,7 +27,7 @@ from drafts.views import NAME_HELP, name_fault
 from replicators.config import ROLES, InvalidConfig, place_params, plugin_of
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.modes import KEEPS_PAST, Mode, text_of
-from replicators.connectors.params import MASK, Param, describe
+from replicators.connectors.params import MASK, Param, cleared, describe
 from replicators.connectors.problems import Severity
 from replicators.forms import (
     Field,
@@ -248,7 +248,7 @@ def _part(page: _Page, role: str) -> dict[str, Any]:
         "plugin": plugin_of(role, kind),
         "fields": [f for f in shown if f.id in names],
         "place": [
-            (f.label, found.target_params.get(f.id.partition(".")[2], ""))
+            (f.label, cleared(found.target_params.get(f.id.partition(".")[2], "")))
             for f in shown
             if f.id not in names
         ],

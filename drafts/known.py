@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.params import cleared
 from replicators.models import Replicator
 from replicators.selectors import plugins
 from replicators.services import params_of
@@ -34,7 +35,7 @@ def known(role: str) -> list[Known]:
             values = params_of(row, role)
         except ReplicationError:  # its secrets can't be read any more: nothing to be used again
             continue
-        place = " / ".join(str(values[p]) for p in _PLACES if values.get(p))
+        place = " / ".join(str(cleared(values[p])) for p in _PLACES if values.get(p))
         same = json.dumps([getattr(row, f"{role}_kind"), values], sort_keys=True)
         found.setdefault(same, Known(str(row.pk), row.name, place))
     return list(found.values())

@@ -21,7 +21,7 @@ from replicators.config import (
     SecretAsked,
     parse_tables,
     plugin_of,
-    split_secrets,
+    require_plain,
 )
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.params import describe
@@ -110,7 +110,7 @@ def _fill_params(draft: Draft, role: str, fields: Mapping[str, Any]) -> None:
         if unknown := [name for name in data if name not in known]:
             # It might be a misspelt password, which would be kept and shown in clear.
             raise InvalidConfig({f"{role}_params.{name}": "is not a parameter" for name in unknown})
-        split_secrets(role, kind, data)
+        require_plain(role, kind, data)
     except ReplicationError as err:
         raise InvalidConfig({f"{role}_kind": err.message.text}) from err
     params_store(draft, role, kind, data)

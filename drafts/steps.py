@@ -8,6 +8,7 @@ from drafts.models import Draft
 from drafts.reports import is_passed
 from replicators.config import InvalidConfig, Options, parse_name, parse_params, parse_tables
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.params import cleared
 from replicators.services import NameTaken, name_require_free, params_of
 
 NAMES = ("name", "source", "target", "tables", "advanced", "assessment", "summary")
@@ -79,7 +80,9 @@ def _notes(draft: Draft) -> dict[str, str]:
     chosen = len(draft.tables)
     return {
         "name": draft.name,
-        "source": draft.source_params.get("host", "") or draft.source_params.get("database", ""),
+        "source": cleared(
+            draft.source_params.get("host", "") or draft.source_params.get("database", "")
+        ),
         "target": str(draft.target_params.get("namespace", "")),
         "tables": f"{chosen} chosen" if chosen else "",
     }

@@ -18,7 +18,7 @@ from django.db import models
 from django.http import HttpRequest
 from django.utils import timezone
 
-from replicators.connectors.params import MASK
+from replicators.connectors.addresses import MASK, hidden
 
 Actor = AbstractBaseUser | AnonymousUser | None
 CHANGED = f"{MASK} (changed)"
@@ -27,11 +27,6 @@ LONGEST_TEXT = 2_000
 LONGEST_LIST = 200
 LONGEST_ROW = 100_000
 _SECRET_NAME = re.compile(r"password|passwd|secret|token|credential", re.IGNORECASE)
-_USER_INFO = re.compile(r"://[^/@\s]*@")
-_QUERY = re.compile(
-    r"([?&][^=&\s]{0,60}(?:secret|password|token|key|credential)[^=&\s]{0,60}=)[^&\s]*",
-    re.IGNORECASE,
-)
 _REQUEST_ID = re.compile(r"[\w.:-]{1,64}", re.ASCII)
 
 
@@ -253,9 +248,8 @@ def _shown(values: Mapping[str, Any], secret: Collection[str]) -> dict[str, Any]
 
 def _cut(value: Any) -> Any:
     if isinstance(value, str):
-        text = _USER_INFO.sub(f"://{MASK}@", _text(value[: 10 * LONGEST_TEXT]))
-        text = _QUERY.sub(rf"\g<1>{MASK}", text)
-        return text[:LONGEST_TEXT] + "…" if len(text) > LONGEST_TEXT else text
+        text = hidden(_text(value[: 10 * LONGEST_TEXT]))
+        return text[:LONGEST_TEXT] + ("…" if len(text) > LONGEST_TEXT else "")
     if isinstance(value, list):
         left = len(value) - LONGEST_LIST
         more = [f"… and {left} more"] if left > 0 else []

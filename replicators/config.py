@@ -47,8 +47,9 @@ def target_plugin(kind: str) -> TargetPlugin:
     return plugin_of("target", kind)  # type: ignore[return-value]
 
 
-def parse_params(role: str, kind: str, data: Any) -> Any:
-    """The params object of a connector; InvalidConfig with fields like `source.host`."""
+def parse_params(role: str, kind: str, data: Any, *, is_stored: bool = False) -> Any:
+    """The params object of a connector; InvalidConfig with fields like `source.host`. `is_stored`: they passed already, so that a
+    secret in a text, which earlier versions took, does not stop what runs."""
     if not kind:
         raise InvalidConfig({f"{role}_kind": "is required"})
     try:
@@ -57,8 +58,10 @@ def parse_params(role: str, kind: str, data: Any) -> Any:
         raise InvalidConfig({f"{role}_kind": err.message.text}) from err
     if not isinstance(data, Mapping):
         raise InvalidConfig({f"{role}_params": "must be an object"})
+    if not is_stored:
+        require_plain(role, kind, data)
     try:
-        return params.parse(plugin.params, dict(data))
+        return params.parse(plugin.params, dict(data), is_stored=is_stored)
     except InvalidParams as err:
         raise InvalidConfig({f"{role}.{k}": v for k, v in err.errors.items()}) from err
 
@@ -180,13 +183,15 @@ class ReplicatorConfig:
         return target_plugin(self.target_kind)
 
     @classmethod
-    def parse(cls, data: Mapping[str, Any], *, replicator: str = "") -> Self:
+    def parse(
+        cls, data: Mapping[str, Any], *, replicator: str = "", is_stored: bool = False
+    ) -> Self:
         """From the fields of `Replicator` or `Draft`, secrets in clear inside the params; InvalidConfig names every
-        fault at once."""
+        fault at once. `is_stored`: see `parse_params`."""
         parsers = {
             "name": lambda: parse_name(data.get("name")),
-            "source_params": lambda: _params("source", data),
-            "target_params": lambda: _params("target", data),
+            "source_params": lambda: _params("source", data, is_stored),
+            "target_params": lambda: _params("target", data, is_stored),
             "tables": lambda: parse_tables(data.get("tables") or []),
             "options": lambda: Options.parse(data.get("options")),
         }
@@ -208,11 +213,10 @@ class ReplicatorConfig:
         )
 
 
-def _params(role: str, data: Mapping[str, Any]) -> Any:
+def _params(role: str, data: Mapping[str, Any], is_stored: bool) -> Any:
     kind = data.get(f"{role}_kind") or ""
-    return parse_params(
-        role, kind if isinstance(kind, str) else "", data.get(f"{role}_params") or {}
-    )
+    values = data.get(f"{role}_params") or {}
+    return parse_params(role, kind if isinstance(kind, str) else "", values, is_stored=is_stored)
 
 
 def place_params(kind: str) -> dict[str, Any]:
@@ -241,6 +245,13 @@ def with_stored(
 ) -> dict[str, Any]:
     """`data` where a secret that came back as the mask keeps its stored value."""
     return params.unmasked(plugin_of(role, kind).params, dict(data), dict(stored))
+
+
+def require_plain(role: str, kind: str, data: Mapping[str, Any]) -> None:
+    """InvalidConfig where a secret stands in a text that is stored and shown in clear; says where it belongs."""
+    found = params.revealing(plugin_of(role, kind).params, dict(data))
+    if found:
+        raise InvalidConfig({f"{role}.{name}": text for name, text in found.items()})
 
 
 def require_secrets(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from replicators.config import plugin_of, target_plugin
-from replicators.connectors.params import MASK, Param, describe
+from replicators.connectors.params import MASK, Param, cleared, describe
 from replicators.options import Choice, Options
 
 
@@ -69,7 +69,7 @@ def _param_field(
     return Field(
         id=f"{role}.{p.name}",
         label=p.label,
-        value="" if error and value == MASK else value,  # the mask would be sent back as it is
+        value="" if error and value == MASK else value if p.secret else cleared(value),
         input="password" if p.secret else "number" if p.kind is int else "text",
         help=p.help,
         error=_sentence(p.label, error),

@@ -12,7 +12,7 @@ from replicators import audit
 from replicators import config as configs
 from replicators.config import InvalidConfig, ReplicatorConfig, SecretAsked
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.params import MASK, secret_names
+from replicators.connectors.params import MASK, cleared, secret_names
 from replicators.connectors.schema import TableSelection
 from replicators.models import Replicator
 from replicators.secrets import decrypt, encrypt
@@ -52,7 +52,12 @@ def params_shown(row: Any, role: str) -> dict[str, Any]:
     except ReplicationError as err:
         if err.code not in {"config:unknown-kind", "config:secrets-unreadable"}:
             raise
-        return {**getattr(row, f"{role}_params"), **dict.fromkeys(_secrets_told(row, role), MASK)}
+        plain = _plain_shown(getattr(row, f"{role}_params"))
+        return {**plain, **dict.fromkeys(_secrets_told(row, role), MASK)}
+
+
+def _plain_shown(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: cleared(value) for name, value in values.items()}
 
 
 def _secrets_told(row: Any, role: str) -> Iterable[str]:
@@ -69,7 +74,10 @@ def params_merged(row: Any, role: str, data: Mapping[str, Any]) -> dict[str, Any
     stored secrets can't be read and `data` doesn't say them anew, and (`SecretAsked`) where they would go elsewhere."""
     kind = getattr(row, f"{role}_kind")
     secrets = secret_names(configs.plugin_of(role, kind).params)
+    shown = params_shown(row, role)
     given = {k: v for k, v in data.items() if k not in secrets or v != MASK}
+    given = {k: v for k, v in given.items() if v != shown.get(k) or k in secrets}
+    configs.require_plain(role, kind, given)
     try:
         before = params_of(row, role)
     except ReplicationError as err:
@@ -143,17 +151,19 @@ def config_of(row: Any) -> ReplicatorConfig:
     data = {name: getattr(row, name) for name in _FIELDS}
     for role in configs.ROLES:
         data[f"{role}_params"] = params_of(row, role)
-    return ReplicatorConfig.parse(data, replicator=str(row.pk))
+    return ReplicatorConfig.parse(data, replicator=str(row.pk), is_stored=True)
 
 
 def source_of(replicator: Replicator) -> Any:
     """The source's params object."""
-    return configs.parse_params("source", replicator.source_kind, params_of(replicator, "source"))
+    values = params_of(replicator, "source")
+    return configs.parse_params("source", replicator.source_kind, values, is_stored=True)
 
 
 def target_of(replicator: Replicator) -> Any:
     """The target's params object."""
-    return configs.parse_params("target", replicator.target_kind, params_of(replicator, "target"))
+    values = params_of(replicator, "target")
+    return configs.parse_params("target", replicator.target_kind, values, is_stored=True)
 
 
 def name_require_free(name: str, *, besides: Any = None) -> None:
@@ -294,9 +304,9 @@ def replicator_export(replicator: Replicator) -> dict[str, Any]:
         "name": replicator.name,
         "description": replicator.description,
         "source_kind": replicator.source_kind,
-        "source_params": dict(replicator.source_params),
+        "source_params": _plain_shown(replicator.source_params),
         "target_kind": replicator.target_kind,
-        "target_params": dict(replicator.target_params),
+        "target_params": _plain_shown(replicator.target_params),
         "tables": replicator.tables,
         "options": replicator.options,
     }

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from replicators.connectors.addresses import STORES
+
 SIDE_BY_SIDE = 16
-STORES = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 
 
 def is_url(path: str) -> bool:

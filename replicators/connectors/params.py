@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, TypeVar
 
-MASK = "********"
+from replicators.connectors.addresses import MASK as MASK
+from replicators.connectors.addresses import hidden, holds_secret
+
+LONGEST = 4096
+"""Characters of a text that is no secret."""
 T = TypeVar("T")
 
 
@@ -33,6 +38,8 @@ class Param:
     maximum: int | None = None
     note: str = ""
     addresses: bool = False
+    secrets_go: str = ""
+    check: Callable[[str], str] | None = None
 
 
 def param(
@@ -46,10 +53,13 @@ def param(
     maximum: int | None = None,
     note: str = "",
     addresses: bool = False,
+    secrets_go: str = "",
+    check: Callable[[str], str] | None = None,
 ) -> Any:
     """A dataclass field with its metadata; without a default it is required. Secrets stay out of `repr`. `note` stands in
     forms where else "optional" would: for what is needed only sometimes. `addresses`: it says where the secrets are sent, how
-    safely, or whose they are; a change of it asks for them again."""
+    safely, or whose they are; a change of it asks for them again. `secrets_go`: where a secret belongs that somebody writes into it, if not into a field.
+    `check`: what is wrong with a text, as a sentence; empty: nothing."""
     metadata = {
         "label": label,
         "help": help,
@@ -59,6 +69,8 @@ def param(
         "maximum": maximum,
         "note": note,
         "addresses": addresses,
+        "secrets_go": secrets_go,
+        "check": check,
     }
     if default is MISSING:
         return field(metadata=metadata, repr=not secret)
@@ -118,8 +130,9 @@ def _value(p: Param, raw: Any) -> Any:
     return _number(p, raw) if p.kind is int else _text(p, raw)
 
 
-def parse(cls: type[T], data: dict[str, Any]) -> T:
-    """Check `data` and make the params object; InvalidParams names every fault at once."""
+def parse(cls: type[T], data: dict[str, Any], *, is_stored: bool = False) -> T:
+    """Check `data` and make the params object; InvalidParams names every fault at once. What `is_stored` passed `Param.check` when it
+    came in, or came in before there was one."""
     errors: dict[str, str] = {}
     values: dict[str, Any] = {}
     known = {p.name: p for p in describe(cls)}
@@ -136,6 +149,8 @@ def parse(cls: type[T], data: dict[str, Any]) -> T:
             continue
         try:
             values[p.name] = _value(p, raw)
+            if p.check and not is_stored and (fault := p.check(values[p.name])):
+                raise ValueError(fault)
         except ValueError as err:
             errors[p.name] = str(err)
     if errors:
@@ -166,13 +181,45 @@ def _used(p: Param, data: dict[str, Any]) -> Any:
         return None
 
 
+def revealing(cls: type, data: dict[str, Any]) -> dict[str, str]:
+    """What is wrong with texts that would be stored and shown in clear though a secret stands in them, by parameter; their values are
+    not repeated."""
+    found = {}
+    known = describe(cls)
+    fields_for_it = " or ".join(p.label for p in known if p.secret)
+    for p in known:
+        text = data.get(p.name)
+        if p.secret or not isinstance(text, str):
+            continue
+        if len(text) > LONGEST:
+            found[p.name] = f"must be at most {LONGEST} characters"
+        elif holds_secret(text):
+            place = p.secrets_go or (f"enter it in {fields_for_it}" if fields_for_it else "")
+            found[p.name] = f"must not contain a password or key{'; ' if place else ''}{place}"
+    return found
+
+
 def masked(cls: type, data: dict[str, Any]) -> dict[str, Any]:
-    """`data` with every secret that is set replaced by `MASK`."""
+    """`data` with every secret that is set replaced by `MASK`, also one that was stored in another text."""
     secrets = secret_names(cls)
-    return {k: (MASK if k in secrets and v else v) for k, v in data.items()}
+    return {k: (MASK if k in secrets and v else cleared(v)) for k, v in data.items()}
+
+
+def cleared(value: Any) -> Any:
+    """A value that is no secret, without one that stands in it."""
+    return hidden(value) if isinstance(value, str) else value
 
 
 def unmasked(cls: type, data: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
-    """`data` where a secret that came back as `MASK` keeps its stored value."""
+    """`data` where what came back as it was shown, masked, keeps its stored value."""
     secrets = secret_names(cls)
-    return {k: (stored.get(k, "") if k in secrets and v == MASK else v) for k, v in data.items()}
+    return {
+        k: (stored.get(k, "") if _came_back(k in secrets, v, stored.get(k)) else v)
+        for k, v in data.items()
+    }
+
+
+def _came_back(is_secret: bool, value: Any, stored: Any) -> bool:
+    if is_secret or not isinstance(value, str) or MASK not in value:
+        return is_secret and value == MASK
+    return bool(value == cleared(stored))

@@ -24,6 +24,7 @@ from urllib.parse import quote, urlparse
 import numpy as np
 
 from replicators.connectors import files
+from replicators.connectors.addresses import STORES
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId
 from runners.engine import failpoints
@@ -133,7 +134,7 @@ class ChangeLog:
             raise ReplicationError(
                 "config:invalid",
                 field="REPLICATOR_LOG_URL",
-                reason=f"`{urlparse(url).scheme}` is not one of {', '.join(files.STORES)} or a folder",
+                reason=f"`{urlparse(url).scheme}` is not one of {', '.join(STORES)} or a folder",
             )
         self.root = root_of(url, replicator)
         self._attempt = attempt

@@ -48,7 +48,7 @@ class TestRecord:
             "source.password": "******** (changed)",
             "source.pem": "",
             "source.host": "b",
-            "uri": "postgresql://********@db/x?secret_key=********&region=eu",
+            "uri": "postgresql://me:********@db/x?secret_key=********&region=eu",
             "deep": {"access_secret": "********"},
         }
 

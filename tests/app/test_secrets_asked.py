@@ -87,7 +87,7 @@ def test_secrets_of_servers_are_bound_to_server_user_and_encryption(
     [
         {"host": "evil.example"},
         {"host": "DB.example"},
-        {"host": "/tmp/socket"},
+        {"host": "db.example:3307"},
         {"port": 3307},
         {"port": "3307"},
         {"user": "root"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from replicators.connectors.addresses import host_fault
 from replicators.connectors.params import param
 
 
@@ -11,7 +12,9 @@ from replicators.connectors.params import param
 class MysqlParams:
     """A MySQL or MariaDB server, and the user that reads it."""
 
-    host: str = param("Host", help="Name or address of the server.", addresses=True)
+    host: str = param(
+        "Host", help="Name or address of the server.", addresses=True, check=host_fault
+    )
     user: str = param("User", help="A user that may read the tables and replicate.", addresses=True)
     port: int = param("Port", default=3306, minimum=1, maximum=65535, addresses=True)
     password: str = param("Password", default="", secret=True)

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from replicators.connectors.addresses import host_fault
 from replicators.connectors.params import param
+
+
+def _host_fault(text: str) -> str:
+    """A socket is known by its folder."""
+    return "" if text.startswith("/") and ":" not in text else host_fault(text)
 
 
 @dataclass(frozen=True, slots=True)

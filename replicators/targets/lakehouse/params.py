@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from urllib.parse import urlsplit
 
+from replicators.connectors.addresses import STORES, Url
 from replicators.connectors.params import InvalidParams, param
+
+CATALOG_OPTIONS = (
+    "sslmode", "sslrootcert", "connect_timeout", "application_name", "target_session_attrs",
+    "channel_binding", "gssencmode",
+)  # fmt: skip
+"""What may stand behind `?` in a catalog's address: of the rest some name other hosts, files that are written, or classes to load."""
+_STORES_SETTINGS = "a store's settings and keys are read from this program's environment"
+
+
+def _warehouse_fault(warehouse: str) -> str:
+    if warehouse.startswith("file:"):
+        is_whole = re.fullmatch(r"file:(//)?/[^/?#][^?#]*", warehouse)
+        return "" if is_whole else "must name a folder: file:///data/warehouse"
+    if "://" not in warehouse:
+        return "" if warehouse.startswith("/") else "must be an absolute path or a URL"
+    try:
+        url = Url.parse(warehouse)
+    except ValueError as err:
+        return str(err)
+    if url.scheme not in STORES:
+        return f"must be a folder or begin with one of {', '.join(STORES)}"
+    return f"must not have a part behind ?: {_STORES_SETTINGS}" if url.query else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +38,8 @@ class LakehouseParams:
     warehouse: str = param(
         "Warehouse",
         help="Folder or URL that holds the tables: /data/warehouse, s3a://bucket/warehouse",
+        secrets_go=_STORES_SETTINGS,
+        check=_warehouse_fault,
     )
     format: str = param("Format", default="iceberg", choices=("iceberg", "delta"))
     catalog_uri: str = param(
@@ -69,15 +94,25 @@ class LakehouseParams:
 def _uri_errors(uri: str) -> dict[str, str]:
     if not uri:
         return {"catalog_uri": "is required for Iceberg"}
-    try:
-        parts = urlsplit(uri)
-        has_password = bool(parts.password)
-    except ValueError:
-        return {"catalog_uri": "is not an address"}
-    if parts.scheme.split("+")[0] not in {"sqlite", "postgresql"}:
+    kind = uri.partition(":")[0].split("+")[0]
+    if kind not in {"sqlite", "postgresql"}:
         return {"catalog_uri": "must begin with sqlite:/// or postgresql://"}
-    if has_password or "password=" in parts.query:
-        return {"catalog_uri": "must not contain a password; use the field for it"}
-    if parts.scheme.startswith("sqlite") and not parts.path.startswith("//"):
-        return {"catalog_uri": "needs an absolute path: sqlite:////folder/catalog.db"}
-    return {}
+    try:
+        url = Url.parse(uri)
+    except ValueError as err:
+        return {"catalog_uri": str(err)}
+    fault = _sqlite_fault(url) if kind == "sqlite" else _postgresql_fault(url)
+    return {"catalog_uri": fault} if fault else {}
+
+
+def _sqlite_fault(url: Url) -> str:
+    if url.host or url.user or not url.path.startswith("//"):
+        return "needs an absolute path: sqlite:////folder/catalog.db"
+    if url.query or "%" in url.path:
+        return "must be a plain path, without ? and %"
+    return ""
+
+
+def _postgresql_fault(url: Url) -> str:
+    odd = [name for name, _ in url.query if name not in CATALOG_OPTIONS]
+    return f"may have behind ? only {', '.join(CATALOG_OPTIONS)}" if odd else ""

@@ -1,0 +1,120 @@
+"""Reads the addresses that people enter: where a secret may stand in one, and which hosts and files it leads to. Opens nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import unquote, unquote_plus, urlsplit
+
+MASK = "********"
+STORES = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
+"""The schemes of object stores that files are kept in."""
+_SECRET_PART = re.compile(
+    r"passw|passphrase|pwd|secret|token|credential|signature"
+    r"|(?:access|account|api|private|shared|service)key"
+)
+_SECRET_WORDS = frozenset({"pass", "pw", "key", "sas", "sig", "auth"})
+_COLON = re.compile(r":|%3a", re.IGNORECASE)
+_PAIR = re.compile(r"(?<![\w.%+/-])([\w.%+-]+)\s{0,8}=\s{0,8}('[^']*'|\"[^\"]*\"|[^&;?#\s,]+)")
+_HOST = re.compile(r"[\w.:%-]+", re.ASCII)
+_AUTHORITY = re.compile(
+    r"(?:(?P<user>[^:/@?#]*)@)?(?P<host>\[[0-9A-Fa-f:.]+\]|[\w.-]*)(?::(?P<port>\d{1,5}))?",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Somewhere that a connection leads to. `label`: the parameter that says so. Of a host with `database`: that database at
+    that port. A `folder` may be one that is to be made."""
+
+    kind: Literal["host", "folder", "file"]
+    value: str
+    label: str
+    port: int = 0
+    database: str = ""
+
+
+def _is_secret_name(name: str) -> bool:
+    for _ in range(3):  # some drivers decode what was decoded
+        name = unquote_plus(name)
+    plain = re.sub(r"[^a-z0-9]", "", name.lower())
+    return plain in _SECRET_WORDS or _SECRET_PART.search(plain) is not None
+
+
+def _secret_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where secrets stand: behind `user:` before an `@`, as any driver may read it, and as the value of a name that says so."""
+    begins = [m.end() for m in re.finditer("://", text)] or [0]
+    ends = [*(b - 3 for b in begins[1:]), len(text)]
+    for begin, end in zip(begins, ends, strict=True):
+        colon = _COLON.search(text, begin, end)
+        at = text.rfind("@", begin, end)
+        slash = text.find("/", begin, end)
+        if colon and colon.end() < at and (slash < 0 or slash > colon.start()):
+            yield colon.end(), at
+    for pair in _PAIR.finditer(text):
+        if _is_secret_name(pair[1]):
+            yield pair.span(2)
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a secret stands in it, written plainly or with percent signs."""
+    return any(True for _ in _secret_spans(text))
+
+
+def hidden(text: str) -> str:
+    """The text with the secrets in it replaced by the mask."""
+    found, done = [], 0
+    for begin, end in sorted(_secret_spans(text)):
+        found += [text[done:begin], MASK] if begin >= done else []
+        done = max(done, end)
+    return "".join([*found, text[done:]])
+
+
+def host_fault(text: str) -> str:
+    """What is wrong with the name or address of a server; of several every one is looked at."""
+    if all(_HOST.fullmatch(name.strip()) for name in text.split(",")):
+        return ""
+    return (
+        "must be a host name or an address alone; port, user and password have fields of their own"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """A URL that every driver reads alike: no password, a plain host, a query of plain names. `path` is as it stands there."""
+
+    scheme: str
+    user: str
+    host: str
+    port: int
+    path: str
+    query: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Url:
+        """ValueError, with a sentence that repeats nothing of it, where drivers might read it differently."""
+        scheme, mark, rest = text.partition("://")
+        if not mark or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
+            raise ValueError("is not a URL")
+        if re.search(r"[\s\\\x00-\x1f#]", text):
+            raise ValueError("must not contain blanks, backslashes or #")
+        place, _, query = rest.partition("?")
+        authority, slash, path = place.partition("/")
+        found = _AUTHORITY.fullmatch(authority)
+        if found is None or int(found["port"] or 0) > 65535:
+            raise ValueError("must name one host, with a port if need be")
+        pairs = [p.partition("=") for p in query.split("&") if p]
+        plain = tuple((unquote(name), unquote(value)) for name, _, value in pairs)
+        host = found["host"].strip("[]")
+        port = int(found["port"] or 0)
+        return cls(scheme.lower(), unquote(found["user"] or ""), host, port, slash + path, plain)
+
+
+def local_path(text: str) -> str:
+    """The path of a local folder or file, also as a `file:` URL; empty for any other URL."""
+    if text.startswith("file:"):
+        return unquote(urlsplit(text).path)
+    return "" if "://" in text else text
