@@ -399,6 +399,15 @@ MESSAGES: dict[str, Message] = {
         "The table stops; the others go on.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "source:value-too-large": Message(
+        "Row too large",
+        "A row of table `{table}` can't be copied, for the size of its column `{column}`: {reason}.",
+        "Make the value smaller or delete the row, then re-sync the table; or exclude the column; or let such rows be parked and "
+        "re-sync the table; or set `REPLICATOR_ROW_LIMIT_BYTES` higher, with twenty times as much more in "
+        "`REPLICATOR_SPARK_DRIVER_MEMORY`, and re-sync the table.",
+        "The table stops; the others go on.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "source:log-retention": Message(
         "Log kept without limit",
         "`max_slot_wal_keep_size` is not set, so a paused replicator can fill the server's disk.",

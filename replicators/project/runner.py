@@ -16,6 +16,7 @@ _LEAST = {
     "seal_bytes": 1,
     "merge_parallel": 1,
     "rows_per_chunk": 1,
+    "row_limit_bytes": 1,
     "log_limit_bytes": 1,
     "table_limit_bytes": 1,
     "heartbeat_seconds": 0.1,

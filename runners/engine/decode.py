@@ -7,7 +7,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import OpCounts
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.source import DecodedTable, PassedOver, Poison
+from runners.engine import sizes
 from runners.engine.changelog import file_word, read_segment, write_error
 from runners.engine.relay import from_tasks, relayed
 from runners.engine.spark import DECODE_POOL, in_pool
@@ -32,12 +33,13 @@ RESULT = "segment long, result string"
 
 @dataclass(frozen=True, slots=True)
 class DecodeTask:
-    """What a task needs for one segment."""
+    """What a task needs for one segment. `row_limit`: the most bytes of a row that are copied; 0: as many as there are."""
 
     number: int
     path: str
     crc32: int
     prefix: str
+    row_limit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,8 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
         if err.code != "log:segment-corrupt":
             raise
         return {"corrupt": err.facts, "files": [], "poisons": [], "passed": []}
-    for item in load(decoder)(head, body, task.number):
+    for found in load(decoder)(head, body, task.number):
+        item = _small(found, task.row_limit) if isinstance(found, DecodedTable) else found
         if isinstance(item, Poison):
             poisons.append(
                 {"table": [item.table.schema, item.table.name], "offset": item.offset,
@@ -82,6 +85,15 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
     if files:
         folder.sync_folder(os.path.dirname(task.prefix))
     return {"files": files, "poisons": poisons, "passed": passed}
+
+
+def _small(item: DecodedTable, limit: int) -> DecodedTable | Poison:
+    """The changes without values of too large rows, which are marked; what stops a table that can't do without them."""
+    try:
+        changes = sizes.of_limit(item.changes, item.schema, limit or item.changes.nbytes)
+    except ReplicationError as err:
+        return Poison(item.schema.id, 0, err.code, {"table": str(item.schema.id), **err.facts})
+    return replace(item, changes=changes)
 
 
 def _write(task: DecodeTask, item: DecodedTable) -> dict[str, Any]:
@@ -219,6 +231,6 @@ def _file_row(segment: int, facts: dict[str, Any]) -> ChangeFileRow:
     )
 
 
-def task_for(row: SegmentRow, prefix: str) -> DecodeTask:
+def task_for(row: SegmentRow, prefix: str, row_limit: int = 0) -> DecodeTask:
     """The task of a segment."""
-    return DecodeTask(row.number, row.path, row.crc32, prefix)
+    return DecodeTask(row.number, row.path, row.crc32, prefix, row_limit)

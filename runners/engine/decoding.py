@@ -72,8 +72,10 @@ class Decoding:
         watchdog: Watchdog,
         stop: threading.Event,
         on_poison: Callable[[TableId, str, Mapping[str, str]], None],
+        row_limit: int = 0,
     ) -> None:
         self._spark = spark
+        self._row_limit = row_limit
         self._decoder = decoder
         self._store = store
         self._log = log
@@ -142,7 +144,7 @@ class Decoding:
     def _decode(self, rows: Sequence[SegmentRow]) -> None:
         """Step 4: change files written, then listed with the segments' marks in one transaction."""
         numbers = [r.number for r in rows]
-        tasks = [task_for(r, self._log.change_prefix(r.number)) for r in rows]
+        tasks = [task_for(r, self._log.change_prefix(r.number), self._row_limit) for r in rows]
         try:
             done = decode_segments(self._spark, tasks, self._decoder)
         except ReplicationError as err:

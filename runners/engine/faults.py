@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from replicators.connectors.errors import ReplicationError, Retry
 from replicators.connectors.messages import Scope
 from replicators.connectors.schema import TableId
+from runners.engine import sizes
 from runners.engine.store import Store, TableRow, TableState
 
 logger = logging.getLogger("replicator.run")
@@ -90,4 +91,5 @@ def fail_all(store: Store, err: ReplicationError) -> None:
 def unfit(why: str) -> tuple[str, dict[str, str]]:
     """Code and facts for a value that could not be carried; `why` is its column and the reason."""
     column, _, reason = why.partition(": ")
-    return "source:value-unsupported", {"column": column, "reason": reason.partition(";")[0]}
+    code = sizes.CODE if sizes.is_of_size(reason) else "source:value-unsupported"
+    return code, {"column": column, "reason": reason.partition(";")[0]}

@@ -25,6 +25,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.source import RowReader
 from replicators.connectors.target import FoldedBatch, TargetTable, TargetWriter
+from runners.engine import sizes
 from runners.engine.fold import key_codes, unsent_matrix
 from runners.engine.store import ChangeFileRow
 
@@ -42,8 +43,11 @@ class _Read:
 class Filler:
     """Remembers what it read until the log has come that far. One thread at a time for each table."""
 
-    def __init__(self, writer: TargetWriter, reader: Callable[[], RowReader] | None) -> None:
+    def __init__(
+        self, writer: TargetWriter, reader: Callable[[], RowReader] | None, row_limit: int = 0
+    ) -> None:
         self._writer = writer
+        self._row_limit = row_limit
         self._reader = reader
         self._read: dict[tuple[TableId, int], _Read] = {}
 
@@ -70,6 +74,7 @@ class Filler:
         if read is None or not _covers(read, missing):
             with self._reader() as reader:
                 rows, end = reader.read(batch.schema, missing)
+            sizes.refuse(rows, batch.schema, self._row_limit)
             read = _Read(missing, rows, end, batch.sequence)
         if position < read.position:
             self._read[place] = read

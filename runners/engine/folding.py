@@ -40,6 +40,10 @@ BYTES_A_TASK = 64 << 20
 """Bytes of change files, which are compressed: rows may be large."""
 
 
+GROUP_ROWS, GROUP_BYTES = 1 << 20, 32 << 20
+"""A row group of a folded file: Spark holds thousands of its rows at once, but none of another group beside them."""
+
+
 @dataclass(frozen=True, slots=True)
 class FoldPlan:
     """One merge's input: files of one schema version, of which rows past `after` and not before `position` count, but for
@@ -140,8 +144,16 @@ def _counts(changes: pa.Table) -> OpCounts:
 
 
 def _write(rows: pa.Table, path: str) -> None:
+    group = max(1, rows.num_rows * GROUP_BYTES // max(rows.nbytes, 1))
     try:
-        files.write_table(rows, path, compression="zstd", compression_level=1, use_dictionary=False)
+        files.write_table(
+            rows,
+            path,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=False,
+            row_group_size=min(group, GROUP_ROWS),
+        )
     except OSError as err:
         raise write_error(err) from err
 

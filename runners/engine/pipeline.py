@@ -131,7 +131,8 @@ class Pipeline:
         job, store, log = self._job, self._store, self._log
         self._backlog = Backlog(store.segments(), last_number)
         reader, params = job.source.row_reader, job.source_params
-        filler = Filler(self._writer, (lambda: reader(params)) if reader else None)
+        limit = self._settings.row_limit_bytes
+        filler = Filler(self._writer, (lambda: reader(params)) if reader else None, limit)
         policy = SchemaPolicy(job.options.get("schema_changes", SchemaPolicy.EVOLVE))
         self._evolver = Evolver(self._writer, store, policy, job.source)
         self._merger = Merger(
@@ -155,6 +156,7 @@ class Pipeline:
             self._watchdog,
             self._stop,
             self._evolver.fault,
+            limit,
         )
         self._streaming = Streaming(
             job,

@@ -24,6 +24,7 @@ class RunnerSettings:
     watermark_seconds: float = 10.0
     merge_parallel: int = 4
     rows_per_chunk: int = 250_000
+    row_limit_bytes: int = 32 << 20
     log_limit_bytes: int = 50 << 30
     table_limit_bytes: int = 20 << 30
     disk_reserve_bytes: int = 1 << 30

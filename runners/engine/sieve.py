@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import repeat
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableSchema
 from replicators.connectors.source import Chunk, ChunkReader
+from runners.engine import sizes
 from runners.engine.faults import unfit
 from runners.engine.parked import ParkedRow
 from runners.engine.parking import check_limit, of_snapshot, parked_rows
@@ -18,21 +20,29 @@ NUMBERS_A_CHUNK = 1 << 20
 
 
 class Sieve:
-    """A `ChunkReader` for one chunk that keeps what does not fit in `held`, or raises `source:value-unsupported`."""
+    """A `ChunkReader` for one chunk that keeps what does not fit in `held`, or raises `source:value-unsupported`, or
+    `source:value-too-large` for a row of more than `row_limit` bytes (0: none is)."""
 
-    def __init__(self, read: ChunkReader, *, parks: bool) -> None:
+    def __init__(self, read: ChunkReader, *, parks: bool, row_limit: int = 0) -> None:
         self._read = read
         self._parks = parks
+        self._row_limit = row_limit
         self._held: list[pa.Table] = []
 
     def __call__(self, chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
-        for batch in self._read(chunk, schema):
+        for batch in map(self._small, self._read(chunk, schema), repeat(schema)):
             if "_faulty" not in batch.schema.names:
                 yield batch
                 continue
             is_unfit = pc.is_valid(batch.column("_faulty"))
             self._keep(pa.Table.from_batches([batch.filter(is_unfit)]), schema)
             yield batch.filter(pc.invert(is_unfit)).select(schema.arrow_schema().names)
+
+    def _small(self, batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
+        if not self._row_limit or batch.nbytes <= self._row_limit:
+            return batch
+        rows = sizes.of_limit(pa.Table.from_batches([batch]), schema, self._row_limit)
+        return rows.combine_chunks().to_batches()[0]
 
     def _keep(self, rows: pa.Table, schema: TableSchema) -> None:
         if not self._parks:

@@ -124,11 +124,12 @@ def _task(
     schema: TableSchema,
     place: SnapshotPlace,
     parks: bool,
+    row_limit: int,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column(0).to_pylist():
-                sieve = Sieve(read, parks=parks)
+                sieve = Sieve(read, parks=parks, row_limit=row_limit)
                 path, rows = _write(portions[index], sieve, schema, place)
                 values = [portions[index].number, path, rows, sieve.held]
                 types = [pa.int32(), pa.string(), pa.int64(), pa.binary()]
@@ -365,7 +366,8 @@ class Snapshotter:
     def _read(self, work: _Work, portions: Sequence[Portion]) -> list[CopyChunk]:
         """One job: its tasks write the target's files themselves; only their paths and rows come back."""
         frame = self._spark.range(0, len(portions), 1, len(portions))
-        task = _task(portions, self._reader, work.schema, work.place, self._parks)
+        limit = self._settings.row_limit_bytes
+        task = _task(portions, self._reader, work.schema, work.place, self._parks, limit)
         try:
             with from_tasks():
                 rows = frame.mapInArrow(relayed(task), RESULT).collect()

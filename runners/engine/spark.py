@@ -27,6 +27,7 @@ _CONF = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     "spark.python.worker.reuse": "true",
     "spark.sql.parquet.compression.codec": "zstd",
+    "spark.shuffle.spill.maxSizeInBytesForSpillThreshold": "128m",  # few large rows fill the heap
     "spark.cleaner.periodicGC.interval": "5min",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -33,6 +33,12 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
             **common,
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            # A writer looks at its size after so many rows, by itself after hundreds: of large ones these have no room.
+            **{
+                f"spark.hadoop.parquet.{of}.size.row.check.{end}": rows
+                for of in ("block", "page")
+                for end, rows in (("min", "1"), ("max", "16"))
+            },
         }
     prefix = f"spark.sql.catalog.{params.catalog_name}"
     user = params.catalog_user or urlsplit(params.catalog_uri).username or ""

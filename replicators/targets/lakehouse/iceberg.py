@@ -39,6 +39,9 @@ PROPERTIES = {
     "write.merge.distribution-mode": "none",
     "write.parquet.compression-codec": "zstd",
     "write.parquet.compression-level": "1",
+    # A writer looks at its size after so many rows, by itself after hundreds: of large ones these have no room.
+    "write.parquet.row-group-check-min-record-count": "1",
+    "write.parquet.row-group-check-max-record-count": "16",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "20",
     "commit.manifest.min-count-to-merge": "20",
