@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from replicators.connectors.schema import Column, TableSchema, part_number
@@ -166,6 +166,45 @@ def _replaced(old: Column, new: Column) -> SchemaChange:
     return SchemaChange(ChangeKind.REPLACED, text, old, new)
 
 
+def with_known_labels(old: TableSchema, new: TableSchema) -> TableSchema:
+    """A shape of the log, its enums with the values too that the copy's have. One that lacks some was described before they were added, or
+    after they were renamed while rows with them came: the next look into the catalog says which."""
+    numbers = {c.ordinal: c for c in old.columns if c.ordinal}
+    columns = tuple(_joined(numbers.get(c.ordinal), c) for c in new.columns)
+    return new if columns == new.columns else replace(new, columns=columns)
+
+
+def _joined(old: Column | None, new: Column) -> Column:
+    if old is None or old.native != new.native:
+        return new
+    return replace(new, type=_both(old.type, new.type))
+
+
+def _both(old: LogicalType, new: LogicalType) -> LogicalType:
+    match old, new:
+        case Enum(), Enum() if not set(old.values) <= set(new.values):
+            return Enum((*old.values, *(v for v in new.values if v not in old.values)))
+        case Array(), Array():
+            return Array(_both(old.of, new.of))
+    return new
+
+
+def _labels_text(name: str, old: LogicalType, new: LogicalType) -> str:
+    """What became of the values of an enum; '' where it is none."""
+    if isinstance(old, Array) and isinstance(new, Array):
+        old, new = old.of, new.of
+    if not isinstance(old, Enum) or not isinstance(new, Enum):
+        return ""
+    gone = [v for v in old.values if v not in new.values]
+    come = [v for v in new.values if v not in old.values]
+    told = [
+        f"{word} {', '.join(map(repr, some))}"
+        for word, some in (("without", gone), ("with", come))
+        if some
+    ]
+    return f"values of column {name} changed: {' and '.join(told)}" if told else ""
+
+
 def _same_column(old: Column, new: Column) -> list[SchemaChange]:
     changes = []
     if old.name != new.name:
@@ -176,6 +215,8 @@ def _same_column(old: Column, new: Column) -> list[SchemaChange]:
         kind = ChangeKind.WIDENED if wider else ChangeKind.RETYPED
         word = "widened" if wider else "changed"
         text = f"type of column {new.name} {word} from {old.native} to {new.native}"
+        if old.native == new.native:
+            text = _labels_text(new.name, old.type, new.type) or text
         changes.append(SchemaChange(kind, text, old, new))
     return changes
 

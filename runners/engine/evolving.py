@@ -13,7 +13,12 @@ from replicators.connectors.filters import columns_of, parse
 from replicators.connectors.modes import Mode
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.schema_changes import ChangeKind, SchemaChange, compare
+from replicators.connectors.schema_changes import (
+    ChangeKind,
+    SchemaChange,
+    compare,
+    with_known_labels,
+)
 from replicators.connectors.schema_policy import (
     Decision,
     SchemaPolicy,
@@ -212,6 +217,8 @@ class Evolver:
         old = row.schema
         if old is None:
             raise ReplicationError("source:key-changed", table=row.id)
+        if not is_look:
+            new = with_known_labels(old, new)
         found = transition(row, old, new, self._keeps_values)
         changes = (*found.changes, *self._misread(row, found.changes))
         decision = decision_on(self.policy, row, changes, old)

@@ -14,7 +14,7 @@ from replicators.connectors.errors import ReplicationError
 from replicators.connectors.events import OpCounts, first_sequence, last_sequence, segment_of
 from replicators.connectors.modes import RESUMABLE
 from replicators.connectors.schema import TableId, TableSchema
-from replicators.connectors.schema_changes import compare
+from replicators.connectors.schema_changes import compare, with_known_labels
 from replicators.connectors.target import FoldedBatch, TargetTable, TargetWriter
 from runners.engine import failpoints
 from runners.engine.changelog import ChangeLog
@@ -75,7 +75,7 @@ def target_table(replicator: str, row: TableRow) -> TargetTable:
 
 def same_shape(old: TableSchema, new: TableSchema) -> bool:
     """Whether a target made for `old` takes rows of `new` as they are."""
-    return new.upto <= old.upto and not compare(old, new)
+    return new.upto <= old.upto and not compare(old, with_known_labels(old, new))
 
 
 def next_batch(

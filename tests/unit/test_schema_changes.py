@@ -7,7 +7,12 @@ from dataclasses import replace
 import pytest
 
 from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.schema_changes import ChangeKind, compare, is_wider
+from replicators.connectors.schema_changes import (
+    ChangeKind,
+    compare,
+    is_wider,
+    with_known_labels,
+)
 from replicators.connectors.schema_policy import SchemaPolicy, Verdict, decide
 from replicators.connectors.types import (
     Array,
@@ -221,3 +226,34 @@ def test_so_has_one_that_comes_back_under_its_name() -> None:
     new = replace(OLD, filter="note = 'a'")
     row = TableRow(old.id, schema=old)
     assert schema_changes(row, old, new)[-1].kind is K.REWRITTEN
+
+
+MOOD = Column("mood", Enum(("calm", "busy")), "mood", True, 4)
+
+
+def _labels(*values: str) -> TableSchema:
+    return _with(ID, NOTE, N, replace(MOOD, type=Enum(values)))
+
+
+def test_a_renamed_value_of_an_enum_is_told_by_its_names() -> None:
+    (change,) = compare(_labels("calm", "busy"), _labels("still", "busy"))
+    assert (change.kind, change.text) == (
+        K.RETYPED,
+        "values of column mood changed: without 'calm' and with 'still'",
+    )
+    (added,) = compare(_labels("calm"), _labels("busy", "calm"))
+    assert (added.kind, added.text) == (K.WIDENED, "values of column mood changed: with 'busy'")
+
+
+def test_a_shape_of_the_log_says_nothing_against_values_that_the_copy_has() -> None:
+    """Guards the following of old segments: described before a value was added, they would have the table copied afresh; described after
+    one was renamed, with rows of before, they would hide that from the next look."""
+    copy = _labels("calm", "busy")
+    assert with_known_labels(copy, _labels("calm")) == copy
+    assert with_known_labels(copy, _labels("still")) == _labels("calm", "busy", "still")
+    assert with_known_labels(copy, _labels("x", "calm", "busy")) == _labels("x", "calm", "busy")
+    other = _with(ID, NOTE, N, replace(MOOD, native="other", type=Enum(("x",))))
+    assert with_known_labels(copy, other) == other
+    listed = _with(ID, NOTE, N, replace(MOOD, type=Array(Enum(("a", "b")))))
+    fewer = _with(ID, NOTE, N, replace(MOOD, type=Array(Enum(("b",)))))
+    assert with_known_labels(listed, fewer) == listed

@@ -25,6 +25,7 @@ from replicators.connectors.misfits import Misfits
 from replicators.connectors.schema import Column, TableSchema
 from replicators.connectors.source import DecodedTable, PassedOver, Poison
 from replicators.sources.postgresql import kernels
+from replicators.sources.postgresql.labels import with_labels
 from replicators.sources.postgresql.misfits import read_images_with_misfits
 from replicators.sources.postgresql.relations import (
     Relation,
@@ -32,6 +33,7 @@ from replicators.sources.postgresql.relations import (
     find_table,
     parse_relation,
     shape_of,
+    version_of,
 )
 from replicators.sources.postgresql.values import Images, Input, ValueFault, read_images
 
@@ -239,6 +241,8 @@ def _decode_shape(
             return _corrupt(schema, offset, segment)
         facts = {"table": str(schema.id), "column": fault.column, "reason": fault.reason}
         return Poison(schema.id, offset, "source:value-unsupported", facts)
+    told = with_labels(schema, images.after)
+    version = shape.version if told == schema else version_of(shape.relation, told)
     counts = np.bincount(images.ops, minlength=4).tolist()
     begin = rows.begin[mine]
     position, committed_at, xid = (np.take(line, begin) for line in rows.begins)
@@ -257,7 +261,7 @@ def _decode_shape(
         columns += [misfits.marks, misfits.reasons]
         wanted = faulty_schema(schema)
     changes = pa.Table.from_arrays(columns, schema=wanted)
-    return DecodedTable(schema, shape.version, changes, OpCounts(*counts))
+    return DecodedTable(told, version, changes, OpCounts(*counts))
 
 
 def _images(

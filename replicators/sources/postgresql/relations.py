@@ -183,7 +183,7 @@ def shape_of(relation: Relation, table: TableSchema) -> Shape:
     if not code and not is_clear:
         code = "source:schema-ambiguous"
     at = tuple(where[c.name] for c in columns)
-    return Shape(schema, _version(relation, schema), relation, at, code, reserved)
+    return Shape(schema, version_of(relation, schema), relation, at, code, reserved)
 
 
 def _is_known(sent: RelationColumn, kind: int | None) -> bool:
@@ -214,7 +214,8 @@ def _fault(
     return ""
 
 
-def _version(relation: Relation, schema: TableSchema) -> str:
+def version_of(relation: Relation, schema: TableSchema) -> str:
+    """What tells this shape from others of the table's."""
     told = {
         "relation": [[c.name, c.oid, c.typmod, c.is_key] for c in relation.columns],
         "identity": relation.identity,

@@ -18,7 +18,9 @@ from replicators.connectors.events import (
     first_sequence,
 )
 from replicators.connectors.source import DecodedTable, PassedOver, Poison
+from replicators.connectors.types import Array, Enum
 from replicators.sources.postgresql.decode import decode
+from replicators.sources.postgresql.types import NativeType
 from tests.unit.sources.pgoutput_messages import (
     DATE,
     INT4,
@@ -225,6 +227,36 @@ def test_a_column_whose_type_changed_is_decoded_by_its_new_type():
     table = only(decode(head(ITEMS, told=(wider,)), segment, 1))
     assert images(table) == [(2**40, "a", 1)]
     assert table.changes.schema.field("id").type == pa.int64()
+
+
+def test_values_that_an_enum_was_not_described_with_widen_its_type():
+    """Guards `labels`: only so does a look into the catalog find out later that the value was renamed; and a table of another type is
+    of another version, so that the copy follows it."""
+    mood = NativeType(70_000, "mood", -1, "e", labels=("calm", "busy"))
+    moods = NativeType(70_001, "_mood", -1, "b", element=mood)
+    table = FakeTable(
+        7,
+        "moods",
+        (
+            Sent("id", INT4, is_key=True),
+            Sent("now", 70_000, native=mood),
+            Sent("all", 70_001, native=moods),
+        ),
+    )
+    known = body(begin(), table.insert(int4(1), "calm", "{busy}"), commit())
+    strange = body(
+        begin(),
+        table.insert(int4(1), "old", None),
+        table.insert(int4(2), None, "{older,NULL,calm}"),
+        commit(),
+    )
+    first = only(decode(head(table), known, 1))
+    second = only(decode(head(table), strange, 2))
+    assert first.schema.column("now").type == Enum(("calm", "busy"))
+    assert second.schema.column("now").type == Enum(("calm", "busy", "old"))
+    assert second.schema.column("all").type == Array(Enum(("calm", "busy", "older")))
+    assert first.version != second.version
+    assert second.version == only(decode(head(table), strange, 3)).version
 
 
 def test_the_open_transaction_comes_from_the_head():
