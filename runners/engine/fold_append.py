@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replicators.connectors.events import Op
+from replicators.connectors.events import SEQUENCE_SHIFT, Op
 from replicators.connectors.schema import TableSchema
 from runners.engine.fold import Folded, key_codes, unsent_matrix
 
@@ -17,9 +17,10 @@ _WORDS = pa.array([op.name.lower() for op in Op])
 
 def fold_append(changes: pa.Table, schema: TableSchema) -> Folded:
     """The changes as rows with `_operation`, `_committed_at`, `_sequence` and `_unsent` (names of the columns that the log did
-    not carry, NULL where it carried all). An update that changed its key is a `delete` of the old key, then the `update`, under
-    one sequence; a TRUNCATE is a row without values."""
+    not carry, NULL where it carried all). An update that changed its key is a `delete` of the old key, then the `update`, which has the next
+    sequence; a TRUNCATE is a row without values."""
     if "_before" not in changes.column_names:
+        changes = _numbered(changes, np.ones(changes.num_rows, np.int64))
         return Folded(_rows(changes, schema, None, changes.column("_op")), False, (), False)
     op = changes.column("_op").to_numpy()
     before = changes.column("_before").combine_chunks()
@@ -28,12 +29,21 @@ def fold_append(changes: pa.Table, schema: TableSchema) -> Folded:
     # A row with its old image, in the order delete, update: by place, then by half.
     place = np.concatenate([np.arange(len(op)), moved])
     is_old = np.concatenate([(op == Op.DELETE) & had, np.ones(len(moved), bool)])
-    half = np.concatenate([np.ones(len(op)), np.zeros(len(moved))])
+    half = np.concatenate([np.ones(len(op), np.int64), np.zeros(len(moved), np.int64)])
     order = np.lexsort((half, place))
     place, is_old = place[order], is_old[order]
-    taken = changes.take(pa.array(place))
+    taken = _numbered(changes.take(pa.array(place)), half[order])
     words = np.where(is_old, int(Op.DELETE), op[place])
     return Folded(_rows(taken, schema, is_old, pa.array(words)), False, (), False)
+
+
+def _numbered(changes: pa.Table, half: np.ndarray[Any, Any]) -> pa.Table:
+    """With a `_sequence` of its own for each half of a change, in the same segment: rows have even and odd numbers there."""
+    sequence = changes.column("_sequence").to_numpy()
+    segment = sequence >> SEQUENCE_SHIFT << SEQUENCE_SHIFT
+    at = changes.schema.get_field_index("_sequence")
+    own = pa.array(segment + 2 * (sequence - segment) + half)
+    return changes.set_column(at, changes.schema.field(at), own)
 
 
 def _key_differs(

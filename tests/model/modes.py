@@ -135,7 +135,7 @@ def _seed_of(big: str) -> str:
 
 
 def in_log_order(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, int | None]]:
-    """(operation, id) of an appended copy's changes: by sequence, a changed key's delete before its update."""
+    """(operation, id) of an appended copy's changes, by sequence."""
     logged = [r for r in rows if r["_operation"] != "snapshot"]
-    ordered = sorted(logged, key=lambda r: (r["_sequence"], r["_operation"]))
+    ordered = sorted(logged, key=lambda r: r["_sequence"])
     return [(r["_operation"], r["id"]) for r in ordered]

@@ -207,7 +207,7 @@ def append_failures(
     the copy on, and replayed over the rows of the copy they must give the `source`."""
     logged = sorted(
         (r for r in rows if r["_operation"] != "snapshot"),
-        key=lambda r: (r["_sequence"], r["_operation"]),
+        key=lambda r: r["_sequence"],
     )
     found = [(r["_operation"], r["id"]) for r in logged]
     least = sum(n > (past.number if base.done is None else base.done) for n, _, _ in past.log)
@@ -231,7 +231,7 @@ def _replay_failures(
     moved: tuple[Any, dict[str, Any]] = (None, {})
     for row in logged:
         operation, key = row["_operation"], row["id"]
-        is_moved = moved[0] == row["_sequence"]
+        is_moved = operation == "update" and moved[0] == row["_sequence"] - 1
         if operation == WORDS[TRUNCATE]:
             held.clear()
             continue

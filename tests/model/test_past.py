@@ -91,11 +91,11 @@ def log_rows() -> Rows:
         told = {"_sequence": sequence, "_operation": operation, "_unsent": None}
         return row(key, version, **told)
 
-    moved = change(6, "update", 3, 6) | {"big": None, "_unsent": ["big"]}
+    moved = change(13, "update", 3, 6) | {"big": None, "_unsent": ["big"]}
     return [
-        change(0, "snapshot", 1, 1), change(0, "snapshot", 2, 2), change(3, "update", 1, 3),
-        change(4, "delete", 1, 3), change(5, "insert", 1, 5), change(6, "delete", 2, 2), moved,
-        change(7, "insert", 4, 7), change(8, "delete", 4, 7),
+        change(0, "snapshot", 1, 1), change(0, "snapshot", 2, 2), change(7, "update", 1, 3),
+        change(9, "delete", 1, 3), change(11, "insert", 1, 5), change(12, "delete", 2, 2), moved,
+        change(15, "insert", 4, 7), change(17, "delete", 4, 7),
     ]  # fmt: skip
 
 
@@ -140,7 +140,7 @@ def test_a_right_copy_passes_also_where_nobody_knows_when_it_was_made(mode: str)
         ("history", lambda r: r[4].update(big=None)),
         ("append", lambda r: r.pop(2)),
         ("append", lambda r: r.append(dict(r[8]))),
-        ("append", lambda r: r[2].update(_sequence=9)),
+        ("append", lambda r: r[2].update(_sequence=19)),
         ("append", lambda r: r[4].update(n=9)),
         ("append", lambda r: r[6].update(_unsent=None)),
         ("append", lambda r: r.pop(0)),
