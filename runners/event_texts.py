@@ -1,4 +1,4 @@
-"""What events about schemas, and about tables that come and go, say besides their names."""
+"""What events about schemas, about tables that come and go, and about waits at the source say besides their names."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ SCHEMA_EVENTS = frozenset(
         "schema_resync",
         "table_given_up",
         "tables_appeared",
+        "source_waits",
     }
 )
 
@@ -26,5 +27,5 @@ def schema_text(kind: str, facts: Mapping[str, Any]) -> str:
     if kind == "table_given_up":
         minutes = facts.get("minutes", "")
         return f"It was tried for {minutes} minutes, which is the retry time. Fix the cause, then retry."
-    change = str(facts.get("change", ""))
+    change = str(facts.get("holder" if kind == "source_waits" else "change", ""))
     return f"{change[:1].upper()}{change[1:]}".removesuffix(".") + "."

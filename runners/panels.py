@@ -165,7 +165,7 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
     hour = charts.series(replicator, charts.RANGES["1h"], now)
     consistent = watermark_last(replicator)
     version = version_of(
-        _head_shown(view), asdict(log), recent.rate, [t.to_json() for t in lines],
+        _head_shown(view), view.waits_for, asdict(log), recent.rate, [t.to_json() for t in lines],
         worst and str(worst.row), hour.lag_p50, hour.lag_p99, consistent and consistent.pk,
     )  # fmt: skip
     return context | {

@@ -18,7 +18,14 @@ from replicators.connectors.schema import TableId
 from replicators.models import Replicator
 from runners.models import Event, Progress, Run, Table, TableMetric
 from runners.runs import run_limit_facts, running_names
-from runners.shown import ReplicatorView, RunView, TableView, error_shown, told
+from runners.shown import (
+    ReplicatorView,
+    RunView,
+    TableView,
+    error_shown,
+    told,
+    waits_told,
+)
 from runners.states import RunState, TableState
 from runners.status import (
     Facts,
@@ -75,6 +82,7 @@ def _shown(replicator: Any, totals: Totals, live: int, now: datetime) -> Shown:
         tables=totals.tables,
         failing_tables=totals.failing,
         is_log_full=bool(progress and progress.facts.get("is_backpressure")),
+        is_source_waited_for=bool(progress and waits_told(progress.facts, now)),
     )
     return replicator_state(facts, now)
 

@@ -13,7 +13,7 @@ from replicators.connectors.schema import TableId
 from replicators.models import Replicator
 from runners.models import Run, Table
 from runners.states import RunState, TableState
-from runners.status import Shown, tables_held
+from runners.status import FRESH_SECONDS, Shown, tables_held
 from runners.totals import Totals
 
 
@@ -94,6 +94,11 @@ class ReplicatorView:
         return self.is_live and bool(self.facts.get("is_backpressure"))
 
     @property
+    def waits_for(self) -> str:
+        """What the source keeps its run waiting for, as it was told within the last seconds; empty where nothing."""
+        return waits_told(self.facts, timezone.now()) if self.is_live else ""
+
+    @property
     def is_paused(self) -> bool:
         """Whether its tables stand still because a person asked for it."""
         return self.shown.state in {"paused", "stopping"}
@@ -156,3 +161,9 @@ def error_shown(
         "suggestion": message.suggestion,
         "since": since.isoformat() if since else None,
     }
+
+
+def waits_told(facts: dict[str, Any], now: datetime) -> str:
+    """What a run said within the last seconds that the source keeps it waiting for."""
+    age = now.timestamp() - facts.get("waits_at", 0.0)
+    return str(facts["waits"]) if age <= FRESH_SECONDS else ""

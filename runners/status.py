@@ -27,6 +27,7 @@ class Facts:
     tables: int = 0
     failing_tables: int = 0
     is_log_full: bool = False
+    is_source_waited_for: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,8 @@ def _running(facts: Facts) -> Shown:
         label = "Its only table failing" if count == 1 else f"All {count} tables failing"
         return Shown("failing", label, COLOURS[TableState.FAILING])
     words = ["change log full"] if facts.is_log_full else []
+    if facts.is_source_waited_for:
+        words.append("waiting at the source")
     if count:
         words.append(f"{'1 table' if count == 1 else f'{count} tables'} failing")
     if not words:

@@ -96,6 +96,7 @@ class DjangoStore:
         self._version = 0
         self._lock = threading.Lock()
         self._figures: dict[TableId, TableFigures] = {}
+        self._waits: dict[str, Any] = {}
         with self._write():
             progress_of(self._replicator)
             tables_sync(self._replicator)
@@ -245,6 +246,15 @@ class DjangoStore:
         with self._write():
             event_add(kind, replicator=self._replicator, run=self._run, table=table, facts=facts)
 
+    def waits(self, text: str, *, is_new: bool) -> None:
+        self._waits = {"waits": text, "waits_at": timezone.now().timestamp()}
+        with self._write():
+            known = self._progress.values_list("facts", flat=True).first() or {}
+            self._progress.update(facts={**known, **self._waits})
+            if is_new:
+                facts = {"holder": text}
+                event_add("source_waits", replicator=self._replicator, run=self._run, facts=facts)
+
     def tables_appeared(self, tables: Sequence[TableId]) -> None:
         with self._write():
             fresh = Replicator.objects.get(pk=self._replicator.pk)
@@ -358,7 +368,7 @@ class DjangoStore:
                 self._row(table).update(
                     lag_seconds=found.lag_seconds, backlog_bytes=found.backlog_bytes, **since
                 )
-            self._progress.update(facts=facts, facts_at=timezone.now())
+            self._progress.update(facts={**facts, **self._waits}, facts_at=timezone.now())
             record_metrics(self._replicator)
         self._figures |= changed
 

@@ -78,7 +78,7 @@ def postgres() -> Iterator[EmbeddedPostgres]:
     """One PostgreSQL for the whole session, without fsync; tests make databases on it, not servers. It is the wheel's 18,
     or that of the folder in TEST_POSTGRES_BIN."""
     named = os.environ.get("TEST_POSTGRES_BIN")
-    options = {"max_connections": "200"}
+    options = {"max_connections": "200", "max_prepared_transactions": "10"}
     bin_dir = Path(named) if named else None
     with EmbeddedPostgres(fsync=False, options=options, bin_dir=bin_dir) as server:
         yield server

@@ -337,7 +337,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "source:table-unpublished": Message(
         "Table left the stream",
-        "Table `{table}` was taken out of the source's stream by somebody else, so its changes did not come.",
+        "Table `{table}` was taken out of the source's stream by somebody else, for good or for a while, so its changes did not come.",
         "Re-sync the table; it becomes part of the stream again by that.",
         "Changes since then are missing in the target.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
@@ -426,6 +426,15 @@ MESSAGES: dict[str, Message] = {
         "A consistent copy has to wait for transactions that were open before it. After {seconds} s it still waits for "
         "{holder}.",
         "End that transaction, or let it finish; the copy is tried again by itself.",
+        "Tables that wait for their copy are not in the target yet; the others go on.",
+        Retry.AUTO,
+        Scope.TABLE,
+    ),
+    "source:lock-waits": Message(
+        "Waiting for a lock at the source",
+        "Tables become part of the stream only while nobody holds a lock on them that keeps their shape as it is. After {seconds} s "
+        "such a lock is still held, by {holder}.",
+        "End that transaction, or let it finish; it is tried again by itself.",
         "Tables that wait for their copy are not in the target yet; the others go on.",
         Retry.AUTO,
         Scope.TABLE,

@@ -83,6 +83,9 @@ class TableSchema:
     is the table's name at the source where that was told apart from `id`, under which it was chosen; `left_out` names columns that came
     since the copy was made and are not followed.
 
+    `member` is the source's number of the table's place in our stream since the copy's view was opened (0: it has none): another number
+    means that the table was taken out and put back.
+
     `key_index` is the name of the index that `key` comes from, where that is no primary key and the source's log needs it.
 
     Of a source whose columns have no numbers: `steps` is what statements did to the columns, up to the log's position `upto`
@@ -109,6 +112,7 @@ class TableSchema:
     read_upto: int = 0
     known: TableSchema | None = None
     key_index: str = ""
+    member: int = 0
 
     @property
     def source_id(self) -> TableId:
@@ -160,6 +164,7 @@ class TableSchema:
             **({"read_upto": self.read_upto} if self.read_upto else {}),
             **({"known": self.known.to_json()} if self.known is not None else {}),
             **({"key_index": self.key_index} if self.key_index else {}),
+            **({"member": self.member} if self.member else {}),
         }
 
     @classmethod
@@ -184,6 +189,7 @@ class TableSchema:
             read_upto=data.get("read_upto", 0),
             known=cls.from_json(data["known"]) if data.get("known") else None,
             key_index=data.get("key_index", ""),
+            member=data.get("member", 0),
         )
 
 

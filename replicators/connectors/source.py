@@ -81,10 +81,15 @@ class LogBlock:
 class LogReader(Closing, Protocol):
     """Reads the source's log as raw bytes. Used by one thread."""
 
-    def prepare(self, tables: Sequence[TableSchema], position: Position | None) -> None:
+    def prepare(
+        self,
+        tables: Sequence[TableSchema],
+        position: Position | None,
+        wait: ViewWait | None = None,
+    ) -> None:
         """Make what is needed at the source (slot, publication) where it is missing and `position` is None, otherwise
         verify that the log continues at `position`: `source:position-lost`, `source:slot-missing`,
-        `source:slot-invalidated`. Idempotent."""
+        `source:slot-invalidated`. Idempotent. `wait` hears of locks that keep it waiting."""
         ...
 
     def start(self, position: Position, tables: Sequence[TableSchema]) -> None:
@@ -133,9 +138,11 @@ class LogControl(Closing, Protocol):
         the epoch)."""
         ...
 
-    def add_tables(self, tables: Sequence[TableSchema]) -> Sequence[TableSchema]:
+    def add_tables(
+        self, tables: Sequence[TableSchema], wait: ViewWait | None = None
+    ) -> Sequence[TableSchema]:
         """Let the stream carry these tables too; idempotent; committed when it returns. Those that it did not carry before:
-        what was done to them until now it will never tell."""
+        what was done to them until now it will never tell. `wait` hears of locks that keep it waiting."""
         ...
 
     def remove_tables(self, tables: Sequence[TableSchema]) -> None:
@@ -164,16 +171,21 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """A transaction at the source that a consistent view has to wait for: its process there (0: a prepared one, known by
-    `name`), how long it has been open, and how long ago its last query began."""
+    """A transaction at the source that a consistent view, or the stream's tables, have to wait for: its process there (0: a prepared one,
+    known by `name`), how long it has been open, and how long ago its last query began; the `application` of its session, and the
+    `lock` that is waited for, where it is that."""
 
     pid: int
     age_seconds: float | None = None
     query_seconds: float | None = None
     name: str = ""
+    application: str = ""
+    lock: str = ""
 
     def __str__(self) -> str:
         who = f"process {self.pid}" if self.pid else f"prepared transaction {self.name!r}"
+        who += f" ({self.application})" if self.application else ""
+        who += f" with {self.lock}" if self.lock else ""
         age = "" if self.age_seconds is None else f", open for {self.age_seconds:.0f} s"
         query = (
             ""
@@ -184,7 +196,7 @@ class OpenTransaction:
 
 
 class ViewWait(Protocol):
-    """Hears about once a second that a view can't be had yet; gives up by raising."""
+    """Hears about once a second that a view, or a table's lock, can't be had yet; gives up by raising."""
 
     def __call__(self, waited_seconds: float, holders: Sequence[OpenTransaction], /) -> None: ...
 

@@ -121,7 +121,8 @@ class StatusSerializer(serializers.Serializer[Any]):
 
 
 class ReplicatorLineSerializer(serializers.Serializer[Any]):
-    """A line of the list of replicators. `is_log_full`: reading waits until tables have merged; the source keeps what is not read."""
+    """A line of the list of replicators. `is_log_full`: reading waits until tables have merged; the source keeps what is not read.
+    `waits_for`: the transaction or the lock of the source that its run waits for now, and who holds it; empty where none."""
 
     id = serializers.UUIDField(source="replicator.pk")
     name = serializers.CharField(source="replicator.name")
@@ -131,6 +132,7 @@ class ReplicatorLineSerializer(serializers.Serializer[Any]):
     state = serializers.ChoiceField(REPLICATOR_STATES, source="shown.state")
     state_label = serializers.CharField(source="shown.label")
     is_log_full = serializers.BooleanField()
+    waits_for = serializers.CharField()
     desired_state = serializers.ChoiceField(DESIRED, source="replicator.desired_state")
     lag_seconds = serializers.FloatField(allow_null=True)
     tables = serializers.SerializerMethodField()

@@ -325,4 +325,5 @@ def _kept_marks(old: TableSchema, new: TableSchema, *, is_newer: bool) -> TableS
         marks=marks,
         called=new.called or old.called,
         left_out=old.left_out,
+        member=old.member,
     )

@@ -4,7 +4,7 @@ tables' jobs act."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId, TableSchema
@@ -124,7 +124,7 @@ class Findings:
         if found.upto:  # the log tells of every change, but only where rows come
             is_same = _told(new) == _told(old)
             return None if is_same else Finding(shape=new, position=self._seen[row.id].position)
-        new = new.bare
+        new = replace(new.bare, member=old.member)
         if new == old:
             return None
         changes = schema_changes(row, old, new)

@@ -15,6 +15,11 @@ class Notices(Protocol):
         """An event row that tells of something that changed no state."""
         ...
 
+    def waits(self, text: str, *, is_new: bool) -> None:
+        """The source keeps this run waiting, for what `text` says; told again each second while it does. `is_new`: for somebody
+        else than before, which is an event."""
+        ...
+
     def tables_appeared(self, tables: Sequence[TableId]) -> None:
         """All tables that are there at the source and were never chosen; what becomes of them, people or their policy say."""
         ...
@@ -33,6 +38,7 @@ class MemoryNotices:
         self.notices: list[tuple[TableId, str, dict[str, str]]] = []
         self.appeared: tuple[TableId, ...] = ()
         self.vanished: list[TableId] = []
+        self.waited: list[tuple[str, bool]] = []
 
     def _write(self) -> None:
         raise NotImplementedError
@@ -40,6 +46,10 @@ class MemoryNotices:
     def event(self, kind: str, table: TableId, **facts: str) -> None:
         self._write()
         self.notices.append((table, kind, facts))
+
+    def waits(self, text: str, *, is_new: bool) -> None:
+        self._write()
+        self.waited.append((text, is_new))
 
     def tables_appeared(self, tables: Sequence[TableId]) -> None:
         self._write()

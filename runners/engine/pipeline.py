@@ -114,7 +114,7 @@ class Pipeline:
         self._run_threads(first)
 
     def _wait(self) -> ViewWait:
-        return PatientWait(self._settings.view_wait_seconds, self._should_stop)
+        return PatientWait(self._settings.view_wait_seconds, self._should_stop, self._store)
 
     def _should_stop(self) -> bool:
         return self._stop.is_set() or self._store.desire() is Desire.STOP
@@ -169,6 +169,7 @@ class Pipeline:
             decode_lock=self._decoding.lock,
             on_seal=self._decoding.wake,
             on_fault=self._evolver.fault,
+            wait=self._wait,
         )
 
     # --- loop ----------------------------------------------------------------------------------------------------

@@ -51,5 +51,10 @@ def _is_chosen(
 
 def unmoved(before: Sequence[TableSchema], after: Sequence[TableSchema]) -> list[TableSchema]:
     """Those of `before` that `after` tells the same, wherever in the log it was asked."""
-    now = {s.id: replace(s, upto=0, read_upto=0) for s in after}
-    return [s for s in before if now.get(s.id) == replace(s, upto=0, read_upto=0)]
+    now = {s.id: _told(s) for s in after}
+    return [s for s in before if now.get(s.id) == _told(s)]
+
+
+def _told(shape: TableSchema) -> TableSchema:
+    """Without the places in the log and in the stream."""
+    return replace(shape, upto=0, read_upto=0, member=0)

@@ -39,7 +39,7 @@ POSITION_LOST = frozenset(
 class Streaming:
     """`prepare`, then `start`; `check` once a turn; `stop` and `close` at the end. `decode_lock` is held while segments
     of a transaction that was cut are dropped; `on_seal` hears of every sealed segment, and of a fault; `on_fault` of a table
-    that the stream did not carry."""
+    that the stream did not carry; `wait` gives who hears of locks that a table's publication waits for."""
 
     def __init__(
         self,
@@ -54,6 +54,7 @@ class Streaming:
         decode_lock: threading.Lock,
         on_seal: Callable[[], None],
         on_fault: Callable[[TableId, str, Mapping[str, str]], None],
+        wait: Callable[[], ViewWait | None] = lambda: None,
     ) -> None:
         self._job = job
         self._store = store
@@ -65,6 +66,7 @@ class Streaming:
         self._decode_lock = decode_lock
         self._on_seal = on_seal
         self._on_fault = on_fault
+        self._wait = wait
         self._reconnects = 0
         self._reconnected_at = 0.0
         self._reader = self._new_reader()
@@ -134,10 +136,11 @@ class Streaming:
         with self._members, self._control() as control:
             self._chosen = chosen(self._store)
             tables = self._describe(self._chosen)
-            self._tell_missed(control.add_tables(tables))
+            self._tell_missed(control.add_tables(tables, self._wait()))
             self._follow(tables + self._untold(tables))
+            told = _with_members(control, [t.bare for t in tables])
         failpoints.hit("tables_published")
-        return [t.bare for t in tables]
+        return told
 
     def _tell_missed(self, added: Sequence[TableSchema]) -> None:
         """A table that is copied, and that the stream did not carry: taken out by somebody, it would come back with a hole,
@@ -186,16 +189,29 @@ class Streaming:
                 with self._control() as control:
                     control.drop()
             else:
+                self._note_members()
                 return position, None
-        self._reader.prepare(tables, None)
+        self._reader.prepare(tables, None, wait)
+        with self._control() as control:
+            told = _with_members(control, [t.bare for t in tables])
         session = self._job.source.snapshot_first(
             self._job.source_params, self._job.slot, self._reader, wait
         )
         self._store.record_start(session.point.position)
         self._backlog.begun_again(session.point.position)
-        told = [t.bare for t in tables]
         where = places(session, told)
         return session.point.position, (session, unmoved(told, self.shapes()), where)
+
+    def _note_members(self) -> None:
+        """Copies of a time that did not remember their tables' places in the stream do so from now on."""
+        rows = [r for r in self._store.tables() if r.schema is not None and not r.schema.member]
+        shapes = [r.schema for r in rows if r.schema is not None and r.is_snapshot_done]
+        if not shapes:
+            return
+        with self._control() as control:
+            for shape in _with_members(control, shapes):
+                if shape.member:
+                    self._store.table_progress(shape.id, schema=shape)
 
     def start(self, position: Position) -> None:
         """Read after `position`, in a thread."""
@@ -297,3 +313,10 @@ class Streaming:
             if err.code in POSITION_LOST or err.retry is not Retry.AUTO:
                 raise
             self.capture.fault = err
+
+
+def _with_members(control: LogControl, tables: Sequence[TableSchema]) -> list[TableSchema]:
+    """The shapes with the tables' places in the stream, where the source has any."""
+    members = getattr(control, "members", None)
+    found: Mapping[TableId, int] = {} if members is None else members(tables)
+    return [replace(t, member=found.get(t.id, 0)) for t in tables]

@@ -18,6 +18,7 @@ from replicators.connectors.source import (
     ViewWait,
 )
 from runners.engine.backlog import Backlog
+from runners.engine.notices import Notices
 from runners.engine.shapes import unmoved
 from runners.engine.snapshot import Snapshotter
 from runners.engine.view import FirstView, SnapshotSource, View, places
@@ -34,12 +35,19 @@ class StopAsked(Exception):
 
 
 class PatientWait:
-    """A `ViewWait` that says in the log which transactions are waited for, and gives up at the limit
-    (`source:view-waits`) or at a stop (`StopAsked`)."""
+    """A `ViewWait` that says in the log, in an event and in the status which transactions are waited for, and gives up at the limit
+    (`source:view-waits`, or `source:lock-waits`) or at a stop (`StopAsked`)."""
 
-    def __init__(self, limit_seconds: float, should_stop: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        limit_seconds: float,
+        should_stop: Callable[[], bool],
+        notices: Notices | None = None,
+    ) -> None:
         self._limit = limit_seconds
         self._should_stop = should_stop
+        self._notices = notices
+        self._told: tuple[tuple[int, str], ...] | None = None
         self._say_at = SAY_AFTER_SECONDS
 
     def __call__(self, waited_seconds: float, holders: Sequence[OpenTransaction]) -> None:
@@ -47,17 +55,28 @@ class PatientWait:
             raise StopAsked
         if waited_seconds >= self._limit:
             holder = str(holders[0]) if holders else "a transaction that it does not name"
-            raise ReplicationError(
-                "source:view-waits", seconds=f"{waited_seconds:.0f}", holder=holder
-            )
+            code = "source:lock-waits" if _is_lock(holders) else "source:view-waits"
+            raise ReplicationError(code, seconds=f"{waited_seconds:.0f}", holder=holder)
+        if waited_seconds < SAY_AFTER_SECONDS:
+            return
+        shown = "; ".join(map(str, holders)) or "not told by the server which"
         if waited_seconds >= self._say_at:
             self._say_at = waited_seconds + SAY_EVERY_SECONDS
-            shown = "; ".join(map(str, holders)) or "not told by the server which"
-            logger.warning(
-                "A consistent view waits for a transaction of the source since %.0f s: %s.",
-                waited_seconds,
-                shown,
-            )
+            logger.warning("%s since %.0f s: %s.", _what(holders), waited_seconds, shown)
+        if self._notices is not None:
+            who = tuple((h.pid, h.name) for h in holders)
+            self._notices.waits(f"{_what(holders)}: {shown}", is_new=who != self._told)
+            self._told = who
+
+
+def _is_lock(holders: Sequence[OpenTransaction]) -> bool:
+    return any(h.lock for h in holders)
+
+
+def _what(holders: Sequence[OpenTransaction]) -> str:
+    if _is_lock(holders):
+        return "The stream waits for a lock of the source's tables"
+    return "A consistent view waits for a transaction of the source"
 
 
 class Views(SnapshotSource):

@@ -80,6 +80,7 @@ EVENTS = {
     "schema_kept": ("table", "Schema change left out"),
     "schema_resync": ("refresh", "Re-sync after a schema change"),
     "tables_appeared": ("plus", "New tables at the source"),
+    "source_waits": ("hourglass", "Waiting at the source"),
     "table_ignored": ("ban", "New table ignored"),
     "run_created": ("clock", "Run scheduled"),
     "replicator_given_up": ("alert-circle", "Stopped trying"),

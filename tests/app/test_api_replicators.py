@@ -80,6 +80,24 @@ def test_a_change_log_without_room_is_told(api: Client, replicator: Replicator) 
     assert not line["is_log_full"]
 
 
+def test_what_the_source_is_waited_for_is_told_while_it_is(
+    api: Client, replicator: Replicator, browser: Client
+) -> None:
+    """Guards `waits_for`: who holds a lock or a transaction open has to be found by whoever only sees that tables wait."""
+    make_run(replicator, state=RunState.RUNNING)
+    Replicator.objects.update(desired_state="running")
+    told = "The stream waits for a lock of the source's tables: process 41 (psql)"
+    now = timezone.now().timestamp()
+    Progress.objects.update(facts={"waits": told, "waits_at": now})
+    (line,) = api.get("/api/v1/replicators/").json()["results"]
+    assert (line["waits_for"], line["state_label"]) == (told, "Running, waiting at the source")
+    page = browser.get(f"/replicators/{replicator.pk}/").content.decode()
+    assert "process 41 (psql)" in page
+    Progress.objects.update(facts={"waits": told, "waits_at": now - 60})
+    (line,) = api.get("/api/v1/replicators/").json()["results"]
+    assert (line["waits_for"], line["state_label"]) == ("", "Running")
+
+
 @pytest.mark.parametrize(
     ("act", "desired"), [("start", "running"), ("resume", "running"), ("pause", "paused")]
 )

@@ -416,6 +416,20 @@ class TestDjangoOnly:
         assert Progress.objects.get().facts == {"log_bytes": 6}
         assert Table.objects.get(name="orders").updates == 3
 
+    def test_what_the_source_keeps_a_run_waiting_for_stays_beside_the_figures(
+        self, run: Run
+    ) -> None:
+        """Guards `waits`: a run that starts writes no figures yet, and one that runs writes them over it each second. One event for
+        each who is waited for."""
+        store = DjangoStore(run.pk, run.lease)
+        store.waits("process 1, open for 2 s", is_new=True)
+        store.waits("process 1, open for 3 s", is_new=False)
+        store.record_figures({}, {"log_bytes": 5})
+        facts = Progress.objects.get().facts
+        assert (facts["waits"], facts["log_bytes"]) == ("process 1, open for 3 s", 5)
+        (event,) = Event.objects.filter(kind="source_waits")
+        assert (event.facts, event.run) == ({"holder": "process 1, open for 2 s"}, run)
+
     def test_a_tables_rows_are_few_queries(self, run: Run, django_assert_num_queries: Any) -> None:
         """Guards the half second that `DjangoStore.tables` remembers: asked anew by every step, the database would do
         little else."""

@@ -7,7 +7,7 @@ from typing import Self
 
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableSchema
-from replicators.connectors.source import LogStatus
+from replicators.connectors.source import LogStatus, ViewWait
 from replicators.sources.memory.catalog import require_reachable
 from replicators.sources.memory.params import MemoryParams
 
@@ -27,7 +27,9 @@ class MemoryControl:
     def status(self, reached: Position | None = None) -> LogStatus:
         return LogStatus()
 
-    def add_tables(self, tables: Sequence[TableSchema]) -> Sequence[TableSchema]:
+    def add_tables(
+        self, tables: Sequence[TableSchema], wait: ViewWait | None = None
+    ) -> Sequence[TableSchema]:
         """There is no stream."""
         return ()
 

@@ -11,7 +11,7 @@ import pymysql
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableSchema
-from replicators.connectors.source import LogStatus
+from replicators.connectors.source import LogStatus, ViewWait
 from replicators.sources.mysql.connections import (
     Connection,
     connect,
@@ -89,7 +89,9 @@ class LogControl:
             self._began = (file, file_stamp(self.params, self.name, file))
         return self._began[1]
 
-    def add_tables(self, tables: Sequence[TableSchema]) -> Sequence[TableSchema]:
+    def add_tables(
+        self, tables: Sequence[TableSchema], wait: ViewWait | None = None
+    ) -> Sequence[TableSchema]:
         """The log holds every table; the reader is told by `follow`."""
         return ()
 

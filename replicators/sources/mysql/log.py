@@ -14,7 +14,7 @@ import pymysql
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema
-from replicators.connectors.source import LogBlock
+from replicators.connectors.source import LogBlock, ViewWait
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.blocks import OPEN_BYTES, BlockCutter
 from replicators.sources.mysql.cascades import unlogged_keys
@@ -51,7 +51,12 @@ class LogReader:
         self.lost: Position | None = None
         self._verified = ""
 
-    def prepare(self, tables: Sequence[TableSchema], position: Position | None) -> None:
+    def prepare(
+        self,
+        tables: Sequence[TableSchema],
+        position: Position | None,
+        wait: ViewWait | None = None,
+    ) -> None:
         """Nothing has to be made at the server. With a position: verify that the log continues there."""
         try:
             with connect(self.params) as connection:

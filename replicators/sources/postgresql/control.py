@@ -10,7 +10,7 @@ import psycopg
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema
-from replicators.connectors.source import LogStatus
+from replicators.connectors.source import LogStatus, ViewWait
 from replicators.sources.postgresql import slots
 from replicators.sources.postgresql.connections import connect
 from replicators.sources.postgresql.errors import translate
@@ -78,17 +78,24 @@ class LogControl:
             self._bytes_per_second = (end - start) / (clock - since)
             self._rate_from = (clock, end)
 
-    def add_tables(self, tables: Sequence[TableSchema]) -> Sequence[TableSchema]:
+    def add_tables(
+        self, tables: Sequence[TableSchema], wait: ViewWait | None = None
+    ) -> Sequence[TableSchema]:
         """Publish these tables too; those that were not published."""
-        return self._ask(lambda c: slots.publish(c, self.slot, tables))
+        return self._ask(lambda c: slots.publish(c, self.slot, tables, wait))
 
     def remove_tables(self, tables: Sequence[TableSchema]) -> None:
         """Publish these tables no longer."""
         self._ask(lambda c: slots.unpublish(c, self.slot, tables))
 
     def unpublished(self, tables: Sequence[TableSchema]) -> list[TableSchema]:
-        """Those of `tables` that the stream does not carry: dropped and made again, or taken out by somebody."""
+        """Those of `tables` that the stream does not carry: dropped and made again, or taken out by somebody, who may have put
+        them back since."""
         return self._ask(lambda c: slots.unpublished(c, self.slot, tables))
+
+    def members(self, tables: Sequence[TableSchema]) -> dict[TableId, int]:
+        """Each table's number in the stream (`TableSchema.member`)."""
+        return self._ask(lambda c: slots.memberships(c, self.slot, tables))
 
     def refused(self, tables: Sequence[TableSchema]) -> dict[TableId, str]:
         """Those of `tables` that can't be followed for a partition, or as one (see `slots.refusing`), with the statement that

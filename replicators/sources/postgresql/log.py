@@ -20,7 +20,7 @@ from psycopg import pq
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableSchema
-from replicators.connectors.source import LogBlock
+from replicators.connectors.source import LogBlock, ViewWait
 from replicators.sources.postgresql import pump, slots, sql
 from replicators.sources.postgresql.binary import BinaryGuard
 from replicators.sources.postgresql.blocks import OPEN_BYTES, BlockCutter
@@ -65,14 +65,19 @@ class LogReader:
         self._cell = np.zeros(1, np.int64)
         self._head = np.zeros(32, np.uint8)
 
-    def prepare(self, tables: Sequence[TableSchema], position: Position | None) -> None:
+    def prepare(
+        self,
+        tables: Sequence[TableSchema],
+        position: Position | None,
+        wait: ViewWait | None = None,
+    ) -> None:
         """Without a position: publications, and no slot of that name (`snapshot_first` makes it). With one: verify."""
         link = ReplicationConnection(self.params)
         try:
             with connect(self.params) as connection:
                 if position is None:
                     slots.drop_slot(connection, self.slot)
-                    slots.publish(connection, self.slot, tables)
+                    slots.publish(connection, self.slot, tables, wait)
                 else:
                     slots.verify(connection, link, self.slot, position)
         except psycopg.Error as err:

@@ -15,7 +15,7 @@ import psycopg
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId, TableSchema
-from replicators.connectors.source import OpenTransaction
+from replicators.connectors.source import OpenTransaction, ViewWait
 from replicators.sources.postgresql import sql
 from replicators.sources.postgresql.connections import ReplicationConnection
 from replicators.sources.postgresql.offsets import lsn_to_int
@@ -33,7 +33,7 @@ SELECT s.database, s.active, s.confirmed_flush_lsn::text, s.wal_status, s.plugin
 FROM pg_replication_slots s WHERE s.slot_name = %s
 """
 MEMBERS = """
-SELECT p.pubname, r.prrelid::bigint, n.nspname, c.relname
+SELECT p.pubname, r.prrelid::bigint, n.nspname, c.relname, r.oid::bigint
 FROM pg_publication p
 LEFT JOIN pg_publication_rel r ON r.prpubid = p.oid
 LEFT JOIN pg_class c ON c.oid = r.prrelid
@@ -102,13 +102,32 @@ WHERE EXISTS (SELECT FROM pg_partition_ancestors(w.oid) a
 # Times of other roles' transactions show only to members of pg_read_all_stats; who blocks is shown to everybody.
 HOLDERS = """
 SELECT b.pid, extract(epoch FROM clock_timestamp() - coalesce(a.xact_start, p.prepared))::float8,
-       extract(epoch FROM clock_timestamp() - a.query_start)::float8, coalesce(p.gid, '')
+       extract(epoch FROM clock_timestamp() - a.query_start)::float8, coalesce(p.gid, ''),
+       coalesce(a.application_name, '')
 FROM unnest(pg_blocking_pids(%s)) AS b (pid)
 LEFT JOIN pg_stat_activity a ON b.pid <> 0 AND a.pid = b.pid
 LEFT JOIN pg_locks l
   ON b.pid = 0 AND l.pid = %s AND l.locktype = 'transactionid' AND NOT l.granted
 LEFT JOIN pg_prepared_xacts p ON p.transaction = l.transactionid
 """
+# Locks that a change of a publication waits for. A prepared transaction has no process; its number stands in another line of its locks.
+LOCKS = """
+SELECT coalesce(l.pid, 0), extract(epoch FROM clock_timestamp() - coalesce(min(a.xact_start), min(p.prepared)))::float8,
+       extract(epoch FROM clock_timestamp() - min(a.query_start))::float8, coalesce(min(p.gid), ''),
+       coalesce(min(a.application_name), ''),
+       format('a lock (%%s) on %%s', min(regexp_replace(l.mode, 'Lock$', '')), string_agg(DISTINCT l.relation::regclass::text, ', '))
+FROM pg_locks l
+LEFT JOIN pg_stat_activity a ON a.pid = l.pid
+LEFT JOIN pg_locks x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
+  AND x.virtualtransaction = l.virtualtransaction
+LEFT JOIN pg_prepared_xacts p ON p.transaction = x.transactionid
+WHERE l.locktype = 'relation' AND l.relation = ANY(%s::oid[])
+  AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+  AND l.mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')
+  AND l.pid IS DISTINCT FROM pg_backend_pid()
+GROUP BY l.pid, l.virtualtransaction ORDER BY bool_or(l.granted) DESC, 2 DESC NULLS LAST
+"""
+LOCK_SECONDS = 1
 
 
 def publications(slot: str) -> dict[str, str]:
@@ -125,17 +144,52 @@ def _members(connection: Connection, slot: str) -> dict[str, dict[int, TableId]]
     names = publications(slot)
     kinds = {name: kind for kind, name in names.items()}
     found: dict[str, dict[int, TableId]] = {}
-    for name, oid, schema, table in connection.execute(MEMBERS, [list(kinds)]).fetchall():
+    for name, oid, schema, table, _ in connection.execute(MEMBERS, [list(kinds)]).fetchall():
         of = found.setdefault(kinds[name], {})
         if oid is not None:
             of[oid] = TableId(schema, table)
     return found
 
 
-def publish(connection: Connection, slot: str, tables: Sequence[TableSchema]) -> list[TableSchema]:
+def memberships(
+    connection: Connection, slot: str, tables: Sequence[TableSchema]
+) -> dict[TableId, int]:
+    """For those of `tables` that are in the right publication the number of their row there: a table that was taken out and put
+    back has another one."""
+    kinds = {name: kind for kind, name in publications(slot).items()}
+    rows = connection.execute(MEMBERS, [list(kinds)]).fetchall()
+    found = {(kinds[name], oid): number for name, oid, _, _, number in rows if oid is not None}
+    numbers = {t.id: found.get((kind_of(t), t.native_id)) for t in tables}
+    return {table: number for table, number in numbers.items() if number is not None}
+
+
+def publish(
+    connection: Connection,
+    slot: str,
+    tables: Sequence[TableSchema],
+    wait: ViewWait | None = None,
+) -> list[TableSchema]:
     """Make the publications where missing and put `tables` into the right one; committed on return. Idempotent. Those that
-    were not in it."""
+    were not in it. A table whose lock others hold is asked for again and again: who stands in line for it would keep all others waiting
+    too, also those that only want to write. `wait` hears each time who holds it."""
+    began = time.monotonic()
+    while True:
+        try:
+            return _publish(connection, slot, tables)
+        except psycopg.errors.LockNotAvailable:
+            if wait is not None:
+                wait(time.monotonic() - began, lock_holders(connection, tables))
+
+
+def lock_holders(connection: Connection, tables: Sequence[TableSchema]) -> list[OpenTransaction]:
+    """The transactions whose locks on these tables keep them from being published."""
+    numbers = [t.native_id for t in tables]
+    return [OpenTransaction(*row) for row in connection.execute(LOCKS, [numbers]).fetchall()]
+
+
+def _publish(connection: Connection, slot: str, tables: Sequence[TableSchema]) -> list[TableSchema]:
     with connection.transaction():
+        connection.execute(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
         members = _members(connection, slot)
         altered = _altered(connection, slot)
         for kind, name in publications(slot).items():
@@ -213,9 +267,10 @@ def unpublish(connection: Connection, slot: str, tables: Sequence[TableSchema]) 
 def unpublished(
     connection: Connection, slot: str, tables: Sequence[TableSchema]
 ) -> list[TableSchema]:
-    """Those of `tables` whose changes the stream does not carry, for example since they were made anew."""
-    members = _members(connection, slot)
-    return [t for t in tables if t.native_id not in members.get(kind_of(t), {})]
+    """Those of `tables` whose changes the stream does not carry, for example since they were made anew; or did not carry for a
+    while, since they were taken out and put back."""
+    found = memberships(connection, slot, tables)
+    return [t for t in tables if t.id not in found or t.member not in (0, found[t.id])]
 
 
 def _alter(connection: Connection, publication: str, act: str, tables: Sequence[TableId]) -> None:

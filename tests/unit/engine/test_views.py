@@ -17,6 +17,7 @@ from replicators.connectors.schema import Column, TableId, TableSchema
 from replicators.connectors.source import OpenTransaction, SnapshotPoint, ViewWait
 from replicators.connectors.types import Int
 from runners.engine.backlog import Backlog
+from runners.engine.store import MemoryStore
 from runners.engine.views import PatientWait, StopAsked, Views
 from tests.unit.engine.changes import SCHEMA
 
@@ -201,6 +202,25 @@ def test_a_wait_tells_who_is_waited_for_now_and_then_and_gives_up_at_its_limit(
         wait(60.0, holders)
     assert caught.value.code == "source:view-waits"
     assert "process 41" in caught.value.message.text
+
+
+def test_who_keeps_a_run_waiting_is_told_in_events_and_status() -> None:
+    """Guards `PatientWait`: tables that wait would say no more than that; the log alone is read by nobody who looks at the page."""
+    store = MemoryStore([SCHEMA.id])
+    wait = PatientWait(60, lambda: False, store)
+    lock = OpenTransaction(41, 9.0, None, "", "psql", "a lock (Share) on shop.items")
+    wait(1.0, [lock])
+    assert not store.waited
+    for second in (3.0, 4.0):
+        wait(second, [lock])
+    wait(5.0, [OpenTransaction(0, 7.0, name="moved-money")])
+    told = "The stream waits for a lock of the source's tables: process 41 (psql) with a lock (Share) on shop.items, open for 9 s"
+    prepared = "A consistent view waits for a transaction of the source: prepared transaction 'moved-money', open for 7 s"
+    assert store.waited == [(told, True), (told, False), (prepared, True)]
+    with pytest.raises(ReplicationError) as caught:
+        wait(60.0, [lock])
+    assert caught.value.code == "source:lock-waits"
+    assert "process 41 (psql)" in caught.value.message.text
 
 
 def test_a_stop_is_heard_while_waiting() -> None:
