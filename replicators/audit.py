@@ -216,7 +216,11 @@ def changed(
     """What differs, as it was and as it is; of a secret only that it changed. Both empty: nothing did."""
     names = [n for n in {**before, **after} if before.get(n) != after.get(n)]
     old = {n: _masked(n, before[n], secret, MASK) for n in names if n in before}
-    new = {n: _masked(n, after[n], secret, CHANGED) for n in names if n in after}
+    new = {
+        n: _masked(n, after[n], secret, CHANGED if n in before else MASK)
+        for n in names
+        if n in after
+    }
     return old, new
 
 

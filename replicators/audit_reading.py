@@ -35,7 +35,8 @@ waits so long, which no transaction of an act lasts."""
 
 def act_label(act: str) -> str:
     """The words of an act."""
-    return act.replace("_asked", " requested").replace("_", " ").capitalize()
+    words = act.replace("_asked", " requested").replace("resync", "re-sync").replace("_", " ")
+    return words.capitalize()
 
 
 @dataclass(frozen=True, slots=True)
