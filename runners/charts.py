@@ -15,7 +15,6 @@ from runners.models import ReplicatorMetric, Table, TableMetric
 RATE_SECONDS = 60
 FRESH_SECONDS = 40
 SPARK_POINTS = 60
-COPYING_POINTS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +68,14 @@ class Series:
         """Newest first."""
         return self.points[::-1]
 
-    @property
-    def is_copying(self) -> bool:
-        """Whether tables are being copied now. A copy of long ago is so much faster than changes that its line would
-        leave theirs flat: then only the figures behind the chart tell of it."""
-        return any(p.copied_rate for p in self.points[-COPYING_POINTS:])
-
     def columns(self) -> dict[str, Any]:
-        """The form the script draws: a list of each."""
-        rates = [[p.changes_rate for p in self.points]]
-        if self.is_copying:
-            rates.append([p.copied_rate for p in self.points])
+        """The form the script draws: of each chart its lines, always the same ones. First copies have a chart of their own: they are so
+        much faster than changes that their line would leave those flat."""
         return {
             "at": [p.at for p in self.points],
+            "changes": [[p.changes_rate for p in self.points]],
+            "copied": [[p.copied_rate for p in self.points]],
             "lag": [[p.lag_worst for p in self.points], [p.lag_median for p in self.points]],
-            "rate": rates,
         }
 
 

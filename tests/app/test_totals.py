@@ -99,19 +99,21 @@ def test_a_time_without_a_run_is_a_gap_and_not_a_slope(replicator: Replicator) -
     assert path == "M25.0 0.0M100.0 0.0"
 
 
-def test_a_copy_is_drawn_while_it_goes_on_and_kept_in_the_figures(replicator: Replicator) -> None:
+def test_a_chart_draws_the_same_lines_whatever_goes_on(replicator: Replicator) -> None:
+    """Guards `Series.columns`: the line of first copies came and went, and left that of changes flat while it was there."""
     for number in range(12):
         ReplicatorMetric.objects.create(
             replicator=replicator, at=NOW - timedelta(seconds=10 * (12 - number)),
             resolution_seconds=10, rows_snapshotted=min(number, 8) * 1000,
         )  # fmt: skip
     found = charts.series(replicator, charts.RANGES["1h"], NOW)
-    assert found.is_copying
-    assert len(found.columns()["rate"]) == 2
-    done = charts.Series(found.range, (*found.points, *found.points[-3:] * 2), None, None)
-    assert not done.is_copying
-    assert len(done.columns()["rate"]) == 1
-    assert done.points[1].copied_rate == 100.0
+    long_ago = charts.Series(found.range, (*found.points, *found.points[-3:] * 9), None, None)
+    never = charts.Series(found.range, found.points[-3:], None, None)
+    for drawn in (found, long_ago, never):
+        lines = {name: len(lines) for name, lines in drawn.columns().items() if name != "at"}
+        assert lines == {"changes": 1, "copied": 1, "lag": 2}
+    assert max(v or 0.0 for v in found.columns()["copied"][0]) == 100.0
+    assert max(v or 0.0 for v in found.columns()["changes"][0]) == 0.0
 
 
 def test_percentiles_are_over_every_sample_of_the_range(replicator: Replicator) -> None:
