@@ -10,6 +10,7 @@ from itertools import pairwise
 from statistics import quantiles
 from typing import Any
 
+from replicators.models import Replicator
 from runners.models import ReplicatorMetric, Table, TableMetric
 
 RATE_SECONDS = 60
@@ -184,6 +185,20 @@ def _rates(pks: Collection[Any], now: datetime) -> dict[Any, float]:
         for pk, samples in kept.items()
         if len(samples) > 1 and (now - samples[-1][0]).total_seconds() <= FRESH_SECONDS
     }
+
+
+def copy_rate(replicator: Replicator, now: datetime) -> float | None:
+    """Rows a second that all copies of a replicator together bring, over the last two minutes. None where nobody measured."""
+    found = ReplicatorMetric.objects.filter(
+        replicator=replicator,
+        resolution_seconds=10,
+        at__gte=now - timedelta(seconds=2 * RATE_SECONDS),
+    )
+    samples = list(found.order_by("at").values_list("at", "rows_snapshotted"))
+    if len(samples) < 2 or (now - samples[-1][0]).total_seconds() > FRESH_SECONDS:
+        return None
+    grown = sum(max(0, b[1] - a[1]) for a, b in pairwise(samples))
+    return round(grown / (samples[-1][0] - samples[0][0]).total_seconds(), 2)
 
 
 def snapshot_rates(tables: Collection[Table], now: datetime) -> dict[Any, float]:

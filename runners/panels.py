@@ -26,6 +26,7 @@ from replicators.models import Replicator
 from replicators.pages import View, is_partial, may_view
 from replicators.permissions import can_edit
 from runners import charts, selectors
+from runners.copying import copy_progress
 from runners.discovery import tables_asked
 from runners.listing import (
     GROUPS,
@@ -163,10 +164,12 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
     recent = charts.recent([replicator.pk], now)[replicator.pk]
     worst = _worst(view) if view.lag_seconds else None
     hour = charts.series(replicator, charts.RANGES["1h"], now)
+    copying = copy_progress(view, now)
     consistent = watermark_last(replicator)
     version = version_of(
         _head_shown(view), view.waits_for, asdict(log), recent.rate, [t.to_json() for t in lines],
         worst and str(worst.row), hour.lag_p50, hour.lag_p99, consistent and consistent.pk,
+        copying and copying.to_json(),
     )  # fmt: skip
     return context | {
         "failing": lines,
@@ -176,6 +179,7 @@ def overview_context(request: HttpRequest, replicator: Replicator, query: Query)
         "worst": worst,
         "hour": hour,
         "consistent": consistent,
+        "copying": copying,
         "is_stale": view.is_live and _is_old(view.facts_at, now),
         "body": "runners/partials/_overview.html",
         "version": version,

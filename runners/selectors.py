@@ -16,6 +16,7 @@ from replicators.connectors.messages import MESSAGES, WAITS
 from replicators.connectors.problems import Severity
 from replicators.connectors.schema import TableId
 from replicators.models import Replicator
+from runners.copying import copy_progress
 from runners.models import Event, Progress, Run, Table, TableMetric
 from runners.runs import run_limit_facts, running_names
 from runners.shown import (
@@ -216,6 +217,7 @@ def tables_accepted(replicator: Replicator, rows: Iterable[Table]) -> list[dict[
 def replicator_status(replicator: Replicator) -> dict[str, Any]:
     """The status answer of REST."""
     view = replicator_view(replicator)
+    copying = copy_progress(view, timezone.now())
     return {
         "id": str(view.replicator.pk),
         "name": view.replicator.name,
@@ -224,6 +226,7 @@ def replicator_status(replicator: Replicator) -> dict[str, Any]:
         "lag_seconds": view.lag_seconds,
         "consistent_at": consistent_at(replicator),
         "error": told(view.error),
+        "copy": copying and copying.to_json(),
         "tables": [t.to_json() for t in table_views(view, tables_shown(replicator))],
     }
 

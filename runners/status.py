@@ -166,11 +166,11 @@ def worst_lag(lags: list[float | None]) -> float | None:
 
 
 def snapshot_percent(rows: int, total: int | None, is_done: bool) -> int | None:
-    """How much of a snapshot is there; 100 only when it is done; None where the total isn't known."""
+    """How much of a snapshot is there; 100 only when it is done; None where the total isn't known, or was estimated too low."""
     if is_done:
         return 100
     if rows == 0:
         return 0
-    if not total:
+    if not total or rows > total:
         return None
     return min(99, rows * 100 // total)

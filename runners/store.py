@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -266,8 +266,14 @@ class DjangoStore:
             return table_vanished(replicator=fresh, table=table)
 
     def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None:
+        known = {} if total is None else {"rows_total": total}
         with self._write():
-            self._row(table).update(rows_snapshotted=rows, rows_total=total)
+            self._row(table).update(rows_snapshotted=rows, **known)
+
+    def record_estimates(self, rows: Mapping[TableId, int]) -> None:
+        with self._write():
+            for table, total in rows.items():
+                self._row(table).update(rows_total=total)
 
     def _copy(self, table: TableId) -> Any:
         return SnapshotCopy.objects.filter(

@@ -28,7 +28,6 @@ class Totals:
     counts: dict[str, int] = field(default_factory=dict)
     lag_seconds: float | None = None
     rows_copied: int = 0
-    rows_to_copy: int = 0
     changes: int = 0
     failing_since: datetime | None = None
 
@@ -83,7 +82,6 @@ def _groups(pks: Collection[Any]) -> Any:
             failing_since=Max("error_since"),
             undated=Count("pk", filter=Q(unmerged_since=None, error_since=None)),
             rows=Sum("rows_snapshotted"),
-            expected=Sum(Coalesce("rows_total", "rows_snapshotted")),
             merged=Sum(F("inserts") + F("updates") + F("deletes")),
         )
     )
@@ -105,7 +103,6 @@ def _totals(
         counts=counts,
         lag_seconds=worst_lag([_lag(g, progress, is_live, now) for g in groups]),
         rows_copied=sum(g["rows"] for g in groups),
-        rows_to_copy=sum(g["expected"] for g in groups),
         changes=sum(g["merged"] for g in groups),
         failing_since=max((g["failing_since"] for g in groups if g["failing_since"]), default=None),
     )

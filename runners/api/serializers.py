@@ -106,9 +106,23 @@ class WatermarkQuerySerializer(serializers.Serializer[Any]):
     limit = serializers.IntegerField(min_value=1, max_value=200, default=20)
 
 
+class CopyProgressSerializer(serializers.Serializer[Any]):
+    """How far the copies are that go on now, as one sum of their tables: a first copy's whole, or what was asked for last. Rows are
+    estimates of the source; null while a table's are not known."""
+
+    tables = serializers.IntegerField()
+    tables_done = serializers.IntegerField()
+    rows = serializers.IntegerField()
+    rows_expected = serializers.IntegerField(allow_null=True)
+    percent = serializers.IntegerField(allow_null=True)
+    rows_per_second = serializers.FloatField(allow_null=True)
+    seconds_left = serializers.FloatField(allow_null=True)
+
+
 class StatusSerializer(serializers.Serializer[Any]):
-    """A replicator, live. `failing`: it is tried again by itself, or all of its tables fail. `lag_seconds` is that of its worst table; null while one is being copied. `error`: what keeps it from
-    running; those of tables stand with them."""
+    """A replicator, live. `failing`: it is tried again by itself, or all of its tables fail. `lag_seconds` is that of its worst table;
+    null while one is being copied. `error`: what keeps it from running; those of tables stand with them. `copy`: null where no table
+    waits for its copy or is being copied."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -117,6 +131,7 @@ class StatusSerializer(serializers.Serializer[Any]):
     lag_seconds = serializers.FloatField(allow_null=True)
     consistent_at = ConsistentSerializer(allow_null=True)
     error = TableErrorSerializer(allow_null=True)
+    copy = CopyProgressSerializer(allow_null=True)
     tables = TableStatusSerializer(many=True)
 
 

@@ -18,6 +18,7 @@ from runners.engine.catalog_watch import CatalogWatch, look
 from runners.engine.changelog import ChangeLog
 from runners.engine.decode import load
 from runners.engine.decoding import Decoding
+from runners.engine.estimates import estimate_rows
 from runners.engine.evolving import Evolver
 from runners.engine.fill import Filler
 from runners.engine.job import Job
@@ -111,6 +112,7 @@ class Pipeline:
             position, first = self._streaming.prepare(memory.position, self._wait())
             recover_tables(self._rewinder, self._merger, self._store, self._backlog)
             self._streaming.start(position)
+            estimate_rows(self._job, self._store)
         self._run_threads(first)
 
     def _wait(self) -> ViewWait:

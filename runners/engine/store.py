@@ -6,7 +6,7 @@ moves back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Protocol
@@ -190,7 +190,13 @@ class Store(Copies, Notices, Parking, Watermarks, Protocol):
         """Change fields other than the state."""
         ...
 
-    def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None: ...
+    def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None:
+        """So many rows are copied, of about `total`; None: what was estimated before holds."""
+        ...
+
+    def record_estimates(self, rows: Mapping[TableId, int]) -> None:
+        """About how many rows tables have that wait for their copy."""
+        ...
 
     def record_merged(
         self, table: TableId, sequence: int, token: int | None, counts: OpCounts
@@ -278,6 +284,7 @@ class MemoryStore(MemoryCopies, MemoryNotices, MemoryParking, MemoryWatermarks):
         super().__init__()
         self.counts: dict[TableId, OpCounts] = {}
         self.events: list[tuple[TableId, str]] = []
+        self.estimates: dict[TableId, int] = {}
         self.lines: list[tuple[str, str, TableId | None]] = []
         self.figures: dict[TableId, TableFigures] = {}
         self.asked = Desire.RUN
@@ -361,6 +368,10 @@ class MemoryStore(MemoryCopies, MemoryNotices, MemoryParking, MemoryWatermarks):
 
     def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None:
         self._write()
+
+    def record_estimates(self, rows: Mapping[TableId, int]) -> None:
+        self._write()
+        self.estimates = dict(rows)
 
     def record_merged(
         self, table: TableId, sequence: int, token: int | None, counts: OpCounts

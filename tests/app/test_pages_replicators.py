@@ -13,8 +13,9 @@ from django.utils import timezone
 from drafts.models import Draft
 from replicators.models import Replicator
 from replicators.services import params_of
-from runners.models import Event, Progress, Table
+from runners.models import Event, Progress, ReplicatorMetric, Table
 from runners.removal import TRIES
+from runners.services import table_resync
 from runners.states import TableState
 from tests.app.factories import SECRET, make_replicator, make_run
 from tests.app.pages import htmx, make_live, make_metrics, make_tables, page, panel
@@ -318,16 +319,65 @@ def test_a_page_asks_the_database_the_same_however_many_tables(
         page(browser, replicator.get_absolute_url() + tab)
 
 
-def test_a_copy_of_unknown_size_does_not_look_finished(
-    browser: Client, replicator: Replicator
-) -> None:
-    """Guards the bar of all tables: a source that has not counted its rows yet gave a full one."""
+def test_a_copy_is_one_sum_of_all_tables(browser: Client, replicator: Replicator) -> None:
+    """Guards `copy_progress`: bars stood beside "0 of about 300 rows", were empty beside copied rows, and full where nothing was
+    known; what waited for its turn was not counted."""
     make_live(replicator)
     url = replicator.get_absolute_url()
     Table.objects.update(state=TableState.SNAPSHOTTING, rows_snapshotted=50, rows_total=None)
     html = page(browser, url)
-    assert "100 rows copied" in html and "of about" not in html
-    assert re.search(r'<progress max="100" aria-label="Copied of all tables">', html)
-    Table.objects.filter(name="orders").update(rows_total=450)
+    assert "0 of 2 tables copied · 100 rows" in html and "of about" not in html
+    assert "<progress" not in html
+    Table.objects.update(rows_total=250)
     html = page(browser, url)
-    assert "100 of about 500 rows copied" in html and 'value="100"' in html
+    assert "20 % · 100 of about 500 rows" in html
+    assert '<progress max="100" value="20"' in html
+    Table.objects.filter(name="orders").update(
+        state=TableState.REPLICATING, is_snapshot_done=True, rows_snapshotted=300, rows_total=300
+    )
+    customers = Table.objects.filter(name="customers")
+    customers.update(state=TableState.WAITING, rows_snapshotted=0, rows_total=900)
+    assert "1 of 2 tables copied · 25 % · 300 of about 1.2 k rows" in _bare(page(browser, url))
+    customers.update(rows_snapshotted=0, state=TableState.SNAPSHOTTING)
+    html = page(browser, f"{url}tables/")
+    assert "begins, about 900 rows" in html and "<progress" not in html
+    customers.update(rows_snapshotted=1000)
+    html = page(browser, f"{url}tables/")
+    assert "1 k rows" in _bare(html) and "of about" not in html
+    status = browser.get(f"/api/v1/replicators/{replicator.pk}/status/").json()
+    assert status["copy"] == {
+        "tables": 2, "tables_done": 1, "rows": 1300, "rows_expected": 1300, "percent": 99,
+        "rows_per_second": None, "seconds_left": None,
+    }  # fmt: skip
+
+
+def test_a_copy_tells_rate_and_time_left(browser: Client, replicator: Replicator) -> None:
+    make_live(replicator)
+    Table.objects.update(state=TableState.SNAPSHOTTING, rows_snapshotted=2500, rows_total=5000)
+    end = timezone.now()
+    for number in range(6):
+        ReplicatorMetric.objects.create(
+            replicator=replicator, at=end - timedelta(seconds=10 * (5 - number)),
+            resolution_seconds=10, rows_snapshotted=number * 1000,
+        )  # fmt: skip
+    html = page(browser, replicator.get_absolute_url())
+    assert "50 % · 5 k of about 10 k rows" in _bare(html)
+    assert "about 50 s left" in html
+
+
+def test_a_later_copy_counts_what_was_asked_for_then(
+    browser: Client, replicator: Replicator
+) -> None:
+    """Guards `copying._done`: a table that is added to large ones would begin at 99 %."""
+    make_live(replicator)
+    Table.objects.update(state=TableState.REPLICATING, is_snapshot_done=True, rows_snapshotted=900)
+    table_resync(replicator=replicator, schema="shop", name="orders", actor=None)
+    Table.objects.filter(name="orders").update(
+        state=TableState.SNAPSHOTTING, is_snapshot_done=False, rows_snapshotted=10, rows_total=100
+    )
+    html = page(browser, replicator.get_absolute_url())
+    assert "0 of 1 table copied · 10 % · 10 of about 100 rows" in html
+
+
+def _bare(html: str) -> str:
+    return re.sub(r"<[^>]+>", "", html).replace("&nbsp;", " ")

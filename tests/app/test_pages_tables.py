@@ -131,7 +131,7 @@ def test_a_table_is_removed_after_a_question_that_names_it(
 def test_adding_a_table_that_can_not_be_copied_is_refused_in_place(
     browser: Client, url: str
 ) -> None:
-    assert f'action="{url}add/"' in page(browser, url)
+    assert f'href="{url}pick/"' in page(browser, url)
     answer = browser.post(f"{url}add/", {"schema": "shop", "table": "gone"}, headers=htmx(url))
     assert answer.status_code == 409
     assert 'role="alert"' in answer.content.decode()

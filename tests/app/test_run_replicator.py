@@ -129,6 +129,10 @@ def test_the_status_answer_has_the_shape_that_was_promised(replicator: Replicato
         "lag_seconds": None,
         "consistent_at": None,
         "error": None,
+        "copy": {
+            "tables": 2, "tables_done": 0, "rows": 0, "rows_expected": None, "percent": None,
+            "rows_per_second": None, "seconds_left": None,
+        },
         "tables": [
             {
                 "schema": "shop", "table": name, "state": "paused", "rows_snapshotted": 0,

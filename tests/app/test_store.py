@@ -347,6 +347,7 @@ WRITES = {
     "table_event": lambda s: s.table_event(ORDERS, "table_failed"),
     "table_progress": lambda s: s.table_progress(ORDERS, failures=1),
     "snapshot_rows": lambda s: s.record_snapshot_rows(ORDERS, 1, 2),
+    "estimates": lambda s: s.record_estimates({ORDERS: 1}),
     "copy_begun": lambda s: s.copy_begun(COPY),
     "copy_done": lambda s: s.copy_done(ORDERS, []),
     "copy_forget": lambda s: s.copy_forget(ORDERS),

@@ -196,7 +196,7 @@ def test_a_snapshot_is_at_100_percent_only_when_it_is_done() -> None:
     assert snapshot_percent(0, None, False) == 0
     assert snapshot_percent(5, None, False) is None
     assert snapshot_percent(50, 100, False) == 50
-    assert snapshot_percent(120, 100, False) == 99
+    assert snapshot_percent(120, 100, False) is None
     assert snapshot_percent(120, 100, True) == 100
 
 
