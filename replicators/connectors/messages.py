@@ -259,6 +259,14 @@ MESSAGES: dict[str, Message] = {
         "It cannot be copied.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "source:tablespace-missing": Message(
+        "Table without its file",
+        "Table `{table}` has no rows that could be read: its tablespace was discarded at the source, or its file is missing there.",
+        "Bring the file back and run `ALTER TABLE {quoted} IMPORT TABLESPACE;`, or take the table out of the selection. It is tried again"
+        " by itself.",
+        "The table is not copied; what was copied before stays in the target.",
+        **_TABLE_FIX,  # type: ignore[arg-type]
+    ),
     "source:table-replaced": Message(
         "Table replaced",
         "Table `{table}` was dropped and created again, or rewritten, at the source.",
@@ -361,6 +369,14 @@ MESSAGES: dict[str, Message] = {
         "Column `{column}` of table `{table}` is stored compressed (`{native}`), and the log has its values in a form of its own.",
         "Run `{statement}`, which stores it uncompressed, or exclude the column from the selection.",
         "The column is left out.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
+    "source:column-packed": Message(
+        "Column compressed now",
+        "Column `{column}` of table `{table}` is stored COMPRESSED now, and the log has its values in a form of its own.",
+        "Run `ALTER TABLE {quoted} MODIFY ...` with the column as it is declared, but without COMPRESSED, or exclude it. Then re-sync the"
+        " table.",
+        "The table stops; the others go on.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
     "source:column-generated": Message(

@@ -230,13 +230,20 @@ class Streaming:
         self._thread.start()
 
     def check(self) -> None:
-        """A cut connection is made again here, some times; everything else that ended capture is raised."""
+        """A cut connection is made again here, some times; everything else that ended capture is raised. Where the log goes on no
+        longer, the tables say so at once, as at a start."""
         fault = self.capture.fault
-        if fault is not None:
+        if fault is None:
+            return
+        try:
             self._count(fault)
             self._reader.close()
             self._drop_cut_transaction()
             self._connect_again()
+        except ReplicationError as err:
+            if err.code in POSITION_LOST:
+                fail_all(self._store, err)
+            raise
 
     def copied(self, schema: TableSchema) -> TableSchema:
         """The shape of a copy that was read up to now: of a source that tells steps, with the place where its log ends."""

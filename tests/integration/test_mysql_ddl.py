@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.schema_steps import changes_by_steps, with_numbers
 from replicators.connectors.source import DecodedTable, Poison
@@ -398,6 +399,39 @@ def test_a_mysql_whose_engine_follows_the_keys_logs_no_cascade() -> None:
         with MysqlChecks(params_of(database)) as checks:
             (problem,) = checks.tables([TableSelection(TableId(database.name, "children"))])
         assert problem.code == "source:cascade"
+
+
+@pytest.mark.parametrize("is_described_after", [False, True])
+def test_a_column_that_is_compressed_later_stops_its_table_in_words(
+    mariadb: SqlServer, is_described_after: bool
+) -> None:
+    """Guards MariaDB's compressed columns, whose values the log has in a form of its own: a number said so, or, with a newer look into
+    the catalog, the column went from the copy."""
+    with fresh_sql_database(mariadb) as database:
+        database.execute(TABLE)
+        with following(database, "t") as follower:
+            database.execute(
+                "ALTER TABLE t MODIFY v varchar(50) COMPRESSED", "INSERT INTO t VALUES (1, 'a')"
+            )
+            (known,) = with_known(follower)
+            head = replace(describe(database, "t")[0], known=known.known)
+            (found,) = decode_all(follower.blocks(), [head if is_described_after else known])
+        assert isinstance(found, Poison)
+        assert (found.code, found.facts["column"]) == ("source:column-packed", "v")
+        assert found.facts["quoted"] == f"`{database.name}`.`t`"
+
+
+def test_a_table_whose_tablespace_was_discarded_is_told_as_that(any_database: SqlDatabase) -> None:
+    """Guards the copy that follows on such a statement: it ended with a number that nobody knows."""
+    with following(any_database, "t") as follower:
+        any_database.execute("ALTER TABLE t DISCARD TABLESPACE")
+        (poison,) = decode_all(follower.blocks(), follower.tables)
+        assert isinstance(poison, Poison)
+        assert poison.code == "source:change-unlogged"
+        with pytest.raises(ReplicationError) as caught:
+            follower.copy()
+    assert caught.value.code == "source:tablespace-missing"
+    assert f"`{any_database.name}`.`t`" in caught.value.message.suggestion
 
 
 def test_statements_with_settings_before_them_are_seen(mariadb: SqlServer) -> None:

@@ -49,6 +49,7 @@ RULES = (
     Rule("source:right-missing", (1227, 1370, 3869)),
     Rule("source:select-right", (1142, 1143)),
     Rule("source:table-missing", (1146, 1051, 1109)),
+    Rule("source:tablespace-missing", (1812, 1813, 1814, 1932)),
     Rule("source:connections-used-up", (1040, 1203, 1226)),
     Rule("source:table-altered", (1054, 1412)),
     Rule("source:timeout", (1205, 3024, 1969, 1028, 3168)),

@@ -23,6 +23,7 @@ from replicators.connectors.types import (
     type_to_json,
 )
 from replicators.sources.mysql import kernels as k
+from replicators.sources.mysql import sql
 from replicators.sources.mysql.charsets import UTF8, decoder_of
 from replicators.sources.mysql.defaults import missing_of
 from replicators.sources.mysql.tablemaps import (
@@ -81,7 +82,10 @@ class Shape:
     @property
     def facts(self) -> dict[str, str]:
         """For the error's text."""
-        return {"column": self.column, "reason": self.reason} if self.column else {}
+        if not self.column:
+            return {}
+        quoted = sql.table(self.schema.source_id)
+        return {"column": self.column, "reason": self.reason, "quoted": quoted}
 
 
 def find_table(table: TableId, tables: Iterable[TableSchema]) -> TableSchema | None:
@@ -102,14 +106,15 @@ def shape_of(
     columns = []
     code, strange, reason = "", "", ""
     followed = {c.name for c in table.supported}
+    there = followed | {name for _, name, _ in table.layout}
     for column in _chosen(table, past, numbers):
         sent = as_sent(column, found.columns[numbers[column.name]], charsets)
         if not isinstance(sent.type, Unsupported):
             columns.append(sent)
-        elif column.name in followed:
+        elif column.name in there:
             # Passed over, its values would be missing without a word.
-            code, strange = "source:value-unsupported", column.name
-            reason = f"the log has it in a form that is not known ({sent.type.native})"
+            strange = column.name
+            code, reason = _why(found.columns[numbers[strange]], sent.type.native)
     schema = _told(replace(table, key=_key(table, past, numbers)), columns, past, steps)
     if not found.has_names:
         code, strange = "source:row-metadata", ""
@@ -117,6 +122,13 @@ def shape_of(
         code, strange = code or "source:key-changed", strange
     where = tuple(numbers[c.name] for c in columns)
     return Shape(schema, _version(found.columns, schema), found, where, code, strange, reason)
+
+
+def _why(sent: MapColumn, native: str) -> tuple[str, str]:
+    """Code and reason for a column whose values can't be read as the log has them."""
+    if sent.kind in (BLOB_COMPRESSED, VARCHAR_COMPRESSED):
+        return "source:column-packed", "it is stored COMPRESSED"
+    return "source:value-unsupported", f"the log has it in a form that is not known ({native})"
 
 
 def shape_without_rows(table: TableSchema, steps: Sequence[SchemaStep]) -> tuple[TableSchema, str]:

@@ -57,6 +57,28 @@ def test_a_cut_of_the_sources_connection_is_made_again_some_times() -> None:
         streaming.check()
 
 
+@pytest.mark.parametrize("is_at_reconnect", [False, True])
+def test_a_log_that_goes_on_no_longer_fails_the_tables_at_once(is_at_reconnect: bool) -> None:
+    """Guards tables that said *replicating* under a replicator whose position was lost while it ran, as after RESET MASTER: only a
+    start looked at them."""
+    lost = ReplicationError("source:position-lost", reason="it was reset")
+    streaming = stream(ConnectionError("cut") if is_at_reconnect else lost)
+    copied, waiting = TableId("s", "copied"), TableId("s", "waiting")
+    streaming._store = MemoryStore([copied, waiting])
+    streaming._store.table_event(copied, "table_snapshot_done", is_snapshot_done=True)
+
+    def connect() -> None:
+        raise lost
+
+    streaming._connect_again = connect
+    with pytest.raises(ReplicationError) as caught:
+        streaming.check()
+    assert caught.value.code == "source:position-lost"
+    found = {r.id: (str(r.state), r.error_code) for r in streaming._store.tables()}
+    assert found[copied] == ("failing", "source:position-lost")
+    assert found[waiting] == ("waiting", "")
+
+
 def test_a_table_that_somebody_took_out_does_not_come_back_silently() -> None:
     """Guards rule 21: the view of another table publishes every chosen one again, and afterwards no look into the catalog
     would find that this one was away. A table that was made again under its name is told as that, not as this."""

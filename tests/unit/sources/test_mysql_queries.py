@@ -140,6 +140,8 @@ def test_rows_written_as_a_statement_name_their_tables() -> None:
         (2013, "Lost connection to MySQL server during query", "source:connection-lost"),
         (2013, "Lost connection to MySQL server during query (timed out)", "source:timeout"),
         (1227, "Access denied; you need (at least one of) the REPLICATION SLAVE privilege(s)", "source:right-missing"),
+        (1814, "Tablespace has been discarded for table `t`", "source:tablespace-missing"),
+        (1932, "Table 'shop.t' doesn't exist in engine", "source:tablespace-missing"),
         (9999, "something new", "internal:unexpected"),
     ],
 )  # fmt: skip
