@@ -7,6 +7,7 @@ heap is what `jcmd` tells of it. A run that leaks nothing shows the same figures
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -35,6 +36,8 @@ MORE_FILES, MORE_CONNECTIONS, MORE_THREADS = 30, 2, 10
 """How many more at the end are none of a leak: files that are being written, a pool that grew."""
 MIB = 1 << 20
 CATALOG = "lake_catalog"
+USED = re.compile(r"total \d+K, used (\d+)K")
+"""Of a generation, or of the whole heap, as `jcmd GC.heap_info` tells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +93,7 @@ class Watch:
             told = subprocess.run(
                 [self._jcmd, str(pid), command], capture_output=True, text=True, check=True
             )
-        used = [w for line in told.stdout.splitlines() for w in line.split(", ") if " used " in w]
-        heap = [
-            w.rpartition(" used ")[2] for w in used if "Metaspace" not in w and "class" not in w
-        ]
-        return sum(int(w.split("K")[0]) for w in heap) // 1024
+        return sum(map(int, USED.findall(told.stdout))) // 1024
 
 
 def catalogs(

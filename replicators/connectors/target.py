@@ -260,7 +260,8 @@ class TargetChecks(Closing, Protocol):
 class TargetPlugin:
     """A target's light descriptor; `writer` gets the Spark session that `spark_conf` was put into. `rehearsals`: params of
     throw-away targets inside a folder, on which set-up tries the writer so that its classes are archived. `modules`: what the writer
-    imports at its first use, imported beforehand while Spark starts. `apart_seconds`: for a
+    imports at its first use, imported beforehand while Spark starts. `driver_properties`: Java's properties for drivers that Spark's
+    driver loads; what is secret they name by files, which are put into the folder given. `apart_seconds`: for a
     time that changes are kept, how far apart older versions lie that are kept for rewinds beyond the history; 0: none are."""
 
     name: str
@@ -273,6 +274,7 @@ class TargetPlugin:
     writer: Callable[[Any, Any], TargetWriter]
     spark_conf: Callable[[Any], dict[str, str]]
     jars: Callable[[Any], tuple[str, ...]]
+    driver_properties: Callable[[Any, str], Mapping[str, str]] = lambda *_: {}
     history_seconds: Callable[[Any], float] = lambda _: 0.0
     apart_seconds: Callable[[Any, float], float] = lambda *_: 0.0
     setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup

@@ -5,9 +5,12 @@ where it is needed."""
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,14 +31,39 @@ WORKERS = 2
 _TASKS = ("runners.engine.decode", "runners.engine.folding", "runners.engine.snapshot")
 
 
-def open_for(job: Job, settings: RunnerSettings) -> SparkSession:
-    """The session, as `open_session` opens it."""
+@contextmanager
+def opened_for(job: Job, settings: RunnerSettings) -> Iterator[SparkSession]:
+    """The session, as `open_session` opens it, stopped at the end."""
     params = job.target_params
     _beside("imports", load_all, job.target.modules(params))
     conf = {**job.target.spark_conf(params), **workers_conf(job)}
-    spark = open_session(_with_scratch(settings), job.name, job.target.jars(params), conf)
-    _beside("workers", _begin, spark)
-    return spark
+    local = _with_scratch(settings)
+    with properties_for(job, settings) as properties:
+        spark = open_session(local, job.name, job.target.jars(params), conf, properties)
+        _beside("workers", _begin, spark)
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+@contextmanager
+def properties_for(job: Job, settings: RunnerSettings) -> Iterator[Mapping[str, str]]:
+    """The target's `driver_properties`; the files that they name lie in a folder that only this user may enter, and go at the end. What a
+    killed process left there goes with its scratch folder. None over Spark Connect, whose server has its own."""
+    if settings.spark_remote:
+        yield {}
+        return
+    is_here = settings.spark_master.startswith("local")
+    try:
+        scratch = scratch_dir(settings.spark_local_dir if is_here else "")
+        folder = mkdtemp(prefix="private-", dir=scratch)
+    except OSError as err:
+        raise ReplicationError("run:spark") from err
+    try:
+        yield job.target.driver_properties(job.target_params, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _with_scratch(settings: RunnerSettings) -> RunnerSettings:

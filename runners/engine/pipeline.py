@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import uuid
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 from replicators.connectors.schema_policy import SchemaPolicy, follows_renames
@@ -23,7 +23,7 @@ from runners.engine.evolving import Evolver
 from runners.engine.fill import Filler
 from runners.engine.job import Job
 from runners.engine.merge import Merger
-from runners.engine.opening import open_for
+from runners.engine.opening import opened_for
 from runners.engine.publishing import Publisher
 from runners.engine.pulse import Pulse
 from runners.engine.recovery import recover_tables
@@ -62,14 +62,12 @@ def run_pipeline(
     watchdog = Watchdog(store, settings)
     watchdog.start()
     try:
-        with watchdog.step("start"):
-            spark = open_for(job, settings)
-        try:
+        with ExitStack() as opened:
+            with watchdog.step("start"):
+                spark = opened.enter_context(opened_for(job, settings))
             if store.desire() is Desire.RUN and not stop.is_set():
                 with suppress(StopAsked):
                     Pipeline(job, store, settings, spark, watchdog, stop).run()
-        finally:
-            spark.stop()
     finally:
         watchdog.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,9 +92,14 @@ def _jar_paths(folder: str, prefixes: tuple[str, ...]) -> list[str]:
 
 
 def open_session(
-    settings: RunnerSettings, name: str, jars: tuple[str, ...], conf: dict[str, str]
+    settings: RunnerSettings,
+    name: str,
+    jars: tuple[str, ...],
+    conf: dict[str, str],
+    properties: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The session of this process: local, a cluster's, or Spark Connect. Takes about 6 s.
+    """The session of this process: local, a cluster's, or Spark Connect. Takes about 6 s. `properties` are Java's, of the driver's JVM
+    where that is ours.
     `run:java-missing`, `run:jars-missing`, `run:spark`."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     os.environ["PYTHONPATH"] = path
@@ -129,7 +134,10 @@ def open_session(
     for key, value in {**_CONF, **conf}.items():
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+        for key, value in (properties or {}).items():
+            session._jvm.System.setProperty(key, value)
+        return session
     except ReplicationError:
         raise
     except Exception as err:

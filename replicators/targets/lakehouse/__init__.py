@@ -6,7 +6,7 @@ from typing import Any
 
 from replicators.connectors.capabilities import TargetCapabilities
 from replicators.connectors.target import TargetPlugin
-from replicators.targets.lakehouse.conf import jars, spark_conf
+from replicators.targets.lakehouse.conf import driver_properties, jars, spark_conf
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.setup import setup
 from replicators.targets.lakehouse.statements import MODES
@@ -51,6 +51,7 @@ PLUGIN = TargetPlugin(
     checks=_checks,
     writer=_writer,
     spark_conf=spark_conf,
+    driver_properties=driver_properties,
     jars=jars,
     history_seconds=lambda params: 60.0 * params.history_minutes,
     apart_seconds=apart_seconds,

@@ -1,7 +1,9 @@
-"""What a Spark session needs to write a lakehouse: settings without secrets, and the names of jars."""
+"""What a Spark session needs to write a lakehouse: settings without secrets, the names of jars, and the catalog's password in a file."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from replicators.targets.lakehouse.params import LakehouseParams
@@ -15,14 +17,15 @@ def jdbc_url(uri: str) -> str:
     parts = urlsplit(uri)
     if parts.scheme.startswith("sqlite"):
         return f"jdbc:sqlite:{unquote(parts.path[1:])}"
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
     port = f":{parts.port}" if parts.port else ""
     query = f"?{parts.query}" if parts.query else ""
-    return f"jdbc:postgresql://{parts.hostname or ''}{port}{parts.path}{query}"
+    return f"jdbc:postgresql://{host}{port}{parts.path}{query}"
 
 
 def spark_conf(params: LakehouseParams) -> dict[str, str]:
-    """Settings of the session, fixed at its start. The catalog's password is not among them: PostgreSQL's driver reads it
-    from the file that PGPASSFILE names."""
+    """Settings of the session, fixed at its start. The catalog's password is not among them: see
+    `driver_properties`."""
     common = {
         "spark.sql.caseSensitive": "true",
         "spark.sql.session.timeZone": "UTC",
@@ -53,6 +56,20 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
         f"{prefix}.cache-enabled": "false",
         **({f"{prefix}.jdbc.user": user} if user else {}),
     }
+
+
+def driver_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
+    """Java's property by which PostgreSQL's driver finds the catalog's password: it names a file in `folder` that only this user may
+    read. Neither the process's arguments nor Spark's settings hold it."""
+    is_asked = params.format == "iceberg" and not params.catalog_uri.startswith("sqlite")
+    if not is_asked or not params.catalog_password:
+        return {}
+    path = Path(folder) / "catalog.pgpass"
+    path.unlink(missing_ok=True)
+    word = params.catalog_password.replace("\\", "\\\\").replace(":", "\\:")
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(f"*:*:*:*:{word}\n")
+    return {"org.postgresql.pgpassfile": str(path)}
 
 
 def jars(params: LakehouseParams) -> tuple[str, ...]:

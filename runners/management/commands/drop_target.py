@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandParser
 from django.db.models import Q
@@ -12,6 +12,9 @@ from replicators.connectors.target import TargetTable
 from replicators.models import Replicator
 from runners.jobs import job_of, settings_of
 from runners.models import Table
+
+if TYPE_CHECKING:
+    from runners.engine.job import Job
 
 
 class Command(BaseCommand):
@@ -25,25 +28,33 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Drop them all."""
+        from runners.engine.opening import properties_for
         from runners.engine.spark import open_session
 
         replicator = Replicator.objects.exclude(deleting_since=None).get(
             pk=options["replicator_id"]
         )
         job = job_of(replicator)
-        spark = open_session(
-            settings_of(replicator),
-            f"drop {replicator.pk}",
-            job.target.jars(job.target_params),
-            job.target.spark_conf(job.target_params),
-        )
-        try:
-            target = job.target.writer(job.target_params, spark)
-            # One that was removed before stays, where its target table was to stay.
-            wanted = Q(is_chosen=True) | Q(is_drop_asked=True)
-            for row in Table.objects.filter(wanted, replicator=replicator):
-                name = TableId(row.schema_name, row.name)
-                target.drop(TargetTable(name, str(replicator.pk), row.generation, row.table_uuid))
-            target.forget_watermarks(str(replicator.pk))
-        finally:
-            spark.stop()
+        settings = settings_of(replicator)
+        with properties_for(job, settings) as properties:
+            spark = open_session(
+                settings,
+                f"drop {replicator.pk}",
+                job.target.jars(job.target_params),
+                job.target.spark_conf(job.target_params),
+                properties,
+            )
+            try:
+                _drop(job, replicator, spark)
+            finally:
+                spark.stop()
+
+
+def _drop(job: Job, replicator: Replicator, spark: Any) -> None:
+    target = job.target.writer(job.target_params, spark)
+    # One that was removed before stays, where its target table was to stay.
+    wanted = Q(is_chosen=True) | Q(is_drop_asked=True)
+    for row in Table.objects.filter(wanted, replicator=replicator):
+        name = TableId(row.schema_name, row.name)
+        target.drop(TargetTable(name, str(replicator.pk), row.generation, row.table_uuid))
+    target.forget_watermarks(str(replicator.pk))

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from replicators.connectors import registry
 from replicators.connectors.errors import ReplicationError
-from runners.engine.opening import _with_scratch
+from replicators.targets.lakehouse import PLUGIN
+from replicators.targets.lakehouse.params import LakehouseParams
+from runners.engine.job import Job
+from runners.engine.opening import _with_scratch, properties_for
 from runners.engine.scratch import FOLDER, scratch_dir
 from runners.engine.settings import RunnerSettings
 
@@ -35,7 +39,7 @@ def test_the_next_run_removes_what_a_killed_one_left_and_nothing_else(tmp_path: 
 
 
 def test_only_a_spark_of_this_machine_gets_one(tmp_path: Path) -> None:
-    """Guards `open_for`: executors elsewhere have folders of their own."""
+    """Guards `opened_for`: executors elsewhere have folders of their own."""
     local = RunnerSettings(spark_local_dir=str(tmp_path))
     assert _with_scratch(local).spark_local_dir.startswith(f"{tmp_path}/{FOLDER}/")
     for other in (
@@ -46,3 +50,33 @@ def test_only_a_spark_of_this_machine_gets_one(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ReplicationError, match="run:spark"):
         _with_scratch(replace(local, spark_local_dir=str(tmp_path / "file")))
+
+
+def test_a_catalogs_password_lies_in_a_file_of_ours_alone_while_the_session_lasts(
+    tmp_path: Path,
+) -> None:
+    """Guards `properties_for` and the lakehouse's `driver_properties`: in Spark's settings or the JVM's arguments everybody on the machine
+    could read it."""
+    params = LakehouseParams(
+        warehouse="/lake",
+        catalog_uri="postgresql://db/c",
+        catalog_user="u",
+        catalog_password="a:b\\c",
+    )
+    job = Job("r", "r", "r", registry.sources()["postgresql"], None, PLUGIN, params)
+    settings = RunnerSettings(spark_local_dir=str(tmp_path))
+    with properties_for(job, settings) as properties:
+        (path,) = map(Path, properties.values())
+        assert path.read_text() == "*:*:*:*:a\\:b\\\\c\n"
+        assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        assert not any("a:b" in value for value in PLUGIN.spark_conf(params).values())
+    assert not path.parent.exists()
+    for other in (
+        replace(settings, spark_remote="sc://host"),
+        replace(settings, spark_master="spark://host:7077"),
+    ):
+        with properties_for(job, other) as properties:
+            assert len(properties) == (not other.spark_remote)
+    without = replace(job, target_params=replace(params, catalog_password=""))
+    with properties_for(without, settings) as properties:
+        assert properties == {}
