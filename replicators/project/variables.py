@@ -60,6 +60,8 @@ ENGINE_HELP = {
     "spark_master": "Spark's master: local[n], a cluster's URL.",
     "spark_remote": "A Spark Connect URL (sc://...) in place of a master.",
     "spark_driver_memory": "Memory of the JVM of a run.",
+    "spark_driver_host": "Name or address under which Spark's executors find the machine of a run. Empty: 127.0.0.1 with a local master, else what Spark finds.",
+    "spark_driver_bind_address": "Address on which a run's Spark listens. Empty: 127.0.0.1 with a local master, else that of the driver's host.",
     "spark_local_dir": "Where runs make their scratch folders for Spark; empty: the system's temporary folder.",
     "spark_java_options": "More options for Spark's JVM, behind ours.",
     "jars_dir": "Folder of the jars that `make setup` fetches, and of the classes that it archives.",

@@ -14,6 +14,8 @@ class RunnerSettings:
     spark_master: str = "local[2]"
     spark_remote: str = ""
     spark_driver_memory: str = "1g"
+    spark_driver_host: str = ""
+    spark_driver_bind_address: str = ""
     spark_local_dir: str = ""
     spark_java_options: str = ""
     jars_dir: str = "var/jars"

@@ -29,8 +29,6 @@ _CONF = {
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.shuffle.spill.maxSizeInBytesForSpillThreshold": "128m",  # few large rows fill the heap
     "spark.cleaner.periodicGC.interval": "5min",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.scheduler.mode": "FAIR",
     "spark.scheduler.allocation.file": (Path(__file__).parent / "pools.xml").as_uri(),
 }
@@ -55,6 +53,18 @@ def class_options(jars_dir: str) -> str:
     """What the JVM is told, so that it uses that archive; nothing where there is none."""
     archive = class_archive(jars_dir)
     return f"-XX:SharedArchiveFile={archive} {QUIET_SHARING}" if archive.is_file() else ""
+
+
+def driver_address(settings: RunnerSettings) -> dict[str, str]:
+    """Under which address executors find the driver, and where it listens. An executor of another machine can't come to 127.0.0.1: without
+    a setting only a local master has that one, and Spark finds the machine's own for others."""
+    is_here = settings.spark_master.startswith("local")
+    host = settings.spark_driver_host or ("127.0.0.1" if is_here else "")
+    bind = settings.spark_driver_bind_address or (
+        "127.0.0.1" if is_here and not settings.spark_driver_host else ""
+    )
+    found = {"spark.driver.host": host, "spark.driver.bindAddress": bind}
+    return {name: value for name, value in found.items() if value}
 
 
 @contextmanager
@@ -120,6 +130,8 @@ def open_session(
         builder = builder.master(settings.spark_master)
         builder = builder.config("spark.jars", ",".join(_jar_paths(settings.jars_dir, jars)))
         builder = builder.config("spark.driver.memory", settings.spark_driver_memory)
+        for key, value in driver_address(settings).items():
+            builder = builder.config(key, value)
         java_options = (
             _JAVA_OPTIONS,
             class_options(settings.jars_dir),
