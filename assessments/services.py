@@ -1,13 +1,15 @@
-"""Asks sources and targets before a replicator runs; stores nothing."""
+"""Asks sources and targets before a replicator runs; stores nothing. Every question is a look (`assessments.looks`): it has a time
+limit, and `TooManyLooks` is raised where too many go on."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
+from django.conf import settings
+
+from assessments.looks import LookTimedOut, look
 from assessments.modes import mode_problems, modes_of
 from assessments.report import Report, fit_problems, missing_tables, report_of
 from replicators import audit
@@ -63,21 +65,18 @@ def _params(role: str, kind: str, params: Any) -> Any:
 
 def connection_test(*, role: str, kind: str, params: Any) -> list[Problem]:
     """Can it be reached and used? Answers within `TEST_SECONDS`. `params`: raw (secrets in clear) or the params object.
-    Raises only InvalidConfig."""
+    Raises only InvalidConfig and `TooManyLooks`."""
     values = _params(role, kind, params)
     plugin = plugin_of(role, kind)
 
     def ask() -> list[Problem]:
-        try:
-            with translated(plugin), plugin.checks(values) as checks:
-                return list(checks.connection())
-        except ReplicationError as err:
-            return [problem_of(err)]
+        with translated(plugin), plugin.checks(values) as checks:
+            return list(checks.connection())
 
     try:
-        found = _in_time(ask)
-    except Empty:
-        found = [Problem.of(f"{role}:timeout", seconds=f"{TEST_SECONDS:g}")]
+        found = _looked(role, ask, min(TEST_SECONDS, settings.LOOK_SECONDS))
+    except ReplicationError as err:
+        found = [problem_of(err)]
     test_record(role=role, kind=kind, params=plain(values), problems=found)
     return found
 
@@ -93,11 +92,13 @@ def test_record(
     audit.record("connection_tested", thing, new=new)
 
 
-def _in_time(ask: Callable[[], T]) -> T:
-    """What `ask` answers, which may hang for longer; `Empty` after `TEST_SECONDS`."""
-    answers: SimpleQueue[T] = SimpleQueue()
-    threading.Thread(target=lambda: answers.put(ask()), daemon=True).start()
-    return answers.get(timeout=TEST_SECONDS)
+def _looked(role: str, ask: Callable[[], T], seconds: float | None = None) -> T:
+    """What `ask` answers; a `timeout` of the source or the target where it does not in time."""
+    seconds = settings.LOOK_SECONDS if seconds is None else seconds
+    try:
+        return look(ask, seconds)
+    except LookTimedOut as err:
+        raise ReplicationError(f"{role}:timeout", seconds=f"{seconds:g}") from err
 
 
 def log_fault(*, kind: str, params: Any, name: str, position: Position) -> ReplicationError | None:
@@ -105,34 +106,39 @@ def log_fault(*, kind: str, params: Any, name: str, position: Position) -> Repli
     name; None where it does, and where nobody can say within `TEST_SECONDS`. Changes nothing at the source."""
     plugin = source_plugin(kind)
 
-    def ask() -> ReplicationError | None:
-        try:
-            with translated(plugin), plugin.log_reader(params, name) as reader:
-                reader.prepare((), position)
-        except ReplicationError as err:
-            return err if err.code in _LOST else None
-        return None
+    def ask() -> None:
+        with translated(plugin), plugin.log_reader(params, name) as reader:
+            reader.prepare((), position)
 
     try:
-        return _in_time(ask)
-    except Empty:
-        return None
+        _looked("source", ask, min(TEST_SECONDS, settings.LOOK_SECONDS))
+    except ReplicationError as err:
+        return err if err.code in _LOST else None
+    return None
 
 
 def list_tables(*, kind: str, params: Any) -> list[TableSummary]:
     """The tables of a source; ReplicationError where it can't be asked."""
     values = _params("source", kind, params)
     plugin = source_plugin(kind)
-    with translated(plugin), plugin.catalog(values) as catalog:
-        return catalog.list_tables()
+
+    def ask() -> list[TableSummary]:
+        with translated(plugin), plugin.catalog(values) as catalog:
+            return catalog.list_tables()
+
+    return _looked("source", ask)
 
 
 def describe_table(*, kind: str, params: Any, table: TableId) -> TableSchema:
     """The shape of a table; `source:table-missing` where there is none."""
     values = _params("source", kind, params)
     plugin = source_plugin(kind)
-    with translated(plugin), plugin.catalog(values) as catalog:
-        found = catalog.describe([TableSelection(table)])
+
+    def ask() -> dict[TableId, TableSchema]:
+        with translated(plugin), plugin.catalog(values) as catalog:
+            return catalog.describe([TableSelection(table)])
+
+    found = _looked("source", ask)
     if table not in found:
         raise ReplicationError("source:table-missing", table=table)
     return found[table]
@@ -157,16 +163,17 @@ def _ask_target(config: ReplicatorConfig, schemas: list[TableSchema]) -> list[Pr
 
 
 def assess(config: ReplicatorConfig) -> Report:
-    """The report on a whole configuration; what can't be reached is a problem in it, never an exception."""
+    """The report on a whole configuration; what can't be reached in time is a problem in it, never an exception.
+    Only `TooManyLooks` is raised: it says nothing of the configuration."""
     schemas: dict[TableId, TableSchema] = {}
     problems: list[Problem] = []
     try:
-        schemas, problems = _ask_source(config)
+        schemas, problems = _looked("source", lambda: _ask_source(config))
     except ReplicationError as err:
         problems.append(problem_of(err))
     chosen = [schemas[t.id] for t in config.tables if t.id in schemas]
     try:
-        problems += _ask_target(config, chosen)
+        problems += _looked("target", lambda: _ask_target(config, chosen))
     except ReplicationError as err:
         problems.append(problem_of(err))
     fit = config.target.fit

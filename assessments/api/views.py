@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from assessments import services
+from assessments.api import errors as _errors  # noqa: F401  registers the answers
 from assessments.api import serializers
 from replicators.api.rest import RestView
 from replicators.api.serializers import ErrorSerializer, valid
@@ -16,7 +17,9 @@ from replicators.config import ReplicatorConfig
 from replicators.connectors.problems import Severity
 from replicators.connectors.schema import TableId
 
-_ERRORS = {400: ErrorSerializer, 502: ErrorSerializer}
+ASKED = {502: ErrorSerializer, 504: ErrorSerializer}
+"""What any look into a server may be answered with."""
+_ERRORS = {400: ErrorSerializer, **ASKED}
 
 
 class Look(RestView):

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from assessments.api.serializers import ConfigSerializer
+from assessments.api.views import ASKED
 from drafts.api import errors as _errors  # noqa: F401  registers the answers
 from drafts.api.stored import StoredServers
 from drafts.definition import replicator_change
@@ -79,7 +80,7 @@ class DeployedViewSet(StoredServers, ReplicatorViewSet):
             201: ReplicatorSerializer,
             400: ErrorSerializer,
             409: ErrorSerializer,
-            502: ErrorSerializer,
+            **ASKED,
         },
     )
     def create(self, request: Request) -> Response:

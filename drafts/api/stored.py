@@ -18,7 +18,7 @@ from assessments.api.serializers import (
     TableSchemaSerializer,
     TableSummarySerializer,
 )
-from assessments.api.views import connection_answer
+from assessments.api.views import ASKED, connection_answer
 from replicators.api.rest import RestView
 from replicators.api.serializers import ErrorSerializer, valid
 from replicators.connectors.schema import TableId
@@ -26,7 +26,7 @@ from replicators.services import params_of
 from runners.api.serializers import TableNameSerializer
 
 _ERRORS = {400: ErrorSerializer, 404: ErrorSerializer}
-_ASKED = {**_ERRORS, 502: ErrorSerializer}
+_ASKED = {**_ERRORS, **ASKED}
 
 
 class StoredServers(RestView, GenericViewSet[Any]):

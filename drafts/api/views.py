@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from assessments.api.serializers import ReportSerializer
+from assessments.api.views import ASKED
 from drafts import services
 from drafts.api import errors as _errors  # noqa: F401  registers the answers
 from drafts.api.serializers import (
@@ -111,7 +112,7 @@ class DraftViewSet(StoredServers):
         summary="Assess a draft",
         tags=_TAGS,
         request=None,
-        responses={200: ReportSerializer, 400: ErrorSerializer, 502: ErrorSerializer},
+        responses={200: ReportSerializer, 400: ErrorSerializer, **ASKED},
     )
     @action(detail=True, methods=["post"])
     def assess(self, request: Request, pk: str) -> Response:
@@ -129,7 +130,7 @@ class DraftViewSet(StoredServers):
             201: ReplicatorSerializer,
             400: ErrorSerializer,
             409: ErrorSerializer,
-            502: ErrorSerializer,
+            **ASKED,
         },
     )
     @action(detail=True, methods=["post"])

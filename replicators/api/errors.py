@@ -12,6 +12,7 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied
 from django.core.exceptions import ValidationError as DjangoValidationError
+from django.db import InterfaceError, OperationalError
 from django.http import Http404
 from rest_framework import exceptions, status
 from rest_framework.response import Response
@@ -27,13 +28,15 @@ from replicators.connectors.problems import Problem
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an exception is answered with; `fields` maps a field's path to its sentences."""
+    """What an exception is answered with; `fields` maps a field's path to its sentences. `retry_after`: seconds after which the same
+    request may find another answer; 0 for those that wait for nothing."""
 
     status: int
     code: str
     message: str
     fields: dict[str, list[str]] = field(default_factory=dict)
     problems: list[dict[str, Any]] = field(default_factory=list)
+    retry_after: int = 0
 
     def body(self) -> dict[str, Any]:
         """The one shape of every error."""
@@ -45,7 +48,8 @@ class Answer:
         }
 
     def response(self, headers: dict[str, str] | None = None) -> Response:
-        return Response(self.body(), status=self.status, headers=headers)
+        wait = {"Retry-After": str(self.retry_after)} if self.retry_after else {}
+        return Response(self.body(), status=self.status, headers={**wait, **(headers or {})})
 
 
 _TABLE: dict[type[Exception], Callable[[Any], Answer]] = {}
@@ -66,8 +70,11 @@ def error_to_json(error: ReplicationError) -> dict[str, Any]:
     return Problem(error.code, table=error.table, facts=tuple(error.facts.items())).to_json()
 
 
+_DATABASE = "The application's own database does not answer, or is busy. Try again in some seconds."
 _STATUS = {
     "source:table-missing": 404,
+    "source:timeout": 504,
+    "target:timeout": 504,
     "config:unknown-kind": 400,
     "config:not-now": 409,
     "config:name-taken": 409,
@@ -128,6 +135,12 @@ def _denied(error: PermissionDenied) -> Answer:
     return Answer(status.HTTP_403_FORBIDDEN, "permission-denied", "Your user may not do this.")
 
 
+@answers(OperationalError)
+@answers(InterfaceError)
+def _database(error: Exception) -> Answer:
+    return Answer(status.HTTP_503_SERVICE_UNAVAILABLE, "database-busy", _DATABASE, retry_after=5)
+
+
 def _invalid(fields: dict[str, list[str]]) -> Answer:
     def sentence(name: str, texts: list[str]) -> str:
         text = texts[0].rstrip(".")
@@ -156,14 +169,25 @@ def _find(error: Exception) -> Callable[[Any], Answer] | None:
     return next((_TABLE[kind] for kind in type(error).__mro__ if kind in _TABLE), None)
 
 
+def answer_of(error: Exception) -> Answer | None:
+    """What this exception is answered with; None where it is not known here."""
+    make = None if _is_ours(error) else _find(error)
+    return None if make is None else make(error)
+
+
+def _is_ours(error: Exception) -> bool:
+    """SQLite's word for a table or column that no migration made yet: it is no matter of time."""
+    return isinstance(error, OperationalError) and "no such " in str(error)
+
+
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's hook. What is not known here goes on to Django as a 500."""
     if isinstance(error, Replayed):
         return error.response
-    make = _find(error)
-    if make is not None:
+    answer = answer_of(error)
+    if answer is not None:
         set_rollback()
-        return make(error).response()
+        return answer.response()
     known = drf_handler(error, context)
     if known is None or not isinstance(error, exceptions.APIException):
         return known

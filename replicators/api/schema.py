@@ -14,6 +14,7 @@ from replicators.options import Options
 _EVERYWHERE = {
     "401": "There is no token, or one that is not known.",
     "403": "Your user may not do this.",
+    "503": "Not now: the application's own database is busy, or too many looks go on. Retry-After says when to try again.",
 }
 _JSON_TYPES = {str: "string", int: "integer", bool: "boolean"}
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 from django.conf import settings
-from django.core.exceptions import BadRequest
+from django.core.exceptions import BadRequest, RequestDataTooBig, TooManyFieldsSent
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views import defaults
 
 from replicators.api.errors import Answer
+from replicators.project.bodies import too_large, too_many_fields
+from replicators.project.unavailable import unavailable
 
 _REST = "/api/v1/"
 _MISSING = Answer(404, "not-found", "There is nothing at this address.")
@@ -32,6 +35,10 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     """What can't be taken as it was sent."""
+    if isinstance(exception, RequestDataTooBig):
+        return too_large(request)
+    if isinstance(exception, TooManyFieldsSent):
+        return too_many_fields(request)
     if request.path.startswith(_REST):
         text = str(exception) if isinstance(exception, BadRequest) else _REFUSED.message
         return _answer(replace(_REFUSED, message=text))
@@ -46,5 +53,8 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """A fault of ours."""
+    """A fault of ours, unless it is one that passes by itself."""
+    passing = unavailable(request, sys.exc_info()[1])
+    if passing is not None:
+        return passing
     return _answer(_BROKEN) if request.path.startswith(_REST) else defaults.server_error(request)

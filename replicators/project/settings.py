@@ -36,6 +36,7 @@ if not SECRET_KEY:
     SECRET_KEY = development_key(VAR_DIR / "secret_key")
 if not REPLICATOR_SECRET_KEY:
     if not DEBUG:
+DATA_UPLOAD_MAX_MEMORY_SIZE = 20_000_000  # far above a definition with every table and column named
         raise ImproperlyConfigured(
             "REPLICATOR_SECRET_KEY (or REPLICATOR_SECRET_KEY_FILE) must be set when DEBUG is false: it encrypts stored secrets."
         )
@@ -91,6 +92,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "replicators.project.probes.Probes",
+    "replicators.project.bodies.Bodies",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -99,6 +101,7 @@ MIDDLEWARE = [
     "replicators.project.nul.NoNul",
     "replicators.project.audited.Audited",
     "django.middleware.csrf.CsrfViewMiddleware",
+    "replicators.project.unavailable.Unavailable",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "replicators.project.sign_in.SignInFirst",
     "django.contrib.messages.middleware.MessageMiddleware",
@@ -122,6 +125,18 @@ TEMPLATES = [
         },
     }
 ]
+# How long a page waits for it; runs and workers, whom nobody waits for, take their time.
+WEB_WAIT_SECONDS = env_seconds("REPLICATOR_WEB_WAIT_SECONDS", 5.0, minimum=0.1)
+if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
+    # A server whose path is gone is told within half a minute, not when TCP gives up.
+    DATABASES["default"]["OPTIONS"] = {
+        "connect_timeout": 10,
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 30_000,
+        **DATABASES["default"].get("OPTIONS", {}),
+    }
 
 # --- database ----------------------------------------------------------------------------------------------------
 DATABASES = {
@@ -211,6 +226,11 @@ MAX_RUNS = env_int("REPLICATOR_MAX_RUNS", 4, minimum=1, maximum=100)
 STOP_GRACE_SECONDS = env_seconds("REPLICATOR_STOP_GRACE_SECONDS", 20.0)
 RUN_LOG_DIR = Path(env_text("REPLICATOR_RUN_LOG_DIR", str(VAR_DIR / "run-logs")))
 ACTIVITY_SECONDS = env_seconds("REPLICATOR_ACTIVITY_SECONDS", 365 * 86400)
+# --- looks into sources and targets: never so many that no thread is left for pages --------------------------------
+WEB_THREADS = env_int("WEB_THREADS", 8, minimum=2, maximum=1000)
+LOOKS = env_int("REPLICATOR_LOOKS", WEB_THREADS // 2, minimum=1, maximum=WEB_THREADS - 1)
+LOOK_SECONDS = env_seconds("REPLICATOR_LOOK_SECONDS", 30.0, minimum=1.0)
+
 AUDIT_SECONDS = env_seconds("REPLICATOR_AUDIT_SECONDS", 0.0)
 TOKEN_MAX_SECONDS = env_seconds("REPLICATOR_TOKEN_MAX_SECONDS", 365 * 86400)
 TOKEN_SECONDS = env_seconds("REPLICATOR_TOKEN_SECONDS", 90 * 86400)

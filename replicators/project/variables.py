@@ -33,7 +33,16 @@ VARIABLES = (
     Variable("REDIS_URL", "", "The broker of the workers. Without it pages work and nothing starts."),
     Variable("LOG_LEVEL", "INFO", "Level of the processes' own logs."),
     Variable("BIND", "127.0.0.1:8000", "Where `make serve` listens."),
-    Variable("WEB_THREADS", "8", "Requests that `make serve` answers at a time."),
+    Variable("WEB_THREADS", "8", "Requests that `make serve` answers at a time; two at least."),
+    Variable(
+        "REPLICATOR_WEB_WAIT_SECONDS", "5",
+        "How long a page waits for the application's own database that is locked (SQLite) or away. Then the answer is 503.",
+    ),
+    Variable(
+        "REPLICATOR_LOOKS", "half of WEB_THREADS",
+        "Looks into sources and targets (a test, a list of tables, an assessment) at a time, in each web process. Past it the answer is 503.",
+    ),
+    Variable("REPLICATOR_LOOK_SECONDS", "30", "How long a look may take; an assessment looks into the source, then into the target."),
     Variable("REPLICATOR_VAR_DIR", "var", "Folder of keys, SQLite and run logs."),
     Variable("REPLICATOR_RUN_LOG_DIR", "var/run-logs", "Folder of the output of runs' processes."),
     Variable("REPLICATOR_MAX_RUNS", "4", "Runs at a time; the `runs` worker needs as many threads."),

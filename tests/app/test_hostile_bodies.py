@@ -58,15 +58,39 @@ def test_a_body_that_could_be_stored_but_never_shown_is_refused(
     assert not Draft.objects.exists()
 
 
-def test_a_body_without_measure_is_refused_before_it_is_read(
-    api: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Guards `BodyTooLarge`: without it, one request takes all the memory that there is."""
-    monkeypatch.setattr("replicators.api.parsers.MOST_BYTES", 1000)
-    refused = send(api, "post", "/api/v1/drafts/", json.dumps({"name": "a" * 1000}))
-    assert (refused.status_code, set(refused.json())) == (413, SHAPE)
-    assert refused.json()["code"] == "body-too-large"
-    assert send(api, "post", "/api/v1/drafts/", {"name": "a"}).status_code == 201
+def test_a_body_without_measure_is_refused_before_it_is_read(api: Client, settings: Any) -> None:
+    """Guards `project.bodies`: without it, one request takes all the memory that there is. The limit is named, and one for forms,
+    for REST, and for REST with a key (whose fingerprint reads the body: 2.5 MB were the limit there, and the answer a vague 400)."""
+    settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
+    body = json.dumps({"name": "a" * 1000})
+    url, key = "/api/v1/drafts/", {"Idempotency-Key": "one"}
+    for headers in ({}, key):
+        refused = api.post(url, body, content_type="application/json", headers=headers)
+        assert (refused.status_code, set(refused.json())) == (413, SHAPE)
+        assert refused.json()["code"] == "body-too-large"
+        assert "at most 0.001 MB" in refused.json()["message"]
+    page = api.post("/drafts/new/", {"name": "a" * 1000})
+    assert page.status_code == 413 and "at most 0.001 MB" in page.content.decode()
+    assert send(api, "post", url, {"name": "a"}).status_code == 201
+
+
+def test_a_body_of_three_megabytes_is_taken_with_a_key_too(api: Client) -> None:
+    """Guards `DATA_UPLOAD_MAX_MEMORY_SIZE`: what is documented is what holds."""
+    body = json.dumps(
+        {"description": "a" * 100, "name": "b", "options": {"no_such": "c" * 3_000_000}}
+    )
+    found = api.post(
+        "/api/v1/drafts/", body, content_type="application/json", headers={"Idempotency-Key": "a"}
+    )
+    assert found.status_code in (201, 400), found.status_code
+    assert found.json().get("code") != "bad-request"
+
+
+def test_a_form_of_too_many_fields_names_the_limit(api: Client, settings: Any) -> None:
+    """Guards `bodies.too_many_fields`: the answer was a 400 that spoke of odd characters."""
+    settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 3
+    page = api.post("/drafts/new/", {f"f{n}": "" for n in range(5)})
+    assert page.status_code == 413 and "at most 3 fields" in page.content.decode()
 
 
 def test_a_nul_in_a_form_or_a_query_is_refused(api: Client, replicator: Replicator) -> None:

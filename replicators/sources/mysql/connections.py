@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from dataclasses import dataclass
 from functools import cache
@@ -10,6 +11,7 @@ from typing import Any
 import pymysql
 from pymysql.connections import Connection
 
+from replicators.connectors import limits
 from replicators.connectors.errors import ReplicationError
 from replicators.sources.mysql.errors import CONNECT_SECONDS, translate
 from replicators.sources.mysql.offsets import MARIADB, MYSQL, Coordinates
@@ -46,17 +48,35 @@ class _Preferring(Connection):
     def _create_ssl_ctx(self, sslp: Any) -> ssl.SSLContext:
         return sslp if isinstance(sslp, ssl.SSLContext) else _encrypting()
 
+    def _get_server_information(self) -> None:
+        """The first thing that is read of a server."""
+        limits.watch(self._sock.fileno())
+        super()._get_server_information()
+
 
 def tls_context(params: MysqlParams) -> ssl.SSLContext | None:
     """The rules of TLS, or None where it is used if the server offers it."""
     if params.tls == "require":
         return _encrypting()
     if params.tls == "verify-full":
+        if params.tls_ca and not os.path.isfile(params.tls_ca):  # a pipe would be read for ever
+            raise ReplicationError("source:tls", sslmode=params.tls)
         try:
             return ssl.create_default_context(cafile=params.tls_ca or None)
         except OSError as err:
             raise ReplicationError("source:tls", sslmode=params.tls) from err
     return None
+
+
+def _settings() -> str:
+    """The session's settings; the server itself ends a statement of a look."""
+    seconds = limits.statement_seconds()
+    if seconds is None:
+        return SETTINGS
+    pinned = SETTINGS.replace(
+        "max_execution_time = 0", f"max_execution_time = {seconds * 1000:.0f}"
+    )
+    return pinned.replace("max_statement_time = 0", f"max_statement_time = {seconds:.0f}")
 
 
 def connect(params: MysqlParams, **more: Any) -> Connection:
@@ -68,13 +88,13 @@ def connect(params: MysqlParams, **more: Any) -> Connection:
         "password": params.password,
         "database": params.database or None,
         "charset": "utf8mb4",
-        "connect_timeout": CONNECT_SECONDS,
-        "read_timeout": READ_SECONDS,
-        "write_timeout": READ_SECONDS,
+        "connect_timeout": limits.left(CONNECT_SECONDS),
+        "read_timeout": limits.left(READ_SECONDS),
+        "write_timeout": limits.left(READ_SECONDS),
         "autocommit": True,
         "program_name": "replicator",
         "ssl_disabled": params.tls == "disable",
-        "init_command": SETTINGS,
+        "init_command": _settings(),
         **more,
     }
     try:

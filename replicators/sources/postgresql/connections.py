@@ -12,6 +12,7 @@ from typing import Any
 import psycopg
 from psycopg import conninfo, pq
 
+from replicators.connectors import limits
 from replicators.sources.postgresql.errors import translate
 from replicators.sources.postgresql.offsets import Identity
 from replicators.sources.postgresql.params import PostgresqlParams
@@ -50,6 +51,11 @@ def _root_certificate() -> str | None:
     return None if named or own.exists() else "system"
 
 
+def _options() -> dict[str, str]:
+    seconds = limits.statement_seconds()
+    return OPTIONS if seconds is None else {**OPTIONS, "statement_timeout": f"{seconds * 1000:.0f}"}
+
+
 def connection_string(params: PostgresqlParams, **more: Any) -> str:
     """A libpq connection string. It holds the password: never log it."""
     values: dict[str, Any] = {
@@ -59,14 +65,14 @@ def connection_string(params: PostgresqlParams, **more: Any) -> str:
         "user": params.user,
         "password": params.password or None,
         "sslmode": params.sslmode,
-        "connect_timeout": CONNECT_SECONDS,
+        "connect_timeout": int(limits.left(CONNECT_SECONDS)),
         "application_name": "replicator",
         "client_encoding": "UTF8",
         "keepalives_idle": 30,
         "keepalives_interval": 10,
         "keepalives_count": 3,
-        "tcp_user_timeout": SILENT_SECONDS * 1000,
-        "options": " ".join(f"-c {k}={v}" for k, v in OPTIONS.items()),
+        "tcp_user_timeout": int(limits.left(SILENT_SECONDS) * 1000),
+        "options": " ".join(f"-c {k}={v}" for k, v in _options().items()),
     }
     if params.sslmode == "verify-full":
         values["sslrootcert"] = _root_certificate()
@@ -77,10 +83,11 @@ def connect(params: PostgresqlParams) -> psycopg.Connection[tuple[Any, ...]]:
     """An ordinary connection in autocommit; ReplicationError where it can't be made."""
     try:
         made = psycopg.connect(connection_string(params), autocommit=True, prepare_threshold=None)
+        limits.watch(made.fileno())
         version = made.info.server_version
-        limits = [f"SET {name} = 0" for since, name in LIMITS.items() if version >= since]
-        if limits:
-            made.execute("; ".join(limits))
+        lifted = [f"SET {name} = 0" for since, name in LIMITS.items() if version >= since]
+        if lifted:
+            made.execute("; ".join(lifted))
     except psycopg.Error as err:
         raise translate(err, params) from err
     return made
@@ -97,6 +104,7 @@ class ReplicationConnection:
             )
         except psycopg.Error as err:
             raise translate(err, params) from err
+        limits.watch(connection.fileno())
         self._owner = connection
         self.pgconn: pq.abc.PGconn = connection.pgconn
 

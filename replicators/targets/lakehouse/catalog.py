@@ -6,16 +6,20 @@ import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from replicators.connectors import limits
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER, UUID, LiveTable, token_from
 from replicators.targets.lakehouse.versions import Snapshot, Snapshots
 
 if TYPE_CHECKING:
     from pyiceberg.table.metadata import TableMetadata
+    from sqlalchemy.engine import Engine
+
+CONNECT_SECONDS = 5
 
 
 def uri(params: LakehouseParams) -> str:
-    """The catalog's address with user and password, for SQLAlchemy."""
+    """The catalog's address with user and password, for SQLAlchemy; within a look also with its time."""
     from sqlalchemy.engine import make_url
 
     url = make_url(params.catalog_uri)
@@ -25,14 +29,35 @@ def uri(params: LakehouseParams) -> str:
         url = url.set(username=params.catalog_user)
     if params.catalog_password:
         url = url.set(password=params.catalog_password)
+    seconds = limits.statement_seconds()
+    if seconds is not None and url.get_backend_name() == "postgresql":
+        given = url.query.get("options", "")
+        own = given if isinstance(given, str) else " ".join(given)
+        more = {
+            "connect_timeout": f"{limits.left(CONNECT_SECONDS):.0f}",
+            "options": f"-c statement_timeout={seconds * 1000:.0f} {own}".strip(),
+        }
+        url = url.update_query_dict(more)
     return url.render_as_string(hide_password=False)
+
+
+def _watched(engine: Engine) -> Engine:
+    """The same; its connections are cut off when the look that they were made for is over."""
+    from sqlalchemy import event
+
+    @event.listens_for(engine, "connect", insert=True)  # before SQLAlchemy asks it anything
+    def _made(connection: Any, _: Any) -> None:
+        if hasattr(connection, "fileno"):  # SQLite's is a file
+            limits.watch(connection.fileno())
+
+    return engine
 
 
 def has_tables(params: LakehouseParams) -> bool:
     """Whether the database holds a catalog; it must answer."""
     from sqlalchemy import create_engine, inspect
 
-    engine = create_engine(uri(params))
+    engine = _watched(create_engine(uri(params)))
     try:
         return bool(inspect(engine).has_table("iceberg_tables"))
     finally:
@@ -53,13 +78,15 @@ def open_catalog(params: LakehouseParams) -> Any:
     """pyiceberg's catalog; it makes no tables in the database."""
     from pyiceberg.catalog.sql import SqlCatalog
 
-    return SqlCatalog(
+    made = SqlCatalog(
         params.catalog_name,
         uri=uri(params),
         warehouse=params.warehouse_url,
         init_catalog_tables="false",
         pool_pre_ping="true",  # a server that was restarted is connected again
     )
+    _watched(made.engine)
+    return made
 
 
 class Reader:

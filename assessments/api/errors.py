@@ -1,0 +1,11 @@
+"""How the exceptions of looks are answered; imported for its effect."""
+
+from __future__ import annotations
+
+from assessments.looks import TooManyLooks
+from replicators.api.errors import Answer, answers
+
+
+@answers(TooManyLooks)
+def _too_many(error: TooManyLooks) -> Answer:
+    return Answer(503, "too-many-looks", str(error), retry_after=error.wait)

@@ -1,0 +1,48 @@
+"""How much a request may bring: refused by its own word, before anything of it is read. One limit for forms and REST."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
+
+from replicators.api.errors import Answer
+
+REST = "/api/v1/"
+Next = Callable[[HttpRequest], HttpResponse]
+
+
+class Bodies:
+    """Middleware: 413 for a body that is too large; it is read whole, and held several times over."""
+
+    def __init__(self, get_response: Next) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        """Servers read no further than what is announced."""
+        announced = request.META.get("CONTENT_LENGTH") or ""
+        if announced.isdigit() and int(announced) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+            return too_large(request)
+        return self._get_response(request)
+
+
+def too_large(request: HttpRequest) -> HttpResponse:
+    """The answer, with the limit."""
+    most = f"{settings.DATA_UPLOAD_MAX_MEMORY_SIZE / 1_000_000:g} MB"
+    return _answer(
+        request, "body-too-large", f"A request may bring at most {most}. Send it in parts."
+    )
+
+
+def too_many_fields(request: HttpRequest) -> HttpResponse:
+    """The same for a form of too many fields."""
+    most = f"{settings.DATA_UPLOAD_MAX_NUMBER_FIELDS:,}"
+    return _answer(request, "too-many-fields", f"A form may have at most {most} fields.")
+
+
+def _answer(request: HttpRequest, code: str, text: str) -> HttpResponse:
+    if request.path.startswith(REST):
+        return JsonResponse(Answer(413, code, text).body(), status=413)
+    return HttpResponse(render_to_string("413.html", {"text": text}), status=413)

@@ -1,0 +1,124 @@
+"""A real web process whose people look into servers that stay silent."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from setup import processes
+from tests.fakes.silent import SilentServer
+
+ROOT = Path(__file__).parents[2]
+LOOKS = 50
+LOOK_SECONDS = 4
+_TOKEN = """
+from django.contrib.auth.models import Group, User
+from replicators.services import token_create
+user = User.objects.create_user("editor")
+user.groups.add(Group.objects.get(name="editor"))
+print("token", token_create(user=user, name="t")[1])
+"""
+
+
+def answered(url: str, body: Any = None, token: str = "") -> tuple[int, Any]:
+    """Status and headers."""
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+    data = None if body is None else json.dumps(body).encode()
+    try:
+        request = urllib.request.Request(url, data, headers if token else {})
+        with urllib.request.urlopen(request, timeout=60) as found:
+            return found.status, found.headers
+    except urllib.error.HTTPError as err:
+        return err.code, err.headers
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Its address and an editor's token. Production, as `make serve` starts it."""
+    place = tmp_path_factory.mktemp("web")
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "replicators.project.settings",
+        "DEBUG": "false",
+        "HTTPS": "false",
+        "SECRET_KEY": "x" * 60,
+        "REPLICATOR_SECRET_KEY": "y" * 60,
+        "REPLICATOR_VAR_DIR": str(place),
+        "DATABASE_URL": f"sqlite:///{place}/app.sqlite3",
+        "REPLICATOR_LOOK_SECONDS": str(LOOK_SECONDS),
+    }
+    environment.pop("REDIS_URL", None)
+
+    def manage(*arguments: str) -> str:
+        command = [sys.executable, "manage.py", *arguments]
+        return subprocess.run(
+            command, cwd=ROOT, env=environment, check=True, capture_output=True, text=True
+        ).stdout
+
+    manage("migrate", "-v0")
+    token = manage("shell", "-v0", "-c", _TOKEN).split()[-1]
+    with closing(socket.create_server(("127.0.0.1", 0))) as free:
+        port = free.getsockname()[1]
+    process = subprocess.Popen(processes.web(f"127.0.0.1:{port}"), cwd=ROOT, env=environment)
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                answered(f"http://127.0.0.1:{port}/healthz")
+                break
+            except OSError:
+                assert process.poll() is None and time.monotonic() < deadline
+        yield f"http://127.0.0.1:{port}", token
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("kind", ["postgresql", "mysql"])
+def test_the_web_process_answers_while_fifty_looks_hang(web: tuple[str, str], kind: str) -> None:
+    """Guards `assessments.looks`: eight such requests took the web process down, its health page too. Four are asked for, as many
+    as may be; the others are refused at once, and all are answered in time. Then the process looks into servers as before."""
+    url, token = web
+    found: list[tuple[int, Any]] = []
+    with getattr(SilentServer, kind)() as server:
+        params = {"host": "127.0.0.1", "port": server.port, "user": "u", "database": "d"}
+        body = {"kind": kind, "params": params}
+        began = time.monotonic()
+        asked = [
+            threading.Thread(
+                target=lambda: found.append(answered(f"{url}/api/v1/sources/tables/", body, token))
+            )
+            for _ in range(LOOKS)
+        ]
+        for thread in asked:
+            thread.start()
+        while server.asked < 4:
+            assert time.monotonic() - began < 30, f"{server.asked} looks went on"
+        assert any(thread.is_alive() for thread in asked)
+        for path in ("/healthz", "/readyz", "/api/v1/replicators/"):
+            before = time.monotonic()
+            assert answered(f"{url}{path}", token=token)[0] == 200
+            assert time.monotonic() - before < LOOK_SECONDS / 2, "it waited for a look"
+        for thread in asked:
+            thread.join(60)
+        counts = Counter(status for status, _ in found)
+        assert set(counts) == {503, 504} and sum(counts.values()) == LOOKS, counts
+        assert all(h["Retry-After"] == "5" for status, h in found if status == 503)
+        for _ in range(counts[504]):
+            assert server.gone.acquire(timeout=10), "a connection stayed"
+        assert answered(f"{url}/api/v1/sources/tables/", body, token)[0] == 504
