@@ -127,3 +127,17 @@ class IdempotencyKey(models.Model):
 
 
 from replicators.audit import AuditEntry  # noqa: E402, F401 - a model, in a module of its own
+
+
+class Tries(models.Model):
+    """How often a password was guessed wrongly in a window that ends at a time; the key is a SHA-256 of who guessed, or from where."""
+
+    key = models.CharField(max_length=64, primary_key=True)
+    count = models.PositiveIntegerField()
+    ends_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        verbose_name_plural = "tries"
+
+    def __str__(self) -> str:
+        return self.key

@@ -1,23 +1,28 @@
-"""Slows down guessing at the sign-in form: after some failures for a name from an address, or from an address at all,
-every further try is refused for a while. Counts live in Django's cache."""
+"""Slows down guessing at passwords: after some failures for a name from an address, or from an address at all, every further try is
+refused for a while. Counts lie in the database, so that all web processes know them."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from hashlib import sha256
 
 from django.conf import settings
-from django.core.cache import cache
+from django.db.models import F
 from django.http import HttpRequest
+from django.utils import timezone
+
+from replicators.models import Tries
 
 WINDOW_SECONDS = 300
 PER_NAME = 5
 PER_ADDRESS = 30
+TEXT = f"Too many tries. Wait {WINDOW_SECONDS // 60} minutes, then try again."
 
 
 def _keys(name: str, address: str) -> dict[str, int]:
     who = sha256(f"{name.strip().lower()}\0{address}".encode()).hexdigest()
     where = sha256(address.encode()).hexdigest()
-    return {f"sign-in:{who}": PER_NAME, f"sign-in-from:{where}": PER_ADDRESS}
+    return {who: PER_NAME, where: PER_ADDRESS}
 
 
 def address_of(request: HttpRequest) -> str:
@@ -31,17 +36,23 @@ def address_of(request: HttpRequest) -> str:
 def is_throttled(name: str, address: str) -> bool:
     """Whether this try must not even be checked."""
     keys = _keys(name, address)
-    counts = cache.get_many(keys)
-    return any(counts.get(key, 0) >= limit for key, limit in keys.items())
+    rows = Tries.objects.filter(key__in=keys, ends_at__gt=timezone.now())
+    return any(count >= keys[key] for key, count in rows.values_list("key", "count"))
 
 
 def failed(name: str, address: str) -> None:
     """Count a failure; the window begins with the first one."""
+    now = timezone.now()
+    Tries.objects.filter(ends_at__lte=now).delete()
+    ends_at = now + timedelta(seconds=WINDOW_SECONDS)
     for key in _keys(name, address):
-        if not cache.add(key, 1, WINDOW_SECONDS):
-            cache.incr(key)
+        _, is_first = Tries.objects.get_or_create(
+            key=key, defaults={"count": 1, "ends_at": ends_at}
+        )
+        if not is_first:
+            Tries.objects.filter(key=key).update(count=F("count") + 1)
 
 
 def succeeded(name: str, address: str) -> None:
     """Forget the failures of this name from this address."""
-    cache.delete(next(iter(_keys(name, address))))
+    Tries.objects.filter(key=next(iter(_keys(name, address)))).delete()

@@ -37,9 +37,8 @@ class SignIn(LoginView):
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if throttle.is_throttled(*self._who()):
-            minutes = throttle.WINDOW_SECONDS // 60
-            text = f"Too many tries. Wait {minutes} minutes, then try again."
-            context = self.get_context_data(form=self.get_form_class()(request), throttled=text)
+            form = self.get_form_class()(request)
+            context = self.get_context_data(form=form, throttled=throttle.TEXT)
             response = self.render_to_response(context, status=429)
             response["Retry-After"] = str(throttle.WINDOW_SECONDS)
             return response
@@ -106,9 +105,18 @@ def account(request: HttpRequest) -> HttpResponse:
 @require_POST
 def password(request: HttpRequest) -> HttpResponse:
     """Change one's own password; stays signed in. Tokens end with the old one unless the box is ticked."""
+    who = person(request).get_username(), throttle.address_of(request)
     form = PasswordChangeForm(person(request), request.POST)
+    if throttle.is_throttled(*who):
+        form.errors["old_password"] = form.error_class([throttle.TEXT])
+        response = _account(request, form=form, status=429)
+        response["Retry-After"] = str(throttle.WINDOW_SECONDS)
+        return response
     if not form.is_valid():
+        if "old_password" in form.errors:
+            throttle.failed(*who)
         return _account(request, form=form, status=422)
+    throttle.succeeded(*who)
     ended = accounts.password_change(form=form, keeps_tokens="keep_tokens" in request.POST)
     update_session_auth_hash(request, form.user)
     told = f" {ended} token{'s' * (ended != 1)} ended with the old one." if ended else ""

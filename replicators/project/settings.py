@@ -88,6 +88,7 @@ INSTALLED_APPS = [
     "replicators",
     "assessments",
     "runners",
+    "replicators.project.no_store.NoStore",
     "drafts",
 ]
 MIDDLEWARE = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularAPIView
 
@@ -21,6 +22,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("api/schema/", _SCHEMA.as_view(permission_classes=[ViewOrEdit]), name="api-schema"),
     path("api/v1/", include((_REST, "api"))),
     path("admin/login/", admin_login),
+    path(
+        "admin/password_change/", RedirectView.as_view(pattern_name="account")
+    ),  # guesses there count
     path("metrics", Metrics.as_view(), name="metrics"),
     path("admin/", admin.site.urls),
 ]

@@ -6,19 +6,14 @@ import re
 from typing import Any
 
 import pytest
-from django.core.cache import cache
 from django.test import Client
+from django.utils import timezone
 
 from replicators import throttle
-from replicators.models import ApiToken, Replicator
+from replicators.models import ApiToken, Replicator, Tries
 from tests.app.factories import PASSWORD
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _no_counts() -> None:
-    cache.clear()
 
 
 def test_signing_in_leads_to_the_page_that_was_asked_for(client: Client, editor: Any) -> None:
@@ -42,6 +37,41 @@ def test_one_address_can_not_try_many_names(client: Client) -> None:
     for number in range(throttle.PER_ADDRESS):
         throttle.failed(f"name {number}", "127.0.0.1")
     assert client.post("/sign-in/", {"username": "x", "password": "y"}).status_code == 429
+
+
+def test_a_window_ends_and_a_right_password_ends_it_too(client: Client, editor: Any) -> None:
+    """Guards `Tries.ends_at`, and that counts lie in the database: each web process counted for itself, and a restart forgot."""
+    wrong = {"username": "editor", "password": "guess"}
+    for _ in range(throttle.PER_NAME):
+        client.post("/sign-in/", wrong)
+    assert [row.count for row in Tries.objects.order_by("count")] == [throttle.PER_NAME] * 2
+    Tries.objects.update(ends_at=timezone.now())
+    right = {"username": "editor", "password": PASSWORD}
+    assert client.post("/sign-in/", wrong).status_code == 422
+    assert client.post("/sign-in/", right).status_code == 302
+    assert [row.count for row in Tries.objects.all()] == [1]  # of the address
+
+
+def test_the_old_password_can_not_be_guessed_on_the_account_page(
+    browser: Client, editor: Any
+) -> None:
+    """Guards `views.password`: whoever finds an open session could try passwords there without end."""
+    new = "another-horse-staple"
+    form = {"old_password": "guess", "new_password1": new, "new_password2": new}
+    for _ in range(throttle.PER_NAME):
+        assert browser.post("/account/password/", form).status_code == 422
+    refused = browser.post("/account/password/", {**form, "old_password": PASSWORD})
+    assert refused.status_code == 429
+    assert "Too many tries" in refused.content.decode()
+    assert refused["Retry-After"] == str(throttle.WINDOW_SECONDS)
+    editor.refresh_from_db()
+    assert editor.check_password(PASSWORD)
+
+
+@pytest.mark.parametrize("url", ["/", "/account/", "/api/v1/replicators/", "/metrics", "/none/"])
+def test_nobody_keeps_what_was_answered_to_somebody(browser: Client, url: str) -> None:
+    """Guards `project.no_store`: after a sign-out the Back button, or a proxy, showed the page again."""
+    assert "no-store" in browser.get(url)["Cache-Control"]
 
 
 def test_a_token_is_shown_once(browser: Client) -> None:
