@@ -13,9 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from replicators.private import opened_privately, private_folder
+
 _TICKS = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
 HOSTNAME = socket.gethostname()[:120]
+LEASE = "REPLICATOR_RUN_LEASE"
 
 
 def _stat(pid: int) -> list[str] | None:
@@ -148,15 +151,17 @@ class Elsewhere:
 
 
 def spawn_command(base: Path, logs: Path, program: tuple[str, ...] = ()) -> Spawn:
-    """A `Spawn` that starts `manage.py run_replicator` in a session of its own, with its output in a file of `logs`."""
+    """A `Spawn` that starts `manage.py run_replicator` in a session of its own, with its output in a file of `logs`. The lease comes by
+    the environment: every user of the machine can read arguments."""
     command = program or (sys.executable, str(base / "manage.py"), "run_replicator")
 
     def spawn(run_id: str, lease: str) -> Process:
-        logs.mkdir(parents=True, exist_ok=True)
-        with (logs / f"{run_id}.log").open("ab") as output:
+        private_folder(logs)
+        with open(logs / f"{run_id}.log", "ab", opener=opened_privately) as output:
             child = subprocess.Popen(
-                [*command, run_id, "--lease", lease],
+                [*command, run_id],
                 cwd=base,
+                env={**os.environ, LEASE: lease},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -18,6 +18,7 @@ from replicators.config import InvalidConfig, source_plugin
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.messages import Retry
 from replicators.models import Replicator
+from replicators.private import opened_privately, private_folder
 from replicators.services import source_of
 from runners.backoff import FIRST_SECONDS, LAST_SECONDS, delay_seconds
 from runners.events import event_add
@@ -128,8 +129,9 @@ def _drop_failed(
 def _drop_target(replicator: Replicator) -> None:
     """In a process of its own, since it needs Spark."""
     command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "drop_target"]
-    settings.RUN_LOG_DIR.mkdir(parents=True, exist_ok=True)
-    with (settings.RUN_LOG_DIR / f"drop-{replicator.pk}.log").open("ab") as output:
+    private_folder(settings.RUN_LOG_DIR)
+    log = settings.RUN_LOG_DIR / f"drop-{replicator.pk}.log"
+    with open(log, "ab", opener=opened_privately) as output:
         try:
             subprocess.run(
                 [*command, str(replicator.pk)],

@@ -29,7 +29,7 @@ from replicators.models import Replicator
 from replicators.services import replicator_create
 from runners.engine import failpoints
 from runners.models import ChangeFile, LogLine, Progress, Run, Segment, Table
-from runners.processes import end_session, started_at
+from runners.processes import LEASE, end_session, started_at
 from runners.selectors import replicator_badge
 from runners.services import (
     run_ask_stop,
@@ -243,9 +243,9 @@ class World:
         output = self.folder / f"{run.pk}.log"
         with output.open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, str(ROOT / "manage.py"), "run_replicator", str(run.pk),
-                 "--lease", run.lease],
-                cwd=ROOT, env=self._environment(environment), stdin=subprocess.DEVNULL,
+                [sys.executable, str(ROOT / "manage.py"), "run_replicator", str(run.pk)],
+                cwd=ROOT, env={**self._environment(environment), LEASE: run.lease},
+                stdin=subprocess.DEVNULL,
                 stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
             )  # fmt: skip
         Run.objects.filter(pk=run.pk).update(

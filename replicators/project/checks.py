@@ -15,6 +15,7 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
 from replicators.connectors import registry
+from replicators.private import private_folder
 
 Found = list[CheckMessage]
 
@@ -36,7 +37,7 @@ def log_folder(_: Any = None) -> Found:
         return []  # a run says what is wrong with a store; asking it here would make every start wait for it
     folder = Path(url.path)
     with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
     if os.access(folder, os.W_OK | os.X_OK):
         return []
     return [

@@ -27,6 +27,7 @@ from replicators.connectors import files
 from replicators.connectors.addresses import STORES
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId
+from replicators.private import private_folder
 from runners.engine import failpoints
 
 MAGIC = b"RSEG0001"
@@ -154,8 +155,9 @@ class ChangeLog:
         """The folders that have to be there; where segments grow."""
         if files.is_url(self.root):
             files.make_folder(self.segments)  # says at once whether the store can be written
-            spool.mkdir(parents=True, exist_ok=True)
+            private_folder(spool)
             return spool
+        private_folder(Path(self.root).parent)
         for folder in (self.segments, self.changes, self.merges):
             Path(folder).mkdir(parents=True, exist_ok=True)
         return Path(self.segments)

@@ -16,6 +16,7 @@ import pytest
 from replicators.models import Replicator
 from runners.models import Run
 from runners.processes import (
+    LEASE,
     UNKNOWN,
     Adopted,
     Spawn,
@@ -96,6 +97,23 @@ def test_an_adopted_process_is_known_by_pid_and_start_time(fake: Fake) -> None:
     assert Adopted(child, start).end()
     until(lambda: process.poll() is not None)
     assert not is_alive(worker, None)
+
+
+def test_the_lease_is_not_in_the_arguments_which_everybody_can_read(fake: Fake) -> None:
+    """Guards `spawn_command`: with a lease anybody who reaches the database can write as the run."""
+    fake.spawn("run", "a-lease")
+    child, _ = fake.wait()
+    assert b"a-lease" not in Path(f"/proc/{child}/cmdline").read_bytes()
+    assert f"{LEASE}=a-lease".encode() in Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+
+
+def test_the_output_of_a_run_is_its_users_alone(fake: Fake, tmp_path: Path) -> None:
+    """Guards `replicators.private`: what a JVM writes by itself may hold rows."""
+    logs = tmp_path / "var" / "run-logs"
+    spawn_command(tmp_path, logs, (sys.executable, str(CHILD)))("run", "lease")
+    fake.wait()
+    modes = [p.stat().st_mode & 0o777 for p in (logs.parent, logs, logs / "run.log")]
+    assert [oct(m) for m in modes] == ["0o700", "0o700", "0o600"]
 
 
 @pytest.mark.django_db(transaction=True)

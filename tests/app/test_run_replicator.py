@@ -17,6 +17,7 @@ from replicators.models import Replicator
 from runners.engine.store import chosen
 from runners.management.commands import run_replicator
 from runners.models import LogLine, Run
+from runners.processes import LEASE
 from runners.selectors import replicator_status
 from runners.states import RunState
 from tests.app.factories import SECRET, make_run
@@ -50,8 +51,9 @@ class TestCommand:
 
         monkeypatch.setattr(runners.engine.pipeline, "run_pipeline", loop)
         monkeypatch.setattr(run_replicator.signal, "signal", lambda *_: None)
+        monkeypatch.setenv(LEASE, run.lease)
         with pytest.raises(SystemExit) as caught:
-            call_command("run_replicator", str(run.pk), "--lease", run.lease)
+            call_command("run_replicator", str(run.pk))
         run.refresh_from_db()
         return int(caught.value.code or 0)
 

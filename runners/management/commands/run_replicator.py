@@ -19,7 +19,7 @@ from replicators.models import Replicator
 from runners.jobs import job_of, secrets_of, settings_of
 from runners.logs import RowHandler
 from runners.models import Run
-from runners.processes import HOSTNAME, started_at
+from runners.processes import HOSTNAME, LEASE, started_at
 from runners.store import DjangoStore
 from runners.supervisor import EXIT_DATABASE, EXIT_ERROR, EXIT_STOPPED, STEP_DONE
 from runners.transitions import IllegalTransition, run_transition
@@ -41,9 +41,8 @@ class Command(BaseCommand):
     """They would import every page; the supervisor's process has passed them."""
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The run and its lease."""
+        """The run. Its lease comes by the environment."""
         parser.add_argument("run_id")
-        parser.add_argument("--lease", required=True)
 
     def run_from_argv(self, argv: list[str]) -> None:
         """Leave at once with the code: a thread that hangs must not keep a run alive that has ended."""
@@ -60,10 +59,14 @@ class Command(BaseCommand):
         """Run to the end."""
         stop = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: stop.set())
-        sys.exit(_run(options["run_id"], options["lease"], stop))
+        lease = os.environ.pop(LEASE, "")  # not for Spark's processes
+        sys.exit(_run(options["run_id"], lease, stop))
 
 
 def _run(run_id: str, lease: str, stop: threading.Event) -> int:
+    if not lease:
+        logger.error("%s is not set: runs are started by their supervisor.", LEASE)
+        return EXIT_UNEXPECTED
     held = Run.objects.active().filter(pk=run_id, lease=lease)
     if not held.update(pid=os.getpid(), pid_started_at=started_at(os.getpid()), hostname=HOSTNAME):
         logger.error("Another run took over.")
