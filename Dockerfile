@@ -6,7 +6,9 @@ COPY . .
 ENV NUMBA_CACHE_DIR=/var/cache/numba
 RUN make setup PYTHON=python3.11 && rm -rf /root/.cache /root/.m2 node_modules /var/lib/apt/lists/*
 RUN useradd --create-home app && mkdir -p /data && chown -R app /data $NUMBA_CACHE_DIR
+# In a container the port is reached through what publishes it. DEBUG stays off, and the keys have to be given.
 ENV PATH=/app/.venv/bin:$PATH \
+    DEBUG=false \
     PYTHONUNBUFFERED=1 \
     BIND=0.0.0.0:8000 \
     REPLICATOR_VAR_DIR=/data \

@@ -17,13 +17,13 @@ setup: python ## install what the program needs (apt, Python, jars, front-end fi
 setup-tests: python
 	@$(PYTHON) -m setup --tests
 
-demo: setup ## a live PostgreSQL into a lakehouse, in the foreground; Ctrl-C stops it
+demo: setup ## a live PostgreSQL into a lakehouse, in the foreground; Ctrl-C stops it (not for production)
 	@$(PY) -m demo
 
 demo-reset: setup ## as demo, from an empty start
 	@$(PY) -m demo --reset
 
-dev: setup ## web, workers, beat and broker with DEBUG, without demo data
+dev: setup ## web, workers, beat and broker with DEBUG=true, without demo data (not for production)
 	@$(PY) -m demo --dev
 
 check: setup-tests ## lint, types, layers, migrations, OpenAPI

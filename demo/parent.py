@@ -34,6 +34,9 @@ from setup import processes
 
 WEB_PORT = 8000
 STOP_SECONDS = 20.0
+NOT_FOR_PRODUCTION = (
+    "Not for production: plain HTTP, keys beside the data. See «Production» in docs/operations.md."
+)
 STOP_ORDER = ("traffic", "web", "beat", "worker-runs", "worker-default")
 
 
@@ -130,6 +133,7 @@ class Parent:
         if self.place.is_dev:
             self._wait_services()
             say(f"\nhttp://{HOST}:{self.web_port}/ (make a login with: manage.py createsuperuser)")
+            say(NOT_FOR_PRODUCTION)
             return
         seeded = self._seed(environment)
         self._wait_services()
@@ -288,6 +292,7 @@ class Parent:
         self.place.write_private(self.place.result, json.dumps(result, indent=2) + "\n")
         say(f"\n  {url}\n  user      {result['user']}\n  password  {result['password']}\n")
         say(f"A program finds these, and a token, in {self.place.result}. Ctrl-C stops everything.")
+        say(NOT_FOR_PRODUCTION)
 
     # -- while it runs
 

@@ -114,7 +114,7 @@ class Place:
         if java is not None:
             ours["JAVA_HOME"] = str(java)
         if self.is_dev:
-            return {**os.environ, **ours}
+            return {**os.environ, **ours, "DEBUG": "true"}
         ours |= {
             "DEBUG": "false",
             "HTTPS": "false",

@@ -24,8 +24,8 @@ def web(bind: str = "") -> list[str]:
 
 
 def worker_runs() -> list[str]:
-    """Supervises runs: threads, one for each run that may go on at once."""
-    runs = os.environ.get("REPLICATOR_MAX_RUNS", "4")
+    """Supervises runs: threads, one for each run that may go on at once on this machine."""
+    runs = os.environ.get("REPLICATOR_WORKER_RUNS") or os.environ.get("REPLICATOR_MAX_RUNS", "4")
     queue = ["-n", "runs@%h", "-Q", "runs", "-P", "threads", "-c", runs]
     return [sys.executable, *CELERY, *WORKER, *queue]
 

@@ -8,6 +8,7 @@ from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from replicators.connectors.modes import CHOICES, Mode
+from replicators.private import private_file, private_folder
 from replicators.project.env import (
     env_bool,
     env_database,
@@ -25,27 +26,21 @@ BASE_DIR = Path(__file__).resolve().parent.parent.parent
 VAR_DIR = Path(env_text("REPLICATOR_VAR_DIR", str(BASE_DIR / "var")))
 
 # --- where it runs -----------------------------------------------------------------------------------------------
-DEBUG = env_bool("DEBUG", True)
+DEBUG = env_bool("DEBUG", False)
 SECRET_KEY = env_secret("SECRET_KEY")
 REPLICATOR_SECRET_KEY = env_secret("REPLICATOR_SECRET_KEY")
-if not SECRET_KEY:
-    if not DEBUG:
-        raise ImproperlyConfigured(
-            "SECRET_KEY (or SECRET_KEY_FILE) must be set when DEBUG is false."
-        )
-    SECRET_KEY = development_key(VAR_DIR / "secret_key")
-if not REPLICATOR_SECRET_KEY:
-    if not DEBUG:
-DATA_UPLOAD_MAX_MEMORY_SIZE = 20_000_000  # far above a definition with every table and column named
-        raise ImproperlyConfigured(
-            "REPLICATOR_SECRET_KEY (or REPLICATOR_SECRET_KEY_FILE) must be set when DEBUG is false: it encrypts stored secrets."
-        )
-    REPLICATOR_SECRET_KEY = development_key(VAR_DIR / "replicator_secret_key")
+if DEBUG:
+    SECRET_KEY = SECRET_KEY or development_key(VAR_DIR / "secret_key")
+    REPLICATOR_SECRET_KEY = REPLICATOR_SECRET_KEY or development_key(
+        VAR_DIR / "replicator_secret_key"
+    )
+KEYS = {"SECRET_KEY": SECRET_KEY, "REPLICATOR_SECRET_KEY": REPLICATOR_SECRET_KEY}
 ALLOWED_HOSTS = env_list("ALLOWED_HOSTS", ("localhost", "127.0.0.1", "[::1]"))
 CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
+DATA_UPLOAD_MAX_MEMORY_SIZE = 20_000_000  # far above a definition with every table and column named
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a box for each table of a large source
 
-# --- HTTPS: on in production, off where DEBUG is on or HTTPS=false says so (a demo on localhost) ------------------
+# --- HTTPS: on unless DEBUG is on or HTTPS=false says otherwise (a demo on localhost) -----------------------------
 HTTPS = env_bool("HTTPS", not DEBUG)
 SECURE_SSL_REDIRECT = HTTPS
 SESSION_COOKIE_SECURE = HTTPS
@@ -88,26 +83,26 @@ INSTALLED_APPS = [
     "replicators",
     "assessments",
     "runners",
-    "replicators.project.no_store.NoStore",
     "drafts",
 ]
 MIDDLEWARE = [
     "replicators.project.probes.Probes",
-    "replicators.project.bodies.Bodies",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "replicators.project.no_store.NoStore",
     "csp.middleware.CSPMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "replicators.project.slashes.Slashes",
+    "replicators.project.bodies.Bodies",
     "replicators.project.nul.NoNul",
     "replicators.project.audited.Audited",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "replicators.project.unavailable.Unavailable",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "replicators.project.sign_in.SignInFirst",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "replicators.project.unavailable.Unavailable",
 ]
 ROOT_URLCONF = "replicators.project.urls"
 WSGI_APPLICATION = "replicators.project.wsgi.application"
@@ -126,6 +121,11 @@ TEMPLATES = [
         },
     }
 ]
+
+# --- database ----------------------------------------------------------------------------------------------------
+DATABASES = {
+    "default": env_database("DATABASE_URL", f"sqlite:///{VAR_DIR / 'replicators.sqlite3'}")
+}
 # How long a page waits for it; runs and workers, whom nobody waits for, take their time.
 WEB_WAIT_SECONDS = env_seconds("REPLICATOR_WEB_WAIT_SECONDS", 5.0, minimum=0.1)
 if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
@@ -138,14 +138,11 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
         "tcp_user_timeout": 30_000,
         **DATABASES["default"].get("OPTIONS", {}),
     }
-
-# --- database ----------------------------------------------------------------------------------------------------
-DATABASES = {
-    "default": env_database("DATABASE_URL", f"sqlite:///{VAR_DIR / 'replicators.sqlite3'}")
-}
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     # Web, workers, beat and runs all write: one writer at a time, who waits for his turn from the start.
-    Path(DATABASES["default"]["NAME"]).parent.mkdir(parents=True, exist_ok=True)
+    if Path(DATABASES["default"]["NAME"]).is_absolute():  # and not in memory
+        private_folder(Path(DATABASES["default"]["NAME"]).parent)
+        private_file(Path(DATABASES["default"]["NAME"]))
     DATABASES["default"]["OPTIONS"] = {
         "transaction_mode": "IMMEDIATE",
         "timeout": 30,
@@ -223,15 +220,10 @@ SPECTACULAR_SETTINGS = {
 
 # --- replicators -------------------------------------------------------------------------------------------------
 RUNNER = runner_settings(BASE_DIR)
-MAX_RUNS = env_int("REPLICATOR_MAX_RUNS", 4, minimum=1, maximum=100)
+MAX_RUNS = env_int("REPLICATOR_MAX_RUNS", 4, minimum=1)
 STOP_GRACE_SECONDS = env_seconds("REPLICATOR_STOP_GRACE_SECONDS", 20.0)
 RUN_LOG_DIR = Path(env_text("REPLICATOR_RUN_LOG_DIR", str(VAR_DIR / "run-logs")))
 ACTIVITY_SECONDS = env_seconds("REPLICATOR_ACTIVITY_SECONDS", 365 * 86400)
-# --- looks into sources and targets: never so many that no thread is left for pages --------------------------------
-WEB_THREADS = env_int("WEB_THREADS", 8, minimum=2, maximum=1000)
-LOOKS = env_int("REPLICATOR_LOOKS", WEB_THREADS // 2, minimum=1, maximum=WEB_THREADS - 1)
-LOOK_SECONDS = env_seconds("REPLICATOR_LOOK_SECONDS", 30.0, minimum=1.0)
-
 AUDIT_SECONDS = env_seconds("REPLICATOR_AUDIT_SECONDS", 0.0)
 TOKEN_MAX_SECONDS = env_seconds("REPLICATOR_TOKEN_MAX_SECONDS", 365 * 86400)
 TOKEN_SECONDS = env_seconds("REPLICATOR_TOKEN_SECONDS", 90 * 86400)
@@ -240,6 +232,11 @@ if TOKEN_MAX_SECONDS and not 86400 <= TOKEN_SECONDS <= TOKEN_MAX_SECONDS:
         "REPLICATOR_TOKEN_SECONDS must be a time from 1d to REPLICATOR_TOKEN_MAX_SECONDS."
     )
 SHOW_HIDDEN_PLUGINS = env_bool("REPLICATOR_SHOW_HIDDEN_PLUGINS", False)
+
+# --- looks into sources and targets: never so many that no thread is left for pages --------------------------------
+WEB_THREADS = env_int("WEB_THREADS", 8, minimum=2, maximum=1000)
+LOOKS = env_int("REPLICATOR_LOOKS", WEB_THREADS // 2, minimum=1, maximum=WEB_THREADS - 1)
+LOOK_SECONDS = env_seconds("REPLICATOR_LOOK_SECONDS", 30.0, minimum=1.0)
 
 # --- Celery: `runs` (threads, one slot a run) and `default` (prefork) ---------------------------------------------
 REDIS_URL = env_secret("REDIS_URL")

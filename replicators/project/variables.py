@@ -15,17 +15,17 @@ class Variable:
 
 
 VARIABLES = (
-    Variable("DEBUG", "true", "Development mode. In production set it to false."),
-    Variable("SECRET_KEY", "", "Signs sessions. Required when DEBUG is false; otherwise made in var/."),
+    Variable("DEBUG", "false", "Development mode: never in production. `make dev` sets it."),
+    Variable("SECRET_KEY", "", "Signs sessions. Required, unless DEBUG is true: then it is made in var/."),
     Variable(
         "REPLICATOR_SECRET_KEY", "",
-        "Encrypts stored secrets. Required when DEBUG is false; otherwise made in var/. Losing it loses them.",
+        "Encrypts stored secrets. Required, unless DEBUG is true: then it is made in var/. Losing it loses them.",
     ),
     Variable("ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]", "Host names under which the pages are served."),
     Variable("CSRF_TRUSTED_ORIGINS", "", "Origins such as https://replicators.example.com behind a proxy."),
     Variable(
         "HTTPS", "not DEBUG",
-        "Redirects to HTTPS, secure cookies, HSTS. Set false only where the pages are on localhost.",
+        "Redirects to HTTPS, secure cookies, HSTS. Set false only where nobody but this machine reaches the pages.",
     ),
     Variable("HSTS_SECONDS", "365d", "How long browsers insist on HTTPS."),
     Variable("BEHIND_PROXY", "false", "Trust X-Forwarded-Proto, and the last address of X-Forwarded-For, of the proxy in front."),
@@ -45,7 +45,11 @@ VARIABLES = (
     Variable("REPLICATOR_LOOK_SECONDS", "30", "How long a look may take; an assessment looks into the source, then into the target."),
     Variable("REPLICATOR_VAR_DIR", "var", "Folder of keys, SQLite and run logs."),
     Variable("REPLICATOR_RUN_LOG_DIR", "var/run-logs", "Folder of the output of runs' processes."),
-    Variable("REPLICATOR_MAX_RUNS", "4", "Runs at a time; the `runs` worker needs as many threads."),
+    Variable("REPLICATOR_MAX_RUNS", "4", "Runs at a time, on all machines together."),
+    Variable(
+        "REPLICATOR_WORKER_RUNS", "REPLICATOR_MAX_RUNS",
+        "Runs at a time that the `runs` worker of one machine watches. Set it where there are several machines.",
+    ),
     Variable("REPLICATOR_STOP_GRACE_SECONDS", "20", "Time a run has to stop by itself before it is ended."),
     Variable(
         "REPLICATOR_ACTIVITY_SECONDS", "365d",

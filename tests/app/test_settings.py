@@ -25,6 +25,7 @@ from replicators.project.env import (
     env_text,
 )
 from replicators.project.runner import runner_settings
+from setup import processes
 
 ROOT = Path(__file__).parents[2]
 
@@ -91,17 +92,68 @@ def test_the_engines_knobs_come_from_the_environment(monkeypatch: pytest.MonkeyP
     assert made.jars_dir == "/srv/app/var/jars"
 
 
-def test_production_without_a_secret_key_refuses_to_start() -> None:
-    done = manage("check", DEBUG="false")
-    assert done.returncode != 0
-    assert "SECRET_KEY" in done.stderr
+SERVES = {
+    "web": ["-c", "import replicators.project.wsgi"],
+    "worker": ["-m", "celery", "-A", "replicators.project", "worker", "-P", "solo"],
+    "beat": ["-m", "celery", "-A", "replicators.project", "beat", "--pidfile="],
+}
 
 
-def test_production_without_a_key_for_secrets_refuses_to_start() -> None:
-    """Guards the settings: the web server makes no system checks, and would fail at the first password that it is to store."""
-    done = manage("check", DEBUG="false", SECRET_KEY="x" * 60)
+@pytest.mark.parametrize("process", SERVES)
+def test_what_serves_is_production_unless_told_otherwise_and_refuses_without_keys(
+    process: str, tmp_path: Path
+) -> None:
+    """Guards `require_keys`: DEBUG was on unless it was turned off, with keys made in a folder. The web server makes no system
+    checks, and would fail at the first password that it is to store."""
+    (tmp_path / "replicator_secret_key").write_text("made for development")
+    done = subprocess.run(
+        [sys.executable, *SERVES[process]],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
+        env={
+            "PATH": os.environ["PATH"], "DATABASE_URL": "sqlite://:memory:", "REPLICATOR_VAR_DIR": str(tmp_path),
+            "DJANGO_SETTINGS_MODULE": "replicators.project.settings",
+        },
+    )  # fmt: skip
     assert done.returncode != 0
-    assert "REPLICATOR_SECRET_KEY (or REPLICATOR_SECRET_KEY_FILE) must be set" in done.stderr
+    assert "SECRET_KEY (or SECRET_KEY_FILE, a file that holds it): signs sessions." in done.stderr
+    assert f"REPLICATOR_SECRET_KEY_FILE={tmp_path}/replicator_secret_key goes on" in done.stderr
+    assert "secrets.token_urlsafe" in done.stderr and "make demo" in done.stderr
+
+
+def test_commands_need_no_keys(tmp_path: Path) -> None:
+    """Guards `settings`: a build makes the static files, and a check the schema, where no secret is."""
+    done = manage("makemigrations", "--check", "--dry-run", REPLICATOR_VAR_DIR=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert not list(tmp_path.iterdir()), "keys are made for development only"
+
+
+def test_the_programs_own_files_are_its_users_alone(tmp_path: Path) -> None:
+    """Guards `replicators.private`: SQLite makes a file that everybody can read."""
+    var = tmp_path / "new" / "var"
+    done = manage(
+        "migrate", "-v0", DEBUG="true", REPLICATOR_VAR_DIR=str(var), DATABASE_URL=f"sqlite:///{var}/a.sqlite3"
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    made = {p.name: oct(p.stat().st_mode & 0o777) for p in (var.parent, var, *var.iterdir())}
+    assert made.pop("new") == made.pop("var") == "0o700"
+    assert "a.sqlite3" in made and set(made.values()) == {"0o600"}, made
+
+
+def test_more_than_a_hundred_runs_are_no_mistake() -> None:
+    """Guards `MAX_RUNS`: it counts the runs of all machines, so a limit of one machine's size stops the start."""
+    assert manage("check", REPLICATOR_MAX_RUNS="500").returncode == 0
+    assert manage("check", REPLICATOR_MAX_RUNS="0").returncode != 0
+
+
+def test_a_machines_worker_watches_as_many_runs_as_it_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Guards `processes.worker_runs`: with the number of all machines each of two would start every run that the other has not."""
+    monkeypatch.setenv("REPLICATOR_MAX_RUNS", "200")
+    monkeypatch.delenv("REPLICATOR_WORKER_RUNS", raising=False)
+    assert processes.worker_runs()[-1] == "200"
+    monkeypatch.setenv("REPLICATOR_WORKER_RUNS", "20")
+    assert processes.worker_runs()[-1] == "20"
 
 
 def test_a_wrong_level_of_the_logs_stops_the_start() -> None:

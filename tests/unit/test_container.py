@@ -41,3 +41,14 @@ def test_the_image_keeps_compiled_code_where_its_user_may_write() -> None:
     assert place is not None
     assert text.index(place[0]) < text.index("RUN make setup")
     assert re.search(r"chown -R app .*\$NUMBA_CACHE_DIR$", text, re.M)
+
+
+def test_the_image_is_production_and_nobody_else_reaches_its_port_without_tls() -> None:
+    """Guards the defaults of the image and of compose: it listened to everybody over plain HTTP, with DEBUG on unless it was turned off."""
+    image = (ROOT / "Dockerfile").read_text()
+    assert "DEBUG=false" in image and "DEBUG=true" not in image
+    web = SERVICES["web"]
+    assert web["ports"] == ["${PUBLISH:-127.0.0.1:8000}:8000"]
+    assert web["environment"]["HTTPS"] == "${HTTPS:-true}"
+    for name in ("SECRET_KEY", "REPLICATOR_SECRET_KEY"):
+        assert web["environment"][name] == f"${{{name}:?}}"

@@ -27,7 +27,7 @@ def variables() -> list[Variable]:
 def env_example() -> str:
     """The text of `.env.example`."""
     lines = [
-        "# Every variable with its default; docs/configuration.md says more. Without any the program runs for development."
+        "# Every variable with its default; docs/configuration.md says more. It is production unless DEBUG=true."
     ]
     for known in variables():
         lines += ["", f"# {known.help}", f"# {known.name}={known.default}"]

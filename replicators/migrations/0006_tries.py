@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("replicators", "0004_audit_entry"),
+        ("replicators", "0005_token_ends"),
     ]
 
     operations = [
