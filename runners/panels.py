@@ -118,6 +118,8 @@ class SourceLog:
     is_active: bool
     retained_bytes: int | None
     hours_left: float | None
+    is_limited: bool
+    bytes_per_second: float | None
     said_at: datetime | None
     is_stale: bool
     log_bytes: int | None
@@ -136,6 +138,8 @@ def source_log(view: ReplicatorView, now: datetime) -> SourceLog:
         is_active=bool(facts.get("is_slot_active")) and view.is_live,
         retained_bytes=facts.get("retained_bytes"),
         hours_left=facts.get("hours_left"),
+        is_limited=bool(facts.get("is_log_limited")),
+        bytes_per_second=facts.get("source_bytes_per_second"),
         said_at=said_at,
         is_stale=view.is_live and (said_at is None or now - said_at > age),
         log_bytes=facts.get("log_bytes"),

@@ -117,13 +117,16 @@ class LogReader(Closing, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogStatus:
-    """What the source says of its log: bytes it keeps for us, hours until it would give up what was not read (None: no limit)."""
+    """What the source says of its log: bytes it keeps for us, hours until it would give up what was not read (None: no limit, or, where
+    it `is_limited`, not known yet). `bytes_per_second`: the rate that the hours assume, None where they do not depend on one."""
 
     retained_bytes: int = 0
     is_active: bool = False
     hours_left: float | None = None
     server_time: float = 0.0
     end: int = 0
+    is_limited: bool = False
+    bytes_per_second: float | None = None
 
 
 class LogControl(Closing, Protocol):

@@ -150,6 +150,8 @@ class Pulse:
             "retained_bytes": self._status.retained_bytes,
             "is_slot_active": self._status.is_active,
             "hours_left": self._status.hours_left,
+            "is_log_limited": self._status.is_limited or self._status.hours_left is not None,
+            "source_bytes_per_second": self._status.bytes_per_second,
             "source_at": self._status_at,
             "is_backpressure": capture.is_waiting_for_space,
             "segments_waiting": self._backlog.waiting,

@@ -241,19 +241,26 @@ def test_the_sources_log_is_told_in_the_sources_words(browser: Client) -> None:
     made = make_replicator("pg")
     said = timezone.now().timestamp()
     make_live(made, is_slot_active=True, retained_bytes=12_400_000, hours_left=5.2,
-              source_at=said, log_bytes=3_000, segments_waiting=2)  # fmt: skip
+              source_at=said, log_bytes=3_000, segments_waiting=2, is_log_limited=True,
+              source_bytes_per_second=2_500_000.0)  # fmt: skip
     Replicator.objects.filter(pk=made.pk).update(source_kind="postgresql")
     html = page(browser, made.get_absolute_url())
     for text in (
         "Replication slot",
         "WAL retained",
         "12.4 MB",
-        "5 h if nothing more is read",
+        "5 h <span",
+        "if nothing more is read and 2.5 MB/s go on, the mean of the last 10 minutes",
         "3.0 kB",
         "2 segments",
     ):
         assert text in html
     assert "Active" in html
+    facts = {"source_at": said, "is_log_limited": True, "hours_left": None}
+    Progress.objects.update(facts=facts)
+    assert "known after a minute" in page(browser, made.get_absolute_url())
+    Progress.objects.update(facts=facts | {"is_log_limited": False})
+    assert "no limit set" in page(browser, made.get_absolute_url())
 
 
 def test_before_a_source_answered_nothing_is_said_of_its_log(

@@ -16,10 +16,10 @@ from replicators.sources.postgresql.connections import connect
 from replicators.sources.postgresql.errors import translate
 from replicators.sources.postgresql.offsets import lsn_to_int
 from replicators.sources.postgresql.params import PostgresqlParams
+from replicators.sources.postgresql.rates import LogRate
 
 T = TypeVar("T")
 Connection = psycopg.Connection[Any]
-RATE_SECONDS = 10.0
 
 STATUS = """
 SELECT coalesce(pg_current_wal_lsn() - s.restart_lsn, 0)::bigint, coalesce(s.active, false),
@@ -36,8 +36,7 @@ class LogControl:
         self.params = params
         self.slot = slot_name
         self._connection: Connection | None = None
-        self._rate_from: tuple[float, int] | None = None
-        self._bytes_per_second = 0.0
+        self._rate = LogRate()
 
     def _ask(self, act: Callable[[Connection], T]) -> T:
         if self._connection is None or self._connection.closed:
@@ -59,24 +58,16 @@ class LogControl:
         return lsn_to_int(row[0]) if row else 0
 
     def status(self, reached: Position | None = None) -> LogStatus:
-        """Bytes the server keeps for the slot, whose place it knows itself, hours until it gives up at the rate of late, its clock and log end."""
+        """Bytes the server keeps for the slot, whose place it knows itself, hours until it gives up at the rate of the last minutes, its clock and log end."""
         row = self._ask(lambda c: c.execute(STATUS, [self.slot]).fetchone())
         assert row is not None
         retained, is_active, safe, clock, end = row
-        self._note_rate(clock, end)
-        hours = None
-        if safe is not None and self._bytes_per_second > 0:
-            hours = max(0.0, safe / self._bytes_per_second / 3600)
-        return LogStatus(max(retained, 0), is_active, hours, clock, end)
-
-    def _note_rate(self, clock: float, end: int) -> None:
-        if self._rate_from is None:
-            self._rate_from = (clock, end)
-            return
-        since, start = self._rate_from
-        if clock - since >= RATE_SECONDS:
-            self._bytes_per_second = (end - start) / (clock - since)
-            self._rate_from = (clock, end)
+        self._rate.add(clock, end)
+        rate, hours = self._rate.bytes_per_second, None
+        if safe is not None and rate:
+            hours = max(0.0, safe / rate / 3600)
+        is_limited = safe is not None
+        return LogStatus(max(retained, 0), is_active, hours, clock, end, is_limited, rate)
 
     def add_tables(
         self, tables: Sequence[TableSchema], wait: ViewWait | None = None
