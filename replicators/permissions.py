@@ -8,8 +8,7 @@ VIEW = "replicators.view_replicator"
 EDIT = "replicators.change_replicator"
 AUDIT = "replicators.view_auditentry"
 TOKENS = "replicators.delete_apitoken"
-USERS = "auth.change_user"
-"""The last three are superusers' unless an administrator gives them to somebody."""
+"""The last two are superusers' unless an administrator gives them to somebody."""
 
 
 def can_view(user: AbstractBaseUser | AnonymousUser) -> bool:
@@ -20,6 +19,11 @@ def can_view(user: AbstractBaseUser | AnonymousUser) -> bool:
 def can_audit(user: AbstractBaseUser | AnonymousUser) -> bool:
     """May read the audit trail."""
     return bool(user.has_perm(AUDIT))  # type: ignore[union-attr]
+
+
+def can_revoke(user: AbstractBaseUser | AnonymousUser) -> bool:
+    """May see and revoke everybody's tokens."""
+    return bool(user.has_perm(TOKENS))  # type: ignore[union-attr]
 
 
 def can_edit(user: AbstractBaseUser | AnonymousUser) -> bool:

@@ -9,6 +9,7 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from replicators.models import ApiToken, Scope
+from replicators.people import person
 from replicators.permissions import can_edit, can_view
 
 if TYPE_CHECKING:
@@ -21,6 +22,28 @@ def require_scope(request: Request) -> None:
     is_reading = isinstance(token, ApiToken) and token.scope == Scope.READ
     if is_reading and request.method not in SAFE_METHODS:
         raise PermissionDenied("This token may only read. Make one that may write, too.")
+
+
+class SignedIn(BasePermission):
+    """Whoever is signed in, for what is one's own."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        if not request.user.is_authenticated:
+            return False
+        require_scope(request)
+        return True
+
+
+class Administrator(BasePermission):
+    """Superusers."""
+
+    message = "This is for administrators."
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        if not person(request).is_superuser:
+            return False
+        require_scope(request)
+        return True
 
 
 class ViewOrEdit(BasePermission):

@@ -25,6 +25,8 @@ _BEGINNINGS = {
     "replicators": "replicator-list",
     "drafts": "draft-list",
     "audit": "audit",
+    "tokens": "token-list",
+    "users": "user-list",
     "plugins": "plugins",
     "connection_test": "connection-test",
     "source_tables": "source-tables",

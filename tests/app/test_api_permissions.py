@@ -42,11 +42,18 @@ WRITE = {
     "/replicators/{pk}/delete/", "/replicators/{pk}/duplicate/", "/replicators/{pk}/edit/",
     "/replicators/new/",
 }  # fmt: skip
-OWN = {"/account/", "/account/password/", "/account/theme/", "/account/tokens/", "/api/"}
-ADMINISTRATORS = {"/api/v1/audit/", "/audit/"}
+OWN = {
+    "/api/v1/tokens/",
+    "/account/",
+    "/account/password/",
+    "/account/theme/",
+    "/account/tokens/",
+    "/api/",
+}
+ADMINISTRATORS = {"/api/v1/audit/", "/audit/", "/api/v1/users/"}
 OPEN = {"login", "logout"}
 COVERED = {
-    "index", "audit", "replicator-resync-many",
+    "index", "audit", "token-list", "token-detail", "user-list", "user-detail", "replicator-resync-many",
     "replicator-list", "replicator-detail", "replicator-export", "replicator-status",
     "replicator-logs", "replicator-events", "replicator-metrics", "replicator-watermarks", "replicator-start",
     "replicator-pause", "replicator-resume", "replicator-resync", "replicator-retry", "replicator-retry-now", "replicator-rewind", "table-rewind",
