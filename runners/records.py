@@ -10,6 +10,8 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+from django.utils.text import slugify
 from django.views.decorators.http import require_GET
 
 from replicators.config import Options, plugin_of
@@ -94,7 +96,7 @@ def _download(found: Replicator, query: dict[str, str]) -> StreamingHttpResponse
             yield f"{line.at:%Y-%m-%dT%H:%M:%S.%fZ} {line.level}{about} {line.text}\n"
 
     response = StreamingHttpResponse(text(), content_type="text/plain; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="replicator-{found.pk}.log"'
+    response["Content-Disposition"] = f'attachment; filename="{_file_name(found)}.log"'
     return response
 
 
@@ -149,7 +151,7 @@ def configuration(request: HttpRequest, pk: str) -> HttpResponse:
     exported = replicator_export(found)
     if "download" in request.GET:
         response = JsonResponse(exported, json_dumps_params={"indent": 2})
-        response["Content-Disposition"] = f'attachment; filename="replicator-{found.pk}.json"'
+        response["Content-Disposition"] = f'attachment; filename="{_file_name(found)}.json"'
         return response
     context = panels.head_context(request, found, "configuration") | {
         "parts": [_part(found, role) for role in ("source", "target")],
@@ -157,6 +159,11 @@ def configuration(request: HttpRequest, pk: str) -> HttpResponse:
         "exported": json.dumps(exported, indent=2),
     }
     return render(request, "runners/replicator_configuration.html", context)
+
+
+def _file_name(found: Replicator) -> str:
+    """By its name and the time, in UTC: `shop-to-lakehouse-20260102-030405`."""
+    return f"{slugify(found.name) or 'replicator'}-{timezone.now():%Y%m%d-%H%M%S}"
 
 
 def _part(found: Replicator, role: str) -> dict[str, Any]:

@@ -178,7 +178,12 @@ def _forget_rows(replicator: Replicator) -> None:
 
 @transaction.atomic
 def _forget_rest(replicator: Replicator, statements: list[str]) -> None:
-    facts = {"name": replicator.name, "id": str(replicator.pk), "statements": statements}
+    facts = {
+        "name": replicator.name,
+        "id": str(replicator.pk),
+        "statements": statements,
+        "keep_target": replicator.keep_target,
+    }
     thing = audit.Thing.of(replicator)
     actor = audit.asked_by("replicator_delete_asked", thing)
     event_add("replicator_deleted", replicator=None, actor=actor.name, facts=facts)

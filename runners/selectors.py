@@ -270,6 +270,18 @@ def deletion(pk: Any) -> Event | None:
     return Event.objects.filter(kind="replicator_deleted", facts__id=str(pk)).first()
 
 
+def target_after(event: Event) -> str:
+    """What a deletion meant for the target: `kept` where its tables were to stay, `left` where they could not be dropped, `dropped`;
+    empty where it was not recorded."""
+    keeps = event.facts.get("keep_target")
+    if keeps is None:
+        return ""
+    if keeps:
+        return "kept"
+    left = Event.objects.filter(kind="target_left", facts__id=event.facts["id"])
+    return "left" if left.exists() else "dropped"
+
+
 def deletion_told(pk: Any) -> dict[str, Any] | None:
     """What became of a deleted replicator, as REST tells it; None for one that is there, or never was."""
     event = deletion(pk)
@@ -287,9 +299,12 @@ def deletion_told(pk: Any) -> dict[str, Any] | None:
 
 def runs_shown(replicator: Replicator, *, limit: int) -> list[RunView]:
     """Its last runs, newest first."""
+    runs = list(Run.objects.filter(replicator=replicator)[:limit])
+    asked = Event.objects.filter(run__in=runs, kind="run_stop_asked").exclude(actor="")
+    actors = dict(asked.values_list("run_id", "actor"))
     return [
-        RunView(run, error_shown(run.error_code, run.error_facts, None))
-        for run in Run.objects.filter(replicator=replicator)[:limit]
+        RunView(run, error_shown(run.error_code, run.error_facts, None), actors.get(run.pk, ""))
+        for run in runs
     ]
 
 

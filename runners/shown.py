@@ -135,6 +135,20 @@ class RunView:
 
     run: Run
     error: dict[str, Any] | None
+    stopped_by: str = ""
+
+    @property
+    def ended(self) -> str:
+        """Why it ended, where that was no error."""
+        match self.run.stop_origin:
+            case "user":
+                return f"Stopped by {self.stopped_by}" if self.stopped_by else "Stopped by request"
+            case "change":
+                by = f" by {self.stopped_by}" if self.stopped_by else ""
+                return f"Restarted{by}, with new settings"
+            case "shutdown":
+                return "Stopped with its worker"
+        return "Ended"
 
     @property
     def seconds(self) -> float | None:

@@ -67,6 +67,7 @@ def _gone(request: HttpRequest, pk: str) -> HttpResponse:
         "section": "replicators",
         "event": event,
         "statements": event.facts.get("statements"),
+        "target": selectors.target_after(event),
     }
     return render(request, "runners/replicator_deleted.html", context)
 

@@ -216,6 +216,7 @@ def _same_column(old: Column, new: Column) -> list[SchemaChange]:
         word = "widened" if wider else "changed"
         text = f"type of column {new.name} {word} from {old.native} to {new.native}"
         if old.native == new.native:
+            text = f"type of column {new.name}, {new.native}, {word} at the source"
             text = _labels_text(new.name, old.type, new.type) or text
         changes.append(SchemaChange(kind, text, old, new))
     return changes

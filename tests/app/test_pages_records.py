@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import uuid
 from datetime import timedelta
 from typing import Any
 
@@ -12,7 +14,8 @@ from django.utils import timezone
 from replicators.models import Replicator
 from runners.loglines import LOG_LINES
 from runners.models import Event, LogLine
-from runners.services import replicator_pause, replicator_start
+from runners.services import replicator_pause, replicator_start, run_ask_stop
+from runners.transitions import run_transition
 from tests.app.factories import SECRET, make_replicator, make_run
 from tests.app.pages import htmx, page, panel
 from tests.app.wizarding import make_draft
@@ -178,3 +181,56 @@ def test_the_guide_of_the_api_leads_from_an_export_to_a_replicator_that_runs(
         assert answer.status_code == status, path
         pk = pk or answer.json()["id"]
     assert Replicator.objects.get(name="another").desired_state == "running"
+
+
+def test_a_run_that_was_stopped_says_by_whom(
+    browser: Client, replicator: Replicator, editor: Any
+) -> None:
+    """Guards `RunView.ended`: a restart for new settings was told as "by itself", a pause as "as a person asked"."""
+    url = f"{replicator.get_absolute_url()}activity/"
+    for origin, actor, told in (
+        ("user", "demo", "Stopped by demo"),
+        ("change", "demo", "Restarted by demo, with new settings"),
+        ("shutdown", "", "Stopped with its worker"),
+    ):
+        run = make_run(replicator, state="running", started_at=timezone.now())
+        run_ask_stop(run=run, origin=origin, actor=actor)
+        run_transition(run=run, event="run_stopped")
+        html = page(browser, url)
+        assert told in html
+        assert "by itself" not in html
+
+
+def test_a_file_is_named_by_the_replicator_and_the_time(
+    browser: Client, replicator: Replicator
+) -> None:
+    """Guards the names of downloads, which were a UUID."""
+    url = replicator.get_absolute_url()
+    for path, kind in (("configuration/?download", "json"), ("logs/?download", "log")):
+        told = browser.get(f"{url}{path}")["Content-Disposition"]
+        assert re.fullmatch(
+            rf'attachment; filename="shop-to-lakehouse-\d{{8}}-\d{{6}}\.{kind}"', told
+        )
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_left", "told", "not_told"),
+    [
+        ({"keep_target": True}, False, "stay in the target as they were", "replicator_progress"),
+        ({"keep_target": False}, False, "<code>replicator_progress</code> stays there", "left in"),
+        ({"keep_target": False}, True, "Something is left in the target", "are dropped"),
+        ({}, False, "Nothing is left at the source", "in the target"),
+    ],
+)
+def test_a_deleted_replicator_says_what_is_left(
+    facts: dict[str, Any], is_left: bool, told: str, not_told: str, browser: Client
+) -> None:
+    """Guards `target_after`: "Everything is removed" was said while tables stayed."""
+    pk = str(uuid.uuid4())
+    facts = {"id": pk, "name": "gone", "statements": [], **facts}
+    Event.objects.create(kind="replicator_deleted", facts=facts)
+    if is_left:
+        Event.objects.create(kind="target_left", facts={"id": pk, "replicator": "gone"})
+    html = page(browser, f"/replicators/{pk}/")
+    assert told in html
+    assert not_told not in html

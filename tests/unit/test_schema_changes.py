@@ -245,6 +245,12 @@ def test_a_renamed_value_of_an_enum_is_told_by_its_names() -> None:
     assert (added.kind, added.text) == (K.WIDENED, "values of column mood changed: with 'busy'")
 
 
+def test_a_change_within_a_named_type_is_not_told_as_one_to_itself() -> None:
+    """Guards the words for a type that keeps its name: "widened from airline.cabin to airline.cabin" said nothing."""
+    (moved,) = compare(_labels("calm", "busy"), _labels("busy", "calm"))
+    assert moved.text.startswith("type of column mood, mood, ")
+
+
 def test_a_shape_of_the_log_says_nothing_against_values_that_the_copy_has() -> None:
     """Guards the following of old segments: described before a value was added, they would have the table copied afresh; described after
     one was renamed, with rows of before, they would hide that from the next look."""
