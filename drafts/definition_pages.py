@@ -23,7 +23,7 @@ from drafts.definition import (
     replicator_change,
     secrets_asked,
 )
-from drafts.views import NAME_HELP, name_fault
+from drafts.views import NAME_HELP, description_fault, name_fault
 from replicators.config import ROLES, InvalidConfig, place_params, plugin_of
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.modes import KEEPS_PAST, Mode, text_of
@@ -219,6 +219,7 @@ def _show(request: HttpRequest, page: _Page) -> HttpResponse:
         "version": _version(found),
         "values": form,
         "name_error": name_fault(page.errors),
+        "description_error": description_fault(page.errors),
         "name_help": NAME_HELP,
         "parts": [_part(page, role) for role in ROLES],
         "options": picks_fitting(option_fields(options, page.errors), found.target_kind),

@@ -8,9 +8,9 @@ from typing import Any
 from replicators.connectors.schema import EXCLUDABLE
 
 WITHOUT = {
-    "inserts": "Left out: the copy keeps up the rows of the first copy, and gets no others. In append mode only the inserts are missing.",
-    "updates": "Left out: a row stays as it was when it was copied.",
-    "deletes": "Left out: a deleted row stays in the copy, also where the table is emptied.",
+    "inserts": "Off: no new rows are added; those of the first copy are kept up. In append mode only the inserts are missing.",
+    "updates": "Off: a row stays as it was when it was copied.",
+    "deletes": "Off: a deleted row stays in the copy, also where the table is emptied.",
 }
 
 

@@ -90,7 +90,8 @@ def _checked(fields: Mapping[str, Any]) -> None:
         if name in fields and not isinstance(fields[name], kind):
             errors[name] = f"must be {'text' if kind is str else 'a ' + kind.__name__}"
         elif name in _LENGTHS and len(fields.get(name, "")) > _LENGTHS[name]:
-            errors[name] = f"must be at most {_LENGTHS[name]} characters"
+            many = len(fields[name])
+            errors[name] = f"must be at most {_LENGTHS[name]} characters; it has {many}"
     if errors:
         raise InvalidConfig(errors)
 

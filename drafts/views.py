@@ -86,15 +86,26 @@ def new(request: HttpRequest) -> HttpResponseBase:
     if request.method == "POST":
         fields = _name_fields(request.POST)
         visit.errors = steps.faults(Draft(**fields), "name") if visit.act == "next" else {}
-        if not visit.errors:
-            visit.draft = services.draft_create(actor=person(request), **fields)
+        if not visit.errors and _is_made(visit, fields):
             if visit.act == AUTOSAVE:
                 return _begun(visit)
             return wizard.moved(visit) or go(request, wizard.step_url(visit.draft, "name"))
         visit.status, visit.typed = 422, fields
+        if visit.act == AUTOSAVE:
+            return wizard.saved(visit, told=_name_told(visit), draft=None)
     context = {**_name_context(visit), "draft": None, "url": reverse("drafts:new")}
     context["steps"] = steps.steps_of(None, "name")
     return wizard.show(visit, "drafts/partials/_name.html", context)
+
+
+def _is_made(visit: Visit, fields: dict[str, Any]) -> bool:
+    """Whether there is a draft now; not where what was typed can't be stored."""
+    try:
+        visit.draft = services.draft_create(actor=person(visit.request), **fields)
+    except InvalidConfig as err:
+        visit.errors = err.errors
+        return False
+    return True
 
 
 def _uuid(text: str) -> str:
@@ -112,8 +123,11 @@ def _begun(visit: Visit) -> HttpResponse:
 
 
 def _name_told(visit: Visit) -> list[Field]:
-    errors = steps.faults(visit.draft, "name") if visit.draft.name else {}
-    return [Field("name", "Name", error=name_fault(errors), help=NAME_HELP)]
+    errors = visit.errors or (steps.faults(visit.draft, "name") if visit.draft.name else {})
+    return [
+        Field("name", "Name", error=name_fault(errors), help=NAME_HELP),
+        Field("description", "Description", error=description_fault(errors)),
+    ]
 
 
 @wizard.page("name")
@@ -130,8 +144,8 @@ def name(request: HttpRequest, visit: Visit) -> HttpResponse:
 
 def _name_fields(post: QueryDict) -> dict[str, Any]:
     return {
-        "name": post.get("name", "").strip()[:64],
-        "description": post.get("description", "").strip()[:400],
+        "name": post.get("name", "").strip(),
+        "description": post.get("description", "").strip(),
     }
 
 
@@ -141,6 +155,7 @@ def _name_context(visit: Visit) -> dict[str, Any]:
     return {
         "values": visit.typed or stored,
         "name_error": name_fault(visit.errors),
+        "description_error": description_fault(visit.errors),
         "name_help": NAME_HELP,
     }
 
@@ -151,6 +166,12 @@ def name_fault(errors: Mapping[str, str]) -> str:
     if text == "is required":
         return "Give it a name."
     return f"The name {text}." if text.startswith("must ") else text
+
+
+def description_fault(errors: Mapping[str, str]) -> str:
+    """What is wrong with the description, as a sentence."""
+    text = errors.get("description", "")
+    return f"The description {text}." if text else ""
 
 
 @sensitive_post_parameters()

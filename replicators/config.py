@@ -20,6 +20,7 @@ from replicators.invalid import SecretAsked as SecretAsked
 from replicators.options import Options as Options
 
 NAME_LENGTH = 64
+DESCRIPTION_LENGTH = 400
 ROLES = ("source", "target")
 
 
@@ -155,9 +156,21 @@ def parse_name(raw: Any) -> str:
     name = raw.strip() if isinstance(raw, str) else ""
     if not name:
         raise InvalidConfig({"name": "is required"})
-    if len(name) > NAME_LENGTH or not name.isprintable():
-        raise InvalidConfig({"name": f"must be at most {NAME_LENGTH} printable characters"})
+    if len(name) > NAME_LENGTH:
+        told = f"must be at most {NAME_LENGTH} characters; it has {len(name)}"
+        raise InvalidConfig({"name": told})
+    if not name.isprintable():
+        raise InvalidConfig({"name": "must have printable characters only"})
     return name
+
+
+def parse_description(raw: Any) -> str:
+    """The description; InvalidConfig where it is too long."""
+    text = str(raw or "")
+    if len(text) > DESCRIPTION_LENGTH:
+        told = f"must be at most {DESCRIPTION_LENGTH} characters; it has {len(text)}"
+        raise InvalidConfig({"description": told})
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +203,7 @@ class ReplicatorConfig:
         fault at once. `is_stored`: see `parse_params`."""
         parsers = {
             "name": lambda: parse_name(data.get("name")),
+            "description": lambda: parse_description(data.get("description")),
             "source_params": lambda: _params("source", data, is_stored),
             "target_params": lambda: _params("target", data, is_stored),
             "tables": lambda: parse_tables(data.get("tables") or []),
@@ -207,7 +221,6 @@ class ReplicatorConfig:
         return cls(
             source_kind=data["source_kind"],
             target_kind=data["target_kind"],
-            description=str(data.get("description") or "")[:400],
             replicator=replicator,
             **values,
         )

@@ -11,6 +11,20 @@ from replicators.config import plugin_of, target_plugin
 from replicators.connectors.params import MASK, Param, cleared, describe
 from replicators.options import Choice, Options
 
+_LARGER = {"seconds": (60, "minutes"), "minutes": (60, "hours"), "hours": (24, "days")}
+
+
+def span(value: str, unit: str) -> str:
+    """A number with its unit as people say it: `1 second`, `24 hours` for 1440 minutes, `30 days`. What is less than two of the
+    larger unit, or than three days, stays as it is, as does what is no number."""
+    while unit in _LARGER and value.isascii() and value.isdigit():
+        size, larger = _LARGER[unit]
+        count, rest = divmod(int(value), size)
+        if rest or count < (3 if larger == "days" else 2):
+            break
+        value, unit = str(count), larger
+    return f"{value} {unit.removesuffix('s') if value == '1' else unit}"
+
 
 @dataclass(frozen=True, slots=True)
 class Field:
@@ -43,8 +57,14 @@ class Field:
         """The value with its unit, for reading: `1 second`; of a choice its name."""
         if self.picks:
             return next((p.label for p in self.picks if p.value == self.value), str(self.value))
+        return span(str(self.value), self.unit)
+
+    @property
+    def default_amount(self) -> str:
+        """The default, and what it is in a larger unit: `1440 (24 hours)`."""
+        spoken = span(self.default, self.unit)
         return (
-            f"{self.value} {self.unit.removesuffix('s') if str(self.value) == '1' else self.unit}"
+            self.default if spoken.startswith(f"{self.default} ") else f"{self.default} ({spoken})"
         )
 
     @property

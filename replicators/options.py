@@ -95,8 +95,8 @@ class Options:
     """The advanced settings of a replicator; metadata says label, limits or choices, help and when a change applies."""
 
     seal_seconds: float = _number(
-        "Seal after", 1.0, 0.1, 60.0,
-        help="Seconds after which changes read from the source are made durable as a segment.",
+        "Write changes to disk every", 1.0, 0.1, 60.0,
+        help="Seconds until changes that were read from the source are safe on this side.",
         applies="at the next start",
     )  # fmt: skip
     merge_seconds: float = _number(

@@ -132,20 +132,37 @@
     }
   }
 
-  // --- tables that are picked: how many, also on other pages of the list ---
-  document.addEventListener("change", (event) => {
+  // --- how many are ticked, also on other pages of a list; columns: searched, and ticked all at once, as far as they are seen ---
+  function count(form, name) {
+    const item = form && form.querySelector(`[data-counts="${name}"]`);
+    if (item) item.textContent = Number(item.dataset.besides) + form.querySelectorAll(`[name="${name}"]:checked`).length;
+  }
+  document.addEventListener("input", (event) => {
+    if (!event.target.matches("[data-searches-columns]")) return;
+    const text = event.target.value.trim().toLowerCase();
     const form = event.target.form;
-    const count = form && form.querySelector(`[data-counts="${event.target.name}"]`);
-    if (count) count.textContent = Number(count.dataset.besides) + form.querySelectorAll(`[name="${event.target.name}"]:checked`).length;
+    const rows = [...form.querySelector(".columns-table").tBodies[0].rows];
+    for (const row of rows) row.hidden = !row.querySelector("label").textContent.toLowerCase().includes(text);
+    form.querySelector(".columns-none").hidden = rows.some((row) => !row.hidden);
   });
-
-  // --- columns ---
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && event.target.matches("[data-searches-columns]")) event.preventDefault(); // it would save
+  });
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-ticks]");
+    if (!button) return;
+    for (const box of button.form.querySelectorAll("tr:not([hidden]) [name=columns]:enabled")) box.checked = button.dataset.ticks === "true";
+    document.getElementById("which-some").checked = true;
+    count(button.form, "columns");
+  });
   document.addEventListener("change", (event) => {
     const radio = document.getElementById(event.target.dataset.checks || "");
     if (radio) radio.checked = true;
+    count(event.target.form, event.target.name);
   });
   document.addEventListener("htmx:afterSwap", (event) => {
     const drawer = event.detail.target;
+    if (drawer.id === "drawer") count(drawer.querySelector("form"), "columns");
     if (drawer.id === "drawer" && drawer.showModal && drawer.firstElementChild && !drawer.open) drawer.showModal();
     dress();
   });
@@ -156,6 +173,10 @@
   });
   document.addEventListener("columnsSaved", () => document.getElementById("drawer").close());
 
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", dress);
-  else dress();
+  function start() {
+    dress();
+    for (const form of document.forms) count(form, "columns");
+  }
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
 })();

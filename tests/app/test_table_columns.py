@@ -39,7 +39,7 @@ def test_the_page_shows_and_saves_the_columns(browser: Client, replicator: Repli
     configuration = browser.get(f"/replicators/{replicator.pk}/configuration/").content.decode()
     assert f"{url}?schema=shop&amp;table=orders" in configuration
     page = browser.get(f"{url}{QUERY}").content.decode()
-    assert "copy the table afresh" in page and page.count('name="columns"') == 3
+    assert "copies the table again" in page and page.count('name="columns"') == 3
     form = {"schema": "shop", "table": "orders", "which": "some", "columns": ["made_at"]}
     assert browser.post(url, form).status_code == 302
     assert columns(replicator) == ("id", "made_at")

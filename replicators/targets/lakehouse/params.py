@@ -44,8 +44,7 @@ class LakehouseParams:
     format: str = param("Format", default="iceberg", choices=("iceberg", "delta"))
     catalog_uri: str = param(
         "Catalog address",
-        help="The Iceberg catalog's database, as SQLAlchemy writes it, without password: "
-        "sqlite:////data/catalog.db, postgresql://host/db",
+        help="The Iceberg catalog's database, without a password. For example sqlite:////data/catalog.db or postgresql://host/db",
         default="",
         note="needed for Iceberg",
         addresses=True,
@@ -68,9 +67,9 @@ class LakehouseParams:
         maximum=43200,
     )
     rewind_versions: int = param(
-        "Versions for rewinds",
-        help="So many older versions, spread over the time that changes are kept, stay for rewinds to begin at; "
-        "the files that only they read stay too",
+        "Older versions kept for rewind",
+        help="A rewind begins at one of them. They are spread over the time that changes are kept; the files that only they read "
+        "stay too.",
         default=3,
         minimum=0,
         maximum=100,
