@@ -964,7 +964,7 @@ MESSAGES: dict[str, Message] = {
         Retry.AUTO,
     ),
     "run:limit": Message(
-        "As many replicators run as may",
+        "All runs are taken",
         "{count} of {limit} replicators run: {names}. This one starts when one of them stops.",
         "Pause one of them, or raise `REPLICATOR_MAX_RUNS` and start the workers again.",
         "",

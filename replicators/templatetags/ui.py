@@ -118,6 +118,13 @@ def prose(text: str | None) -> SafeString:
     return mark_safe(re.sub(r"`([^`]+)`", r"<code>\1</code>", escaped))  # noqa: S308  escaped above
 
 
+@register.filter
+def breakable(name: str) -> SafeString:
+    """A name that may be broken after its underscores, dots and hyphens, before it is broken within a word."""
+    escaped = str(conditional_escape(name))
+    return mark_safe(re.sub(r"([_.-])(?=[^_.-])", r"\1<wbr>", escaped))  # noqa: S308  escaped above
+
+
 @register.simple_tag(takes_context=True)
 def theme(context: dict[str, Any]) -> SafeString | str:
     """The attribute of <html> for the chosen theme; nothing: as the system says."""

@@ -143,7 +143,8 @@ def _act(page: Page, web: Web) -> None:
     expect(page.get_by_test_id("toast").last).to_contain_text("is tried again now")
     page.unroute("**/retry/")
     web.execute("UPDATE runners_table SET state='replicating', error_code=''")
-    expect(page.locator('[data-state="replicating"]')).to_be_visible()
+    badge = page.locator('[data-table="public.orders"] [data-state]')
+    expect(badge).to_have_attribute("data-state", "waiting")  # its replicator has no run
     page.get_by_label("Actions on public.orders").click()
     page.get_by_role("link", name="Re-sync table…").click()
     page.get_by_role("button", name="Re-sync table").click()
