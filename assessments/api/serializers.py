@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from replicators.api.serializers import (
-    OptionsField,
+    OptionsWriteField,
     ProblemSerializer,
     StrictMixin,
     TableChoiceSerializer,
@@ -89,8 +89,8 @@ class ConfigSerializer(StrictMixin, serializers.Serializer[Any]):
     source_params = serializers.DictField()
     target_kind = serializers.CharField(max_length=40)
     target_params = serializers.DictField()
-    tables = TableChoiceSerializer(many=True)
-    options = OptionsField(default=dict)
+    tables = TableChoiceSerializer(many=True, allow_empty=False)
+    options = OptionsWriteField(default=dict)
 
 
 class ReportColumnSerializer(serializers.Serializer[Any]):

@@ -12,6 +12,7 @@ from replicators.api.serializers import (
     FilterField,
     ModeField,
     OptionsField,
+    OptionsWriteField,
     StrictMixin,
     TableChoiceSerializer,
     UnfitField,
@@ -55,7 +56,7 @@ class DraftWriteSerializer(StrictMixin, serializers.Serializer[Any]):
     target_kind = serializers.CharField(max_length=40, required=False, allow_blank=True)
     target_params = serializers.DictField(required=False)
     tables = TableChoiceSerializer(many=True, required=False)
-    options = OptionsField(required=False)
+    options = OptionsWriteField(required=False)
 
 
 class DraftUpdateSerializer(DraftWriteSerializer):

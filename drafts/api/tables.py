@@ -20,7 +20,7 @@ from drafts.services import (
     replicator_table_change,
     replicator_table_mode,
 )
-from replicators.api.rest import RestView, asks
+from replicators.api.rest import RestView, asked, asks
 from replicators.api.serializers import ErrorSerializer, valid
 from replicators.config import parse_tables
 from replicators.models import Replicator
@@ -54,7 +54,7 @@ class ReplicatorTables(RestView):
         responses={200: TableSerializer(many=True), 400: ErrorSerializer, 404: ErrorSerializer},
     )
     def get(self, request: Request, pk: str) -> Response:
-        query = valid(TableListQuerySerializer, request.query_params)
+        query = asked(TableListQuerySerializer, request)
         view = replicator_view(get_object_or_404(Replicator, pk=pk))
         tables = table_views(view, tables_found(view, **query))
         return Response(TableSerializer([t.asked_json() for t in tables], many=True).data)
@@ -112,7 +112,7 @@ class ReplicatorTables(RestView):
         responses=_ACCEPTED,
     )
     def delete(self, request: Request, pk: str) -> Response:
-        data = valid(TableRemoveQuerySerializer, request.query_params)
+        data = asked(TableRemoveQuerySerializer, request)
         table = table_remove(
             replicator=get_object_or_404(Replicator, pk=pk),
             schema=data["schema"],

@@ -25,7 +25,7 @@ from drafts.models import Draft
 from drafts.selectors import drafts_found
 from replicators.api.pagination import Pages
 from replicators.api.preconditions import require_match, tagged
-from replicators.api.rest import asks
+from replicators.api.rest import asked, asks
 from replicators.api.serializers import ErrorSerializer, ReplicatorSerializer, valid
 from replicators.people import person
 
@@ -57,7 +57,7 @@ class DraftViewSet(StoredServers):
         responses={200: DraftSerializer(many=True), 400: ErrorSerializer},
     )
     def list(self, request: Request) -> Response:
-        query = valid(DraftListQuerySerializer, request.query_params)
+        query = asked(DraftListQuerySerializer, request)
         page = self.paginate_queryset(drafts_found(**query))
         return self.get_paginated_response(DraftSerializer(page, many=True).data)
 

@@ -11,8 +11,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from replicators.api.rest import RestView, asks
-from replicators.api.serializers import ErrorSerializer, valid
+from replicators.api.rest import RestView, asked, asks
+from replicators.api.serializers import ErrorSerializer
 from replicators.audit import AuditEntry, How
 from replicators.audit_reading import Asked, entries_after
 from replicators.permissions import can_audit
@@ -82,7 +82,7 @@ class AuditTrail(RestView):
         responses={200: AuditSerializer, 400: ErrorSerializer, 403: ErrorSerializer},
     )
     def get(self, request: Request) -> Response:
-        query = valid(AuditQuerySerializer, request.query_params)
+        query = asked(AuditQuerySerializer, request)
         after, limit = query.pop("after"), query.pop("limit")
         rows = entries_after(Asked(**query), after, limit)
         told = {"after": rows[-1].pk if rows else after, "entries": rows}

@@ -6,6 +6,7 @@ used again with a corrected request. Where a process dies in mid-request, the ke
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
@@ -24,6 +25,7 @@ HEADER = "Idempotency-Key"
 KEPT = timedelta(hours=24)
 STUCK = timedelta(minutes=5)
 LONGEST = 255
+PATTERN = "^[!-~]([ -~]{0,253}[!-~])?$"
 _WRONG = f"{HEADER} must be 1 to {LONGEST} printable ASCII characters."
 
 
@@ -61,7 +63,7 @@ def begin(request: Request) -> IdempotencyKey | None:
     key = request.headers.get(HEADER)
     if key is None or request.method != "POST":
         return None
-    if not (0 < len(key) <= LONGEST and key.isascii() and key.isprintable()):
+    if re.fullmatch(PATTERN, key) is None:
         raise ValidationError({HEADER: [_WRONG]})
     asked = {"user_id": request.user.pk, "key": key}
     fingerprint = _fingerprint(request)

@@ -12,11 +12,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from replicators.api import idempotency
+from replicators.api.serializers import valid
 from replicators.models import IdempotencyKey
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 _PAGES = frozenset({"page", "page_size"})
 _UNKNOWN = "This query parameter is not known."
+_TWICE = "This query parameter is given more than once."
 
 
 def asks(query: type[serializers.Serializer[Any]]) -> Callable[[Handler], Handler]:
@@ -30,6 +32,11 @@ def asks(query: type[serializers.Serializer[Any]]) -> Callable[[Handler], Handle
     return mark
 
 
+def asked(kind: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
+    """The query parameters, checked and parsed; an empty one is not one that is left out. DRF's ValidationError."""
+    return valid(kind, request.query_params.dict())
+
+
 class RestView(APIView):
     """The base of all views under /api/v1/. `keeps_answers` is false where a POST only looks: it has no idempotency key."""
 
@@ -38,9 +45,9 @@ class RestView(APIView):
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
-        unknown = sorted(set(request.query_params) - self._known(request))
-        if unknown:
-            raise serializers.ValidationError({name: [_UNKNOWN] for name in unknown})
+        if not hasattr(self, (request.method or "").lower()):
+            self.http_method_not_allowed(request)
+        self._require_known(request)
         if self.keeps_answers:
             self._key = idempotency.begin(request)
 
@@ -59,6 +66,13 @@ class RestView(APIView):
             if self._key is not None:
                 idempotency.release(self._key)
             raise
+
+    def _require_known(self, request: Request) -> None:
+        query = request.query_params
+        faults = dict.fromkeys(set(query) - self._known(request), _UNKNOWN)
+        faults |= {n: _TWICE for n in query if len(query.getlist(n)) > 1 and n not in faults}
+        if faults:
+            raise serializers.ValidationError({n: [faults[n]] for n in sorted(faults)})
 
     def _known(self, request: Request) -> frozenset[str]:
         name = getattr(self, "action", None) or (request.method or "").lower()

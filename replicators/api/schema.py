@@ -8,6 +8,7 @@ from typing import Any
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiParameter
 
+from replicators.api import idempotency
 from replicators.connectors.params import Param, describe
 from replicators.options import Options
 
@@ -20,8 +21,8 @@ _JSON_TYPES = {str: "string", int: "integer", bool: "boolean"}
 
 
 _KEY = OpenApiParameter(
-    "Idempotency-Key",
-    str,
+    idempotency.HEADER,
+    {"type": "string", "pattern": idempotency.PATTERN},
     OpenApiParameter.HEADER,
     description="A text of your own, such as a UUID. A request that is sent again with the same key within 24 hours is not "
     "carried out again: the first answer comes back.",
@@ -44,10 +45,16 @@ def postprocess_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
             {"404": "There is nothing at this address."} if "{id}" in path else {}
         )
         for operation in operations.values():
+            names = {p["name"] for p in operation.get("parameters", ())}
+            more = {}
+            if "page" in names:
+                more["404"] = "There is no such page."
+            if idempotency.HEADER in names or names - {"id"}:
+                more["400"] = "A parameter or a header can't be as it is."
             known = operation["responses"]
             known |= {
                 code: {"content": shape, "description": text}
-                for code, text in told.items()
+                for code, text in (told | more).items()
                 if code not in known
             }
             operation["responses"] = dict(sorted(known.items()))
@@ -79,13 +86,15 @@ def _property(p: Param) -> dict[str, Any]:
     return {k: v for k, v in found.items() if v is not None and v != ""}
 
 
-def options_schema() -> dict[str, Any]:
-    """The JSON schema of a replicator's options."""
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {f.name: _option(f) for f in fields(Options)},
-    }
+def options_schema(*, takes_null: bool = False) -> dict[str, Any]:
+    """The JSON schema of a replicator's options; `takes_null`: as they are sent."""
+    known = {f.name: _option(f) for f in fields(Options)}
+    if takes_null:
+        known = {name: {**schema, "nullable": True} for name, schema in known.items()}
+        for schema in known.values():
+            if "enum" in schema:
+                schema["enum"] = [*schema["enum"], None]
+    return {"type": "object", "additionalProperties": False, "properties": known}
 
 
 def _option(option: Field[Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -154,6 +155,11 @@ class FilterField(serializers.CharField):
         )  # fmt: skip
 
 
+_NUMBERS = frozenset(f.name for f in dataclass_fields(Options) if not f.metadata["choices"])
+_NOT_TEXT = "must be a number, not a text"
+_NOT_EMPTY = "must not be empty"
+
+
 class TableChoiceSerializer(StrictMixin, serializers.Serializer[Any]):
     """A chosen table; no columns means all of them, also those added later. Changes of the kinds in `excluded` are not
     applied to the copy; without inserts it keeps up the rows of its first copy."""
@@ -175,16 +181,42 @@ class TableChoiceSerializer(StrictMixin, serializers.Serializer[Any]):
 
 @extend_schema_field(options_schema())
 class OptionsField(serializers.DictField):
-    """The advanced settings; those left out have their defaults. One that can't be is refused when it is sent."""
+    """The advanced settings, as they are."""
+
+
+@extend_schema_field(options_schema(takes_null=True))
+class OptionsWriteField(serializers.DictField):
+    """The advanced settings; those left out, and null, have their defaults. One that can't be is refused when it is sent."""
 
     def to_internal_value(self, data: Any) -> Any:
         found = super().to_internal_value(data)
+        errors = {n: [_NOT_TEXT] for n in found if n in _NUMBERS and isinstance(found[n], str)}
+        errors |= {n: [_NOT_EMPTY] for n, value in found.items() if value == ""}
         try:
-            Options.parse(found)
+            parsed = Options.parse(found)
         except InvalidConfig as err:
-            errors = {name.removeprefix("options."): [text] for name, text in err.errors.items()}
-            raise serializers.ValidationError(errors) from err
-        return found
+            named = {name.removeprefix("options."): [text] for name, text in err.errors.items()}
+            raise serializers.ValidationError({**named, **errors}) from err
+        if errors:
+            raise serializers.ValidationError(errors)
+        return {
+            name: self._stored(parsed, name, value)
+            for name, value in found.items()
+            if self._stays(value)
+        }
+
+    def _stays(self, value: Any) -> bool:
+        return value is not None
+
+    def _stored(self, parsed: Options, name: str, value: Any) -> Any:
+        return None if value is None else getattr(parsed, name)
+
+
+class OptionsChangeField(OptionsWriteField):
+    """Those left out stay, and null takes one back to its default."""
+
+    def _stays(self, value: Any) -> bool:
+        return True
 
 
 class ConnectorSerializer(serializers.Serializer[Any]):
@@ -233,7 +265,7 @@ class ReplicatorUpdateSerializer(StrictMixin, serializers.Serializer[Any]):
     target_params = serializers.DictField(
         required=False, help_text="What says where the tables lie can't be changed."
     )
-    options = OptionsField(required=False)
+    options = OptionsChangeField(required=False)
     restart = serializers.BooleanField(
         default=False,
         help_text="Stop a run that runs and start again, so that everything of the change applies.",

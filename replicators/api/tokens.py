@@ -13,7 +13,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from replicators.api.pagination import Pages
 from replicators.api.permissions import SignedIn
-from replicators.api.rest import RestView, asks
+from replicators.api.rest import RestView, asked, asks
 from replicators.api.serializers import ErrorSerializer, StrictMixin, valid
 from replicators.models import ApiToken, Scope
 from replicators.people import person
@@ -86,7 +86,7 @@ class TokenViewSet(RestView, GenericViewSet[ApiToken]):
         responses={200: TokenSerializer(many=True), 400: ErrorSerializer},
     )
     def list(self, request: Request) -> Response:
-        query = valid(TokenListQuerySerializer, request.query_params)
+        query = asked(TokenListQuerySerializer, request)
         found = self.get_queryset()
         if "user" in query:
             found = found.filter(user__username=query["user"])

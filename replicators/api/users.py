@@ -16,7 +16,7 @@ from rest_framework.viewsets import GenericViewSet
 from replicators.accounts import user_create, user_update
 from replicators.api.pagination import Pages
 from replicators.api.permissions import Administrator
-from replicators.api.rest import RestView, asks
+from replicators.api.rest import RestView, asked, asks
 from replicators.api.serializers import ErrorSerializer, StrictMixin, valid
 from replicators.people import person
 
@@ -83,7 +83,7 @@ class UserViewSet(RestView, GenericViewSet[User]):
         responses={200: UserSerializer(many=True), **_ERRORS},
     )
     def list(self, request: Request) -> Response:
-        query = valid(UserListQuerySerializer, request.query_params)
+        query = asked(UserListQuerySerializer, request)
         page = self.paginate_queryset(self.get_queryset().filter(**query))
         return self.get_paginated_response(UserSerializer(page, many=True).data)
 

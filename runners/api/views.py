@@ -18,7 +18,7 @@ from rest_framework.viewsets import GenericViewSet
 
 from replicators.api.pagination import Pages
 from replicators.api.preconditions import require_match, tagged
-from replicators.api.rest import RestView, asks
+from replicators.api.rest import RestView, asked, asks
 from replicators.api.serializers import ErrorSerializer, ReplicatorSerializer, valid
 from replicators.connectors.schema import TableId
 from replicators.models import Replicator
@@ -73,7 +73,7 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
         responses={200: serializers.ReplicatorLineSerializer(many=True), 400: ErrorSerializer},
     )
     def list(self, request: Request) -> Response:
-        query = valid(serializers.ReplicatorListQuerySerializer, request.query_params)
+        query = asked(serializers.ReplicatorListQuerySerializer, request)
         page = self.paginate_queryset(selectors.replicators_found(**query))
         return self.get_paginated_response(
             serializers.ReplicatorLineSerializer(page, many=True).data
@@ -104,7 +104,7 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
         },
     )
     def destroy(self, request: Request, pk: str) -> Response:
-        query = valid(serializers.DeleteQuerySerializer, request.query_params)
+        query = asked(serializers.DeleteQuerySerializer, request)
         replicator = self.get_object()
         require_match(request, ReplicatorSerializer(replicator).data)
         services.replicator_delete(replicator=replicator, actor=person(request), **query)
@@ -208,7 +208,7 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     )
     @action(detail=True, url_path="tables/parked", pagination_class=None, filter_backends=[])
     def parked(self, request: Request, pk: str) -> Response:
-        query = valid(serializers.ParkedQuerySerializer, request.query_params)
+        query = asked(serializers.ParkedQuerySerializer, request)
         name = query.pop("table")
         try:
             table, rows = parked_page(self.get_object(), name=name, **query)
@@ -276,7 +276,7 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     )
     @action(detail=True, pagination_class=None)
     def watermarks(self, request: Request, pk: str) -> Response:
-        query = valid(serializers.WatermarkQuerySerializer, request.query_params)
+        query = asked(serializers.WatermarkQuerySerializer, request)
         return Response(watermarks_shown(self.get_object(), **query))
 
     @asks(serializers.LogQuerySerializer)
@@ -287,7 +287,7 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     )
     @action(detail=True)
     def logs(self, request: Request, pk: str) -> Response:
-        query = valid(serializers.LogQuerySerializer, request.query_params)
+        query = asked(serializers.LogQuerySerializer, request)
         lines = loglines.log_lines(self.get_object(), **query)
         after = lines[-1].pk if lines else query["after"]
         return Response(serializers.LogSerializer({"after": after, "lines": lines}).data)
@@ -300,7 +300,7 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     )
     @action(detail=True)
     def events(self, request: Request, pk: str) -> Response:
-        query = valid(serializers.EventQuerySerializer, request.query_params)
+        query = asked(serializers.EventQuerySerializer, request)
         found = selectors.events(self.get_object(), table=_table(query), **query)
         after = found[0].pk if found else query["after"]
         return Response(serializers.EventsSerializer({"after": after, "events": found}).data)
@@ -318,7 +318,7 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     )
     @action(detail=True, pagination_class=None)
     def metrics(self, request: Request, pk: str) -> Response:
-        query = valid(serializers.MetricQuerySerializer, request.query_params)
+        query = asked(serializers.MetricQuerySerializer, request)
         return Response(selectors.metrics(self.get_object(), table=_table(query), **query))
 
     def _act(self, service: Callable[..., Any]) -> Response:

@@ -223,3 +223,47 @@ def test_many_tables_are_copied_afresh_in_one_call(api: Client, replicator: Repl
     assert Event.objects.filter(kind="table_resync_asked").count() == 2
     for wrong in ({}, {"all": False}, {"tables": []}, {"all": True, "state": "failing"}):
         assert api.post(url, wrong, JSON).status_code == 400
+
+
+# --- what was taken and ignored ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("state=", "state"),
+        ("source_kind=", "source_kind"),
+        ("name=a&name=b", "name"),
+        ("page=0", "page"),
+        ("page=x", "page"),
+        ("page_size=0", "page_size"),
+        ("page_size=501", "page_size"),
+        ("page_size=all", "page_size"),
+    ],
+)
+def test_a_query_parameter_that_can_not_be_is_refused_by_name(
+    api: Client, query: str, field: str
+) -> None:
+    """Guards filters that were left empty and page sizes that can't be: both were taken for none."""
+    refused = api.get(f"{ALL}?{query}")
+    assert (refused.status_code, list(refused.json()["fields"])) == (400, [field])
+
+
+def test_a_method_that_is_not_there_is_told_before_its_parameters(api: Client) -> None:
+    assert api.trace(f"{ALL}?nonsense=1").status_code == 405
+    assert api.put(f"{ALL}?nonsense=1").status_code == 405
+
+
+def test_options_are_stored_as_they_are_and_null_is_their_default(api: Client) -> None:
+    """Guards drafts that stored and answered options that the description has not."""
+    options = {"seal_seconds": 2, "mode": None}
+    made = api.post("/api/v1/drafts/", config_fields(options=options), JSON)
+    assert made.json()["options"] == {"seal_seconds": 2.0}
+    for wrong in ({"seal_seconds": "2"}, {"seal_seconds": ""}, {"mode": ""}):
+        refused = api.patch(made["Location"], {"version": 1, "options": wrong}, JSON)
+        assert (refused.status_code, len(refused.json()["fields"])) == (400, 1)
+
+
+def test_null_takes_an_option_of_a_replicator_back(api: Client, replicator: Replicator) -> None:
+    changed = api.patch(_url(replicator), {"options": {"seal_seconds": 2}}, JSON)
+    assert changed.json()["options"]["seal_seconds"] == 2.0
+    changed = api.patch(_url(replicator), {"options": {"seal_seconds": None}}, JSON)
+    assert changed.json()["options"]["seal_seconds"] == 1.0
