@@ -66,6 +66,7 @@ class TableReport:
         """The form of REST."""
         return {
             "schema": self.schema,
+            "table": self.name,
             "name": self.name,
             "has_key": self.has_key,
             "columns_total": self.columns_total,

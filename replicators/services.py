@@ -307,6 +307,6 @@ def replicator_export(replicator: Replicator) -> dict[str, Any]:
         "source_params": _plain_shown(replicator.source_params),
         "target_kind": replicator.target_kind,
         "target_params": _plain_shown(replicator.target_params),
-        "tables": replicator.tables,
+        "tables": [{**t, "table": t["name"]} for t in replicator.tables],
         "options": replicator.options,
     }

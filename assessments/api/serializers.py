@@ -7,10 +7,12 @@ from typing import Any
 from rest_framework import serializers
 
 from replicators.api.serializers import (
+    SAME_AS_TABLE,
     OptionsWriteField,
     ProblemSerializer,
     StrictMixin,
     TableChoiceSerializer,
+    TableWordMixin,
 )
 from replicators.connectors.modes import Mode
 
@@ -45,14 +47,15 @@ class TableSummarySerializer(serializers.Serializer[Any]):
     """A line of the table list."""
 
     schema = serializers.CharField(source="id.schema")
-    name = serializers.CharField(source="id.name")
+    table = serializers.CharField(source="id.name")
+    name = serializers.CharField(source="id.name", help_text=SAME_AS_TABLE)
     rows_estimated = serializers.IntegerField(allow_null=True)
     size_bytes = serializers.IntegerField(allow_null=True)
     has_key = serializers.BooleanField()
     columns = serializers.IntegerField()
 
 
-class OneTableSerializer(SourceSerializer):
+class OneTableSerializer(TableWordMixin, SourceSerializer):
     """A source and a table of it."""
 
     schema = serializers.CharField(max_length=255, trim_whitespace=False)
@@ -74,7 +77,8 @@ class TableSchemaSerializer(serializers.Serializer[Any]):
     """A table as the source has it."""
 
     schema = serializers.CharField()
-    name = serializers.CharField()
+    table = serializers.CharField(source="name")
+    name = serializers.CharField(help_text=SAME_AS_TABLE)
     columns = ColumnSerializer(many=True)
     key = serializers.ListField(child=serializers.CharField())
     primary_key = serializers.ListField(child=serializers.CharField())
@@ -109,7 +113,8 @@ class ReportTableSerializer(serializers.Serializer[Any]):
     """What becomes of a table."""
 
     schema = serializers.CharField()
-    name = serializers.CharField()
+    table = serializers.CharField()
+    name = serializers.CharField(help_text=SAME_AS_TABLE)
     has_key = serializers.BooleanField()
     columns_total = serializers.IntegerField()
     partial = serializers.IntegerField()  # type: ignore[assignment]

@@ -15,6 +15,7 @@ from replicators.api.serializers import (
     OptionsWriteField,
     StrictMixin,
     TableChoiceSerializer,
+    TableWordMixin,
     UnfitField,
 )
 from replicators.connectors.schema import EXCLUDABLE
@@ -66,7 +67,7 @@ class DraftUpdateSerializer(DraftWriteSerializer):
     version = serializers.IntegerField(min_value=1)
 
 
-class TableAddSerializer(StrictMixin, serializers.Serializer[Any]):
+class TableAddSerializer(TableWordMixin, StrictMixin, serializers.Serializer[Any]):
     """A table to add; no columns means all of them, also those added later."""
 
     schema = serializers.CharField(max_length=255, trim_whitespace=False)
@@ -84,7 +85,7 @@ class TableAddSerializer(StrictMixin, serializers.Serializer[Any]):
     unfit = UnfitField()
 
 
-class TableModeSerializer(StrictMixin, serializers.Serializer[Any]):
+class TableModeSerializer(TableWordMixin, StrictMixin, serializers.Serializer[Any]):
     """A table and the mode that it is to be copied in."""
 
     schema = serializers.CharField(max_length=255, trim_whitespace=False)

@@ -51,6 +51,9 @@ def postprocess_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
                 more["404"] = "There is no such page."
             if idempotency.HEADER in names or names - {"id"}:
                 more["400"] = "A parameter or a header can't be as it is."
+            if idempotency.HEADER in names:
+                more["409"] = "A request with this Idempotency-Key is being carried out."
+                more["422"] = "This Idempotency-Key was used for another request."
             known = operation["responses"]
             known |= {
                 code: {"content": shape, "description": text}

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.extensions import OpenApiSerializerExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import Direction, extend_schema_field
 from rest_framework import serializers
 
 from replicators.api.schema import options_schema, params_schema
@@ -19,9 +21,11 @@ from replicators.models import Replicator
 from replicators.options import Options
 from replicators.services import params_shown
 
+_TEXT = "Must be a text."
+
 
 class StrictMixin:
-    """Refuses fields that are not known, so that a misspelt option is not silently ignored."""
+    """Refuses fields that are not known, so that a misspelt option is not silently ignored, and numbers in place of texts."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict):
@@ -30,6 +34,38 @@ class StrictMixin:
                 raise serializers.ValidationError(
                     {name: ["This field is not known."] for name in unknown}
                 )
+            numbers = [name for name, value in data.items() if self._is_number_as_text(name, value)]
+            if numbers:
+                raise serializers.ValidationError({name: [_TEXT] for name in numbers})
+        return super().to_internal_value(data)  # type: ignore[misc]
+
+    def _is_number_as_text(self, name: str, value: Any) -> bool:
+        field = self.fields[name]  # type: ignore[attr-defined]
+        return isinstance(field, serializers.CharField) and isinstance(value, int | float)
+
+
+class StrictScheme(OpenApiSerializerExtension):
+    """How the schema describes that."""
+
+    target_class = StrictMixin
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: AutoSchema, direction: Direction) -> dict[str, Any]:
+        found: dict[str, Any] = auto_schema._map_serializer(
+            self.target, direction, bypass_extensions=True
+        )
+        return {**found, "additionalProperties": False} if direction == "request" else found
+
+
+class TableWordMixin:
+    """Takes the name of a table as `table`, which is the word everywhere, and as `name`, which some lists and selections had before."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, dict) and "name" in data:
+            data = dict(data)
+            name = data.pop("name")
+            if data.setdefault("table", name) != name:
+                raise serializers.ValidationError({"name": ["is another one than table"]})
         return super().to_internal_value(data)  # type: ignore[misc]
 
 
@@ -155,17 +191,19 @@ class FilterField(serializers.CharField):
         )  # fmt: skip
 
 
+SAME_AS_TABLE = "The same as `table`, for programs that were written before that word was here."
 _NUMBERS = frozenset(f.name for f in dataclass_fields(Options) if not f.metadata["choices"])
 _NOT_TEXT = "must be a number, not a text"
 _NOT_EMPTY = "must not be empty"
 
 
-class TableChoiceSerializer(StrictMixin, serializers.Serializer[Any]):
-    """A chosen table; no columns means all of them, also those added later. Changes of the kinds in `excluded` are not
+class TableChoiceSerializer(TableWordMixin, StrictMixin, serializers.Serializer[Any]):
+    """A chosen table, also taken with `name` in place of `table`; no columns means all of them, also those added later. Changes of the kinds in `excluded` are not
     applied to the copy; without inserts it keeps up the rows of its first copy."""
 
     schema = serializers.CharField(max_length=255, trim_whitespace=False)
-    name = serializers.CharField(max_length=255, trim_whitespace=False)
+    table = serializers.CharField(max_length=255, trim_whitespace=False, source="name")
+    name = serializers.CharField(read_only=True, help_text=SAME_AS_TABLE)
     columns = serializers.ListField(
         child=serializers.CharField(max_length=255, trim_whitespace=False),
         required=False,

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from replicators.api.serializers import StrictMixin
+from replicators.api.serializers import StrictMixin, TableWordMixin
 from replicators.connectors.modes import Mode
 from runners.models import Event, LogLine
 from runners.states import REPLICATOR_STATES, TABLES_SHOWN, TableState
@@ -177,7 +177,7 @@ class DeletionSerializer(serializers.Serializer[Any]):
     is_target_left = serializers.BooleanField()
 
 
-class TableNameSerializer(StrictMixin, serializers.Serializer[Any]):
+class TableNameSerializer(TableWordMixin, StrictMixin, serializers.Serializer[Any]):
     """Names a table of the replicator."""
 
     schema = serializers.CharField(max_length=255, trim_whitespace=False)

@@ -267,3 +267,43 @@ def test_null_takes_an_option_of_a_replicator_back(api: Client, replicator: Repl
     assert changed.json()["options"]["seal_seconds"] == 2.0
     changed = api.patch(_url(replicator), {"options": {"seal_seconds": None}}, JSON)
     assert changed.json()["options"]["seal_seconds"] == 1.0
+
+
+# --- one word for a table ------------------------------------------------------------------------------------------
+def test_a_table_is_table_everywhere_and_name_is_still_taken(
+    api: Client, replicator: Replicator
+) -> None:
+    """Guards the two words that a row of a list had to be rewritten between before it could be acted on."""
+    by_word = config_fields(tables=[{"schema": "shop", "table": "orders"}])
+    by_name = config_fields(tables=[{"schema": "shop", "name": "orders"}])
+    for body in (by_word, by_name):
+        made = api.post("/api/v1/drafts/", body, JSON).json()
+        (table,) = made["tables"]
+        assert (table["table"], table["name"]) == ("orders", "orders")
+        again = api.patch(
+            f"/api/v1/drafts/{made['id']}/", {"version": 1, "tables": made["tables"]}, JSON
+        )
+        assert again.json()["tables"] == made["tables"]
+    two = config_fields(tables=[{"schema": "shop", "table": "orders", "name": "customers"}])
+    refused = api.post("/api/v1/drafts/", two, JSON)
+    assert (refused.status_code, list(refused.json()["fields"])) == (400, ["tables.0.name"])
+
+    source = {"kind": "memory", "params": {"host": "db.example", "password": SECRET}}
+    for listed in (
+        api.post("/api/v1/sources/tables/", source, JSON).json(),
+        api.get(_url(replicator)).json()["tables"],
+        api.get(_url(replicator, "export/")).json()["tables"],
+        api.post("/api/v1/assess/", by_word, JSON).json()["tables"],
+    ):
+        assert listed
+        assert all(t["table"] == t["name"] for t in listed)
+    named = {"schema": "shop", "name": "orders"}
+    assert api.post(_url(replicator, "tables/resync/"), named, JSON).status_code == 202
+    described = {**source, "schema": "shop", "table": "orders"}
+    assert api.post("/api/v1/sources/tables/describe/", described, JSON).json()["table"] == "orders"
+
+
+def test_a_number_is_no_text(api: Client) -> None:
+    table = {"schema": "shop", "table": "orders", "filter": 0}
+    refused = api.post("/api/v1/drafts/", config_fields(tables=[table]), JSON)
+    assert refused.json()["fields"] == {"tables.0.filter": ["Must be a text."]}

@@ -43,6 +43,13 @@ MEANING = {
 }  # fmt: skip
 """Why a request that fits the description may still be refused with 400 (`positive_data_acceptance`), by operation."""
 
+_EVERYWHERE = """
+# A text with a NUL is refused everywhere; no description of a text says so.
+generation.allow-x00 = false
+# 422: the key was used for another request.
+checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", 401, 403, 404, 409, 422, 429, 503]
+"""
+
 _SEED = """
 import sys
 from django.contrib.auth.models import User
@@ -123,7 +130,7 @@ def _settings(path: Path) -> Path:
         "checks.positive_data_acceptance.enabled = false\n"
         for reason, names in MEANING.items()
     ]
-    path.write_text("\n".join(parts))
+    path.write_text("\n".join([_EVERYWHERE, *parts]))
     return path
 
 
