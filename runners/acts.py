@@ -47,7 +47,7 @@ def answer(
 def _told(error: ReplicationError | InvalidConfig) -> str:
     """What keeps it from being done, such as a connector that is gone, as sentences."""
     if isinstance(error, InvalidConfig):
-        return " ".join(error.errors.values())
+        return ". ".join(f"`{name}` {text}" for name, text in error.errors.items()) + "."
     return f"{error.message.text} {error.message.suggestion}".strip()
 
 

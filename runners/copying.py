@@ -64,7 +64,8 @@ def copy_progress(view: ReplicatorView, now: datetime) -> CopyProgress | None:
     counts = view.totals.counts
     if not any(counts.get(state) for state in _COPYING):
         return None
-    rows = Table.objects.shown().filter(replicator=view.replicator).defer("shape")
+    read = ("schema_name", "name", "state", "rows_snapshotted", "rows_total")
+    rows = Table.objects.shown().filter(replicator=view.replicator).only(*read)
     tables = list(rows.exclude(state=TableState.FAILING))
     going = [t for t in tables if t.state in _COPYING]
     done = _done(view.replicator, [t for t in tables if t.state not in _COPYING])

@@ -124,7 +124,7 @@ class Line:
 GROUPS = {
     "failing": "Failing",
     "running": "Running",
-    "busy": "Starting or stopping",
+    "busy": "Starting, waiting, stopping",
     "paused": "Paused",
 }
 _STATES = {"running": "running", "paused": "paused", "failed": "failing", "failing": "failing"}

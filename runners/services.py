@@ -335,7 +335,7 @@ def table_retry(*, replicator: Replicator, schema: str, name: str, actor: Actor)
     }
     if table.needs_resync:
         if table.is_snapshot_done:
-            text = f"Changes of {schema}.{name} are missing from the change log. Mend the cause, then re-sync the table."
+            text = f"Changes of {schema}.{name} are missing from the change log. Fix the cause, then re-sync the table."
             raise IllegalTransition(table.state, "table_retry_asked", message=text)
         again = {"is_resync_asked": True}
     Table.objects.filter(pk=table.pk).update(**again)

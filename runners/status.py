@@ -53,10 +53,10 @@ def _title(code: str) -> str:
 def _running(facts: Facts) -> Shown:
     """With what a person should look into: tables that fail, and a change log without room, which makes reading wait."""
     count = facts.failing_tables
+    words = ["change log full"] if facts.is_log_full else []
     if count and count == facts.tables:
         label = "Its only table failing" if count == 1 else f"All {count} tables failing"
-        return Shown("failing", label, COLOURS[TableState.FAILING])
-    words = ["change log full"] if facts.is_log_full else []
+        return Shown("failing", ", ".join([label, *words]), COLOURS[TableState.FAILING])
     if facts.is_source_waited_for:
         words.append("waiting at the source")
     if count:

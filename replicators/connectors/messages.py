@@ -972,7 +972,7 @@ MESSAGES: dict[str, Message] = {
     ),
     "run:tables-failing": Message(
         "All tables fail",
-        "It runs, but none of its tables is kept up ({count} fail).",
+        "It runs, but all of its tables fail ({count}).",
         "Look at its tables: each says what happened and what to do.",
         "Nothing reaches the target.",
         Retry.NEVER,
@@ -980,7 +980,7 @@ MESSAGES: dict[str, Message] = {
     "run:retry-time-used-up": Message(
         "Retry time used up",
         "The replicator kept failing for {duration}.",
-        "Mend the cause that its log names, then press Retry now.",
+        "Fix the cause that its log names, then press Retry now.",
         "Everything captured so far is kept.",
         Retry.NEVER,
     ),

@@ -98,6 +98,11 @@ def test_every_state_has_a_label_and_a_colour() -> None:
             "failing",
             "All 2 tables failing",
         ),
+        (
+            Facts("running", RunState.RUNNING, tables=1, failing_tables=1, is_log_full=True),
+            "failing",
+            "Its only table failing, change log full",
+        ),
         (Facts("paused", RunState.RUNNING), "stopping", "Pausing"),
         (Facts("running", RunState.STOPPING), "stopping", "Stopping"),
         (Facts("paused", is_deleting=True), "deleting", "Deleting"),
