@@ -15,7 +15,9 @@ def column_problems(
     selection: TableSelection, table: TableSchema, partial: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Columns that can't be copied, those that lose something (`partial`: why, by wire name), and chosen ones that are not
-    there."""
+    there; a table without any."""
+    if not table.supported:
+        yield Problem.of("source:no-columns", table=table.id)
     for column in table.columns:
         facts: dict[str, Any] = {"table": table.id, "column": column.name}
         if is_reserved(column.name):

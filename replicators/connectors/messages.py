@@ -364,6 +364,13 @@ MESSAGES: dict[str, Message] = {
         "The column is left out.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "source:no-columns": Message(
+        "No column to copy",
+        "Table `{table}` has no column that can be copied.",
+        "Add a column at the source, or choose one; re-sync the table where it was copied already. Or remove it here.",
+        "The table cannot be copied; where it was, its rows stay in the target as they were.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     "source:column-compressed": Message(
         "Compressed column",
         "Column `{column}` of table `{table}` is stored compressed (`{native}`), and the log has its values in a form of its own.",
@@ -890,8 +897,9 @@ MESSAGES: dict[str, Message] = {
     "target:column-reserved": Message(
         "Column name reserved by Iceberg",
         "Table `{table}` has a column `{column}`, a name that Iceberg keeps for itself.",
-        "Leave the column out, rename it at the source, or use Delta.",
-        "Changes cannot be merged into a table with such a column.",
+        "Leave the column out, rename it at the source, or use Delta. A column that came while the table was copied: rename it, and a mirror is"
+        " copied afresh by itself within minutes; re-sync a table of another mode.",
+        "Changes cannot be merged into a table with such a column; its rows stay in the target as they were.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
     "target:mode-missing": Message(
@@ -911,8 +919,8 @@ MESSAGES: dict[str, Message] = {
     "target:mode-column": Message(
         "Column name taken by the mode",
         "Table `{table}` has a column `{column}`, a name that the mode `{mode}` gives to a column of its own.",
-        "Leave the column out, rename it at the source, or choose another mode for this table.",
-        "The table cannot be copied.",
+        "Leave the column out, rename it at the source, or choose another mode for this table; then re-sync it where it was copied already.",
+        "The table cannot be copied; where it was, its rows stay in the target as they were.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
     # --- run, configuration -------------------------------------------------------------------------------------

@@ -98,6 +98,8 @@ class Copier:
         view = self._snapshots.view(row.id, is_exact=row.needs_exact)
         if view is None:
             return None
+        if not view.schema.columns:
+            raise ReplicationError("source:no-columns", table=row.id)
         is_cut = row.state is TableState.SNAPSHOTTING
         table, mode = target_table(self._replicator, row), mode_for(row.mode_asked, view.schema)
         can_go_on = is_cut and mode is row.mode and not row.needs_exact

@@ -49,6 +49,8 @@ RESYNCED = frozenset(
 """Faults of a table that a fresh copy mends, since the source's table is fine."""
 VANISHED = frozenset({"source:table-missing", "source:table-renamed"})
 """The source has the table no longer under its name. A log may tell so of the time before a copy that is being made."""
+RENAMED_AWAY = frozenset({"target:column-reserved", "target:mode-column"})
+"""Faults of a column's name. The log before the renaming has the old one for ever, so a fresh copy goes on."""
 AGAIN_TIMES, AGAIN_SECONDS = 3, 600.0
 
 
@@ -191,6 +193,12 @@ class Evolver:
             self._asked[row.id] = asked
         return True
 
+    def mends_name(self, row: TableRow, shape: TableSchema) -> bool:
+        """Whether the policy is to copy a table afresh that failed with a column's name, now that the source has no such column."""
+        is_gone = row.error_facts.get("column") not in {c.name for c in shape.columns}
+        is_ours = self.policy is SchemaPolicy.EVOLVE and not row.keeps_past
+        return row.error_code in RENAMED_AWAY and is_gone and is_ours
+
     def fault(self, table: TableId, code: str, facts: Mapping[str, str]) -> None:
         """A table's log can't be decoded: it fails until its re-sync, which the policy may ask for at once. While it is copied, its log may
         tell of the time before, as often as it likes."""
@@ -212,8 +220,10 @@ class Evolver:
     def follow(
         self, row: TableRow, table: TargetTable, new: TableSchema, *, is_look: bool = False
     ) -> None:
-        """Bring the copy to the shape `new` before rows of it come, or (`is_look`) since the catalog has it; idempotent. `ResyncDue`, or `source:schema-changed`
-        where the policy stops the table."""
+        """Bring the copy to the shape `new` before rows of it come, or (`is_look`) since the catalog has it; idempotent. `ResyncDue`, `source:no-columns`, or
+        `source:schema-changed` where the policy stops the table."""
+        if not new.columns:
+            raise ReplicationError("source:no-columns", table=row.id)
         old = row.schema
         if old is None:
             raise ReplicationError("source:key-changed", table=row.id)

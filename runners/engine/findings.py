@@ -111,6 +111,9 @@ class Findings:
             return Finding(is_gone=True) if is_missing else None
         if row.error_code == REFUSED and row.id in self._look.refused:
             return None
+        if self._evolver.mends_name(row, self._look.shapes[row.id]):
+            column = row.error_facts.get("column", "")
+            return Finding(resync=f"the source has no column {column} any more")
         is_back = row.error_code in VANISHED or row.error_code == REFUSED
         return _stops(row, "source:table-replaced") if is_back else None
 

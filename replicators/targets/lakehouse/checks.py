@@ -17,15 +17,6 @@ from replicators.targets.lakehouse.types import fit
 _KNOWN = frozenset({"target:storage-full", "target:not-writable", "target:unreachable"})
 
 
-ICEBERG_NAMES = frozenset(
-    {
-        "_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id",
-        "_last_updated_sequence_number",
-    }
-)  # fmt: skip
-"""Names of Iceberg's metadata columns: a table that has one can't be merged into."""
-
-
 class LakehouseChecks:
     """Looks at the target as a reader would: through the catalog's database and the warehouse's storage."""
 
@@ -146,9 +137,8 @@ def _columns(table: TableSchema) -> list[Problem]:
 
 def _reserved(table: TableSchema) -> list[Problem]:
     return [
-        Problem.of("target:column-reserved", table=table.id, column=c.name)
-        for c in table.supported
-        if c.name.casefold() in ICEBERG_NAMES
+        Problem.of("target:column-reserved", table=table.id, column=name)
+        for name in naming.reserved_by_iceberg(table)
     ]
 
 

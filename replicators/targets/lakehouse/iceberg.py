@@ -179,7 +179,8 @@ class Iceberg:
         return "branch", names
 
     def begin(self, session: Any, table: TargetTable, schema: TableSchema) -> None:
-        """An empty staging table, or an empty staging branch of a table that lives."""
+        """An empty staging table, or an empty staging branch of a table that lives. `target:column-reserved`."""
+        naming.refuse_reserved(schema)
         names = self.live_names(table)
         live = self.live(session, names)
         if live is not None and live.owner != table.replicator:
@@ -289,7 +290,8 @@ class Iceberg:
     def evolve(
         self, session: Any, table: TargetTable, old: TableSchema, new: TableSchema
     ) -> list[str]:
-        """Change the live table's columns; what was changed, as text."""
+        """Change the live table's columns; what was changed, as text. `target:column-reserved`."""
+        naming.refuse_reserved(new)
         names = self.live_names(table)
         shown = self.properties(session, names)
         if shown is None:

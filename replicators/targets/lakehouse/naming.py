@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from replicators.connectors.schema import TableId
+from replicators.connectors.errors import ReplicationError
+from replicators.connectors.schema import TableId, TableSchema
 from replicators.targets.lakehouse.params import LakehouseParams
 
 STAGING_NAMESPACE = "replicator_staging"
@@ -12,6 +13,26 @@ PROGRESS = "replicator_progress"
 LONGEST = 200
 """Characters of a folder's name: what stands behind it beside a staging folder has room up to 255, where file systems end."""
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+ICEBERG_NAMES = frozenset(
+    {
+        "_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id",
+        "_last_updated_sequence_number",
+    }
+)  # fmt: skip
+"""Names of Iceberg's metadata columns: a table that has one can't be merged into."""
+
+
+def reserved_by_iceberg(table: TableSchema) -> list[str]:
+    """The table's columns whose names Iceberg keeps for itself."""
+    return [c.name for c in table.supported if c.name.casefold() in ICEBERG_NAMES]
+
+
+def refuse_reserved(table: TableSchema) -> None:
+    """`target:column-reserved` where the table has such a column."""
+    for name in reserved_by_iceberg(table):
+        raise ReplicationError("target:column-reserved", table=table.id, column=name)
 
 
 def names(params: LakehouseParams, table: TableId) -> tuple[str, str]:

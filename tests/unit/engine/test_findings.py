@@ -308,6 +308,40 @@ def test_a_table_that_is_there_again_is_copied_afresh() -> None:
     assert place.evolver.mends(place.row, found.error.code)
 
 
+@pytest.mark.parametrize(
+    ("mode", "policy", "columns", "is_mended"),
+    [
+        (Mode.MIRROR, "evolve", (ID, NOTE, replace(ADDED, name="pos")), True),
+        (Mode.MIRROR, "evolve", (ID, NOTE), True),
+        (Mode.MIRROR, "evolve", (ID, NOTE, replace(ADDED, name="_pos")), False),
+        (Mode.MIRROR, "lenient", (ID, NOTE), False),
+        (Mode.HISTORY, "evolve", (ID, NOTE), False),
+    ],
+)
+def test_a_table_whose_columns_name_was_mended_is_copied_afresh(
+    mode: Mode, policy: str, columns: tuple[Column, ...], *, is_mended: bool
+) -> None:
+    """Guards `mends_name`: the log has the name of before for ever, so that a retry claimed it after the renaming too."""
+    place = Place(policy, mode)
+    facts = {"column": "_pos"}
+    place.store.table_event(
+        TABLE, "table_failed", error_code="target:column-reserved", error_facts=facts
+    )
+    findings = Findings(place.evolver, lambda *_: True)
+    known = {TABLE: place.row}
+    findings.see(Look({TABLE: replace(SHAPE, columns=columns)}, known=known))
+    found = findings.of(place.row)
+    assert (found is not None and "_pos" in found.resync) is is_mended
+
+
+def test_a_table_whose_last_column_goes_says_so() -> None:
+    """Guards `Evolver.follow`: Spark would be asked for a table without columns, and fail with a ParseException for ever."""
+    place = Place("evolve")
+    bare = replace(SHAPE, columns=(), key=(), primary_key=())
+    with pytest.raises(ReplicationError, match="no column that can be copied"):
+        place.evolver.follow(place.row, TargetTable(TABLE, "r", 1), bare)
+
+
 def test_a_table_that_keeps_its_owner_from_writing_leaves_the_stream_and_comes_back_when_it_is_mended() -> (
     None
 ):

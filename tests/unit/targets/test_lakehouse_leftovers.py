@@ -238,3 +238,17 @@ def test_a_list_in_the_key_is_not_sorted_by(
     listed = replace(COLUMNS[1], type=Array(Int(64)))
     writer.begin_snapshot(TABLE, replace(SCHEMA, columns=(COLUMNS[0], listed), key=("id", "a")))
     assert "'replicator.key' = '[\"id\"]'" in session.told[-1]
+
+
+@pytest.mark.parametrize("act", ["begin_snapshot", "evolve"])
+def test_a_column_with_a_name_of_icebergs_is_refused_by_its_name(
+    session: Session, tmp_path: Path, act: str
+) -> None:
+    """Guards `naming.refuse_reserved`: Spark said AnalysisException, which nobody could mend."""
+    writer = lakehouse("iceberg", tmp_path, session)
+    odd = replace(SCHEMA, columns=(*COLUMNS, Column("_Pos", Int(64), "bigint", ordinal=3)))
+    shapes = (SCHEMA, odd) if act == "evolve" else (odd,)
+    with pytest.raises(ReplicationError) as caught:
+        getattr(writer, act)(TABLE, *shapes)
+    assert (caught.value.code, caught.value.facts["column"]) == ("target:column-reserved", "_Pos")
+    assert session.told == []
