@@ -27,6 +27,7 @@ from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSchema, TableSelection, TableSummary
 from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import TargetPlugin
+from replicators.reach import require_reach
 
 TEST_SECONDS = 10.0
 T = TypeVar("T")
@@ -35,9 +36,11 @@ _LOST = frozenset({"source:position-lost", "source:slot-missing", "source:slot-i
 
 
 @contextmanager
-def translated(plugin: SourcePlugin | TargetPlugin) -> Iterator[None]:
-    """Whatever a driver raises leaves as a `ReplicationError`."""
+def translated(plugin: SourcePlugin | TargetPlugin, params: Any = None) -> Iterator[None]:
+    """Whatever a driver raises leaves as a `ReplicationError`; with `params` what they lead to is judged before."""
     try:
+        if params is not None:
+            require_reach(plugin, params)
         yield
     except ReplicationError:
         raise
@@ -70,7 +73,7 @@ def connection_test(*, role: str, kind: str, params: Any) -> list[Problem]:
     plugin = plugin_of(role, kind)
 
     def ask() -> list[Problem]:
-        with translated(plugin), plugin.checks(values) as checks:
+        with translated(plugin, values), plugin.checks(values) as checks:
             return list(checks.connection())
 
     try:
@@ -101,13 +104,25 @@ def _looked(role: str, ask: Callable[[], T], seconds: float | None = None) -> T:
         raise ReplicationError(f"{role}:timeout", seconds=f"{seconds:g}") from err
 
 
+def require_places(*, role: str, kind: str, params: Any) -> None:
+    """`config:place-refused` where the params object leads to what no connection may use; nothing where that can't be said in time."""
+    plugin = plugin_of(role, kind)
+    try:
+        _looked(
+            role, lambda: require_reach(plugin, params), min(TEST_SECONDS, settings.LOOK_SECONDS)
+        )
+    except ReplicationError as err:
+        if err.code == "config:place-refused":
+            raise
+
+
 def log_fault(*, kind: str, params: Any, name: str, position: Position) -> ReplicationError | None:
     """Why the log of a source with these params does not go on at the position of the replicator that reads it under that
     name; None where it does, and where nobody can say within `TEST_SECONDS`. Changes nothing at the source."""
     plugin = source_plugin(kind)
 
     def ask() -> None:
-        with translated(plugin), plugin.log_reader(params, name) as reader:
+        with translated(plugin, params), plugin.log_reader(params, name) as reader:
             reader.prepare((), position)
 
     try:
@@ -123,7 +138,7 @@ def list_tables(*, kind: str, params: Any) -> list[TableSummary]:
     plugin = source_plugin(kind)
 
     def ask() -> list[TableSummary]:
-        with translated(plugin), plugin.catalog(values) as catalog:
+        with translated(plugin, values), plugin.catalog(values) as catalog:
             return catalog.list_tables()
 
     return _looked("source", ask)
@@ -135,7 +150,7 @@ def describe_table(*, kind: str, params: Any, table: TableId) -> TableSchema:
     plugin = source_plugin(kind)
 
     def ask() -> dict[TableId, TableSchema]:
-        with translated(plugin), plugin.catalog(values) as catalog:
+        with translated(plugin, values), plugin.catalog(values) as catalog:
             return catalog.describe([TableSelection(table)])
 
     found = _looked("source", ask)
@@ -146,7 +161,7 @@ def describe_table(*, kind: str, params: Any, table: TableId) -> TableSchema:
 
 def _ask_source(config: ReplicatorConfig) -> tuple[dict[TableId, TableSchema], list[Problem]]:
     plugin = config.source
-    with translated(plugin), plugin.checks(config.source_params) as checks:
+    with translated(plugin, config.source_params), plugin.checks(config.source_params) as checks:
         problems = list(checks.connection())
         if any(p.severity is Severity.ERROR and p.table is None for p in problems):
             return {}, problems
@@ -157,7 +172,10 @@ def _ask_source(config: ReplicatorConfig) -> tuple[dict[TableId, TableSchema], l
 
 
 def _ask_target(config: ReplicatorConfig, schemas: list[TableSchema]) -> list[Problem]:
-    with translated(config.target), config.target.checks(config.target_params) as checks:
+    with (
+        translated(config.target, config.target_params),
+        config.target.checks(config.target_params) as checks,
+    ):
         problems = list(checks.connection())
         return problems + list(checks.tables(schemas, config.replicator))
 

@@ -11,7 +11,7 @@ from typing import Any
 from django.contrib.auth.models import User
 from django.db import transaction
 
-from assessments.services import assess, log_fault
+from assessments.services import assess, log_fault, require_places
 from replicators.audit import Thing, record
 from replicators.config import ROLES, SecretAsked, plugin_of
 from replicators.connectors.errors import ReplicationError
@@ -26,6 +26,7 @@ from replicators.services import (
     replicator_filled,
     replicator_update,
     source_of,
+    target_of,
 )
 from runners.events import event_add
 from runners.models import Progress, Run
@@ -95,12 +96,13 @@ def replicator_change(
 
     InvalidConfig and `NameTaken` name fields (`SecretAsked`: stored secrets would go elsewhere); `AnotherServer` where the source says that its log does not go on
     (`accept_lost_position` takes it all the same); `StaleReplicator` where it was changed since `seen_at`; `ChangeRefused` where tables can't have the new mode; `config:not-now`
-    while it is being deleted. Blocks while source and target answer.
+    while it is being deleted; `config:place-refused`. Blocks while source and target answer.
     """
     now = Replicator.objects.get(pk=replicator.pk)
     with secrets_asked(now, actor):
         asked = replicator_filled(replicator=now, **changes)
     found = changed_fields(now, asked)
+    _require_places(asked, found)
     if not accept_lost_position:
         _require_log(asked, found)
     if "options.mode" in found:
@@ -125,6 +127,14 @@ def changed_fields(before: Replicator, after: Replicator) -> tuple[str, ...]:
     """The names of what differs; of secrets that can't be read any more every one that is there now."""
     was, now = _values(before), _values(after)
     return tuple(name for name, value in now.items() if was[name] != value)
+
+
+def _require_places(asked: Replicator, found: tuple[str, ...]) -> None:
+    """`config:place-refused` where changed params lead to what no connection may use."""
+    for role, params_object in (("source", source_of), ("target", target_of)):
+        if any(name.startswith(f"{role}.") for name in found):
+            kind = getattr(asked, f"{role}_kind")
+            require_places(role=role, kind=kind, params=params_object(asked))
 
 
 def _values(row: Replicator) -> dict[str, Any]:

@@ -100,6 +100,12 @@ MESSAGES: dict[str, Message] = {
         "Choose the sslmode that the server offers, or install its certificate.",
         "Nothing can be read.",
     ),
+    "source:tls-file": Message(
+        "TLS authority can't be read",
+        "`{path}` {reason}.",
+        "Enter the path of a file with certificates in PEM form, or leave it empty.",
+        "Nothing can be read.",
+    ),
     "source:connection-lost": Message(
         "Connection lost",
         "The connection to the source was cut.",
@@ -701,6 +707,20 @@ MESSAGES: dict[str, Message] = {
         Retry.AFTER_FIX,
         Scope.TABLE,
     ),
+    "target:place-unusable": Message(
+        "Folder or file can't be used",
+        "`{path}`: {reason}.",
+        "Correct the path, or give this program's user the right to use it.",
+        "Changes wait in the change log.",
+        Retry.AFTER_FIX,
+    ),
+    "target:folder-made": Message(
+        "Folders are made",
+        "`{path}` is not there, and of the folders above it only `{above}` is. They are made when the replicator starts.",
+        "If they should be there already, check the spelling.",
+        "",
+        Retry.AUTO,
+    ),
     "target:storage-full": Message(
         "Target storage full",
         "The target's storage has no space left.",
@@ -1004,6 +1024,13 @@ MESSAGES: dict[str, Message] = {
         "`{field}`: {reason}.",
         "Correct the value.",
         "",
+        Retry.NEVER,
+    ),
+    "config:place-refused": Message(
+        "Place not allowed",
+        "{label}: `{place}` {reason}.",
+        "Enter another place. An administrator says with REPLICATOR_ALLOWED_FOLDERS and REPLICATOR_ALLOWED_HOSTS what connections may use.",
+        "Nothing is opened there.",
         Retry.NEVER,
     ),
     "config:secrets-unreadable": Message(

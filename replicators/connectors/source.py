@@ -8,6 +8,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
+from replicators.connectors.addresses import Place
 from replicators.connectors.capabilities import SourceCapabilities
 from replicators.connectors.events import OpCounts
 from replicators.connectors.offsets import Position
@@ -356,6 +357,7 @@ class SourcePlugin:
     of that slot name makes at the source, and a delete removes. `keeps_values`: of a source that tells `SchemaStep`s, whether a
     conversion from one column to another, by a statement with that type's text, leaves every value as it is; `shape_at`: a
     description by the catalog as rows would tell it at a position, the log being captured up to another (None: they don't fit).
+    `places`: the hosts and files that the params lead to, so that they are judged before anything is opened.
     """
 
     name: str
@@ -377,6 +379,7 @@ class SourcePlugin:
     objects: Callable[[str], list[tuple[str, str]]] = lambda name: []
     keeps_values: Callable[[Column, Column, str], bool] | None = None
     shape_at: Callable[[TableSchema, Position, int], TableSchema | None] | None = None
+    places: Callable[[Any], tuple[Place, ...]] = lambda _: ()
     icon: str = "database"
     is_hidden: bool = False
 

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from replicators.connectors.addresses import Place
 from replicators.connectors.capabilities import TargetCapabilities
 from replicators.connectors.modes import Mode
 from replicators.connectors.problems import Problem
@@ -262,7 +263,8 @@ class TargetPlugin:
     throw-away targets inside a folder, on which set-up tries the writer so that its classes are archived. `modules`: what the writer
     imports at its first use, imported beforehand while Spark starts. `driver_properties`: Java's properties for drivers that Spark's
     driver loads; what is secret they name by files, which are put into the folder given. `apart_seconds`: for a
-    time that changes are kept, how far apart older versions lie that are kept for rewinds beyond the history; 0: none are."""
+    time that changes are kept, how far apart older versions lie that are kept for rewinds beyond the history; 0: none are. `places`: the
+    hosts and files that the params lead to, so that they are judged before anything is opened."""
 
     name: str
     label: str
@@ -280,5 +282,6 @@ class TargetPlugin:
     setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup
     rehearsals: Callable[[str], tuple[Any, ...]] = lambda _: ()
     modules: Callable[[Any], tuple[str, ...]] = lambda _: ()
+    places: Callable[[Any], tuple[Place, ...]] = lambda _: ()
     icon: str = "database"
     is_hidden: bool = False

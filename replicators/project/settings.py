@@ -232,6 +232,10 @@ if TOKEN_MAX_SECONDS and not 86400 <= TOKEN_SECONDS <= TOKEN_MAX_SECONDS:
     raise ImproperlyConfigured(
         "REPLICATOR_TOKEN_SECONDS must be a time from 1d to REPLICATOR_TOKEN_MAX_SECONDS."
     )
+REACH_FOLDERS = env_list("REPLICATOR_ALLOWED_FOLDERS")
+if any(not folder.startswith("/") for folder in REACH_FOLDERS):
+    raise ImproperlyConfigured("REPLICATOR_ALLOWED_FOLDERS must hold absolute paths.")
+REACH_HOSTS = env_list("REPLICATOR_ALLOWED_HOSTS")
 SHOW_HIDDEN_PLUGINS = env_bool("REPLICATOR_SHOW_HIDDEN_PLUGINS", False)
 
 # --- looks into sources and targets: never so many that no thread is left for pages --------------------------------

@@ -64,6 +64,17 @@ VARIABLES = (
         "REPLICATOR_TOKEN_MAX_SECONDS", "365d",
         "After what time an API token ends at the latest. 0: there may be some that never end.",
     ),
+    Variable(
+        "REPLICATOR_ALLOWED_FOLDERS", "",
+        "Folders, by commas, in which warehouses, SQLite catalogs and certificates of connections may lie; links are resolved. Empty: "
+        "anywhere. The program's own files (its folder var, database, change log, keys, code) are refused always.",
+    ),
+    Variable(
+        "REPLICATOR_ALLOWED_HOSTS", "",
+        "Hosts, by commas, that connections may lead to: names, `*.example.com`, addresses, networks such as 10.0.0.0/8, folders of "
+        "sockets. Empty: all but link-local addresses (169.254.0.0/16, fe80::/10), where cloud machines find credentials of their own. "
+        "The program's own database is refused always. Hosts of object stores that this program's environment names are not asked about.",
+    ),
     Variable("REPLICATOR_SHOW_HIDDEN_PLUGINS", "false", "Show connectors made for tests."),
 )  # fmt: skip
 

@@ -6,12 +6,14 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+import boto3
 import pyarrow as pa
 import pytest
 
 from replicators.connectors import files
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.schema import TableId
+from replicators.targets.lakehouse import storage
 from runners.engine.changelog import ChangeLog, read_segment, root_of, write_error
 from tests.stores import ObjectStore, object_store
 
@@ -110,3 +112,23 @@ def test_another_kind_of_store_is_refused_with_those_that_are_known(tmp_path: Pa
     with pytest.raises(ReplicationError) as caught:
         ChangeLog("ftp://host/logs", "r", "a", str(tmp_path))
     assert "abfs" in str(caught.value)
+
+
+def test_a_look_at_a_warehouse_in_a_store_leaves_nothing_there(
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards *Makes and changes nothing*: an object that is written and removed leaves the mark of its folder behind."""
+    for name, value in store.environment.items():
+        monkeypatch.setenv(name, value)
+    client = boto3.client("s3", endpoint_url=store.endpoint)
+    client.put_object(Bucket=store.bucket, Key="lake/shop/orders/1.parquet", Body=b"x")
+
+    def keys() -> list[str]:
+        return [o["Key"] for o in client.list_objects_v2(Bucket=store.bucket)["Contents"]]
+
+    before = keys()
+    for place in ("lake", "lake/new", ""):
+        storage.look(f"s3a://{store.bucket}/{place}".rstrip("/"))
+    with pytest.raises(OSError, match="elsewhere"):
+        storage.look("s3a://elsewhere/lake")
+    assert keys() == before

@@ -25,15 +25,19 @@ def test_a_new_place_has_no_problems(tmp_path: Path, form: str) -> None:
         assert checks.tables([shape("orders", PLAIN)], "r1") == []
 
 
-def test_a_warehouse_that_is_a_file_and_a_catalog_without_folder_are_named(tmp_path: Path) -> None:
+def test_a_warehouse_below_a_file_is_named_and_missing_folders_are_told(tmp_path: Path) -> None:
     """Guards `LakehouseChecks.connection`: without the probes both would be found out by the first copy, hours
     later."""
     (tmp_path / "file").write_text("x")
     params = LakehouseParams(
         warehouse=str(tmp_path / "file" / "w"), catalog_uri=f"sqlite:///{tmp_path}/none/c.db"
     )
-    codes = [p.code for p in LakehouseChecks(params).connection()]
-    assert codes == ["target:not-writable", "target:unreachable"]
+    found = [(p.code, p.severity) for p in LakehouseChecks(params).connection()]
+    assert found == [("target:place-unusable", "ERROR")]
+    (tmp_path / "file").unlink()
+    found = [(p.code, p.severity) for p in LakehouseChecks(params).connection()]
+    assert found == [("target:folder-made", "INFO")]
+    assert list(tmp_path.iterdir()) == [], "a look makes nothing"
 
 
 def test_two_tables_of_one_name_and_a_foreign_table_are_named(tmp_path: Path) -> None:

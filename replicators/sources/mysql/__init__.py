@@ -17,7 +17,7 @@ from replicators.connectors.source import (
     ViewWait,
 )
 from replicators.sources.mysql.conversions import keeps_values
-from replicators.sources.mysql.params import MysqlParams
+from replicators.sources.mysql.params import MysqlParams, places
 from replicators.sources.mysql.setup import setup
 
 __all__ = ["PLUGIN"]
@@ -102,4 +102,5 @@ PLUGIN = SourcePlugin(
     setup=setup,
     keeps_values=keeps_values,
     shape_at=_shape_at,
+    places=places,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+import stat
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -20,6 +21,7 @@ from replicators.sources.mysql.params import MysqlParams
 __all__ = ["Connection", "Server", "connect", "log_end", "query", "records", "server_of"]
 
 READ_SECONDS = 60
+CERTIFICATE_BYTES = 4 << 20
 
 # Whatever the server sets for everybody: no row may be left out of a copy, none that is undone again be in it, and no long
 # statement be ended. MariaDB passes over what stands in the first comment, MySQL over what stands in the second.
@@ -54,17 +56,48 @@ class _Preferring(Connection):
         super()._get_server_information()
 
 
+def _certificates(path: str) -> str:
+    """The text of a file of certificates. It is opened without waiting, which a pipe would make us do for ever."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            text = _regular_text(fd, path)
+        finally:
+            os.close(fd)
+    except OSError as err:
+        reason = "is not there" if isinstance(err, FileNotFoundError) else "can't be read"
+        raise _no_certificates(path, reason) from err
+    if not text.strip():  # this machine's own would be taken in its place
+        raise _no_certificates(path, "is empty")
+    return text
+
+
+def _regular_text(fd: int, path: str) -> str:
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode):
+        raise _no_certificates(path, "is not a regular file")
+    if found.st_size > CERTIFICATE_BYTES:
+        raise _no_certificates(path, "is too large for a file of certificates")
+    with open(fd, "rb", closefd=False) as file:
+        return file.read(CERTIFICATE_BYTES).decode("ascii", "ignore")
+
+
+def _no_certificates(path: str, reason: str) -> ReplicationError:
+    return ReplicationError("source:tls-file", path=path, reason=reason)
+
+
 def tls_context(params: MysqlParams) -> ssl.SSLContext | None:
     """The rules of TLS, or None where it is used if the server offers it."""
     if params.tls == "require":
         return _encrypting()
     if params.tls == "verify-full":
-        if params.tls_ca and not os.path.isfile(params.tls_ca):  # a pipe would be read for ever
-            raise ReplicationError("source:tls", sslmode=params.tls)
+        trusted = _certificates(params.tls_ca) if params.tls_ca else None
         try:
-            return ssl.create_default_context(cafile=params.tls_ca or None)
-        except OSError as err:
-            raise ReplicationError("source:tls", sslmode=params.tls) from err
+            return ssl.create_default_context(cadata=trusted)
+        except (OSError, ValueError) as err:
+            if trusted is None:
+                raise ReplicationError("source:tls", sslmode=params.tls) from err
+            raise _no_certificates(params.tls_ca, "holds no certificates in PEM form") from err
     return None
 
 

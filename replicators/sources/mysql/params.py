@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicators.connectors.addresses import host_fault
+from replicators.connectors.addresses import Place, host_fault
 from replicators.connectors.params import param
 
 
@@ -49,3 +49,9 @@ class MysqlParams:
         minimum=0,
         maximum=4294967295,
     )
+
+
+def places(params: MysqlParams) -> tuple[Place, ...]:
+    """The server, and the file of certificates."""
+    server = Place("host", params.host, "Host", params.port)
+    return (server, Place("file", params.tls_ca, "TLS authority")) if params.tls_ca else (server,)

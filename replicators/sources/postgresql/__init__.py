@@ -16,7 +16,7 @@ from replicators.connectors.source import (
     SourcePlugin,
     ViewWait,
 )
-from replicators.sources.postgresql.params import PostgresqlParams
+from replicators.sources.postgresql.params import PostgresqlParams, places
 from replicators.sources.postgresql.setup import setup
 
 __all__ = ["PLUGIN"]
@@ -105,4 +105,5 @@ PLUGIN = SourcePlugin(
     translate=_translate,
     objects=_objects,
     row_reader=_row_reader,
+    places=places,
 )

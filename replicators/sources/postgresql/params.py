@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicators.connectors.addresses import host_fault
+from replicators.connectors.addresses import Place, host_fault
 from replicators.connectors.params import param
 
 
@@ -31,3 +31,9 @@ class PostgresqlParams:
         choices=("disable", "prefer", "require", "verify-full"),
         addresses=True,
     )
+
+
+def places(params: PostgresqlParams) -> tuple[Place, ...]:
+    """The database, at each host that is named."""
+    hosts = [host.strip() for host in params.host.split(",")]
+    return tuple(Place("host", host, "Host", params.port, params.database) for host in hosts)

@@ -7,7 +7,7 @@ from typing import Any
 from replicators.connectors.capabilities import TargetCapabilities
 from replicators.connectors.target import TargetPlugin
 from replicators.targets.lakehouse.conf import driver_properties, jars, spark_conf
-from replicators.targets.lakehouse.params import LakehouseParams
+from replicators.targets.lakehouse.params import LakehouseParams, places
 from replicators.targets.lakehouse.setup import setup
 from replicators.targets.lakehouse.statements import MODES
 from replicators.targets.lakehouse.types import fit
@@ -58,5 +58,6 @@ PLUGIN = TargetPlugin(
     setup=setup,
     rehearsals=_rehearsals,
     modules=_modules,
+    places=places,
     icon="building-warehouse",
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from replicators.connectors import limits
+from replicators.connectors.addresses import Url
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER, UUID, LiveTable, token_from
 from replicators.targets.lakehouse.versions import Snapshot, Snapshots
@@ -18,11 +21,30 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5
 
 
-def uri(params: LakehouseParams) -> str:
-    """The catalog's address with user and password, for SQLAlchemy; within a look also with its time."""
+def path(params: LakehouseParams) -> str:
+    """The file of a SQLite catalog; empty for a server."""
+    url = Url.parse(params.catalog_uri)
+    return url.path[1:] if url.scheme.startswith("sqlite") else ""
+
+
+def is_there(params: LakehouseParams) -> bool:
+    """Whether the database holds a catalog, asked without making its file; a server must answer."""
+    file = path(params)
+    return has_tables(params, is_look=True) if not file or os.path.isfile(file) else False
+
+
+def uri(params: LakehouseParams, *, is_look: bool = False) -> str:
+    """The catalog's address with user and password, for SQLAlchemy. `is_look`: a file is opened so that
+    nothing is made or changed; within a look a server gets also its time."""
     from sqlalchemy.engine import make_url
 
     url = make_url(params.catalog_uri)
+    if is_look and url.drivername.startswith("sqlite"):
+        file = path(params)
+        is_busy = any(os.path.exists(f"{file}{end}") for end in ("-wal", "-journal"))
+        # The first may make a file beside it.
+        how = {"mode": "ro"} if is_busy else {"immutable": "1"}
+        return str(url.set(database=f"file:{quote(file)}", query={**how, "uri": "true"}))
     if url.drivername == "postgresql":
         url = url.set(drivername="postgresql+psycopg")
     if params.catalog_user:
@@ -53,11 +75,11 @@ def _watched(engine: Engine) -> Engine:
     return engine
 
 
-def has_tables(params: LakehouseParams) -> bool:
+def has_tables(params: LakehouseParams, *, is_look: bool = False) -> bool:
     """Whether the database holds a catalog; it must answer."""
     from sqlalchemy import create_engine, inspect
 
-    engine = _watched(create_engine(uri(params)))
+    engine = _watched(create_engine(uri(params, is_look=is_look)))
     try:
         return bool(inspect(engine).has_table("iceberg_tables"))
     finally:
@@ -74,13 +96,13 @@ def _metadata(catalog: Any, names: tuple[str, ...]) -> TableMetadata | None:
     return found
 
 
-def open_catalog(params: LakehouseParams) -> Any:
+def open_catalog(params: LakehouseParams, *, is_look: bool = False) -> Any:
     """pyiceberg's catalog; it makes no tables in the database."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     made = SqlCatalog(
         params.catalog_name,
-        uri=uri(params),
+        uri=uri(params, is_look=is_look),
         warehouse=params.warehouse_url,
         init_catalog_tables="false",
         pool_pre_ping="true",  # a server that was restarted is connected again

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any, Self
 
+from replicators.connectors.addresses import local_path
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.target import FitKind
-from replicators.targets.lakehouse import catalog, naming, storage
+from replicators.targets.lakehouse import catalog, looks, naming, storage
 from replicators.targets.lakehouse.errors import code_of
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER
@@ -33,11 +35,26 @@ class LakehouseChecks:
         self.close()
 
     def connection(self) -> list[Problem]:
-        """Can the catalog be opened, and the warehouse written?"""
-        problems = [_tried(lambda: storage.probe(self.params.warehouse_url), "target:not-writable")]
+        """Can the catalog be opened, and the warehouse's folder be written, or its object store be asked? Makes and changes
+        nothing."""
+        problems = [self._warehouse()]
         if self.params.format == "iceberg":
-            problems.append(_tried(lambda: catalog.has_tables(self.params), "target:unreachable"))
-        return [p for p in problems if p]
+            problems.append(self._catalog())
+        return list({p: None for p in problems if p})
+
+    def _warehouse(self) -> Problem | None:
+        url = self.params.warehouse_url
+        path = local_path(url)
+        if path:
+            return looks.folder(path)
+        return _tried(lambda: storage.look(url), "target:unreachable")
+
+    def _catalog(self) -> Problem | None:
+        path = catalog.path(self.params)
+        found = looks.database(path) if path else None
+        if found is not None or (path and not os.path.exists(path)):
+            return found
+        return _tried(lambda: catalog.is_there(self.params), "target:unreachable")
 
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
         """Names that two tables would share, names that are taken, and types that do not fit."""
@@ -76,9 +93,9 @@ class LakehouseChecks:
     def _owners(self, tables: Sequence[TableId]) -> dict[TableId, str]:
         if self.params.format == "delta":
             return {t: owner for t in tables if (owner := self._delta_owner(t)) is not None}
-        if not catalog.has_tables(self.params):
+        if not catalog.is_there(self.params):
             return {}
-        reader, owners = catalog.open_catalog(self.params), {}
+        reader, owners = catalog.open_catalog(self.params, is_look=True), {}
         try:
             for table in tables:
                 live = catalog.live_table(reader, naming.names(self.params, table))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from urllib.parse import parse_qsl, urlsplit
 
-from replicators.connectors.addresses import STORES, Url
+from replicators.connectors.addresses import STORES, Place, Url, local_path
 from replicators.connectors.params import InvalidParams, param
 
 CATALOG_OPTIONS = (
@@ -13,6 +14,8 @@ CATALOG_OPTIONS = (
     "channel_binding", "gssencmode",
 )  # fmt: skip
 """What may stand behind `?` in a catalog's address: of the rest some name other hosts, files that are written, or classes to load."""
+NAMING_SERVERS = frozenset({"hdfs", "viewfs", "abfs", "abfss"})
+"""Stores whose URL names a server; the servers of the others are named by the environment."""
 _STORES_SETTINGS = "a store's settings and keys are read from this program's environment"
 
 
@@ -115,3 +118,32 @@ def _sqlite_fault(url: Url) -> str:
 def _postgresql_fault(url: Url) -> str:
     odd = [name for name, _ in url.query if name not in CATALOG_OPTIONS]
     return f"may have behind ? only {', '.join(CATALOG_OPTIONS)}" if odd else ""
+
+
+def places(params: LakehouseParams) -> tuple[Place, ...]:
+    """The folder or the server that holds the tables, and the catalog's file or database."""
+    found = _warehouse_places(params.warehouse)
+    return (*found, *_catalog_places(params.catalog_uri)) if params.format == "iceberg" else found
+
+
+def _warehouse_places(warehouse: str) -> tuple[Place, ...]:
+    path = local_path(warehouse)
+    if path:
+        return (Place("folder", path, "Warehouse"),)
+    parts = urlsplit(warehouse)
+    hosts = [
+        urlsplit(v).hostname or v for n, v in parse_qsl(parts.query) if n.startswith("endpoint")
+    ]
+    hosts += [parts.hostname] if parts.hostname and parts.scheme in NAMING_SERVERS else []
+    return tuple(Place("host", host, "Warehouse") for host in hosts)
+
+
+def _catalog_places(uri: str) -> tuple[Place, ...]:
+    url = Url.parse(uri)
+    if url.scheme.startswith("sqlite"):
+        return (Place("file", url.path[1:], "Catalog address"),)
+    database = Place(
+        "host", url.host or "localhost", "Catalog address", url.port or 5432, url.path[1:]
+    )
+    files = [value for name, value in url.query if name == "sslrootcert" and value != "system"]
+    return (database, *(Place("file", path, "Catalog address") for path in files))

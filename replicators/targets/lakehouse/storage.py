@@ -1,24 +1,22 @@
-"""The warehouse's storage seen without Spark: is it there, can it be written, remove a folder. Reads no tables."""
+"""The warehouse's storage seen without Spark: is it there, remove a folder. Reads no tables."""
 
 from __future__ import annotations
-
-import uuid
 
 from pyarrow import fs
 
 from replicators.connectors.files import make_folder, open_url, remove_folder
 
-__all__ = ["has_folder", "keep_only", "make_folder", "open_url", "probe", "remove_folder"]
+__all__ = ["has_folder", "keep_only", "look", "make_folder", "open_url", "remove_folder"]
 
 
-def probe(url: str) -> None:
-    """Write and remove a small file; OSError where that can't be done."""
+def look(url: str) -> None:
+    """OSError where a store does not answer, or has no such bucket. Writes nothing: an object that is removed again leaves the mark of
+    its folder behind, so only a run learns whether it may write."""
     system, path = open_url(url)
-    system.create_dir(path, recursive=True)
-    name = f"{path}/.replicator-{uuid.uuid4().hex}"
-    with system.open_output_stream(name) as out:
-        out.write(b"probe")
-    system.delete_file(name)
+    if system.get_file_info(path).type == fs.FileType.NotFound:
+        bucket = path.split("/")[0]
+        if bucket and system.get_file_info(bucket).type == fs.FileType.NotFound:
+            raise FileNotFoundError(bucket)
 
 
 def has_folder(url: str) -> bool:

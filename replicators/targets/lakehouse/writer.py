@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ from replicators.connectors.target import (
 )
 from replicators.connectors.watermarks import Watermark
 from replicators.targets.lakehouse import (
+    catalog,
     dialect,
     files,
     naming,
@@ -52,6 +54,7 @@ class LakehouseWriter:
         self.params = params
         self.spark = spark
         self.format: Any = _format(params)
+        _make_catalog_folder(params)
         self._sessions = Sessions(spark, self.format.session_conf)
         self._written: dict[tuple[str, int], Written] = {}
         self._rewound: set[tuple[str, int]] = set()
@@ -309,6 +312,19 @@ class LakehouseWriter:
 
 def _place(table: TargetTable) -> tuple[str, int]:
     return str(table.source), table.generation
+
+
+def _make_catalog_folder(params: LakehouseParams) -> None:
+    """SQLite makes its file, and not the folder."""
+    path = catalog.path(params) if params.format == "iceberg" else ""
+    if path:
+        folder = os.path.dirname(path)
+        try:
+            os.makedirs(folder, exist_ok=True)
+        except OSError as err:
+            raise ReplicationError(
+                "target:place-unusable", path=folder, reason="this program can't make it"
+            ) from err
 
 
 def _format(params: LakehouseParams) -> Any:

@@ -16,6 +16,7 @@ from django.utils import timezone
 from replicators.config import InvalidConfig, Options
 from replicators.connectors.errors import ReplicationError
 from replicators.models import Replicator
+from replicators.reach import require_reach
 from runners.jobs import job_of, secrets_of, settings_of
 from runners.logs import RowHandler
 from runners.models import Run
@@ -140,5 +141,7 @@ def _work(run: Run, lease: str, stop: threading.Event) -> None:
         logger.info("A stop was asked before the start.")
         return
     job = _read(job_of, run)
+    require_reach(job.source, job.source_params)
+    require_reach(job.target, job.target_params)
     logger.info("Started.")
     run_pipeline(job, store, settings, stop)

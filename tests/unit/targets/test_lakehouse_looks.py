@@ -1,0 +1,145 @@
+"""A lakehouse is looked at before anything runs: what is wrong is named with its path, and nothing is made or changed."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from replicators.connectors.problems import Problem
+from replicators.targets.lakehouse import catalog, looks
+from replicators.targets.lakehouse.checks import LakehouseChecks
+from replicators.targets.lakehouse.params import LakehouseParams, places
+
+
+def _everything(folder: Path) -> dict[str, tuple[int, bytes]]:
+    return {
+        str(p): (p.lstat().st_mtime_ns, p.read_bytes() if p.is_file() else b"")
+        for p in folder.rglob("*")
+    }
+
+
+def _params(folder: Path, **values: str) -> LakehouseParams:
+    known = {"warehouse": f"{folder}/w", "catalog_uri": f"sqlite:///{folder}/c.db", **values}
+    return LakehouseParams(**known)  # type: ignore[arg-type]
+
+
+def _told(problem: Problem | None) -> str:
+    assert problem is not None
+    return f"{problem.code} {problem.message.text}"
+
+
+def _catalog(path: Path) -> None:
+    with sqlite3.connect(path) as made:
+        made.execute(
+            "CREATE TABLE iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, "
+            "previous_metadata_location, iceberg_type)"
+        )
+    made.close()
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_a_look_changes_nothing(tmp_path: Path, is_made: bool) -> None:
+    """Guards *Makes and changes nothing* on the page; the test of a connection made folders, a file and its header."""
+    place = tmp_path / "lake"
+    params = _params(place)
+    if is_made:
+        (place / "w").mkdir(parents=True)
+        _catalog(place / "c.db")
+    before = _everything(tmp_path)
+    checks = LakehouseChecks(params)
+    assert [p for p in checks.connection() if p.severity == "ERROR"] == []
+    assert checks.tables([], "r1") == []
+    assert catalog.is_there(params) is is_made
+    assert _everything(tmp_path) == before
+
+
+def test_the_file_of_a_catalog_in_wal_mode_is_looked_at_without_a_change(tmp_path: Path) -> None:
+    """Guards the read-only look where SQLite keeps files beside the database."""
+    _catalog(tmp_path / "c.db")
+    with sqlite3.connect(tmp_path / "c.db") as made:
+        made.execute("PRAGMA journal_mode=WAL")
+    made.close()
+    before = _everything(tmp_path)
+    assert catalog.is_there(_params(tmp_path))
+    assert _everything(tmp_path) == before
+
+
+CASES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a file of another kind": (lambda p: p.write_text("not a database"), "not a SQLite database"),
+    "a folder": (lambda p: p.mkdir(), "it is a folder, not a SQLite database"),
+    "a pipe": (os.mkfifo, "it is no regular file"),
+    "a device": (lambda p: p.symlink_to("/dev/zero"), "it is no regular file"),
+    "a link to nowhere": (lambda p: p.symlink_to("/nowhere/at/all"), "a link that leads nowhere"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_catalog_that_is_no_database_is_named(tmp_path: Path, name: str) -> None:
+    """Guards `looks.database`: a pipe would be waited for, a device never ends; both were "does not answer"."""
+    make, said = CASES[name]
+    make(tmp_path / "c.db")
+    (tmp_path / "w").mkdir()
+    (found,) = LakehouseChecks(_params(tmp_path)).connection()
+    assert _told(found).startswith("target:place-unusable")
+    assert said in found.message.text and f"`{tmp_path}/c.db`" in found.message.text
+
+
+def test_an_empty_file_may_become_a_catalog(tmp_path: Path) -> None:
+    (tmp_path / "c.db").touch()
+    assert looks.database(str(tmp_path / "c.db")) is None
+
+
+def test_a_place_below_a_file_or_a_dead_link_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    assert "a file, or lies below one" in _told(looks.folder(f"{tmp_path}/file"))
+    assert "a file, or lies below one" in _told(looks.folder(f"{tmp_path}/file/a/b"))
+    assert "a link that leads nowhere" in _told(looks.folder(f"{tmp_path}/link"))
+    assert "a link that leads nowhere" in _told(looks.folder(f"{tmp_path}/link/a"))
+    assert "can't open it" in _told(looks.folder(f"{tmp_path}/{'x' * 300}"))
+
+
+def test_what_is_missing_is_told_unless_only_the_last_folder_is(tmp_path: Path) -> None:
+    """Guards the note by which a misspelt path is seen; a new folder beside others is what people mean."""
+    assert looks.folder(f"{tmp_path}/new") is None
+    told = _told(looks.folder(f"{tmp_path}/mispelt/lake"))
+    assert told.startswith("target:folder-made") and f"only `{tmp_path}` is" in told
+
+
+def test_rights_are_asked_for_without_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the rights; the tests may run as a user who has all of them."""
+    _catalog(tmp_path / "c.db")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    assert "may not write to it" in _told(looks.folder(str(tmp_path)))
+    assert f"may not make it in `{tmp_path}`" in _told(looks.folder(f"{tmp_path}/new"))
+    assert "may not write to it" in _told(looks.database(f"{tmp_path}/c.db"))
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ({"warehouse": "/data/w"}, [("folder", "/data/w"), ("file", "/c.db")]),
+        ({"warehouse": "file:///data/w%20x"}, [("folder", "/data/w x"), ("file", "/c.db")]),
+        ({"warehouse": "s3://bucket/w"}, [("file", "/c.db")]),
+        ({"warehouse": "s3://b?endpoint_override=http%3A%2F%2Fevil%3A80"}, [("host", "evil"), ("file", "/c.db")]),
+        ({"warehouse": "s3://b?endpoint_override=evil"}, [("host", "evil"), ("file", "/c.db")]),
+        ({"warehouse": "hdfs://name:8020/w"}, [("host", "name"), ("file", "/c.db")]),
+        ({"warehouse": "abfss://c@account.example/w"}, [("host", "account.example"), ("file", "/c.db")]),
+        ({"warehouse": "/w", "format": "delta", "catalog_uri": ""}, [("folder", "/w")]),
+        ({"warehouse": "/w", "catalog_uri": "postgresql://me@[fe80::1]/c?sslrootcert=/x.pem"},
+         [("folder", "/w"), ("host", "fe80::1"), ("file", "/x.pem")]),
+        ({"warehouse": "/w", "catalog_uri": "postgresql:///c"}, [("folder", "/w"), ("host", "localhost")]),
+    ],
+)  # fmt: skip
+def test_the_places_of_a_lakehouse_are_told(
+    values: dict[str, str], found: list[tuple[str, str]]
+) -> None:
+    """Guards what is judged before anything is opened, also of addresses that an earlier version stored."""
+    params = LakehouseParams(**{"catalog_uri": "sqlite:////c.db", **values})  # type: ignore[arg-type]
+    assert [(p.kind, p.value) for p in places(params)] == found
