@@ -17,6 +17,7 @@ _EVERYWHERE = {
     "403": "Your user may not do this.",
     "503": "Not now: the application's own database is busy, or too many looks go on. Retry-After says when to try again.",
 }
+_TOO_LONG = "The address is too long for the web server."
 _JSON_TYPES = {str: "string", int: "integer", bool: "boolean"}
 
 
@@ -55,6 +56,8 @@ def postprocess_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
                 more["409"] = "A request with this Idempotency-Key is being carried out."
                 more["422"] = "This Idempotency-Key was used for another request."
             known = operation["responses"]
+            if names - {"id", idempotency.HEADER}:
+                known.setdefault("414", {"content": {"text/html": {}}, "description": _TOO_LONG})
             known |= {
                 code: {"content": shape, "description": text}
                 for code, text in (told | more).items()

@@ -40,8 +40,11 @@ class StrictMixin:
         return super().to_internal_value(data)  # type: ignore[misc]
 
     def _is_number_as_text(self, name: str, value: Any) -> bool:
-        field = self.fields[name]  # type: ignore[attr-defined]
-        return isinstance(field, serializers.CharField) and isinstance(value, int | float)
+        field, values = self.fields[name], [value]  # type: ignore[attr-defined]
+        if isinstance(field, serializers.ListField) and isinstance(value, list):
+            field, values = field.child, value
+        is_text = isinstance(field, serializers.CharField)
+        return is_text and any(isinstance(v, int | float) for v in values)
 
 
 class StrictScheme(OpenApiSerializerExtension):

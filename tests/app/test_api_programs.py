@@ -307,3 +307,6 @@ def test_a_number_is_no_text(api: Client) -> None:
     table = {"schema": "shop", "table": "orders", "filter": 0}
     refused = api.post("/api/v1/drafts/", config_fields(tables=[table]), JSON)
     assert refused.json()["fields"] == {"tables.0.filter": ["Must be a text."]}
+    table = {"schema": "shop", "table": "orders", "columns": ["id", 3]}
+    refused = api.post("/api/v1/drafts/", config_fields(tables=[table]), JSON)
+    assert refused.json()["fields"] == {"tables.0.columns": ["Must be a text."]}
