@@ -33,6 +33,8 @@
     const status = event.detail.xhr.status;
     if (isPoll(event)) return;
     if (status === 401 || status === 403) toast("You are signed out, or may not do this. Load the page again.", "error");
+    else if (status === 503) toast("Not now: too many servers are being asked, or the program's database is busy. Try again in some seconds.", "error");
+    else if (status === 413) toast("Too large: a request may bring at most 20 MB and 20,000 fields.", "error");
     else toast(`The server could not do this (${status}). Try again.`, "error");
   });
   document.addEventListener("htmx:sendError", (event) => {

@@ -46,6 +46,8 @@
     const status = event.detail.xhr.status;
     if (status === 401 || status === 403) {
       tell(event, "You are signed out, or may not do this", "Load the page again.");
+    } else if (status === 503) {
+      tell(event, "Not now", "Too many servers are being asked, or the program's database is busy. Try again in some seconds.");
     } else tell(event, `The server could not do this (${status})`, "Try again; its log says why.");
   });
   document.addEventListener("htmx:sendError", (event) => {

@@ -12,19 +12,21 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from replicators.connectors.limits import Limit, limited
 from setup import processes
 from tests.fakes.silent import SilentServer
+from tests.mysql_servers import fresh_sql_database
 
 ROOT = Path(__file__).parents[2]
 LOOKS = 50
-LOOK_SECONDS = 4
+LOOK_SECONDS = 3
 _TOKEN = """
 from django.contrib.auth.models import Group, User
 from replicators.services import token_create
@@ -122,3 +124,50 @@ def test_the_web_process_answers_while_fifty_looks_hang(web: tuple[str, str], ki
         for _ in range(counts[504]):
             assert server.gone.acquire(timeout=10), "a connection stayed"
         assert answered(f"{url}/api/v1/sources/tables/", body, token)[0] == 504
+
+
+def told_postgresql(request: pytest.FixtureRequest) -> str:
+    from replicators.sources.postgresql.connections import connect
+    from replicators.sources.postgresql.params import PostgresqlParams
+
+    params = PostgresqlParams(**request.getfixturevalue("database").params)
+    with connect(params) as connection:
+        return str(connection.execute("SHOW statement_timeout").fetchall()[0][0])
+
+
+def told_sql(name: str) -> Callable[[pytest.FixtureRequest], str]:
+    def told(request: pytest.FixtureRequest) -> str:
+        from replicators.sources.mysql.connections import connect, query
+        from replicators.sources.mysql.params import MysqlParams
+
+        with fresh_sql_database(request.getfixturevalue(name)) as made:
+            variable = "max_execution_time" if name == "mysql" else "max_statement_time"
+            with connect(MysqlParams(**made.params)) as connection:
+                return str(query(connection, f"SELECT @@session.{variable}")[0][0])
+
+    return told
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("told", "in_a_look", "in_a_run"),
+    [
+        (told_postgresql, "31s", "0"),
+        (told_sql("mariadb"), "31.000000", "0.000000"),
+        (told_sql("mysql"), "31000", "0"),
+    ],
+    ids=["postgresql", "mariadb", "mysql"],
+)
+def test_a_server_ends_the_statement_of_a_look_itself_and_never_one_of_a_run(
+    request: pytest.FixtureRequest,
+    told: Callable[[pytest.FixtureRequest], str],
+    in_a_look: str,
+    in_a_run: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Guards `limits.statement_seconds`: the server would go on with what nobody waits for any more."""
+    assert told(request) == in_a_run
+    limit = Limit(30)
+    monkeypatch.setattr(limit, "left", lambda: 30.0)
+    with limited(limit):
+        assert told(request) == in_a_look

@@ -6,6 +6,9 @@ import os
 import subprocess
 from pathlib import Path
 
+import pytest
+
+from demo.place import Place
 from demo.processes import MARK, Identity, descendants, marked, stop_all, wait_until
 
 STARTS_ANOTHER_AS_IT_ENDS = """
@@ -54,3 +57,14 @@ def test_what_does_not_end_is_killed(tmp_path: Path) -> None:
     assert child.wait(5) == -9
     assert not known.is_alive()
     assert not marked(tmp_path)
+
+
+@pytest.mark.parametrize(("is_dev", "debug"), [(True, "true"), (False, "false")])
+def test_only_the_development_servers_have_debug_whatever_the_shell_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_dev: bool, debug: str
+) -> None:
+    """Guards `Place.environment`: the program is production unless told otherwise, and the demo shows it as it would run there."""
+    monkeypatch.setenv("DEBUG", "false" if is_dev else "true")
+    environment = Place(tmp_path, is_dev=is_dev).environment(redis_url="")
+    assert environment["DEBUG"] == debug
+    assert is_dev or Path(environment["SECRET_KEY_FILE"]).exists()
