@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +31,20 @@ LOOKS = 50
 LOOK_SECONDS = 3
 _TOKEN = """
 from django.contrib.auth.models import Group, User
-from replicators.services import token_create
+from replicators.tokens import token_create
 user = User.objects.create_user("editor")
 user.groups.add(Group.objects.get(name="editor"))
 print("token", token_create(user=user, name="t")[1])
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """Its address, an editor's token, and its database."""
+
+    url: str
+    token: str
+    database: Path
 
 
 def answered(url: str, body: Any = None, token: str = "") -> tuple[int, Any]:
@@ -49,8 +60,8 @@ def answered(url: str, body: Any = None, token: str = "") -> tuple[int, Any]:
 
 
 @pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """Its address and an editor's token. Production, as `make serve` starts it."""
+def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
+    """Production, as `make serve` starts it."""
     place = tmp_path_factory.mktemp("web")
     environment = {
         **os.environ,
@@ -62,6 +73,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
         "REPLICATOR_VAR_DIR": str(place),
         "DATABASE_URL": f"sqlite:///{place}/app.sqlite3",
         "REPLICATOR_LOOK_SECONDS": str(LOOK_SECONDS),
+        "REPLICATOR_WEB_WAIT_SECONDS": "0.5",
     }
     environment.pop("REDIS_URL", None)
 
@@ -84,7 +96,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
                 break
             except OSError:
                 assert process.poll() is None and time.monotonic() < deadline
-        yield f"http://127.0.0.1:{port}", token
+        yield Web(f"http://127.0.0.1:{port}", token, place / "app.sqlite3")
     finally:
         process.terminate()
         process.wait(20)
@@ -92,10 +104,10 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("kind", ["postgresql", "mysql"])
-def test_the_web_process_answers_while_fifty_looks_hang(web: tuple[str, str], kind: str) -> None:
+def test_the_web_process_answers_while_fifty_looks_hang(web: Web, kind: str) -> None:
     """Guards `assessments.looks`: eight such requests took the web process down, its health page too. Four are asked for, as many
     as may be; the others are refused at once, and all are answered in time. Then the process looks into servers as before."""
-    url, token = web
+    url, token = web.url, web.token
     found: list[tuple[int, Any]] = []
     with getattr(SilentServer, kind)() as server:
         params = {"host": "127.0.0.1", "port": server.port, "user": "u", "database": "d"}
@@ -124,6 +136,19 @@ def test_the_web_process_answers_while_fifty_looks_hang(web: tuple[str, str], ki
         for _ in range(counts[504]):
             assert server.gone.acquire(timeout=10), "a connection stayed"
         assert answered(f"{url}/api/v1/sources/tables/", body, token)[0] == 504
+
+
+@pytest.mark.integration
+def test_what_can_not_be_written_now_is_told_with_a_time_to_come_again(web: Web) -> None:
+    """Guards `project.unavailable` and `wsgi`: a locked database was a fault of ours, after half a minute."""
+    url = f"{web.url}/api/v1/drafts/"
+    with closing(sqlite3.connect(web.database, isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        status, headers = answered(url, {"name": "a"}, web.token)
+        assert (status, headers["Retry-After"]) == (503, "5")
+        assert time.monotonic() - began < 15
+    assert answered(url, {"name": "a"}, web.token)[0] == 201
 
 
 def told_postgresql(request: pytest.FixtureRequest) -> str:
