@@ -3,6 +3,7 @@ picked travels with the form, so that nothing is stored before it is added."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,20 +14,23 @@ from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 from django.views.decorators.http import require_http_methods
 
-from assessments.services import problem_of
+from assessments.services import describe_table, problem_of
 from drafts.choice import Key
 from drafts.listing import Found, Query, find_addable, listing_refresh
 from drafts.services import TableRefused, replicator_tables_add
 from drafts.table_pages import keys, query_of
 from replicators.config import InvalidConfig, source_plugin
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId
+from replicators.connectors.problems import Severity
+from replicators.connectors.schema import TableId, TableSelection
 from replicators.models import Replicator
 from replicators.pages import go, is_partial, may_edit
 from replicators.people import person
+from replicators.services import params_of
 from runners.services import IllegalTransition
 
 _ASKS = {"list", "refresh"}
+_ADDS = {"add", "add-without"}
 NONE_PICKED = "Choose at least one table."
 
 
@@ -41,6 +45,7 @@ class _Page:
     problems: list[dict[str, Any]] = field(default_factory=list)
     refused: str = ""
     is_asked: bool = False
+    droppable: list[tuple[str, str, str]] = field(default_factory=list)
 
 
 @may_edit
@@ -57,7 +62,7 @@ def tables_pick(request: HttpRequest, pk: str) -> HttpResponse:
     if act in _ASKS:
         page.is_asked = True
         _ask(page)
-    elif act == "add" and _add(request, page):
+    elif act in _ADDS and _add(request, page):
         return go(request, _tables_url(found))
     return _show(request, page)
 
@@ -88,14 +93,20 @@ def _ask(page: _Page) -> None:
 
 def _add(request: HttpRequest, page: _Page) -> bool:
     """Whether they are added; where not, the page says why. Only what the source's list has can be picked."""
-    picked = [TableId(*key) for key in find_addable(page.found, page.picked, Query()).picked]
+    picked = find_addable(page.found, page.picked, Query()).picked
     if not picked:
         page.status, page.refused = 422, NONE_PICKED
         return False
     try:
-        added = replicator_tables_add(replicator=page.found, tables=picked, actor=person(request))
+        selections = [_selection(request, page.found, key) for key in picked]
+        added = replicator_tables_add(
+            replicator=page.found, selections=selections, actor=person(request)
+        )
     except TableRefused as err:
-        page.status, page.problems = 409, [p.to_json() for p in err.problems]
+        errors = [p for p in err.problems if p.severity is Severity.ERROR]
+        page.status, page.problems = 409, [p.to_json() for p in errors]
+        found = [(p.table.schema, p.table.name, p.column) for p in errors if p.table and p.column]
+        page.droppable = found if len(found) == len(errors) else []
     except IllegalTransition as err:
         page.status, page.refused = 409, err.message
     except ReplicationError as err:
@@ -106,6 +117,26 @@ def _add(request: HttpRequest, page: _Page) -> bool:
         messages.success(request, _done(added))
         return True
     return False
+
+
+def _selection(request: HttpRequest, found: Replicator, key: Key) -> TableSelection:
+    """The whole table; after *Add without them* without the columns that can't be copied, and then without those added later."""
+    table = TableId(*key)
+    left_out = {c for *of, c in _columns(request.POST) if tuple(of) == key}
+    if request.POST.get("act") != "add-without" or not left_out:
+        return TableSelection(table)
+    params = params_of(found, "source")
+    shape = describe_table(kind=found.source_kind, params=params, table=table)
+    return TableSelection(table, tuple(c.name for c in shape.columns if c.name not in left_out))
+
+
+def _columns(post: QueryDict) -> list[list[str]]:
+    """The columns that are to be left out, each `["schema", "table", "column"]`."""
+    try:
+        found = [json.loads(text) for text in post.getlist("left_out")]
+    except (ValueError, RecursionError):
+        return []
+    return [c for c in found if isinstance(c, list) and [type(p) for p in c] == [str] * 3]
 
 
 def _done(added: list[Any]) -> str:
@@ -128,6 +159,7 @@ def _show(request: HttpRequest, page: _Page) -> HttpResponse:
         "found": found,
         "elsewhere": _elsewhere(found),
         "problems": page.problems,
+        "droppable": page.droppable,
         "refused": page.refused,
         "is_asked": page.is_asked and is_partial(request),
         "follows_keyless": _follows_keyless(page.found.source_kind),

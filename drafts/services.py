@@ -26,7 +26,7 @@ from replicators.config import (
 from replicators.connectors.errors import ReplicationError
 from replicators.connectors.params import describe
 from replicators.connectors.problems import Problem, Severity
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.schema import TableSelection
 from replicators.models import Replicator
 from replicators.services import (
     audited_values,
@@ -246,12 +246,12 @@ def replicator_table_add(
 
 
 def replicator_tables_add(
-    *, replicator: Replicator, tables: Sequence[TableId], actor: User | None
+    *, replicator: Replicator, selections: Sequence[TableSelection], actor: User | None
 ) -> list[Table]:
-    """Add whole tables after one assessment, all of them or none: `TableRefused`. Those that the replicator has already are
-    passed over. Blocks while source and target answer."""
+    """Add tables after one assessment, all of them or none: `TableRefused`. Those that the replicator has already are passed
+    over. Blocks while source and target answer."""
     known = {t.id for t in config_of(replicator).tables}
-    new = [TableSelection(t) for t in tables if t not in known]
+    new = [s for s in selections if s.id not in known]
     if new:
         _refuse_faulty(replicator, new)
     with transaction.atomic():

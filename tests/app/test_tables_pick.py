@@ -9,8 +9,11 @@ from django.test import Client
 
 from assessments import services as assessments
 from drafts import listing, services
+from replicators.connectors.problems import Problem, Severity
+from replicators.connectors.schema import TableId
 from replicators.models import Replicator
 from replicators.services import replicator_update
+from replicators.sources.memory.checks import MemoryChecks
 from tests.app.pages import page
 from tests.app.wizarding import HTMX, packed
 
@@ -102,6 +105,30 @@ def test_an_error_of_one_adds_none_and_keeps_the_ticks(
     assert html.count('data-code="target:table-taken"') == 2
     assert html.count("checked aria-label") == 2
     assert names(replicator) == {"orders", "customers"}
+
+
+def test_a_table_is_added_without_the_columns_that_can_not_be_copied(
+    browser: Client, replicator: Replicator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards `_selection`: a table with one such column could not be added on any page."""
+    place = TableId("shop", "places")
+    error = Severity.ERROR
+    code = "source:column-unsupported"
+    unfit = Problem.of(code, severity=error, table=place, column="shape", native="x")
+    told = MemoryChecks.tables
+
+    def tables(checks: MemoryChecks, found: Any) -> list[Problem]:
+        is_whole = any(t.id == place and not t.columns for t in found)
+        return [unfit] if is_whole else told(checks, found)
+
+    monkeypatch.setattr(MemoryChecks, "tables", tables)
+    press(browser, replicator, "list")
+    refused = press(browser, replicator, "add", tables=packed("places")).content.decode()
+    assert "Add without this column" in refused and "Nothing was added" in refused
+    form = {"tables": packed("places"), "left_out": ['["shop", "places", "shape"]', "[1]"]}
+    assert press(browser, replicator, "add-without", **form).status_code == 302
+    replicator.refresh_from_db()
+    assert next(t for t in replicator.tables if t["name"] == "places")["columns"] == ["id"]
 
 
 def test_a_source_that_can_not_be_asked_is_told(browser: Client, replicator: Replicator) -> None:
