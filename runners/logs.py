@@ -11,6 +11,7 @@ import threading
 import time
 import traceback
 from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -24,6 +25,7 @@ FLUSH_SECONDS = 1.0
 QUEUE_LINES = 10_000
 KEPT_LINES = 20_000
 TEXT_CHARACTERS = 8_000
+WHOLE_CHARACTERS = 200_000
 RUN_LOG_DAYS = 7
 RUN_LOG_BYTES = 64 << 20
 OURS = frozenset({"replicator", "replicators", "runners"})
@@ -51,6 +53,18 @@ def trace_text(err: BaseException) -> str:
     return "\n".join(lines)
 
 
+class _Scrubbed(logging.Formatter):
+    """Another formatter's text without secrets."""
+
+    def __init__(self, inner: logging.Formatter | None, scrub: Scrubber) -> None:
+        super().__init__()
+        self.inner = inner
+        self._scrub = scrub
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._scrub((self.inner or logging.Formatter()).format(record))
+
+
 class RowHandler(logging.Handler):
     """Queues records and lets a thread write them. When the database is locked or the queue is full the lines go to
     stderr, which the supervisor keeps in a file."""
@@ -67,12 +81,21 @@ class RowHandler(logging.Handler):
         self.addFilter(is_ours)
         self._run = run
         self._scrub = Scrubber(secrets, characters=TEXT_CHARACTERS)
+        self._scrub_whole = Scrubber(secrets, characters=WHOLE_CHARACTERS)
+        self._covered: list[tuple[logging.Handler, _Scrubbed]] = []
         self._kept_lines = kept_lines
         self._lines: deque[LogLine] = deque()
         self._wake = threading.Event()
         self._is_closed = False
         self._thread = threading.Thread(target=self._work, name="log rows", daemon=True)
         self._thread.start()
+
+    def cover(self, others: Iterable[logging.Handler]) -> None:
+        """Keep the secrets out of what other handlers write too, until this one is closed."""
+        for other in others:
+            formatter = _Scrubbed(other.formatter, self._scrub_whole)
+            self._covered.append((other, formatter))
+            other.setFormatter(formatter)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Queue a record; does no I/O."""
@@ -124,6 +147,8 @@ class RowHandler(logging.Handler):
             self._wake.set()
             self._thread.join(timeout=10)
             self.flush()
+            for other, formatter in self._covered:
+                other.setFormatter(formatter.inner)
         super().close()
 
 

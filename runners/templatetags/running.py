@@ -95,7 +95,7 @@ _ORIGINS = {
 _MENDED_BY_EDIT = frozenset(
     {
         "source:unreachable", "source:unknown-host", "source:timeout", "source:login-refused",
-        "source:database-missing", "source:tls", "source:standby", "source:server-id-in-use",
+        "source:database-missing", "source:tls", "source:tls-file", "config:place-refused", "target:place-unusable", "source:standby", "source:server-id-in-use",
         "target:unreachable", "target:timeout", "config:invalid", "config:secrets-unreadable",
     }
 )  # fmt: skip

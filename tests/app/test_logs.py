@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Iterator
 from typing import Any
@@ -60,6 +61,25 @@ def test_secrets_never_reach_a_row(
     assert "ValueError" in text
     for secret in (SECRET, "hunter2", "hunter3"):
         assert secret not in text
+
+
+def test_secrets_never_reach_the_output_of_the_run(handler: RowHandler) -> None:
+    """Guards the file that the supervisor keeps of it, which had every line as it was."""
+    out, logger = io.StringIO(), logging.Logger("of a test")
+    console = logging.StreamHandler(out)
+    plain = logging.Formatter("%(levelname)s %(message)s")
+    console.setFormatter(plain)
+    logger.addHandler(console)
+    handler.cover(logger.handlers)
+    try:
+        raise ValueError(f"cannot connect with {SECRET}")
+    except ValueError:
+        logger.exception("password=%s", "hunter2")
+    text = out.getvalue()
+    assert text.startswith("ERROR password=********") and "ValueError" in text
+    assert SECRET not in text and "hunter2" not in text
+    handler.close()
+    assert console.formatter is plain
 
 
 def test_old_lines_make_room(

@@ -124,7 +124,9 @@ def _attach(run: Run) -> RowHandler:
     level = _level(run.replicator)
     handler = RowHandler(run, secrets, level=level)
     logging.getLogger("replicator").setLevel(level)
-    logging.getLogger().addHandler(handler)
+    root = logging.getLogger()
+    handler.cover(list(root.handlers))
+    root.addHandler(handler)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     return handler
 
