@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -100,11 +101,11 @@ def test_a_test_and_a_look_at_the_log_leave_no_thread_behind(
     assert_free(server)
 
 
-def test_a_catalog_that_stays_silent_is_left_in_time() -> None:
+def test_a_catalog_that_stays_silent_is_left_in_time(tmp_path: Path) -> None:
     """Guards `catalog._watched`: SQLAlchemy asks a new connection for its version, and has no limit for the answer."""
     with SilentServer.postgresql() as server:
         target = {
-            "warehouse": "/tmp",
+            "warehouse": str(tmp_path / "lake"),
             "catalog_uri": f"postgresql://127.0.0.1:{server.port}/lake",
             "catalog_user": "u",
             "catalog_password": "p",
