@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.events import first_sequence
 from replicators.connectors.offsets import Position
 from replicators.connectors.source import LogStatus
 from runners.engine import pulse as module
@@ -115,6 +117,19 @@ def test_lag_is_the_sources_clock_less_the_oldest_unmerged_commit(place: Place) 
     lag = place.lag
     assert lag is not None
     assert abs(lag - (time.time() + AHEAD_SECONDS - 1.0)) < 5.0
+
+
+def test_a_change_of_shape_that_is_known_and_not_applied_is_lag_though_it_has_no_rows(
+    place: Place,
+) -> None:
+    """Guards the time between a statement of the log and its effect on the copy: nobody is told *level* meanwhile."""
+    file = replace(change_file(1, rows=0), last_sequence=first_sequence(1))
+    place.backlog.sealed(segment(1))
+    place.backlog.decoded([1], [file])
+    assert (place.lag or 0.0) > AHEAD_SECONDS / 2
+    assert not place.backlog.is_done(TABLE, 1, 1)
+    place.backlog.mark(TABLE, [], place.backlog.touched(TABLE))
+    assert place.backlog.oldest(TABLE) is None
 
 
 def test_lag_grows_again_where_heartbeats_stay_away(
