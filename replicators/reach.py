@@ -93,10 +93,9 @@ def _identity(path: str) -> tuple[int, int] | None:
 
 # --- hosts ---------------------------------------------------------------------------------------------------------
 def _host_fault(place: Place) -> str:
-    if place.value.startswith(("/", "@")):  # a server's socket, by its folder
-        return _name_fault(place.value, ())
-    name = place.value.strip("[]").rstrip(".").casefold()
-    found = _resolved(name)
+    is_socket = place.value.startswith(("/", "@"))
+    name = place.value if is_socket else place.value.strip("[]").rstrip(".").casefold()
+    found = () if is_socket else _resolved(name)
     if _is_own_database(place, name, found):
         return "is this program's own database"
     return _name_fault(name, found)
@@ -141,6 +140,13 @@ def _is_own_database(place: Place, name: str, found: tuple[Address, ...]) -> boo
     own = settings.DATABASES["default"]
     if not own["ENGINE"].endswith("postgresql") or place.database != own["NAME"]:
         return False
-    host = str(own.get("HOST") or "localhost").casefold()
-    same = host == name or bool(set(_resolved(host)) & set(found))
-    return same and place.port == int(own.get("PORT") or 5432)
+    host = str(own.get("HOST") or "/").casefold()
+    known = () if host.startswith("/") else _resolved(host)
+    is_same = host == name or bool(set(known) & set(found))
+    are_here = _is_here(host, known) and _is_here(name, found)
+    return (is_same or are_here) and place.port == int(own.get("PORT") or 5432)
+
+
+def _is_here(name: str, found: tuple[Address, ...]) -> bool:
+    """Whether it is this machine, by a socket or by an address."""
+    return name.startswith(("/", "@")) or any(address.is_loopback for address in found)

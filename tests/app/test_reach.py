@@ -172,6 +172,11 @@ def test_the_programs_own_database_server_is_refused_only_with_its_database(
         return reach._host_fault(Place("host", host, "Host", port, database))
 
     assert fault("own-db", 5432, "app") == fault("alias", 5432, "app") == "is this program's own database"  # fmt: skip
+    own = "is this program's own database"
+    engine["HOST"] = ""
+    names |= {"localhost": ["127.0.0.1"]}
+    assert fault("/run/postgresql", 5432, "app") == fault("localhost", 5432, "app") == own
+    engine["HOST"] = "own-db"
     assert [fault("own-db", 5433, "app"), fault("alias", 5432, "shop"), fault("other", 5432, "app")] == [""] * 3  # fmt: skip
 
 

@@ -34,7 +34,10 @@ def followed(database: Database) -> Replicator:
 
 
 def change(replicator: Replicator, **params: object) -> tuple[str, ...]:
-    return replicator_change(replicator=replicator, actor=None, source_params=params).fields
+    """With the password, which a changed address asks for."""
+    known = params_of(Replicator.objects.get(pk=replicator.pk), "source")
+    asked = {"password": known.get("password"), **params}
+    return replicator_change(replicator=replicator, actor=None, source_params=asked).fields
 
 
 def test_the_same_log_goes_on_under_another_login_and_is_not_looked_for_where_nobody_answers(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from replicators.connectors.addresses import STORES, Place, Url, local_path
 from replicators.connectors.params import InvalidParams, param
@@ -143,7 +143,7 @@ def _catalog_places(uri: str) -> tuple[Place, ...]:
     if url.scheme.startswith("sqlite"):
         return (Place("file", url.path[1:], "Catalog address"),)
     database = Place(
-        "host", url.host or "localhost", "Catalog address", url.port or 5432, url.path[1:]
+        "host", url.host or "localhost", "Catalog address", url.port or 5432, unquote(url.path[1:])
     )
     files = [value for name, value in url.query if name == "sslrootcert" and value != "system"]
     return (database, *(Place("file", path, "Catalog address") for path in files))
