@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,12 @@ from tests.app.factories import make_user
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/audit/"
+
+
+@pytest.fixture(autouse=True)
+def _no_wait(monkeypatch: Any) -> None:
+    """Rows of a moment ago are read, with PostgreSQL too: no other transaction is open."""
+    monkeypatch.setattr("replicators.audit_reading.SETTLED", timedelta(0))
 
 
 @pytest.fixture
@@ -104,6 +110,7 @@ def test_the_page_shows_values_and_goes_back_row_by_row(boss: Client) -> None:
 def test_postgresql_is_read_only_as_far_as_no_older_row_can_come(monkeypatch: Any) -> None:
     """Guards the gap that a transaction leaves whose key is smaller and whose end is later."""
     monkeypatch.setattr("replicators.audit_reading.connection.vendor", "postgresql")
+    monkeypatch.setattr("replicators.audit_reading.SETTLED", timedelta(seconds=30))
     old = aged(at=datetime(2026, 1, 1, tzinfo=UTC))
     some(1)
     assert [e.pk for e in entries_after(Asked(), 0, 10)] == [old.pk]

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 # Those whose code leans on locks, constraints, conflicts, JSON and aggregates.
 MODULES = ("store", "supervisor", "services", "tables_chosen", "removal", "logs", "drafts",
-           "api_replicators", "pages_replicators")  # fmt: skip
+           "api_replicators", "pages_replicators", "audit", "audit_read", "audited_acts", "tokens")  # fmt: skip
 
 
 def test_the_programs_tests_pass_on_postgresql(postgres: EmbeddedPostgres) -> None:
