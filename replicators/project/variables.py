@@ -43,7 +43,7 @@ VARIABLES = (
         "Looks into sources and targets (a test, a list of tables, an assessment) at a time, in each web process. Past it the answer is 503.",
     ),
     Variable("REPLICATOR_LOOK_SECONDS", "30", "How long a look may take; an assessment looks into the source, then into the target."),
-    Variable("REPLICATOR_VAR_DIR", "var", "Folder of keys, SQLite and run logs."),
+    Variable("REPLICATOR_VAR_DIR", "var", "Folder of keys, SQLite and run logs. No warehouse or catalog may lie in it."),
     Variable("REPLICATOR_RUN_LOG_DIR", "var/run-logs", "Folder of the output of runs' processes."),
     Variable("REPLICATOR_MAX_RUNS", "4", "Runs at a time, on all machines together."),
     Variable(

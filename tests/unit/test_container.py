@@ -52,3 +52,11 @@ def test_the_image_is_production_and_nobody_else_reaches_its_port_without_tls() 
     assert web["environment"]["HTTPS"] == "${HTTPS:-true}"
     for name in ("SECRET_KEY", "REPLICATOR_SECRET_KEY"):
         assert web["environment"][name] == f"${{{name}:?}}"
+
+
+def test_the_image_leaves_room_for_warehouses_beside_its_own_files() -> None:
+    """Guards the volume: no connection may use the folder of the program's own files, so that one can't be all of `/data`."""
+    text = (ROOT / "Dockerfile").read_text()
+    folders = dict(re.findall(r"(REPLICATOR_VAR_DIR|REPLICATOR_LOG_URL)=(\S+)", text))
+    assert re.search(r"^VOLUME /data$", text, re.M)
+    assert len(folders) == 2 and all(f.startswith("/data/") for f in folders.values())
