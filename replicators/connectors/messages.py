@@ -470,8 +470,8 @@ MESSAGES: dict[str, Message] = {
     ),
     "source:driver-missing": Message(
         "Driver not installed",
-        "The driver `{driver}` is not installed.",
-        "Install it with `pip install {driver}` and restart.",
+        "The Python package `{driver}`, which this kind of source needs, is not installed or can't be loaded.",
+        "Install it with `pip install {driver}` where the program runs, and restart the program.",
         "This kind of source cannot be used.",
     ),
     # --- source: servers whose settings, rights and log are asked for by name --------------------------------------
@@ -691,6 +691,12 @@ MESSAGES: dict[str, Message] = {
         "Check the target's settings and that its storage is there.",
         "Changes wait in the change log.",
         Retry.AUTO,
+    ),
+    "target:driver-missing": Message(
+        "Driver not installed",
+        "The Python package `{driver}`, which this kind of target needs, is not installed or can't be loaded.",
+        "Install it with `pip install {driver}` where the program runs, and restart the program.",
+        "This kind of target cannot be used.",
     ),
     "target:timeout": Message(
         "Target does not answer in time",
@@ -963,6 +969,13 @@ MESSAGES: dict[str, Message] = {
         "",
         Retry.AUTO,
     ),
+    "run:spark-lost": Message(
+        "Spark's process ended",
+        "The Java process that Spark works in ended in the middle of the run: it was killed, or crashed.",
+        "The run is started again by itself. If it repeats, look at the memory of the worker's machine, and at the run's output.",
+        "Nothing is lost: what was not merged yet is merged by the next run.",
+        Retry.AUTO,
+    ),
     "run:lease-lost": Message(
         "Run replaced",
         "Another run took over.",
@@ -1072,7 +1085,7 @@ MESSAGES: dict[str, Message] = {
 
 WAITS = frozenset(
     {
-        "source:connection-lost", "source:snapshot-lost", "source:log-damaged", "run:spark", "run:stuck", "run:lease-lost",
+        "source:connection-lost", "source:snapshot-lost", "source:log-damaged", "run:spark", "run:spark-lost", "run:stuck", "run:lease-lost",
         "run:lost", "run:database-lost", "internal:unexpected",
     }
 )  # fmt: skip

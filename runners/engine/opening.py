@@ -19,7 +19,7 @@ from replicators.connectors.errors import ReplicationError
 from runners.engine.job import Job
 from runners.engine.scratch import scratch_dir
 from runners.engine.settings import RunnerSettings
-from runners.engine.spark import open_session
+from runners.engine.spark import jvm_ended, open_session
 from runners.engine.spark_daemon import MODULES, load_all
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _TASKS = ("runners.engine.decode", "runners.engine.folding", "runners.engine.sna
 
 @contextmanager
 def opened_for(job: Job, settings: RunnerSettings) -> Iterator[SparkSession]:
-    """The session, as `open_session` opens it, stopped at the end."""
+    """The session, as `open_session` opens it, stopped at the end. `run:spark-lost` in place of what is raised because its JVM has ended."""
     params = job.target_params
     _beside("imports", load_all, job.target.modules(params))
     conf = {**job.target.spark_conf(params), **workers_conf(job)}
@@ -43,8 +43,13 @@ def opened_for(job: Job, settings: RunnerSettings) -> Iterator[SparkSession]:
         _beside("workers", _begin, spark)
         try:
             yield spark
+        except Exception as err:
+            if jvm_ended(spark):
+                raise ReplicationError("run:spark-lost") from err
+            raise
         finally:
-            spark.stop()
+            if not jvm_ended(spark, 0):
+                spark.stop()
 
 
 @contextmanager

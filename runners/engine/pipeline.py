@@ -31,6 +31,7 @@ from runners.engine.rewind import Rewinder
 from runners.engine.rounds import Rounds
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import Snapshotter
+from runners.engine.spark import jvm_ended, require_jvm
 from runners.engine.store import Desire, Store, is_copied
 from runners.engine.streaming import Streaming
 from runners.engine.tables import TableJobs
@@ -219,6 +220,7 @@ class Pipeline:
             rounds=self._make_rounds(pulse),
             rewinder=self._rewinder,
             evolver=self._evolver,
+            is_spark_lost=lambda: jvm_ended(self._spark),
             drops_vanished=job.options.get("vanished_tables") == "drop",
         )
         follows = follows_renames(self._evolver.policy)
@@ -256,6 +258,7 @@ class Pipeline:
                 if self._store.desire() is Desire.STOP:
                     self._stop.set()
                     return
+            require_jvm(self._spark)
             with self._watchdog.step("turn"):
                 self._decoding.check()
                 self._streaming.check()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from replicators.connectors.errors import ReplicationError
 from runners.engine.settings import RunnerSettings
@@ -81,6 +82,26 @@ def in_pool(spark: SparkSession, pool: str) -> Iterator[None]:
         yield
     finally:
         context.setLocalProperty(_POOL, None)
+
+
+def jvm_ended(spark: Any, within_seconds: float = 0.5) -> bool:
+    """Whether the JVM that this process started has ended, or does so in that time; never over Spark Connect, whose server is no child of
+    ours. A socket is closed some moments before a process can be seen to have ended."""
+    gateway = getattr(getattr(spark, "_sc", None), "_gateway", None)
+    process = getattr(gateway, "proc", None)
+    if process is None:
+        return False
+    try:
+        process.wait(within_seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def require_jvm(spark: Any) -> None:
+    """`run:spark-lost` where the session's JVM has ended."""
+    if jvm_ended(spark, 0):
+        raise ReplicationError("run:spark-lost")
 
 
 def _require_java() -> None:

@@ -65,6 +65,7 @@ class TableJobs:
         rounds: Rounds,
         rewinder: Rewinder,
         drops_vanished: bool = False,
+        is_spark_lost: Callable[[], bool] = lambda: False,
     ) -> None:
         self._store = store
         self._merger = merger
@@ -78,6 +79,7 @@ class TableJobs:
         self._streaming = streaming
         self._evolver = evolver
         self._drops_vanished = drops_vanished
+        self._is_spark_lost = is_spark_lost
         self._findings = Findings(evolver, streaming.is_done)
         self._rounds = rounds
         self._rewinder = rewinder
@@ -259,7 +261,7 @@ class TableJobs:
         try:
             began = time.time()
             with self._watchdog.step(f"{step} of {row.id}"):
-                job(row)
+                self._with_spark(row, job)
         except ResyncDue as due:
             self._evolver.resync(table_row(self._store, row.id), due.text)
         except ReplicationError as err:
@@ -275,6 +277,15 @@ class TableJobs:
                 "internal:unexpected", table=row.id, name_of_error=type(err).__name__
             )
             self._fail(row, unknown, began)
+
+    def _with_spark(self, row: TableRow, job: Callable[[TableRow], None]) -> None:
+        """What fails since Spark's JVM has ended is no fault of the table."""
+        try:
+            job(row)
+        except Exception as err:
+            if self._is_spark_lost():
+                raise ReplicationError("run:spark-lost") from err
+            raise
 
     def _fault(self, row: TableRow, err: ReplicationError, began: float) -> None:
         """The table fails, unless the policy is to copy it afresh."""

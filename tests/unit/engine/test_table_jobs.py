@@ -116,6 +116,30 @@ def test_a_table_that_has_nothing_to_merge_is_compared_before_it_counts_as_well_
         assert jobs.row().state is TableState.REPLICATING
 
 
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_a_table_is_not_blamed_for_a_jvm_that_has_ended(
+    monkeypatch: pytest.MonkeyPatch, *, is_lost: bool
+) -> None:
+    """Guards `TableJobs._with_spark`: each table would fail as one whose target is not reachable."""
+    jobs = Jobs()
+
+    def refused(_: TargetTable) -> Token:
+        raise ReplicationError("target:unreachable", table=TABLE) from ConnectionRefusedError()
+
+    monkeypatch.setattr(jobs.target, "token", refused)
+    monkeypatch.setattr(jobs.jobs, "_is_spark_lost", lambda: is_lost)
+    jobs.store.table_event(
+        TABLE, "table_failed", error_code="target:row-missing", retry_at=time.time() - 1
+    )
+    if is_lost:
+        with pytest.raises(ReplicationError, match="run:spark-lost"):
+            jobs.turn()
+        assert jobs.row().error_code == "target:row-missing"
+    else:
+        with pytest.raises(ReplicationError, match="target:unreachable"):
+            jobs.turn()
+
+
 @pytest.mark.parametrize("fault", [ReplicationError("target:not-writable", table=TABLE), OSError()])
 def test_a_table_whose_files_can_not_be_tidied_up_goes_on(fault: Exception) -> None:
     """Guards `TableJobs._maintain`: failed and recovered again by each merge, such a table would merge once in minutes, for ever."""
