@@ -21,7 +21,7 @@ from replicators.config import (
     plugin_of,
     source_plugin,
 )
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.errors import ReplicationError, driver_of
 from replicators.connectors.offsets import Position
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSchema, TableSelection, TableSummary
@@ -44,8 +44,9 @@ def translated(plugin: SourcePlugin | TargetPlugin, params: Any = None) -> Itera
         yield
     except ReplicationError:
         raise
-    except ModuleNotFoundError as err:
-        raise ReplicationError("source:driver-missing", driver=err.name or "") from err
+    except ImportError as err:
+        role = "source" if isinstance(plugin, SourcePlugin) else "target"
+        raise ReplicationError(f"{role}:driver-missing", driver=driver_of(err)) from err
     except Exception as err:
         raise _translate(plugin, err) from err
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from replicators.connectors.messages import MESSAGES, Message, Retry, Scope
 from replicators.connectors.schema import TableId
 
-__all__ = ["ReplicationError", "Retry", "Scope"]
+__all__ = ["ReplicationError", "Retry", "Scope", "driver_of"]
 
 
 class ReplicationError(Exception):
@@ -42,6 +42,11 @@ class ReplicationError(Exception):
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         return (_rebuild, (self.code, self.table, self.facts))
+
+
+def driver_of(err: ImportError) -> str:
+    """The package that is missing, or can't be loaded."""
+    return (err.name or "unknown").partition(".")[0]
 
 
 def _rebuild(code: str, table: TableId | None, facts: dict[str, str]) -> ReplicationError:

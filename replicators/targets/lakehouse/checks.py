@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Self
 
 from replicators.connectors.addresses import local_path
+from replicators.connectors.errors import driver_of
 from replicators.connectors.problems import Problem, Severity
 from replicators.connectors.schema import TableId, TableSchema
 from replicators.connectors.target import FitKind
@@ -40,6 +42,8 @@ class LakehouseChecks:
         problems = [self._warehouse()]
         if self.params.format == "iceberg":
             problems.append(self._catalog())
+        else:
+            problems.append(_tried(lambda: import_module("deltalake"), "target:unreachable"))
         return list({p: None for p in problems if p})
 
     def _warehouse(self) -> Problem | None:
@@ -64,7 +68,7 @@ class LakehouseChecks:
         try:
             owners = self._owners([t.id for t in tables])
         except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
-            return [*found, Problem.of(_code(err, "target:unreachable"))]
+            return [*found, _problem(err, "target:unreachable")]
         for table, owner in owners.items():
             if owner != replicator or not replicator:
                 target = ".".join(naming.names(self.params, table))
@@ -125,8 +129,14 @@ def _tried(act: Any, otherwise: str) -> Problem | None:
     try:
         act()
     except Exception as err:  # noqa: BLE001 - whatever a driver raises becomes a problem the user sees
-        return Problem.of(_code(err, otherwise))
+        return _problem(err, otherwise)
     return None
+
+
+def _problem(err: Exception, otherwise: str) -> Problem:
+    if isinstance(err, ImportError):
+        return Problem.of("target:driver-missing", driver=driver_of(err))
+    return Problem.of(_code(err, otherwise))
 
 
 def _columns(table: TableSchema) -> list[Problem]:

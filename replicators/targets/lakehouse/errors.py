@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.errors import ReplicationError, driver_of
 from replicators.connectors.schema import TableId
 from replicators.targets.lakehouse.statements.keys import ROW_MISSING
 from replicators.targets.lakehouse.statements.multiset import ROW_ABSENT
@@ -67,4 +67,6 @@ def translate(err: BaseException, table: TableId | None = None) -> ReplicationEr
     """The error to show for a driver's exception; raise it `from` that exception."""
     if isinstance(err, ReplicationError):
         return err
+    if isinstance(err, ImportError):
+        return ReplicationError("target:driver-missing", driver=driver_of(err))
     return ReplicationError(code_of(err), table=table, name_of_error=type(err).__name__)
