@@ -30,6 +30,10 @@ _CONF = {
     "spark.sql.parquet.compression.codec": "zstd",
     "spark.shuffle.spill.maxSizeInBytesForSpillThreshold": "128m",  # few large rows fill the heap
     "spark.cleaner.periodicGC.interval": "5min",
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "100",
+    "spark.ui.retainedStages": "100",
+    "spark.ui.retainedTasks": "1000",
     "spark.scheduler.mode": "FAIR",
     "spark.scheduler.allocation.file": (Path(__file__).parent / "pools.xml").as_uri(),
 }

@@ -40,6 +40,7 @@ class Held:
     threads: int
     own_files: int
     own_threads: int
+    allocators: int
 
     def is_level_with(self, before: Held) -> bool:
         """Whether it is no more than what pools that still fill and files in use explain."""
@@ -48,6 +49,7 @@ class Held:
             and self.connections <= before.connections + SIDE_BY_SIDE
             and self.threads <= before.threads + 40
             and self.own_files <= before.own_files + 5
+            and self.allocators <= before.allocators + 5
             and self.own_threads <= before.own_threads + 10
         )
 
@@ -113,9 +115,16 @@ def _watched(
 ) -> Watched:
     own, jvm = psutil.Process(), psutil.Process(spark._jvm.ProcessHandle.current().pid())
 
+    arrow = spark._jvm.org.apache.iceberg.arrow.ArrowAllocation.rootAllocator()
+
     def held() -> Held:
         return Held(
-            jvm.num_fds(), connections(), jvm.num_threads(), own.num_fds(), own.num_threads()
+            jvm.num_fds(),
+            connections(),
+            jvm.num_threads(),
+            own.num_fds(),
+            own.num_threads(),
+            arrow.getChildAllocators().size(),
         )
 
     # Looked at by its URL, a warehouse is read through Spark's catalog alone, as one in an object store is.

@@ -63,6 +63,7 @@ class Delta:
         **MOMENTS,
     }
 
+    large_conf: ClassVar[dict[str, str]] = {}
     most_keys: ClassVar[int] = 1000
 
     def __init__(self, params: LakehouseParams) -> None:

@@ -47,6 +47,8 @@ PROPERTIES = {
     "commit.manifest.min-count-to-merge": "20",
     "history.expire.min-snapshots-to-keep": "1",
 }
+_VECTORS = "spark.sql.iceberg.vectorization.enabled"
+"""Reading by vectors leaves an allocator in the JVM for each file read (apache/iceberg#13937): only merges that read much are worth it."""
 KEY_METRICS = "write.metadata.metrics.column."
 KEY = "replicator.key"
 _COMPACTION = (
@@ -60,7 +62,11 @@ _COMPACTION = (
 class Iceberg:
     """The acts of a lakehouse target on Iceberg tables; each takes the session it works in."""
 
-    session_conf: ClassVar[dict[str, str]] = {"spark.sql.iceberg.data-planning-mode": "local"}
+    session_conf: ClassVar[dict[str, str]] = {
+        "spark.sql.iceberg.data-planning-mode": "local",
+        _VECTORS: "false",
+    }
+    large_conf: ClassVar[dict[str, str]] = {_VECTORS: "true"}
 
     most_keys: ClassVar[int] = 200
 

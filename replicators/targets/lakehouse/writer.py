@@ -192,14 +192,19 @@ class LakehouseWriter:
             self.format.stamp(
                 session, Token(table.replicator, table.generation, batch.sequence, token.table_uuid)
             )
-            if batch.rows <= FEW_ROWS:
-                session.conf.set("spark.sql.shuffle.partitions", "1")
+            self._fit_size(session, batch)
             with self._lock:
                 self._written[place] = Written(token.sequence, batch.sequence)
             self._apply(session, self.format.path(names), self._fitting(batch))
             with self._lock:
                 self._written[place] = Written(batch.sequence)
             return MergeResult(True, token.table_uuid)
+
+    def _fit_size(self, session: LentSession, batch: FoldedBatch) -> None:
+        is_small = batch.rows <= FEW_ROWS
+        values = {"spark.sql.shuffle.partitions": "1"} if is_small else self.format.large_conf
+        for name, value in values.items():
+            session.conf.set(name, value)
 
     def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
         """The keys of the batch's rows whose unsent values belong to a row that is not there."""
@@ -266,8 +271,7 @@ class LakehouseWriter:
         with self._session(table) as session:
             token = Token(table.replicator, table.generation, batch.sequence, table.table_uuid)
             self.format.stamp(session, token)
-            if batch.rows <= FEW_ROWS:
-                session.conf.set("spark.sql.shuffle.partitions", "1")
+            self._fit_size(session, batch)
             self._apply(session, self.format.staging_path(session, table), self._fitting(batch))
 
     def abandon_rewind(self, table: TargetTable) -> None:
