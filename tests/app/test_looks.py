@@ -220,3 +220,19 @@ def test_a_time_out_is_504_in_rest(browser: Client) -> None:
             content_type="application/json",
         )
         assert (found.status_code, found.json()["code"]) == (504, "source:timeout")
+
+
+def test_what_a_server_is_told_differs_between_a_look_and_a_run() -> None:
+    """Guards `limits.statement_seconds`: the server itself would go on with what nobody waits for any more; a copy takes hours."""
+    from replicators.sources.mysql import connections as mysql
+    from replicators.sources.postgresql import connections as postgresql
+
+    told = (mysql._settings, lambda: str(postgresql._options()))
+    wanted = ("max_execution_time = 0,", "max_statement_time = 0,", "'statement_timeout': '0'")
+    in_a_run = " ".join(make() for make in told)
+    assert all(text in in_a_run for text in wanted)
+    with limits.limited(limits.Limit(1)):
+        in_a_look = " ".join(make() for make in told)
+    assert "max_execution_time = 2000," in in_a_look
+    assert "max_statement_time = 2," in in_a_look
+    assert "'statement_timeout': '2000'" in in_a_look

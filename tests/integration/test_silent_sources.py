@@ -160,15 +160,15 @@ def told_postgresql(request: pytest.FixtureRequest) -> str:
         return str(connection.execute("SHOW statement_timeout").fetchall()[0][0])
 
 
-def told_sql(name: str) -> Callable[[pytest.FixtureRequest], str]:
-    def told(request: pytest.FixtureRequest) -> str:
+def told_sql(name: str) -> Callable[[pytest.FixtureRequest], float]:
+    def told(request: pytest.FixtureRequest) -> float:
         from replicators.sources.mysql.connections import connect, query
         from replicators.sources.mysql.params import MysqlParams
 
         with fresh_sql_database(request.getfixturevalue(name)) as made:
             variable = "max_execution_time" if name == "mysql" else "max_statement_time"
             with connect(MysqlParams(**made.params)) as connection:
-                return str(query(connection, f"SELECT @@session.{variable}")[0][0])
+                return float(query(connection, f"SELECT @@session.{variable}")[0][0])
 
     return told
 
@@ -178,16 +178,16 @@ def told_sql(name: str) -> Callable[[pytest.FixtureRequest], str]:
     ("told", "in_a_look", "in_a_run"),
     [
         (told_postgresql, "31s", "0"),
-        (told_sql("mariadb"), "31.000000", "0.000000"),
-        (told_sql("mysql"), "31000", "0"),
+        (told_sql("mariadb"), 31.0, 0.0),
+        (told_sql("mysql"), 31_000.0, 0.0),
     ],
     ids=["postgresql", "mariadb", "mysql"],
 )
 def test_a_server_ends_the_statement_of_a_look_itself_and_never_one_of_a_run(
     request: pytest.FixtureRequest,
-    told: Callable[[pytest.FixtureRequest], str],
-    in_a_look: str,
-    in_a_run: str,
+    told: Callable[[pytest.FixtureRequest], Any],
+    in_a_look: Any,
+    in_a_run: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Guards `limits.statement_seconds`: the server would go on with what nobody waits for any more."""
