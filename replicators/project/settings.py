@@ -26,7 +26,7 @@ from runners.states import REPLICATOR_STATES, TABLES_SHOWN, TableState
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 VAR_DIR = Path(env_text("REPLICATOR_VAR_DIR", str(BASE_DIR / "var")))
 with suppress(OSError):  # where it can't be made, whoever needs it says so
-    VAR_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(VAR_DIR)
 
 # --- where it runs -----------------------------------------------------------------------------------------------
 DEBUG = env_bool("DEBUG", False)
