@@ -263,7 +263,7 @@ def test_a_problem_is_mended_from_the_report(
     go_on(page, "summary")
     expect(page.get_by_role("button", name="Deploy")).to_be_disabled()
     open_points = page.get_by_test_id("open-points")
-    expect(open_points).to_contain_text("Fix 2 errors.")
+    expect(open_points).to_contain_text("Fix 2 errors and accept or exclude 1 column.")
     watched.assert_accessible()
     open_points.get_by_role("button", name="Go to Assessment").first.click()
     arrived(page, "assessment")
