@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from replicators.connectors.errors import ReplicationError
 from replicators.connectors.problems import Problem
 from replicators.targets.lakehouse import catalog, looks
 from replicators.targets.lakehouse.checks import LakehouseChecks
 from replicators.targets.lakehouse.params import LakehouseParams, places
+from replicators.targets.lakehouse.writer import LakehouseWriter
 
 
 def _everything(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -143,3 +145,14 @@ def test_the_places_of_a_lakehouse_are_told(
     """Guards what is judged before anything is opened, also of addresses that an earlier version stored."""
     params = LakehouseParams(**{"catalog_uri": "sqlite:////c.db", **values})  # type: ignore[arg-type]
     assert [(p.kind, p.value) for p in places(params)] == found
+
+
+def test_a_run_makes_the_folder_of_its_catalog(tmp_path: Path) -> None:
+    """Guards the writer: SQLite makes its file, and not the folder that the look found missing."""
+    params = _params(tmp_path / "new" / "lake")
+    LakehouseWriter(params, spark=None)
+    assert [p.name for p in (tmp_path / "new" / "lake").iterdir()] == []
+    (tmp_path / "file").touch()
+    with pytest.raises(ReplicationError) as caught:
+        LakehouseWriter(_params(tmp_path / "file"), spark=None)
+    assert caught.value.code == "target:place-unusable"
