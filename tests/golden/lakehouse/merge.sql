@@ -1,7 +1,7 @@
 MERGE INTO `lakehouse`.`a.b`.`or``der 🙂` AS t
-USING (SELECT b.`a``b` AS `a``b`, b.`select` AS `select`, b.`at's` AS `at's`, date_format(timestamp_micros(b.`clock`), 'HH:mm:ss.SSSSSS') AS `clock`, b.`_unsent_1` AS `_unsent_1`, b.`xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` AS `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx`, b.`_delete` AS `_delete` FROM `b` AS b) AS s
+USING (SELECT b.`a``b`, b.`select`, b.`at's`, date_format(timestamp_micros(b.`clock`), 'HH:mm:ss.SSSSSS') AS `clock`, b.`_unsent_1`, b.`xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx`, b.`_delete` FROM `b` AS b) AS s
 ON t.`a``b` = s.`a``b`
   AND (t.`a``b` <= CAST(5 AS BIGINT) AND (t.`a``b` BETWEEN CAST(1 AS BIGINT) AND CAST(5 AS BIGINT)) OR t.`a``b` >= CAST(9 AS BIGINT) AND (t.`a``b` = CAST(9 AS BIGINT)))
 WHEN MATCHED AND s.`_delete` THEN DELETE
-WHEN MATCHED THEN UPDATE SET t.`a``b` = s.`a``b`, t.`select` = s.`select`, t.`at's` = s.`at's`, t.`clock` = s.`clock`, t.`_unsent_1` = s.`_unsent_1`, t.`xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` = s.`xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx`
-WHEN NOT MATCHED AND NOT s.`_delete` THEN INSERT (`a``b`, `select`, `at's`, `clock`, `_unsent_1`, `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx`) VALUES (s.`a``b`, s.`select`, s.`at's`, s.`clock`, s.`_unsent_1`, s.`xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx`)
+WHEN MATCHED THEN UPDATE SET `a``b` = s.`a``b`, `select` = s.`select`, `at's` = s.`at's`, `clock` = s.`clock`, `_unsent_1` = s.`_unsent_1`, `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx` = s.`xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx`
+WHEN NOT MATCHED AND NOT s.`_delete` THEN INSERT (`a``b`, `select`, `at's`, `clock`, `_unsent_1`, `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx`) VALUES (`a``b`, `select`, `at's`, `clock`, `_unsent_1`, `xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx`)

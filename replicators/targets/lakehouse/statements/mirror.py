@@ -33,7 +33,7 @@ def _source_column(batch: FoldedBatch, column: Column, lost: str) -> str:
         taken = f"b.`_origin` IS NOT NULL AND {unsent_bit(batch, column.name)}"
         found = failing(lost, f"o.{name}", fit(column.type).native)
         return f"CASE WHEN {taken} THEN {found} ELSE {plain} END AS {name}"
-    return f"{plain} AS {name}"
+    return plain if plain == f"b.{name}" else f"{plain} AS {name}"
 
 
 def merge_source(
@@ -47,7 +47,7 @@ def merge_source(
     """The rows of a batch in the target's types, with a flag for each unsent column and `more` of the batch's columns; unsent
     values that belong to a row under another key are read from the target, and the statement fails where `lost`."""
     shown = [_source_column(batch, c, lost) for c in batch.schema.supported]
-    shown += [f"b.{quote(n)} AS {quote(n)}" for n in ("_delete", *more)]
+    shown += [f"b.{quote(n)}" for n in ("_delete", *more)]
     own = " AND b.`_origin` IS NULL" if batch.has_origins else ""
     shown += [
         f"({unsent_bit(batch, n)}{own}) AS {quote(unsent_flag(batch, n))}" for n in batch.unsent
@@ -70,7 +70,8 @@ def merge_source(
 
 
 def merge(target: str, batch: FoldedBatch, view: str) -> str:
-    """MERGE of a folded batch. A new row with unsent columns fails the statement with `ROW_MISSING`."""
+    """MERGE of a folded batch. A new row with unsent columns fails the statement with `ROW_MISSING`. Names that can mean one side only have
+    no prefix: Spark looks each of them up anew, in a table of names that is twice as dear to make with prefixes."""
     schema = batch.schema
     columns = list(schema.supported)
     flags = {n: f"s.{quote(unsent_flag(batch, n))}" for n in batch.unsent}
@@ -78,11 +79,11 @@ def merge(target: str, batch: FoldedBatch, view: str) -> str:
     def updated(column: Column) -> str:
         name = quote(column.name)
         if column.name in flags:
-            return f"t.{name} = CASE WHEN {flags[column.name]} THEN t.{name} ELSE s.{name} END"
-        return f"t.{name} = s.{name}"
+            return f"{name} = CASE WHEN {flags[column.name]} THEN t.{name} ELSE s.{name} END"
+        return f"{name} = s.{name}"
 
     def inserted(column: Column) -> str:
-        name = f"s.{quote(column.name)}"
+        name = quote(column.name)
         return (
             failing(flags[column.name], name, fit(column.type).native)
             if column.name in flags

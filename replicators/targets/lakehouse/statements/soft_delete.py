@@ -43,7 +43,7 @@ def statement(target: str, batch: FoldedBatch, view: str) -> str:
     inserted = ", ".join(_inserted(c, flags) for c in columns)
     return (
         f"MERGE INTO {target} AS t\nUSING ({source}) AS s\nON {on}\n"
-        f"WHEN MATCHED THEN UPDATE SET {updated}, t.{DELETED} = s.`_delete`, t.{DELETED_AT} = s.{DELETED_AT}\n"
+        f"WHEN MATCHED THEN UPDATE SET {updated}, {DELETED} = s.`_delete`, {DELETED_AT} = s.{DELETED_AT}\n"
         f"WHEN NOT MATCHED THEN INSERT ({names}, {DELETED}, {DELETED_AT}) "
         f"VALUES ({inserted}, s.`_delete`, s.{DELETED_AT})"
     ) + (rest_flagged(batch) if batch.truncate else "")
@@ -52,12 +52,12 @@ def statement(target: str, batch: FoldedBatch, view: str) -> str:
 def _updated(column: Column, flags: dict[str, str]) -> str:
     name = quote(column.name)
     if column.name in flags:
-        return f"t.{name} = CASE WHEN {flags[column.name]} THEN t.{name} ELSE s.{name} END"
-    return f"t.{name} = s.{name}"
+        return f"{name} = CASE WHEN {flags[column.name]} THEN t.{name} ELSE s.{name} END"
+    return f"{name} = s.{name}"
 
 
 def _inserted(column: Column, flags: dict[str, str]) -> str:
-    name = f"s.{quote(column.name)}"
+    name = quote(column.name)
     if column.name not in flags:
         return name
     return failing(f"{flags[column.name]} AND NOT s.`_delete`", name, fit(column.type).native)
