@@ -1044,7 +1044,7 @@ MESSAGES: dict[str, Message] = {
         "{label}: `{place}` {reason}.",
         "Enter another place. An administrator says with REPLICATOR_ALLOWED_FOLDERS and REPLICATOR_ALLOWED_HOSTS what connections may use.",
         "Nothing is opened there.",
-        Retry.NEVER,
+        Retry.AFTER_FIX,  # a name may have had no address for a while
     ),
     "config:secrets-unreadable": Message(
         "Stored secrets can't be read",

@@ -17,6 +17,7 @@ from replicators import reach
 from replicators.config import ReplicatorConfig, parse_params, plugin_of
 from replicators.connectors.addresses import Place
 from replicators.connectors.errors import ReplicationError
+from replicators.connectors.messages import MESSAGES, Retry
 from replicators.connectors.offsets import Position
 from replicators.connectors.schema import TableId
 from replicators.models import Replicator
@@ -152,6 +153,7 @@ def test_hosts_are_taken_by_name_pattern_and_network(
     refused = ("db.example", "both.x", "evil-db.example", "unknown.x", "1.1.1.1")
     assert [host_refusal(h) for h in taken] == [""] * len(taken)
     assert all("not among the hosts" in host_refusal(h) for h in refused)
+    assert MESSAGES["config:place-refused"].retry is Retry.AFTER_FIX, "unknown.x may be back soon"
     sockets = [_socket_refusal(f) for f in ("/run/mysqld", "/tmp")]
     assert sockets[0] == "" and "not among the hosts" in sockets[1]
 
