@@ -727,6 +727,14 @@ MESSAGES: dict[str, Message] = {
         "",
         Retry.AUTO,
     ),
+    "target:store-classes": Message(
+        "Spark may lack the store's classes",
+        "The warehouse lies in an object store. The classes that Spark needs for it do not come with this version.",
+        "Choose a folder, or use a Spark of your own (REPLICATOR_SPARK_REMOTE or REPLICATOR_SPARK_MASTER) that has the store's "
+        "connector.",
+        "Without these classes the run fails at its start.",
+        Retry.AFTER_FIX,
+    ),
     "target:storage-full": Message(
         "Target storage full",
         "The target's storage has no space left.",

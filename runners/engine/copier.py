@@ -78,6 +78,8 @@ class Copier:
             failing_seconds=0.0,
         )
         failpoints.hit("snapshot_recorded")
+        took = time.time() - began
+        logger.info("Copied %d rows in %.0f s.", rows, took, extra={"table": str(row.id)})
         return True
 
     def _cut(self, row: TableRow, err: ReplicationError, began: float) -> None:

@@ -51,7 +51,8 @@ class LakehouseChecks:
         path = local_path(url)
         if path:
             return looks.folder(path)
-        return _tried(lambda: storage.look(url), "target:unreachable")
+        found = _tried(lambda: storage.look(url), "target:unreachable")
+        return found or Problem.of("target:store-classes", severity=Severity.WARNING)
 
     def _catalog(self) -> Problem | None:
         path = catalog.path(self.params)

@@ -40,7 +40,7 @@ class LakehouseParams:
 
     warehouse: str = param(
         "Warehouse",
-        help="Folder or URL that holds the tables: /data/warehouse, s3a://bucket/warehouse",
+        help="Folder that holds the tables, for example /data/warehouse. An object store (s3a://bucket/warehouse) needs a Spark that has its connector.",
         secrets_go=_STORES_SETTINGS,
         check=_warehouse_fault,
     )

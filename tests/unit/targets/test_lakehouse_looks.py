@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from replicators.connectors.errors import ReplicationError
-from replicators.connectors.problems import Problem
-from replicators.targets.lakehouse import catalog, looks
+from replicators.connectors.problems import Problem, Severity
+from replicators.targets.lakehouse import catalog, looks, storage
 from replicators.targets.lakehouse.checks import LakehouseChecks
 from replicators.targets.lakehouse.params import LakehouseParams, places
 from replicators.targets.lakehouse.writer import LakehouseWriter
@@ -156,3 +156,13 @@ def test_a_run_makes_the_folder_of_its_catalog(tmp_path: Path) -> None:
     with pytest.raises(ReplicationError) as caught:
         LakehouseWriter(_params(tmp_path / "file"), spark=None)
     assert caught.value.code == "target:place-unusable"
+
+
+def test_a_store_whose_classes_spark_may_lack_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards the warning: a bucket that answered passed the test, and the run failed for want of Spark's classes for it."""
+    monkeypatch.setattr(storage, "look", lambda url: None)
+    params = LakehouseParams(warehouse="s3a://bucket/w", format="delta")
+    found = [(p.code, p.severity) for p in LakehouseChecks(params).connection()]
+    assert found == [("target:store-classes", Severity.WARNING)]
