@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pyarrow as pa
 
 from benchmarks import place
 from benchmarks.lag import COMPARED, catch_up
@@ -125,7 +126,8 @@ def rows(target: Any, name: str) -> list[tuple[str, ...]]:
 
         table = DeltaTable(Delta(target).folder(("shop", name)))
         asked = f"SELECT {', '.join(columns)} FROM t"  # noqa: S608 - names of the demo's
-        found: Any = QueryBuilder().register("t", table).execute(asked).read_all().to_pylist()
+        made = QueryBuilder().register("t", table).execute(asked).read_all()
+        found: list[dict[str, Any]] = pa.table(made).to_pylist()
         return sorted(tuple(str(row[c]) for c in columns) for row in found)
     from pyiceberg.catalog.sql import SqlCatalog
 
