@@ -150,7 +150,7 @@ def _act(page: Page, web: Web) -> None:
     page.get_by_role("button", name="Re-sync table").click()
     expect(page.get_by_text("re-sync requested")).to_be_visible()
     page.get_by_role("button", name="Pause").click()
-    expect(page.locator('[data-state="paused"]')).to_be_visible()
+    expect(page.get_by_test_id("head").locator('[data-state="paused"]')).to_be_visible()
 
 
 def _add_table(watched: Any) -> None:
