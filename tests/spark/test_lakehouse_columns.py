@@ -11,7 +11,7 @@ import pytest
 from replicators.connectors.errors import ReplicationError, Retry
 from replicators.connectors.schema import Column
 from replicators.connectors.types import Decimal, Int, String
-from replicators.targets.lakehouse.sessions import fresh
+from replicators.targets.lakehouse.sessions import Sessions
 from replicators.targets.lakehouse.writer import LakehouseWriter
 from tests.spark.lakehouses import PLAIN, Lakehouse, shape
 from tests.spark_fixtures import lakehouse_params
@@ -35,8 +35,8 @@ def test_a_column_that_was_dropped_by_hand_is_told_and_nothing_is_merged(house: 
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y")])
     writer = house.writer
     path = writer.format.path(writer.names(table.source))
-    session = fresh(writer.spark, writer.format.session_conf)
-    session.sql(f"ALTER TABLE {path} DROP COLUMN `{schema.columns[2].name}`")
+    with Sessions(writer.spark, writer.format.session_conf).lent() as session:
+        session.sql(f"ALTER TABLE {path} DROP COLUMN `{schema.columns[2].name}`")
     with pytest.raises(ReplicationError) as caught:
         writer.merge(table, house.batch(schema, 8, [(2, "new", "z"), (3, "c", "w")]))
     assert (caught.value.code, caught.value.retry) == ("target:column-missing", Retry.NEVER)
