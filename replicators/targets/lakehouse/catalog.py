@@ -176,4 +176,11 @@ def live_table(catalog: Any, names: tuple[str, ...]) -> LiveTable | None:
         token = token_from(summary.additional_properties if summary else {}, own)
         parent = snapshot.parent_snapshot_id
         snapshot = metadata.snapshot_by_id(parent) if parent is not None else None
-    return LiveTable(metadata.properties.get(OWNER, ""), own, token, version=version)
+    owner = metadata.properties.get(OWNER, "")
+    return LiveTable(owner, own, token, version=version, rows=_rows(metadata))
+
+
+def _rows(metadata: TableMetadata) -> int | None:
+    snapshot = metadata.current_snapshot()
+    told = snapshot.summary.additional_properties if snapshot and snapshot.summary else {}
+    return int(told["total-records"]) if "total-records" in told else None

@@ -48,7 +48,8 @@ PROPERTIES = {
     "history.expire.min-snapshots-to-keep": "1",
 }
 _VECTORS = "spark.sql.iceberg.vectorization.enabled"
-"""Reading by vectors leaves an allocator in the JVM for each file read (apache/iceberg#13937): only merges that read much are worth it."""
+"""Reading by vectors leaves an allocator in the JVM for each file read (apache/iceberg#13937). In a small table, which may be merged
+into each second, it saves nothing that is worth that."""
 KEY_METRICS = "write.metadata.metrics.column."
 KEY = "replicator.key"
 _COMPACTION = (

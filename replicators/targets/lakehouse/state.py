@@ -15,13 +15,15 @@ UUID = "replicator.uuid"
 
 @dataclass(frozen=True, slots=True)
 class LiveTable:
-    """A table that exists at the target: its owner's mark, its UUID, what it remembers, and the version that says so."""
+    """A table that exists at the target: its owner's mark, its UUID, what it remembers, the version that says so, and how
+    many rows it has (None: not known; those that are deleted may count)."""
 
     owner: str
     uuid: str
     token: Token | None
     columns: dict[str, str] = field(default_factory=dict)
     version: str = ""
+    rows: int | None = None
 
 
 def token_values(token: Token) -> dict[str, str]:

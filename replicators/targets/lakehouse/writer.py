@@ -45,6 +45,7 @@ from replicators.targets.lakehouse.statements.keys import missing
 
 BATCH_VIEW = "`replicator_batch`"
 FEW_ROWS = 20_000
+LARGE_TABLE_ROWS = 500_000
 
 
 class LakehouseWriter:
@@ -192,7 +193,7 @@ class LakehouseWriter:
             self.format.stamp(
                 session, Token(table.replicator, table.generation, batch.sequence, token.table_uuid)
             )
-            self._fit_size(session, batch)
+            self._fit_size(session, batch, live.rows if live else None)
             with self._lock:
                 self._written[place] = Written(token.sequence, batch.sequence)
             self._apply(session, self.format.path(names), self._fitting(batch))
@@ -200,9 +201,12 @@ class LakehouseWriter:
                 self._written[place] = Written(batch.sequence)
             return MergeResult(True, token.table_uuid)
 
-    def _fit_size(self, session: LentSession, batch: FoldedBatch) -> None:
-        is_small = batch.rows <= FEW_ROWS
-        values = {"spark.sql.shuffle.partitions": "1"} if is_small else self.format.large_conf
+    def _fit_size(self, session: LentSession, batch: FoldedBatch, rows: int | None) -> None:
+        """Settings for so many changes of a table with so many `rows` (None: not known)."""
+        is_few = batch.rows <= FEW_ROWS
+        values = {"spark.sql.shuffle.partitions": "1"} if is_few else {}
+        if not is_few or rows is None or rows > LARGE_TABLE_ROWS:
+            values |= self.format.large_conf
         for name, value in values.items():
             session.conf.set(name, value)
 
@@ -271,7 +275,7 @@ class LakehouseWriter:
         with self._session(table) as session:
             token = Token(table.replicator, table.generation, batch.sequence, table.table_uuid)
             self.format.stamp(session, token)
-            self._fit_size(session, batch)
+            self._fit_size(session, batch, None)
             self._apply(session, self.format.staging_path(session, table), self._fitting(batch))
 
     def abandon_rewind(self, table: TargetTable) -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.sessions import PER_SESSION, Sessions
+from replicators.targets.lakehouse.writer import LakehouseWriter
 
 OWN = {"spark.own": "1"}
 
@@ -121,3 +125,19 @@ def test_a_session_that_cant_be_made_clean_is_given_up() -> None:
     with sessions.lent() as lent:
         assert lent.conf.get("stamp", None) is None
     assert len(spark.made) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "rows", "vectors"),
+    [(10, 1_000, False), (10, 5_000_000, True), (10, None, True), (50_000, 1_000, True)],
+)
+def test_merges_read_by_vectors_where_there_is_much_to_read(
+    tmp_path: Path, changes: int, rows: int | None, vectors: bool
+) -> None:
+    """Guards `_fit_size`: each file that is read by vectors leaves something in the heap, and a large table is read slowly without."""
+    params = LakehouseParams(warehouse=str(tmp_path), catalog_uri=f"sqlite:///{tmp_path}/c.db")
+    conf: dict[str, str] = {}
+    session: Any = SimpleNamespace(conf=SimpleNamespace(set=conf.__setitem__))
+    batch: Any = SimpleNamespace(rows=changes)
+    LakehouseWriter(params, None)._fit_size(session, batch, rows)
+    assert (conf.get("spark.sql.iceberg.vectorization.enabled") == "true") is vectors
