@@ -46,6 +46,17 @@ _COMPACTION = {
 """Small files become one; a large one is written again only when a fifth of its rows is deleted. VACUUM lists folders in four
 tasks: left to itself it starts ten thousand, whatever there is to list."""
 
+_LOUD = "org.apache.spark.sql.delta.DeltaParquetFileFormat"
+
+
+def mute(spark: Any) -> None:
+    """Keep a line out of the JVM's output that Delta writes as an error with each read of a table with deletion vectors: its own
+    condition on deleted rows can't be pushed down, which costs nothing."""
+    jvm = getattr(spark, "_jvm", None)
+    if jvm is not None:
+        log4j = jvm.org.apache.logging.log4j
+        log4j.core.config.Configurator.setLevel(_LOUD, log4j.Level.OFF)
+
 
 class Delta:
     """The acts of a lakehouse target on Delta tables, known by their folders; each takes the session it works in.

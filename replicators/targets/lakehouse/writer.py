@@ -54,7 +54,7 @@ class LakehouseWriter:
     def __init__(self, params: LakehouseParams, spark: Any) -> None:
         self.params = params
         self.spark = spark
-        self.format: Any = _format(params)
+        self.format: Any = _format(params, spark)
         _make_catalog_folder(params)
         self._sessions = Sessions(spark, self.format.session_conf)
         self._written: dict[tuple[str, int], Written] = {}
@@ -335,9 +335,10 @@ def _make_catalog_folder(params: LakehouseParams) -> None:
             ) from err
 
 
-def _format(params: LakehouseParams) -> Any:
+def _format(params: LakehouseParams, spark: Any) -> Any:
     if params.format == "delta":
-        from replicators.targets.lakehouse.delta import Delta
+        from replicators.targets.lakehouse.delta import Delta, mute
 
+        mute(spark)
         return Delta(params)
     return Iceberg(params)

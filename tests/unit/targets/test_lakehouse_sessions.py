@@ -141,3 +141,21 @@ def test_merges_read_by_vectors_where_there_is_much_to_read(
     batch: Any = SimpleNamespace(rows=changes)
     LakehouseWriter(params, None)._fit_size(session, batch, rows)
     assert (conf.get("spark.sql.iceberg.vectorization.enabled") == "true") is vectors
+
+
+def test_a_line_that_delta_writes_with_each_read_is_muted(tmp_path: Path) -> None:
+    """Guards `mute`: a run into Delta wrote an ERROR of no meaning into its output about once a second."""
+    levels: dict[str, str] = {}
+    log4j = SimpleNamespace(
+        core=SimpleNamespace(
+            config=SimpleNamespace(Configurator=SimpleNamespace(setLevel=levels.__setitem__))
+        ),
+        Level=SimpleNamespace(OFF="off"),
+    )
+    jvm = SimpleNamespace(
+        org=SimpleNamespace(apache=SimpleNamespace(logging=SimpleNamespace(log4j=log4j)))
+    )
+    params = LakehouseParams(warehouse=str(tmp_path), format="delta")
+    LakehouseWriter(params, SimpleNamespace(_jvm=jvm))
+    assert levels == {"org.apache.spark.sql.delta.DeltaParquetFileFormat": "off"}
+    LakehouseWriter(params, SimpleNamespace())  # Spark Connect has no JVM here.
