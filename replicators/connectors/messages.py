@@ -613,6 +613,13 @@ MESSAGES: dict[str, Message] = {
         "The table is not copied.",
         **_TABLE_NEVER,  # type: ignore[arg-type]
     ),
+    "source:table-versioned": Message(
+        "Table keeps its past",
+        "Table `{table}` has system versioning: what the server logs of it does not tell its rows from those of its past.",
+        "Run `ALTER TABLE {quoted} DROP SYSTEM VERSIONING;`, or take the table out of the selection.",
+        "The table is not copied.",
+        **_TABLE_NEVER,  # type: ignore[arg-type]
+    ),
     # --- the change log -----------------------------------------------------------------------------------------
     "log:disk-full": Message(
         "Change log is full",

@@ -19,6 +19,7 @@ from replicators.sources.mysql.catalog import describe
 from replicators.sources.mysql.connections import Connection, Server, connect, query, server_of
 from replicators.sources.mysql.control import retention_hours
 from replicators.sources.mysql.dump import server_id
+from replicators.sources.mysql.engines import kinds, unlogged_problems
 from replicators.sources.mysql.errors import translate
 from replicators.sources.mysql.packed import told, unpacking
 from replicators.sources.mysql.params import MysqlParams
@@ -34,13 +35,7 @@ from replicators.sources.mysql.types import PARTIAL
 SHORT_HOURS = 24.0
 OLDEST = {"mariadb": (10, 5, 0), "mysql": (8, 0, 14)}
 NAMES = {"mariadb": "MariaDB", "mysql": "MySQL"}
-ENGINES = frozenset({"innodb", "myisam", "aria", "rocksdb", "tokudb", "archive", "partition"})
 HAVE_VIEWS = frozenset({"innodb", "rocksdb"})
-
-ENGINE = """
-SELECT table_schema, table_name, engine, table_type FROM information_schema.tables
-WHERE (table_schema, table_name) IN ({pairs})
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,15 +144,11 @@ class MysqlChecks:
         """Problems of the chosen tables, in their order. Raises `source:*` where the server can't be asked."""
         if not tables:
             return [Problem.of("source:no-tables")]
-        pairs = ", ".join(f"({sql.literal(t.id.schema)}, {sql.literal(t.id.name)})" for t in tables)
         try:
             with connect(self.params) as connection:
                 server = server_of(connection)
                 shapes = describe(connection, tables, self.params.zero_dates)
-                engines = {
-                    TableId(s, n): (str(engine or ""), str(kind))
-                    for s, n, engine, kind in query(connection, ENGINE.format(pairs=pairs))
-                }
+                engines = kinds(connection, [t.id for t in tables])
                 closed = unreadable(connection, tables)
                 statements = unpacking(
                     connection, [s for t, s in shapes.items() if t not in closed]
@@ -201,17 +192,7 @@ class MysqlChecks:
         is_unlockable: bool,
     ) -> Iterator[Problem]:
         name, kind = engine
-        if name.lower() not in ENGINES:
-            yield Problem.of(
-                "source:engine-unlogged", table=shape.id, engine=name, quoted=sql.table(shape.id)
-            )
-        if kind == "SYSTEM VERSIONED":
-            yield Problem.of(
-                "source:engine-unlogged",
-                table=shape.id,
-                engine="of system versioning",
-                quoted=sql.table(shape.id),
-            )
+        yield from unlogged_problems(shape.id, name, kind)
         if not shape.key:
             yield self._keyless(
                 shape.id, has_views=name.lower() in HAVE_VIEWS, is_unlockable=is_unlockable

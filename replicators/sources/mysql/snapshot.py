@@ -22,6 +22,7 @@ from replicators.sources.mysql.cascades import are_logged, cascades
 from replicators.sources.mysql.catalog import describe
 from replicators.sources.mysql.columns import select_list, to_batch
 from replicators.sources.mysql.connections import Connection, connect, server_of
+from replicators.sources.mysql.engines import kinds, unlogged_problems
 from replicators.sources.mysql.errors import translate
 from replicators.sources.mysql.exact import SCHEME, ExactView, read_file
 from replicators.sources.mysql.filters import filtered, where
@@ -92,13 +93,14 @@ class SnapshotSession:
 
     def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
         """Ranges of the key, cut so that each holds about `rows_per_chunk` rows, and not much more than `CHUNK_BYTES`; of a table
-        with a view of its own, files that hold it. `source:cascade` where a copy would drift from its first moment on."""
+        with a view of its own, files that hold it. `source:cascade`, `source:table-versioned` or
+        `source:engine-unlogged` where a copy would drift from its first moment on."""
         if not (table.key or table.id in self._exact):
             raise ReplicationError("source:key-needed", table=table.id)
         try:
             with connect(self.params) as connection:
                 _same_server(connection, self._server)
-                _refuse_cascades(connection, table.id)
+                _refuse_unlogged(connection, table.id)
                 if table.id not in self._exact:
                     return _plan(connection, table, rows_per_chunk)
         except (pymysql.Error, OSError) as err:
@@ -133,8 +135,11 @@ def _plan(connection: Connection, table: TableSchema, rows_per_chunk: int) -> li
     ]
 
 
-def _refuse_cascades(connection: Connection, table: TableId) -> None:
-    """As a deploy does. It is asked once the copy's place in the log is known: a key that comes later is told by the log."""
+def _refuse_unlogged(connection: Connection, table: TableId) -> None:
+    """As a deploy does. It is asked once the copy's place in the log is known: what comes later is told by the log."""
+    for engine, kind in kinds(connection, [table]).values():
+        for problem in unlogged_problems(table, engine, kind):
+            raise ReplicationError(problem.code, table=table, **dict(problem.facts))
     if are_logged(connection, server_of(connection)):
         return
     for problem in cascades(connection, [table]).get(table, ()):

@@ -1,0 +1,33 @@
+"""Tables whose rows the log can't tell, by their storage engine or their kind: asked by the checks before a deploy and by each copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from replicators.connectors.problems import Problem
+from replicators.connectors.schema import TableId
+from replicators.sources.mysql import sql
+from replicators.sources.mysql.connections import Connection, query
+
+ENGINES = frozenset({"innodb", "myisam", "aria", "rocksdb", "tokudb", "archive", "partition"})
+VERSIONED = "SYSTEM VERSIONED"
+_KINDS = """
+SELECT table_schema, table_name, engine, table_type FROM information_schema.tables
+WHERE (table_schema, table_name) IN ({pairs})"""
+
+
+def kinds(connection: Connection, tables: Iterable[TableId]) -> Mapping[TableId, tuple[str, str]]:
+    """Each table's engine and type, as information_schema names it; those that are not there are left out."""
+    pairs = ", ".join(f"({sql.literal(t.schema)}, {sql.literal(t.name)})" for t in tables)
+    found = query(connection, _KINDS.format(pairs=pairs))
+    return {TableId(s, n): (str(e or ""), str(kind)) for s, n, e, kind in found}
+
+
+def unlogged_problems(table: TableId, engine: str, kind: str) -> Iterator[Problem]:
+    """Why the table can't be followed: `source:engine-unlogged`, `source:table-versioned`."""
+    if engine.lower() not in ENGINES:
+        yield Problem.of(
+            "source:engine-unlogged", table=table, engine=engine, quoted=sql.table(table)
+        )
+    if kind == VERSIONED:
+        yield Problem.of("source:table-versioned", table=table, quoted=sql.table(table))
