@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import sqlite3
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -19,11 +16,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.web_process import web_process
+
 ROOT = Path(__file__).resolve().parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 NO_BROKER = "redis://127.0.0.1:9/0"  # the discard port: nobody answers there
 PASSWORD = "correct-horse-battery"
-_DEADLINE_SECONDS = 60.0
 expect.set_options(timeout=20_000)
 _ARGUMENTS = [
     "--headless",
@@ -119,31 +117,8 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
         subprocess.run(
             [sys.executable, "manage.py", *arguments], cwd=ROOT, env=environment, check=True
         )
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        sys.executable, "-m", "gunicorn", "replicators.project.wsgi", "--threads", "4",
-        "--bind", f"127.0.0.1:{port}", "--log-level", "warning",
-    ]  # fmt: skip
-    process = subprocess.Popen(command, cwd=ROOT, env=environment)
-    try:
-        _wait(f"http://127.0.0.1:{port}/sign-in/", process)
-        yield Web(f"http://127.0.0.1:{port}", place / "app.sqlite3", environment)
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + _DEADLINE_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urllib.request.urlopen(url, timeout=5):
-                return
-        except OSError:
-            continue
-    pytest.fail(f"The web process did not answer (exit code {process.poll()}).")
+    with web_process(environment, "/sign-in/") as url:
+        yield Web(url, place / "app.sqlite3", environment)
 
 
 @pytest.fixture(scope="module")

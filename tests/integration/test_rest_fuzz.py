@@ -7,21 +7,18 @@ Each answer must be one that the description has, with the shape that it says; w
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.web_process import web_process
+
 ROOT = Path(__file__).resolve().parents[2]
 NO_BROKER = "redis://127.0.0.1:9/0"  # the discard port: nobody answers there
-DEADLINE_SECONDS = 60.0
 EXAMPLES = 15
 RUN_SECONDS = 1_200
 
@@ -98,31 +95,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         capture_output=True,
         text=True,
     )
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [
-        sys.executable, "-m", "gunicorn", "replicators.project.wsgi", "--threads", "4",
-        "--bind", f"127.0.0.1:{port}", "--log-level", "warning",
-    ]  # fmt: skip
-    process = subprocess.Popen(command, cwd=ROOT, env=environment)
-    try:
-        _wait(f"http://127.0.0.1:{port}/healthz", process)
-        yield Served(f"http://127.0.0.1:{port}", made.stdout.strip())
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def _wait(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            urllib.request.urlopen(url, timeout=2)
-            return
-        except OSError:
-            continue
-    pytest.fail("the web process did not answer")
+    with web_process(environment, "/healthz") as url:
+        yield Served(url, made.stdout.strip())
 
 
 def _settings(path: Path) -> Path:
