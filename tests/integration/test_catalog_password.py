@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,15 @@ class CatalogWorld(World):
         """The Iceberg table as a reader opens it."""
         params = LakehouseParams(warehouse=str(self.warehouse), catalog_name=CATALOG, **self.target)
         return catalog.open_catalog(params).load_table((NAMESPACE, name))
+
+
+def command_words(pid: int) -> list[str]:
+    """The words of the command lines of a process and its descendants; one that has ended meanwhile has none."""
+    words = psutil.Process(pid).cmdline()
+    for child in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            words += child.cmdline()
+    return words
 
 
 @pytest.fixture
@@ -62,8 +72,7 @@ def test_a_run_gets_into_a_catalog_with_a_password(
         world.assert_equal("items")
         world.database.execute("UPDATE shop.items SET note = 'changed' WHERE id < 20")
         world.assert_equal("items")
-        processes = [psutil.Process(child.pid), *psutil.Process(child.pid).children(recursive=True)]
-        assert not any("s3cret" in word for p in processes for word in p.cmdline())
+        assert not any("s3cret" in word for word in command_words(child.pid))
         (secret,) = (world.folder / "spark").rglob("*.pgpass")
         assert secret.stat().st_mode & 0o777 == 0o600
         assert world.stop() == 0
