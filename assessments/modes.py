@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from replicators.config import ReplicatorConfig
-from replicators.connectors.modes import (
+from replicators.connectors.model.modes import (
     FILTERED,
     NEEDS_EXACT,
     NEEDS_KEY,
@@ -17,8 +17,8 @@ from replicators.connectors.modes import (
     text_of,
     why_inserts,
 )
-from replicators.connectors.problems import Problem, Severity
-from replicators.connectors.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.problems.problem import Problem, Severity
 
 
 def modes_of(config: ReplicatorConfig) -> dict[TableId, Mode]:

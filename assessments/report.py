@@ -9,11 +9,11 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from replicators.connectors.modes import Mode, extra_columns
-from replicators.connectors.problems import Problem, Severity
-from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection
+from replicators.connectors.model.modes import Mode, extra_columns
+from replicators.connectors.model.schema import Column, TableId, TableSchema, TableSelection
+from replicators.connectors.model.types import LogicalType, Unsupported, type_to_json
+from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.target import Fit, FitKind
-from replicators.connectors.types import LogicalType, Unsupported, type_to_json
 
 FitOf = Callable[[LogicalType], Fit]
 

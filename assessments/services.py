@@ -21,10 +21,10 @@ from replicators.config import (
     plugin_of,
     source_plugin,
 )
-from replicators.connectors.errors import ReplicationError, driver_of
-from replicators.connectors.offsets import Position
-from replicators.connectors.problems import Problem, Severity
-from replicators.connectors.schema import TableId, TableSchema, TableSelection, TableSummary
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection, TableSummary
+from replicators.connectors.problems.errors import ReplicationError, driver_of
+from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import TargetPlugin
 from replicators.reach import require_reach

@@ -21,11 +21,11 @@ from benchmarks.report import Peer, Result
 from benchmarks.resources import turn
 from benchmarks.workload import Stream
 from replicators.connectors import registry
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.params import parse
-from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.source import DecodedTable
-from runners.engine.changelog import read_segment
-from runners.engine.decode import load
+from runners.engine.changelog.segments import read_segment
+from runners.engine.decode.job import load
 from setup.machine import Missing
 from tests.mysql_servers import ADMIN, HOST, PASSWORD, MariadbServer, SqlServer
 

@@ -18,10 +18,10 @@ from benchmarks.report import Peer, Result
 from benchmarks.resources import turn
 from benchmarks.workload import STEP, Stream, Workload, expected
 from demo.postgres import EmbeddedPostgres
-from runners.engine.capture import Capture
-from runners.engine.changelog import ChangeLog, read_segment
-from runners.engine.decode import decode_segment, decode_segments, task_for
-from runners.engine.store import ChangeFileRow, MemoryStore, SegmentRow
+from runners.engine.capture.reader import Capture
+from runners.engine.changelog.segments import ChangeLog, read_segment
+from runners.engine.decode.job import decode_segment, decode_segments, task_for
+from runners.engine.store.protocol import ChangeFileRow, MemoryStore, SegmentRow
 
 DECODE_SEGMENTS = 8
 COLUMNS = ["id", "customer", "status", "amount", "note", "at", "ok"]

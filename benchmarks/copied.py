@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from benchmarks import place
 from demo.postgres import EmbeddedPostgres
 from replicators.connectors import registry
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.params import parse
-from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from tests.mysql_servers import ADMIN, HOST, PASSWORD, MysqlServer
 
 TABLE = TableId("bench", "events")

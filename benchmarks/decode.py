@@ -12,7 +12,7 @@ from benchmarks.report import Result
 from benchmarks.resources import turn
 from benchmarks.workload import Workload
 from demo.postgres import EmbeddedPostgres
-from runners.engine.decode import DecodeTask, decode_segments, task_for
+from runners.engine.decode.job import DecodeTask, decode_segments, task_for
 
 JOBS = 7
 WARM = 2

@@ -23,7 +23,7 @@ from benchmarks.run import EngineRun
 from demo import shop
 from demo.postgres import EmbeddedPostgres
 from demo.traffic import Traffic
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
 
 RATE = float(os.environ.get("BENCH_RATE", "500"))
 WARM_SECONDS = 45.0

@@ -17,7 +17,7 @@ from benchmarks.lag import WARM_SECONDS, catch_up, lags, visible
 from benchmarks.report import Result
 from benchmarks.resources import Cpu
 from benchmarks.run import EngineRun
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
 from tests.mysql_servers import ADMIN, HOST, PASSWORD, MysqlServer, SqlServer
 
 RATE = int(os.environ.get("BENCH_MYSQL_RATE", "2000"))

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from benchmarks import place
 from benchmarks.report import Peer, Result
 from benchmarks.resources import OURS, turn
-from replicators.connectors.events import OpCounts, change_schema
-from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.model.changes import OpCounts, change_schema
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Boolean, Decimal, Int, String, Timestamp
 from replicators.connectors.target import FoldedBatch, KeyRange, TargetTable
-from replicators.connectors.types import Boolean, Decimal, Int, String, Timestamp
-from runners.engine.folding import fold_to_file
+from runners.engine.fold.plan import fold_to_file
 
 TABLE = TableId("bench", "events")
 KEYS = 1000

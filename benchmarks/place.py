@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from replicators.connectors import registry
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.params import parse
-from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from runners.engine.settings import RunnerSettings
-from runners.engine.spark import open_session
+from runners.engine.tasks.spark import open_session
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = registry.sources()["postgresql"]

@@ -21,10 +21,10 @@ from typing import Any, Self
 from benchmarks import place
 from benchmarks.resources import turn
 from replicators.connectors import registry
+from replicators.connectors.model.schema import TableId
 from replicators.connectors.params import parse
-from replicators.connectors.schema import TableId
-from runners.engine.pipeline import Job, run_pipeline
-from runners.engine.store import MemoryStore
+from runners.engine.run import Job, run_pipeline
+from runners.engine.store.protocol import MemoryStore
 
 REPLICATOR = "bench"
 WAIT_SECONDS = 300.0

@@ -14,11 +14,11 @@ from benchmarks.copied import TABLE, Copied, mysql, postgresql, sums
 from benchmarks.copiers import copy_by_dlt, copy_by_programs
 from benchmarks.report import Peer, Result
 from benchmarks.resources import Cpu, turn
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import TargetTable
-from runners.engine.decode import load as load_object
-from runners.engine.snapshot import Snapshotter
-from runners.engine.store import MemoryStore
+from runners.engine.decode.job import load as load_object
+from runners.engine.snapshot.chunks import Snapshotter
+from runners.engine.store.protocol import MemoryStore
 
 DLT = "dlt writes Parquet files and no table, its clock begins after its imports"
 PROGRAMS = "sling and ingestr write one Parquet file and no table, their clocks run from the start of the process to its end"

@@ -27,7 +27,7 @@ from benchmarks.run import EngineRun
 from demo import shop
 from demo.postgres import EmbeddedPostgres
 from demo.traffic import RATE, Traffic
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
 from replicators.targets.lakehouse.delta import Delta
 
 MINUTES = float(os.environ.get("SOAK_MINUTES", "60"))

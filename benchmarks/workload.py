@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks import place, programs
 from demo.postgres import EmbeddedPostgres
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId, TableSchema
 
 TABLE = TableId("bench", "events")
 STEP = 1000

@@ -7,15 +7,15 @@ from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_POST
 
 from drafts.services import TableRefused, replicator_table_add
-from replicators.connectors.problems import Severity
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.problems.problem import Severity
 from replicators.models import Replicator
 from replicators.pages import may_edit
 from replicators.people import person
-from runners.acts import answer
-from runners.discovery import tables_asked
 from runners.models import Table
+from runners.pages.actions import answer
 from runners.services import IllegalTransition
+from runners.tables.discovery import tables_asked
 
 
 @may_edit

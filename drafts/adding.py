@@ -20,9 +20,9 @@ from drafts.listing import Found, Query, find_addable, listing_refresh
 from drafts.services import TableRefused, replicator_tables_add
 from drafts.table_pages import keys, query_of
 from replicators.config import InvalidConfig, source_plugin
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.problems import Severity
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import Severity
 from replicators.models import Replicator
 from replicators.pages import go, is_partial, may_edit
 from replicators.people import person

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from replicators.connectors.schema import EXCLUDABLE
+from replicators.connectors.model.schema import EXCLUDABLE
 
 Key = tuple[str, str]
 Tables = list[dict[str, Any]]

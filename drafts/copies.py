@@ -17,8 +17,8 @@ from assessments.report import Support, table_report
 from drafts.models import Draft
 from drafts.services import draft_create
 from replicators.config import InvalidConfig, plugin_of, target_plugin
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
 from replicators.pages import go, may_edit
 from replicators.people import person

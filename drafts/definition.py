@@ -14,10 +14,10 @@ from django.db import transaction
 from assessments.services import assess, log_fault, require_places
 from replicators.audit import Thing, record
 from replicators.config import ROLES, SecretAsked, plugin_of
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.positions import Position
 from replicators.connectors.params import Param, describe
-from replicators.connectors.problems import Problem, Severity
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import Problem, Severity
 from replicators.models import DesiredState, Replicator
 from replicators.options import Options
 from replicators.services import (
@@ -28,10 +28,10 @@ from replicators.services import (
     source_of,
     target_of,
 )
-from runners.events import event_add
+from runners.events.write import event_add
 from runners.models import Progress, Run
-from runners.queue import nudge
 from runners.services import back_off_clear, run_ask_stop
+from runners.supervision.dispatch import nudge
 
 LOOKS = 5
 NEXT_START = frozenset(

@@ -25,10 +25,10 @@ from drafts.definition import (
 )
 from drafts.views import NAME_HELP, description_fault, name_fault
 from replicators.config import ROLES, InvalidConfig, place_params, plugin_of
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.modes import KEEPS_PAST, Mode, text_of
+from replicators.connectors.model.modes import KEEPS_PAST, Mode, text_of
 from replicators.connectors.params import MASK, Param, cleared, describe
-from replicators.connectors.problems import Severity
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import Severity
 from replicators.forms import (
     Field,
     option_fields,
@@ -43,7 +43,7 @@ from replicators.pages import go, may_edit, render_page
 from replicators.people import person
 from replicators.services import NameTaken, params_merged, params_of, params_shown
 from runners.models import Run
-from runners.panels import version_of
+from runners.pages.panels import version_of
 from runners.retrying import replicator_retry
 from runners.selectors import replicator_view
 from runners.transitions import IllegalTransition

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from replicators.connectors.schema import EXCLUDABLE
+from replicators.connectors.model.schema import EXCLUDABLE
 
 WITHOUT = {
     "inserts": "Off: no new rows are added; those of the first copy are kept up. In append mode only the inserts are missing.",

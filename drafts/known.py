@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from replicators.connectors.errors import ReplicationError
 from replicators.connectors.params import cleared
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
 from replicators.selectors import plugins
 from replicators.services import params_of

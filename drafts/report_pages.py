@@ -17,7 +17,7 @@ from drafts.reports import ReportView, report_of
 from drafts.selectors import draft_shown
 from drafts.wizard import Visit
 from replicators.config import InvalidConfig, plugin_of, source_plugin
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.forms import option_fields, param_fields
 from replicators.pages import go
 from replicators.people import person

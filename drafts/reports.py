@@ -11,7 +11,7 @@ from assessments.report import Report, Support
 from drafts.choice import Key, by_key
 from drafts.digests import assessed_digest
 from drafts.models import Draft, StoredReport
-from replicators.connectors.modes import Mode
+from replicators.connectors.model.modes import Mode
 
 ERROR = "ERROR"
 TOLD_BY_LINE = frozenset(

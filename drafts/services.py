@@ -23,10 +23,10 @@ from replicators.config import (
     plugin_of,
     require_plain,
 )
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.model.schema import TableSelection
 from replicators.connectors.params import describe
-from replicators.connectors.problems import Problem, Severity
-from replicators.connectors.schema import TableSelection
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import Problem, Severity
 from replicators.models import Replicator
 from replicators.services import (
     audited_values,
@@ -39,7 +39,7 @@ from replicators.services import (
 )
 from runners.models import Table
 from runners.services import replicator_start, table_add
-from runners.table_changes import table_change, table_mode
+from runners.tables.changes import table_change, table_mode
 
 _PLAIN = ("name", "description", "tables", "options", "accepted")
 _KINDS = {"name": str, "description": str, "tables": list, "options": dict, "accepted": list}

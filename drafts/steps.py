@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from drafts.models import Draft
 from drafts.reports import is_passed
 from replicators.config import InvalidConfig, Options, parse_name, parse_params, parse_tables
-from replicators.connectors.errors import ReplicationError
 from replicators.connectors.params import cleared
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.services import NameTaken, name_require_free, params_of
 
 NAMES = ("name", "source", "target", "tables", "advanced", "assessment", "summary")

@@ -23,25 +23,25 @@ from replicators.config import (
     tables_to_json,
     target_plugin,
 )
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.filter_types import bind
-from replicators.connectors.filters import FilterError
-from replicators.connectors.modes import CHOICES, KEEPS_PAST, Mode, text_of
-from replicators.connectors.problems import Severity
-from replicators.connectors.schema import TableId, TableSchema, TableSelection
-from replicators.connectors.schema_policy import SchemaPolicy
+from replicators.connectors.filters.language import FilterError
+from replicators.connectors.filters.types import bind
+from replicators.connectors.model.modes import CHOICES, KEEPS_PAST, Mode, text_of
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.model.types import Unsupported
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import Severity
+from replicators.connectors.schema.policy import SchemaPolicy
 from replicators.connectors.target import FitKind
-from replicators.connectors.types import Unsupported
 from replicators.models import Replicator
 from replicators.options import Options
 from replicators.pages import go, may_edit
 from replicators.people import person
 from replicators.services import params_of
-from runners.engine.shapes import followed
+from runners.engine.schema.selection import followed
 from runners.models import Table
-from runners.panels import version_of
-from runners.rows import selections, table_row
+from runners.pages.panels import version_of
 from runners.services import IllegalTransition
+from runners.store.mapping import selections, table_row
 
 
 def column_lines(

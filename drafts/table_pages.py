@@ -19,9 +19,9 @@ from drafts.listing import SHOWN, Query, find, find_lines, listing_of, listing_r
 from drafts.table_columns import column_lines, columns_kept, filter_fault
 from drafts.wizard import AUTOSAVE, Visit
 from replicators.config import InvalidConfig, source_plugin
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.modes import CHOICES, Mode, mode_for, why_inserts
-from replicators.connectors.schema import EXCLUDABLE, TableId, TableSchema
+from replicators.connectors.model.modes import CHOICES, Mode, mode_for, why_inserts
+from replicators.connectors.model.schema import EXCLUDABLE, TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.forms import Field, option_fields, picks_fitting
 from replicators.pages import go, is_partial, toasted
 from replicators.services import params_of

@@ -20,7 +20,7 @@ from drafts.models import Draft
 from drafts.selectors import draft_shown, draft_stake, drafts_for_list
 from drafts.wizard import AUTOSAVE, Visit
 from replicators.config import InvalidConfig, plugin_of
-from replicators.connectors.problems import Severity
+from replicators.connectors.problems.problem import Severity
 from replicators.forms import (
     Field,
     option_fields,

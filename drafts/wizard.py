@@ -18,7 +18,7 @@ from assessments.services import problem_of
 from drafts import services, steps
 from drafts.models import Draft
 from replicators.config import InvalidConfig, plugin_of
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.pages import View, go, is_partial, may_edit
 from replicators.services import params_of
 

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from replicators.connectors import params, registry
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.filters import parse as parse_filter
-from replicators.connectors.modes import CHOICES
+from replicators.connectors.filters.language import parse as parse_filter
+from replicators.connectors.model.modes import CHOICES
+from replicators.connectors.model.schema import EXCLUDABLE, UNFIT, TableId, TableSelection
 from replicators.connectors.params import InvalidParams
-from replicators.connectors.schema import EXCLUDABLE, UNFIT, TableId, TableSelection
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import TargetPlugin
 from replicators.invalid import InvalidConfig as InvalidConfig

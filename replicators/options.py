@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any, Self
 
-from replicators.connectors import modes
-from replicators.connectors.schema import UNFIT
+from replicators.connectors.model import modes
+from replicators.connectors.model.schema import UNFIT
 from replicators.invalid import InvalidConfig
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from django.conf import settings
 
 from replicators.connectors.addresses import Place
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import TargetPlugin
 

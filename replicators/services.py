@@ -11,9 +11,9 @@ from django.db import IntegrityError, transaction
 from replicators import audit
 from replicators import config as configs
 from replicators.config import InvalidConfig, ReplicatorConfig, SecretAsked
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.model.schema import TableSelection
 from replicators.connectors.params import MASK, cleared, secret_names
-from replicators.connectors.schema import TableSelection
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
 from replicators.secrets import decrypt, encrypt
 

@@ -7,9 +7,9 @@ import uuid
 from django.db import models
 from django.db.models import Q
 
-from replicators.connectors.modes import Mode
+from replicators.connectors.model.modes import Mode
 from replicators.models import Replicator
-from runners.engine.table_states import is_lasting
+from runners.engine.store.table_states import is_lasting
 from runners.states import RUN_ACTIVE, RunState, TableState
 
 

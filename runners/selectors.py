@@ -12,13 +12,21 @@ from django.db.models.fields.json import KeyTransform
 from django.utils import timezone
 
 from replicators.config import InvalidConfig
-from replicators.connectors.messages import MESSAGES, WAITS
-from replicators.connectors.problems import Severity
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.messages import MESSAGES, WAITS
+from replicators.connectors.problems.problem import Severity
 from replicators.models import Replicator
-from runners.copying import copy_progress
+from runners.metrics.copying import copy_progress
+from runners.metrics.status import (
+    Facts,
+    Shown,
+    replicator_state,
+    snapshot_percent,
+    table_lag,
+    table_shown,
+)
+from runners.metrics.totals import Totals, lag_facts, totals_of
 from runners.models import Event, Progress, Run, Table, TableMetric
-from runners.runs import run_limit_facts, running_names
 from runners.shown import (
     ReplicatorView,
     RunView,
@@ -28,16 +36,8 @@ from runners.shown import (
     waits_told,
 )
 from runners.states import RunState, TableState
-from runners.status import (
-    Facts,
-    Shown,
-    replicator_state,
-    snapshot_percent,
-    table_lag,
-    table_shown,
-)
-from runners.totals import Totals, lag_facts, totals_of
-from runners.watermarks import consistent_at
+from runners.supervision.capacity import run_limit_facts, running_names
+from runners.tables.watermarks import consistent_at
 
 METRICS_MOST = 100_000
 _WELL = frozenset({RunState.STOPPING, RunState.STOPPED})

@@ -11,16 +11,16 @@ from django.db import transaction
 from django.utils import timezone
 
 from replicators.config import parse_tables
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.models import DesiredState, Replicator
 from replicators.services import replicator_choose, table_choice
-from runners.engine.store import FRESH
-from runners.events import act_add
+from runners.engine.store.protocol import FRESH
+from runners.events.write import act_add
 from runners.models import Progress, Run, Table
-from runners.parked import parked_rows
-from runners.queue import nudge
-from runners.rewinding import rewind_window
 from runners.states import TableState
+from runners.supervision.dispatch import nudge
+from runners.tables.quarantine import parked_rows
+from runners.tables.rewinding import rewind_window
 from runners.transitions import IllegalTransition, run_transition, table_transition
 
 __all__ = [

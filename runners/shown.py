@@ -8,13 +8,13 @@ from typing import Any
 
 from django.utils import timezone
 
-from replicators.connectors.messages import MESSAGES
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.messages import MESSAGES
 from replicators.models import Replicator
+from runners.metrics.status import FRESH_SECONDS, Shown, tables_held
+from runners.metrics.totals import Totals
 from runners.models import Run, Table
 from runners.states import RunState, TableState
-from runners.status import FRESH_SECONDS, Shown, tables_held
-from runners.totals import Totals
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from runners.engine.store import EVENTS_STATE, TableState
+from runners.engine.store.protocol import EVENTS_STATE, TableState
 
 __all__ = [
     "COLOURS",

@@ -10,9 +10,10 @@ from celery.signals import worker_shutting_down
 
 from replicators import audit
 from replicators.tokens import tokens_expire
-from runners import figures, reconcile, removal, retention
-from runners.logs import prune_run_logs
-from runners.supervisor import Supervisor
+from runners.logs.write import prune_run_logs
+from runners.metrics import record
+from runners.supervision import reconcile, removal, retention
+from runners.supervision.supervisor import Supervisor
 
 _closing = threading.Event()
 
@@ -44,7 +45,7 @@ def drop_replicator(replicator_id: str) -> None:
 @shared_task(acks_late=True, ignore_result=True, time_limit=120)
 def prune_metrics() -> None:
     """Drop figures, activity, audit rows, tokens and run logs past their time."""
-    figures.prune_metrics()
+    record.prune_metrics()
     retention.prune_activity()
     audit.prune()
     tokens_expire()

@@ -7,9 +7,9 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from replicators.connectors.schema import TableId
-from runners.engine.table_states import is_heard
-from runners.events import event_add
+from replicators.connectors.model.schema import TableId
+from runners.engine.store.table_states import is_heard
+from runners.events.write import event_add
 from runners.models import Run, Table
 from runners.states import (
     RUN_ACTIVE,

@@ -192,7 +192,11 @@ def _copy(source: str, target: str) -> None:
 def warm_up() -> None:
     """Compile the decoder's numba functions into their cache, where there is a module for it."""
     if (ROOT / "runners" / "engine" / "warm.py").is_file():
-        run("warm", [str(PYTHON), "-m", "runners.engine.warm"], needs="This is a fault of ours.")
+        run(
+            "warm",
+            [str(PYTHON), "-m", "runners.engine.tasks.warm"],
+            needs="This is a fault of ours.",
+        )
 
 
 def prepare_runs() -> None:
@@ -208,7 +212,7 @@ def archive_classes() -> None:
     if CLASSES.is_valid():
         return
     CLASSES.clear()
-    command = [str(PYTHON), "-m", "runners.engine.class_sharing"]
+    command = [str(PYTHON), "-m", "runners.engine.tasks.class_sharing"]
     try:
         run("classes", command, needs="", env=_with_java())
     except Missing as problem:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
 from replicators.targets.lakehouse.naming import PROGRESS
 from runners.models import Watermark
 from tests.harness import CATALOG, NAMESPACE, World

@@ -29,7 +29,6 @@ from replicators.models import Replicator
 from replicators.services import replicator_create
 from runners.engine import failpoints
 from runners.models import ChangeFile, LogLine, Progress, Run, Segment, Table
-from runners.processes import LEASE, end_session, started_at
 from runners.selectors import replicator_badge
 from runners.services import (
     run_ask_stop,
@@ -39,7 +38,8 @@ from runners.services import (
     table_rewind,
     tables_sync,
 )
-from runners.supervisor import run_lose
+from runners.supervision.processes import LEASE, end_session, started_at
+from runners.supervision.supervisor import run_lose
 from runners.transitions import run_transition
 from tests.background import Background
 from tests.servers import Database

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any, ClassVar
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.positions import Position
 from replicators.connectors.params import parse
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql.control import LogControl
 from replicators.sources.mysql.params import MysqlParams
 from runners.models import Progress

@@ -14,7 +14,7 @@ from replicators.api.serializers import (
     TableChoiceSerializer,
     TableWordMixin,
 )
-from replicators.connectors.modes import Mode
+from replicators.connectors.model.modes import Mode
 
 
 class SourceSerializer(StrictMixin, serializers.Serializer[Any]):

@@ -14,8 +14,8 @@ from assessments.api import serializers
 from replicators.api.rest import RestView
 from replicators.api.serializers import ErrorSerializer, valid
 from replicators.config import ReplicatorConfig
-from replicators.connectors.problems import Severity
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.problem import Severity
 
 ASKED = {502: ErrorSerializer, 504: ErrorSerializer}
 """What any look into a server may be answered with."""

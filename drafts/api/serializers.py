@@ -18,7 +18,7 @@ from replicators.api.serializers import (
     TableWordMixin,
     UnfitField,
 )
-from replicators.connectors.schema import EXCLUDABLE
+from replicators.connectors.model.schema import EXCLUDABLE
 from replicators.services import params_shown
 
 

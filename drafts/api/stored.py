@@ -21,7 +21,7 @@ from assessments.api.serializers import (
 from assessments.api.views import ASKED, connection_answer
 from replicators.api.rest import RestView
 from replicators.api.serializers import ErrorSerializer, valid
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
 from replicators.services import params_of
 from runners.api.serializers import TableNameSerializer
 

@@ -21,9 +21,9 @@ from rest_framework.views import set_rollback
 
 from replicators.api.idempotency import KeyInUse, Replayed
 from replicators.config import InvalidConfig
-from replicators.connectors.errors import ReplicationError
 from replicators.connectors.params import InvalidParams
-from replicators.connectors.problems import Problem
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from drf_spectacular.utils import Direction, extend_schema_field
 from rest_framework import serializers
 
 from replicators.api.schema import options_schema, params_schema
-from replicators.connectors.filters import MAX_LENGTH
-from replicators.connectors.modes import CHOICES
+from replicators.connectors.filters.language import MAX_LENGTH
+from replicators.connectors.model.modes import CHOICES
+from replicators.connectors.model.schema import EXCLUDABLE, UNFIT
 from replicators.connectors.params import Param, describe
-from replicators.connectors.problems import Severity
-from replicators.connectors.schema import EXCLUDABLE, UNFIT
+from replicators.connectors.problems.problem import Severity
 from replicators.invalid import InvalidConfig
 from replicators.models import Replicator
 from replicators.options import Options

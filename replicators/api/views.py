@@ -18,7 +18,7 @@ from replicators.api.serializers import (
     PluginSerializer,
 )
 from replicators.config import ROLES, plugin_of
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.selectors import plugins
 
 _BEGINNINGS = {

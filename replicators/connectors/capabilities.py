@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicators.connectors.modes import Mode
+from replicators.connectors.model.modes import Mode
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,16 @@ import pyarrow as pa
 
 from replicators.connectors.addresses import Place
 from replicators.connectors.capabilities import SourceCapabilities
-from replicators.connectors.events import OpCounts
-from replicators.connectors.offsets import Position
-from replicators.connectors.problems import Problem
-from replicators.connectors.schema import (
+from replicators.connectors.model.changes import OpCounts
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import (
     Column,
     TableId,
     TableSchema,
     TableSelection,
     TableSummary,
 )
+from replicators.connectors.problems.problem import Problem
 from replicators.connectors.setup import SetupStep, no_setup
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
-from replicators.connectors.modes import CHOICES, Mode
+from replicators.connectors.model.modes import CHOICES, Mode
 from replicators.private import private_file, private_folder
 from replicators.project.env import (
     env_bool,

@@ -18,7 +18,7 @@ _REST = [path("", include(f"{app}.api.urls")) for app in ("replicators", "assess
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include("replicators.urls")),
     path("", include("drafts.urls")),
-    path("", include("runners.urls")),
+    path("", include("runners.pages.urls")),
     path("api/schema/", _SCHEMA.as_view(permission_classes=[ViewOrEdit]), name="api-schema"),
     path("api/v1/", include((_REST, "api"))),
     path("admin/login/", admin_login),

@@ -19,8 +19,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 from replicators import audit_reading
 from replicators.audit import AuditEntry
-from replicators.connectors.modes import Mode, text_of
-from replicators.connectors.problems import Severity
+from replicators.connectors.model.modes import Mode, text_of
+from replicators.connectors.problems.problem import Severity
 
 register = template.Library()
 

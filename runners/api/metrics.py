@@ -14,11 +14,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from runners.health import worker_health
 from runners.models import Table
 from runners.selectors import replicators_for_list
 from runners.shown import ReplicatorView
 from runners.states import TABLES_SHOWN
+from runners.supervision.health import worker_health
 
 Found = tuple[dict[str, str], float]
 

@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from replicators.api.serializers import StrictMixin, TableWordMixin
-from replicators.connectors.modes import Mode
+from replicators.connectors.model.modes import Mode
 from runners.models import Event, LogLine
 from runners.states import REPLICATOR_STATES, TABLES_SHOWN, TableState
 

@@ -20,16 +20,18 @@ from replicators.api.pagination import Pages
 from replicators.api.preconditions import require_match, tagged
 from replicators.api.rest import RestView, asked, asks
 from replicators.api.serializers import ErrorSerializer, ReplicatorSerializer, valid
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
 from replicators.models import Replicator
 from replicators.people import person
 from replicators.services import replicator_export
-from runners import discovery, loglines, retrying, selectors, services
+from runners import retrying, selectors, services
 from runners.api import errors as _errors  # noqa: F401  registers the answers
 from runners.api import serializers
+from runners.logs import read
 from runners.models import Table
-from runners.parked import parked_json, parked_page
-from runners.watermarks import watermarks_shown
+from runners.tables import discovery
+from runners.tables.quarantine import parked_json, parked_page
+from runners.tables.watermarks import watermarks_shown
 
 _TAGS = ["replicators"]
 _MISSING = {404: ErrorSerializer}
@@ -288,7 +290,7 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     @action(detail=True)
     def logs(self, request: Request, pk: str) -> Response:
         query = asked(serializers.LogQuerySerializer, request)
-        lines = loglines.log_lines(self.get_object(), **query)
+        lines = read.log_lines(self.get_object(), **query)
         after = lines[-1].pk if lines else query["after"]
         return Response(serializers.LogSerializer({"after": after, "lines": lines}).data)
 

@@ -7,8 +7,8 @@ import math
 import time
 from collections.abc import Callable
 
-from replicators.connectors.schema import TableId
-from runners.engine.backlog import Backlog
+from replicators.connectors.model.schema import TableId
+from runners.engine.changelog.backlog import Backlog
 
 AHEAD_BYTES, LEVEL_BYTES = 16 << 20, 1 << 20
 """Of segments that wait for decoding: far more than what a second brings where decoding keeps up, and about that."""

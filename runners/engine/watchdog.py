@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.settings import RunnerSettings
-from runners.engine.store import Store
+from runners.engine.store.protocol import Store
 
 logger = logging.getLogger("replicator.watchdog")
 

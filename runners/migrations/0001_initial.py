@@ -5,7 +5,7 @@ import uuid
 import django.db.models.deletion
 from django.db import migrations, models
 
-import runners.engine.store
+import runners.engine.store.protocol
 import runners.states
 
 
@@ -214,7 +214,7 @@ class Migration(migrations.Migration):
                 (
                     "state",
                     models.CharField(
-                        default=runners.engine.store.TableState["WAITING"], max_length=14
+                        default=runners.engine.store.protocol.TableState["WAITING"], max_length=14
                     ),
                 ),
                 ("generation", models.PositiveIntegerField(default=1)),

@@ -2,7 +2,7 @@
 
 from django.db import migrations, models
 
-import replicators.connectors.modes
+import replicators.connectors.model.modes
 
 
 class Migration(migrations.Migration):
@@ -15,7 +15,7 @@ class Migration(migrations.Migration):
             model_name="table",
             name="mode",
             field=models.CharField(
-                default=replicators.connectors.modes.Mode["MIRROR"], max_length=12
+                default=replicators.connectors.model.modes.Mode["MIRROR"], max_length=12
             ),
         ),
     ]

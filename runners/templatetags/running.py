@@ -12,17 +12,17 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from replicators.config import plugin_of
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.templatetags.ui import compact, duration
-from runners.charts import Series, line_path
-from runners.event_texts import SCHEMA_EVENTS, schema_text
-from runners.health import WorkerHealth, worker_health
-from runners.listing import Asked
+from runners.events.texts import SCHEMA_EVENTS, schema_text
+from runners.metrics.charts import Series, line_path
 from runners.models import Event
-from runners.panels import version_of
+from runners.pages.listing import Asked
+from runners.pages.panels import version_of
 from runners.shown import error_shown
 from runners.states import COLOURS, LABELS
+from runners.supervision.health import WorkerHealth, worker_health
 
 register = template.Library()
 

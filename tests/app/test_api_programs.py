@@ -14,8 +14,8 @@ from replicators.api.idempotency import KEPT, STUCK
 from replicators.connectors.params import MASK
 from replicators.models import IdempotencyKey, Replicator
 from runners.models import Event, Table
-from runners.retention import prune_activity
 from runners.states import TableState
+from runners.supervision.retention import prune_activity
 from tests.app.factories import SECRET, config_fields, make_replicator, make_user
 
 pytestmark = pytest.mark.django_db

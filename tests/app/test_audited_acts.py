@@ -14,7 +14,7 @@ from replicators.audit import AuditEntry
 from replicators.models import Replicator
 from replicators.tokens import token_create
 from runners.models import Event
-from runners.removal import drop_replicator
+from runners.supervision.removal import drop_replicator
 from tests.app.factories import SECRET, config_fields
 
 pytestmark = pytest.mark.django_db

@@ -12,7 +12,7 @@ from drafts.reports import report_of
 from drafts.services import draft_assess, draft_update, replicator_table_change
 from replicators import throttle
 from replicators.config import parse_tables
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.models import Replicator
 from runners.models import Table
 from runners.new_tables import NewTable
@@ -28,7 +28,7 @@ ORDERS = TableId("shop", "orders")
 def test_a_delete_that_does_not_say_what_becomes_of_the_data_keeps_it(
     browser: Client, replicator: Replicator
 ) -> None:
-    """Guards `runners.acts.delete`: a form without the field would drop the target's tables where only `true` kept them."""
+    """Guards `runners.pages.actions.delete`: a form without the field would drop the target's tables where only `true` kept them."""
     browser.post(f"/replicators/{replicator.pk}/delete/", {})
     replicator.refresh_from_db()
     assert replicator.deleting_since is not None
@@ -98,7 +98,7 @@ def test_a_failing_table_says_what_a_resync_would_take_away(
 def test_without_javascript_a_removed_table_leads_to_a_page_that_is_there(
     browser: Client, replicator: Replicator
 ) -> None:
-    """Guards `runners.acts._back`: the page that asked is gone together with its table."""
+    """Guards `runners.pages.actions._back`: the page that asked is gone together with its table."""
     url = f"/replicators/{replicator.pk}/tables/remove/"
     asked = f"http://testserver{url}?schema=shop&table=orders"
     form = {"schema": "shop", "table": "orders", "drop_target": "false"}

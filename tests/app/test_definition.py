@@ -15,8 +15,8 @@ from replicators.connectors.registry import targets
 from replicators.models import Replicator
 from replicators.services import params_of, params_shown
 from runners.models import Event, Progress
-from runners.reconcile import reconcile_runs
 from runners.states import RunState
+from runners.supervision.reconcile import reconcile_runs
 from tests.app.factories import SECRET, make_replicator
 from tests.app.pages import make_live
 

@@ -8,14 +8,14 @@ import pytest
 from django.test import Client
 
 from replicators.config import parse_tables
-from replicators.connectors.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.models import Replicator
-from runners.discovery import new_table_ignore, table_vanished, tables_appeared, tables_asked
-from runners.event_texts import SCHEMA_EVENTS, schema_text
+from runners.events.texts import SCHEMA_EVENTS, schema_text
 from runners.models import Event, Table
 from runners.new_tables import NewTable
 from runners.services import IllegalTransition, table_add
-from runners.store import DjangoStore
+from runners.store.django import DjangoStore
+from runners.tables.discovery import new_table_ignore, table_vanished, tables_appeared, tables_asked
 from tests.app.factories import make_replicator, make_run
 
 pytestmark = pytest.mark.django_db

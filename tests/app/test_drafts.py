@@ -19,9 +19,9 @@ from drafts.services import (
     draft_update,
 )
 from replicators.config import InvalidConfig
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.model.schema import TableId
 from replicators.connectors.params import MASK
-from replicators.connectors.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import DesiredState, Replicator
 from replicators.services import NameTaken, source_of
 from tests.app.factories import SECRET, config_fields, make_replicator

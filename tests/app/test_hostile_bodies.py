@@ -14,7 +14,7 @@ from drafts.models import Draft
 from drafts.services import draft_create
 from replicators.models import Replicator
 from runners import selectors
-from runners.events import event_add
+from runners.events.write import event_add
 from runners.models import Table, TableMetric
 from tests.app.factories import config_fields
 

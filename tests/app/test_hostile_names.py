@@ -9,9 +9,9 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
 from replicators.models import Replicator
-from runners.events import event_add
+from runners.events.write import event_add
 from runners.models import LogLine, ParkedRow, Table
 from runners.new_tables import NewTable
 from tests.app.factories import make_replicator

@@ -11,11 +11,11 @@ from django.test import Client
 from assessments.modes import mode_problems
 from drafts.models import Draft
 from replicators.config import ReplicatorConfig, parse_tables
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.types import Int
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Int
 from replicators.models import Replicator
 from runners.models import Event, Table
-from runners.rows import selections, table_row
+from runners.store.mapping import selections, table_row
 from tests.app.factories import config_fields, make_replicator
 from tests.app.wizarding import HTMX, address, make_draft, press, ticked
 

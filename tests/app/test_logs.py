@@ -11,8 +11,8 @@ import pytest
 from django.db import OperationalError
 
 from replicators.models import Replicator
-from runners.loglines import log_levels, log_lines
-from runners.logs import RowHandler
+from runners.logs.read import log_levels, log_lines
+from runners.logs.write import RowHandler
 from runners.management.commands.run_replicator import _level
 from runners.models import LogLine
 from tests.app.factories import SECRET, make_run

@@ -10,16 +10,17 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.positions import Position
 from replicators.models import Replicator
-from runners import backoff, figures, removal, retention
-from runners.engine.store import SegmentRow, TableFigures
+from runners.engine.store.protocol import SegmentRow, TableFigures
+from runners.metrics import record
 from runners.models import Progress, Run, Table, TableMetric
-from runners.reconcile import reconcile_runs
-from runners.rows import moment
 from runners.services import progress_of, replicator_delete, replicator_start
 from runners.states import RunState
-from runners.store import PORTION, DjangoStore
+from runners.store.django import PORTION, DjangoStore
+from runners.store.mapping import moment
+from runners.supervision import backoff, removal, retention
+from runners.supervision.reconcile import reconcile_runs
 from tests.app.factories import make_replicator, make_run
 from tests.fakes.clock import FakeClock
 
@@ -98,7 +99,7 @@ def test_old_figures_go_in_portions(
 
     fill()
     with CaptureQueriesContext(connection) as asked:
-        assert figures.prune_metrics(now) == 35
+        assert record.prune_metrics(now) == 35
     deletes = [q["sql"] for q in asked if q["sql"].startswith("DELETE")]
     assert len(deletes) == 4 and all(sql.count(",") < 10 for sql in deletes)
     fill()

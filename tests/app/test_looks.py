@@ -16,9 +16,9 @@ from assessments.looks import Looks, LookTimedOut, TooManyLooks
 from drafts.services import draft_create
 from replicators.config import ReplicatorConfig
 from replicators.connectors import limits
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
 from tests.app.factories import config_fields
 from tests.app.pages import htmx
 from tests.fakes.silent import SilentServer

@@ -13,12 +13,12 @@ from django.test import Client
 from django.utils import timezone
 
 from replicators.models import Replicator
-from runners import logs
-from runners.events import event_add
-from runners.logs import prune_run_logs
+from runners.events.write import event_add
+from runners.logs import write as log_writer
+from runners.logs.write import prune_run_logs
 from runners.models import Event, Run, Table
-from runners.retention import prune_activity
 from runners.services import progress_of
+from runners.supervision.retention import prune_activity
 from tests.app.factories import make_replicator, make_run
 
 pytestmark = pytest.mark.django_db
@@ -121,7 +121,7 @@ def test_a_runs_output_that_grows_large_begins_again_and_an_old_one_goes(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guards `prune_run_logs`: one process may write for months, and goes on writing where its file now ends."""
-    monkeypatch.setattr(logs, "RUN_LOG_BYTES", 10)
+    monkeypatch.setattr(log_writer, "RUN_LOG_BYTES", 10)
     settings.RUN_LOG_DIR.mkdir()
     large, old = settings.RUN_LOG_DIR / "large.log", settings.RUN_LOG_DIR / "old.log.1"
     old.touch()

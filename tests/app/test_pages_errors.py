@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from replicators.connectors.messages import MESSAGES, WAITS, Retry, Scope
+from replicators.connectors.problems.messages import MESSAGES, WAITS, Retry, Scope
 from replicators.models import Replicator
 from runners.models import Progress, Run
 from runners.services import replicator_pause

@@ -13,8 +13,8 @@ from django.utils import timezone
 from drafts.models import Draft
 from replicators.models import Replicator
 from runners.models import Event
-from runners.removal import drop_replicator
 from runners.services import progress_of
+from runners.supervision.removal import drop_replicator
 from tests.app.pages import htmx, page
 from tests.app.wizarding import STEPS, address, make_draft, press
 

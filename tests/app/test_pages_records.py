@@ -12,7 +12,7 @@ from django.test import Client
 from django.utils import timezone
 
 from replicators.models import Replicator
-from runners.loglines import LOG_LINES
+from runners.logs.read import LOG_LINES
 from runners.models import Event, LogLine
 from runners.services import replicator_pause, replicator_start, run_ask_stop
 from runners.transitions import run_transition
@@ -73,7 +73,7 @@ def test_a_log_is_downloaded_as_it_is_filtered(
     browser: Client, replicator: Replicator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guards `loglines.log_pages` too, which goes on from page to page while it is sent."""
-    monkeypatch.setattr("runners.loglines._PAGE", 2)
+    monkeypatch.setattr("runners.logs.read._PAGE", 2)
     for number in range(4):
         write(replicator, f"line {number}", "ERROR")
     write(replicator, "kept", "ERROR", "shop.orders")

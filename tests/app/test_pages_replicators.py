@@ -14,9 +14,9 @@ from drafts.models import Draft
 from replicators.models import Replicator
 from replicators.services import params_of
 from runners.models import Event, Progress, ReplicatorMetric, Table
-from runners.removal import TRIES
 from runners.services import table_resync
 from runners.states import TableState
+from runners.supervision.removal import TRIES
 from tests.app.factories import SECRET, make_replicator, make_run
 from tests.app.pages import htmx, make_live, make_metrics, make_tables, page, panel
 
@@ -64,8 +64,8 @@ def test_a_panel_of_a_replicator_that_is_gone_leads_to_the_list(
 
 
 def test_what_is_left_at_an_unreachable_source_is_shown_after_the_delete(browser: Client) -> None:
-    from runners.removal import drop_replicator
     from runners.services import replicator_delete
+    from runners.supervision.removal import drop_replicator
 
     gone = make_replicator(source_params={"host": "h", "fault": "unreachable"})
     url = gone.get_absolute_url()
@@ -86,8 +86,8 @@ def test_a_clean_delete_leads_its_open_page_to_the_list_with_a_message(
 ) -> None:
     """Guards that it does not matter which part of an open page asks first: the chart's refresh led to another page than the
     figures'."""
-    from runners.removal import drop_replicator
     from runners.services import replicator_delete
+    from runners.supervision.removal import drop_replicator
 
     gone = make_replicator()
     replicator_delete(replicator=gone, actor=None, keep_target=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from replicators.connectors.events import OpCounts
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.changes import OpCounts
+from replicators.connectors.model.schema import TableId
 from replicators.models import Replicator
-from runners.engine.parked import ParkedRow
-from runners.engine.store import MemoryStore, Store
+from runners.engine.quarantine.rows import ParkedRow
+from runners.engine.store.protocol import MemoryStore, Store
 from runners.models import Event, Table
 from runners.models import ParkedRow as Row
 from runners.services import IllegalTransition, table_replay
-from runners.store import DjangoStore
+from runners.store.django import DjangoStore
 from tests.app.factories import make_run
 from tests.app.pages import make_live, page
 

@@ -15,7 +15,9 @@ import pytest
 
 from replicators.models import Replicator
 from runners.models import Run
-from runners.processes import (
+from runners.services import replicator_pause, replicator_start
+from runners.states import RunState
+from runners.supervision.processes import (
     LEASE,
     UNKNOWN,
     Adopted,
@@ -25,9 +27,7 @@ from runners.processes import (
     spawn_command,
     started_at,
 )
-from runners.services import replicator_pause, replicator_start
-from runners.states import RunState
-from runners.supervisor import Supervisor
+from runners.supervision.supervisor import Supervisor
 
 CHILD = Path(__file__).parents[1] / "fakes" / "child.py"
 
@@ -142,7 +142,7 @@ class TestSupervised:
         """Guards the last step of `Supervisor._press`: a run that ignores SIGTERM would stay for ever, and a pause with
         it."""
         settings.STOP_GRACE_SECONDS = 0.0
-        monkeypatch.setattr("runners.supervisor.KILL_SECONDS", 0.5)
+        monkeypatch.setattr("runners.supervision.supervisor.KILL_SECONDS", 0.5)
         fake.mode("stubborn")
         thread = self._supervise(run, fake)
         child, worker = fake.wait()

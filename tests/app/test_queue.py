@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runners import queue
+from runners.supervision import dispatch
 
 
 @pytest.mark.parametrize("listens", [True, False])
@@ -17,11 +17,11 @@ def test_a_task_goes_only_to_a_broker_that_listens(
 ) -> None:
     """The look for a listener before Celery tries for seconds."""
     sent: list[str] = []
-    monkeypatch.setattr(queue.current_app, "send_task", lambda name, **more: sent.append(name))
+    monkeypatch.setattr(dispatch.current_app, "send_task", lambda name, **more: sent.append(name))
     with closing(socket.socket()) as place:
         place.bind(("127.0.0.1", 0))
         if listens:
             place.listen()
         settings.REDIS_URL = f"redis://127.0.0.1:{place.getsockname()[1]}/0"
-        queue.send("reconcile_runs")
+        dispatch.send("reconcile_runs")
     assert sent == (["runners.tasks.reconcile_runs"] if listens else [])

@@ -16,10 +16,10 @@ from drafts.services import DeployRefused, draft_create, draft_deploy
 from replicators import reach
 from replicators.config import ReplicatorConfig, parse_params, plugin_of
 from replicators.connectors.addresses import Place
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.messages import MESSAGES, Retry
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.messages import MESSAGES, Retry
 from replicators.models import Replicator
 from runners.management.commands import run_replicator
 from runners.models import Run
@@ -236,7 +236,7 @@ def test_a_run_asks_when_it_starts(monkeypatch: pytest.MonkeyPatch, settings: An
     run = make_run(make_replicator(source_kind="mysql", source_params=values))
     settings.REACH_HOSTS = ["elsewhere.example"]
     started: list[Any] = []
-    monkeypatch.setattr("runners.engine.pipeline.run_pipeline", lambda *a: started.append(a))
+    monkeypatch.setattr("runners.engine.run.run_pipeline", lambda *a: started.append(a))
     monkeypatch.setattr(run_replicator, "started_at", lambda pid: 0.0)
     assert run_replicator._run(str(run.pk), run.lease, threading.Event()) == run_replicator.EXIT_ERROR  # fmt: skip
     assert Run.objects.get(pk=run.pk).error_code == "config:place-refused" and not started

@@ -14,9 +14,9 @@ from django.utils import timezone
 from replicators.models import Replicator
 from replicators.sources.memory.log import DROPPED
 from runners.models import Event, Progress, Segment, Table
-from runners.removal import TRIES, drop_replicator
 from runners.services import replicator_delete
 from runners.states import RunState
+from runners.supervision.removal import TRIES, drop_replicator
 from tests.app.factories import make_replicator, make_run
 from tests.fakes.clock import FakeClock
 
@@ -80,7 +80,7 @@ def test_a_removal_that_breaks_off_is_tried_again_within_seconds(
     replicator: Replicator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guards the claim's end: a database that was locked for a moment held it, and the page said "Deleting", for ten minutes."""
-    from runners import removal
+    from runners.supervision import removal
 
     def locked(*_: Any) -> None:
         raise OperationalError("database is locked")
@@ -100,7 +100,7 @@ def test_while_the_target_is_cleaned_nobody_else_begins(
     replicator: Replicator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guards the longer claim: Spark takes longer than the claim of a delete that only asks the source."""
-    from runners import removal
+    from runners.supervision import removal
 
     seen: list[bool] = []
 

@@ -9,14 +9,14 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.models import Replicator
 from runners.models import Event, Segment, Table
-from runners.rewinding import parse_moment, rewind_window
 from runners.services import IllegalTransition, table_rewind
 from runners.states import TableState
-from runners.store import DjangoStore
-from runners.table_changes import table_change
+from runners.store.django import DjangoStore
+from runners.tables.changes import table_change
+from runners.tables.rewinding import parse_moment, rewind_window
 from tests.app.factories import make_run
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +28,7 @@ ORDERS = {"schema": "shop", "name": "orders"}
 def live(replicator: Replicator, monkeypatch: pytest.MonkeyPatch) -> Replicator:
     """Its tables replicate, and its target keeps versions for half an hour."""
     Table.objects.update(state=TableState.REPLICATING, is_snapshot_done=True)
-    monkeypatch.setattr("runners.rewinding._reach_seconds", lambda *_: 1800.0)
+    monkeypatch.setattr("runners.tables.rewinding._reach_seconds", lambda *_: 1800.0)
     return replicator
 
 
@@ -139,7 +139,7 @@ def test_a_table_without_any_older_version_offers_no_rewind(
     browser: Client, live: Replicator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Guards the dialog: a time between now and now would only be refused."""
-    monkeypatch.setattr("runners.rewinding._reach_seconds", lambda *_: 0.0)
+    monkeypatch.setattr("runners.tables.rewinding._reach_seconds", lambda *_: 0.0)
     url = f"{live.get_absolute_url()}tables/rewind/?schema=shop&table=orders"
     page = browser.get(url).content.decode()
     assert "Nothing to go back to" in page and 'type="datetime-local"' not in page

@@ -13,10 +13,10 @@ from assessments.services import assess
 from drafts.models import Draft
 from replicators.config import InvalidConfig, ReplicatorConfig, parse_tables, tables_to_json
 from replicators.connectors import registry
-from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection
-from replicators.connectors.types import Int
+from replicators.connectors.model.schema import Column, TableId, TableSchema, TableSelection
+from replicators.connectors.model.types import Int
 from replicators.models import Replicator
-from runners.engine.store import TableRow
+from runners.engine.store.protocol import TableRow
 from runners.models import Table
 from tests.app.factories import config_fields, make_replicator
 from tests.app.wizarding import HTMX, address, make_draft, press

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
-from runners.engine.store import chosen
+from runners.engine.store.protocol import chosen
 from runners.management.commands import run_replicator
 from runners.models import LogLine, Run
-from runners.processes import LEASE
 from runners.selectors import replicator_status
 from runners.states import RunState
+from runners.supervision.processes import LEASE
 from tests.app.factories import SECRET, make_run
 
 ROOT = Path(__file__).parents[2]
@@ -47,9 +47,9 @@ class TestCommand:
         return make_run(replicator)
 
     def _call(self, run: Run, monkeypatch: pytest.MonkeyPatch, loop: Any) -> int:
-        import runners.engine.pipeline
+        import runners.engine.run
 
-        monkeypatch.setattr(runners.engine.pipeline, "run_pipeline", loop)
+        monkeypatch.setattr(runners.engine.run, "run_pipeline", loop)
         monkeypatch.setattr(run_replicator.signal, "signal", lambda *_: None)
         monkeypatch.setenv(LEASE, run.lease)
         with pytest.raises(SystemExit) as caught:

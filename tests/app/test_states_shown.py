@@ -13,8 +13,8 @@ from django.utils import timezone
 from replicators.connectors.params import MASK
 from replicators.models import Replicator
 from runners.models import Event, Progress, Run, Table
-from runners.reconcile import reconcile_runs
 from runners.services import progress_of
+from runners.supervision.reconcile import reconcile_runs
 from tests.app.factories import make_replicator
 from tests.app.pages import htmx, make_live, page
 

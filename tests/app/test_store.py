@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from django.db import OperationalError, transaction
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import OpCounts, first_sequence, last_sequence
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.types import Array, Decimal, Enum, Int, String, Timestamp
+from replicators.connectors.model.changes import OpCounts, first_sequence, last_sequence
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Array, Decimal, Enum, Int, String, Timestamp
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
-from runners.engine.copies import CopyChunk, CopyRow
-from runners.engine.store import (
+from runners.engine.snapshot.progress import CopyChunk, CopyRow
+from runners.engine.store.protocol import (
     ChangeFileRow,
     Desire,
     MemoryStore,
@@ -29,7 +29,7 @@ from runners.engine.store import (
 )
 from runners.models import Event, Progress, Run, Table, TableMetric
 from runners.services import replicator_pause, table_resync
-from runners.store import DjangoStore
+from runners.store.django import DjangoStore
 from tests.app.factories import make_run
 
 ORDERS, CUSTOMERS = TableId("shop", "orders"), TableId("shop", "customers")
@@ -486,7 +486,7 @@ def test_a_database_that_is_away_for_a_moment_is_waited_for(
 ) -> None:
     """Guards that a short outage ends no run: without the wait its first write would. The lease alone is not waited
     for: its watchdog counts the time."""
-    monkeypatch.setattr("runners.database.WAIT_SECONDS", 0.01)
+    monkeypatch.setattr("runners.store.outages.WAIT_SECONDS", 0.01)
     run = make_run(replicator)
     outage = Outage(3)
     store = DjangoStore(run.pk, run.lease, patience_seconds=60)

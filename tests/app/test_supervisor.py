@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.positions import Position
 from replicators.models import DesiredState, Replicator
-from runners.engine.store import SegmentRow
+from runners.engine.store.protocol import SegmentRow
 from runners.models import Event, Progress, Run, Segment
-from runners.processes import HOSTNAME
-from runners.reconcile import reconcile_runs
 from runners.selectors import replicator_badge
 from runners.services import replicator_pause, replicator_start, run_transition
 from runners.states import RunState
-from runners.store import DjangoStore
-from runners.supervisor import Supervisor
+from runners.store.django import DjangoStore
+from runners.supervision.processes import HOSTNAME
+from runners.supervision.reconcile import reconcile_runs
+from runners.supervision.supervisor import Supervisor
 from tests.app.factories import make_replicator
 from tests.fakes.clock import FakeClock
 from tests.fakes.process import FakeProcess, FakeSpawn

@@ -8,11 +8,11 @@ import pytest
 from django.test import Client
 
 from replicators.config import parse_tables
-from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection
-from replicators.connectors.schema_policy import SchemaPolicy
-from replicators.connectors.types import Int, String
+from replicators.connectors.model.schema import Column, TableId, TableSchema, TableSelection
+from replicators.connectors.model.types import Int, String
+from replicators.connectors.schema.policy import SchemaPolicy
 from replicators.models import Replicator
-from runners.engine.shapes import followed
+from runners.engine.schema.selection import followed
 from runners.models import Table
 
 pytestmark = pytest.mark.django_db

@@ -9,15 +9,15 @@ from django.test import Client
 
 from drafts.services import TableRefused, replicator_table_add
 from replicators.config import parse_tables
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.models import Replicator
-from runners.engine.store import chosen, is_live
+from runners.engine.store.protocol import chosen, is_live
 from runners.models import Event, Table
-from runners.rows import selections, table_row
 from runners.selectors import replicator_status
 from runners.services import IllegalTransition, table_add, table_remove, table_resync
 from runners.states import TableState
-from runners.store import DjangoStore
+from runners.store.django import DjangoStore
+from runners.store.mapping import selections, table_row
 from tests.app.factories import make_replicator, make_run
 
 pytestmark = pytest.mark.django_db
@@ -189,7 +189,7 @@ def test_a_deleted_replicators_removed_tables_stay_where_that_was_asked(
     table_remove(replicator=replicator, schema="shop", name="orders", actor=None)
     Replicator.objects.update(deleting_since=timezone.now())
     monkeypatch.setattr(drop_target, "job_of", lambda _: Job())
-    monkeypatch.setattr("runners.engine.spark.open_session", lambda *_: Session())
+    monkeypatch.setattr("runners.engine.tasks.spark.open_session", lambda *_: Session())
     call_command("drop_target", str(replicator.pk))
     assert dropped == ["customers", f"watermarks of {replicator.pk}", "stopped"]
 

@@ -9,8 +9,8 @@ from django.test import Client
 
 from assessments import services as assessments
 from drafts import listing, services
-from replicators.connectors.problems import Problem, Severity
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.problem import Problem, Severity
 from replicators.models import Replicator
 from replicators.services import replicator_update
 from replicators.sources.memory.checks import MemoryChecks

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replicators.models import Replicator
-from runners import charts
-from runners.figures import prune_metrics, record_metrics
+from runners.metrics import charts
+from runners.metrics.record import prune_metrics, record_metrics
+from runners.metrics.status import table_lag, worst_lag
+from runners.metrics.totals import lag_facts, totals_of
 from runners.models import Progress, ReplicatorMetric, Table
 from runners.services import progress_of
 from runners.states import TableState
-from runners.status import table_lag, worst_lag
-from runners.totals import lag_facts, totals_of
 from tests.app.factories import make_replicator
 
 pytestmark = pytest.mark.django_db

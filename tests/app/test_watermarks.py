@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
-from runners.engine import watermarks
-from runners.engine.watermarks import Watermark as Published
+from runners.engine.checkpoints import watermarks
+from runners.engine.checkpoints.watermarks import Watermark as Published
 from runners.models import Run, Watermark
-from runners.store import DjangoStore
+from runners.store.django import DjangoStore
 from tests.app.factories import make_run
 
 pytestmark = pytest.mark.django_db

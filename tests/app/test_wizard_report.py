@@ -16,8 +16,8 @@ from drafts.models import Draft
 from drafts.reports import report_of, report_store
 from drafts.steps import steps_of
 from replicators.config import plugin_of
-from replicators.connectors.problems import Problem, Severity
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.problem import Problem, Severity
 from replicators.models import Replicator
 from replicators.sources.memory import catalog, checks
 from tests.app.wizarding import address, connector, make_draft, press

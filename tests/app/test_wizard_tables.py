@@ -13,7 +13,7 @@ from drafts import choice
 from drafts.digests import source_digest
 from drafts.listing import PAGE_ROWS
 from drafts.models import Draft, Listing
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.sources.memory import catalog
 from tests.app.wizarding import HTMX, address, connector, make_draft, packed, press, ticked
 

@@ -3,5 +3,5 @@
 import pytest
 
 pytest.register_assert_rewrite(
-    "replicators.connectors.testing", "replicators.connectors.testing_target"
+    "replicators.connectors.contract.source", "replicators.connectors.contract.target"
 )

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from replicators.connectors import registry
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.contract.target import TargetContract
+from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import TargetPlugin, TargetWriter
-from replicators.connectors.testing_target import TargetContract
 from replicators.targets.lakehouse.params import LakehouseParams
 from tests.spark.lakehouses import Lakehouse
 from tests.spark_fixtures import lakehouse_params

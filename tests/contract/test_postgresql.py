@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from replicators.connectors import registry
+from replicators.connectors.contract.source import SourceContract
+from replicators.connectors.model.schema import TableId
 from replicators.connectors.params import parse
-from replicators.connectors.schema import TableId
 from replicators.connectors.source import SourcePlugin
-from replicators.connectors.testing import SourceContract
 from tests.servers import Database
 
 pytestmark = [pytest.mark.contract, pytest.mark.integration, pytest.mark.timeout(180)]

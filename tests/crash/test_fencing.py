@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from demo.postgres import EmbeddedPostgres
 from runners.models import Run, Segment
-from runners.supervisor import LEASE_MARGIN, run_lose
+from runners.supervision.supervisor import LEASE_MARGIN, run_lose
 from tests.harness import Child, Traffic, World, migrate, until
 from tests.servers import fresh_database
 from tests.world_fixtures import MakeWorld

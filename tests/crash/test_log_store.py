@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from replicators.connectors import files
-from runners.engine.changelog import root_of
+from runners.engine.changelog.segments import root_of
 from tests.crash.test_failpoints import died_at
 from tests.harness import Traffic
 from tests.stores import object_store

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from replicators.connectors.schema import TableId, TableSelection
-from runners.table_changes import table_change
+from replicators.connectors.model.schema import TableId, TableSelection
+from runners.tables.changes import table_change
 from tests.harness import Traffic, World, differing, table_rows, until
 from tests.world_fixtures import MakeWorld
 

@@ -86,13 +86,13 @@ def _source_stays_away(page: Page, web: Web) -> None:
 
 _TRY_ONCE = """
 from django.utils import timezone
-from runners.removal import drop_replicator
+from runners.supervision.removal import drop_replicator
 drop_replicator("{pk}", timezone.now())
 """
 _TRY_ON = """
 from datetime import timedelta
 from django.utils import timezone
-from runners.removal import drop_replicator
+from runners.supervision.removal import drop_replicator
 for day in range(1, 9):
     drop_replicator("{pk}", timezone.now() + timedelta(days=day))
 """

@@ -18,7 +18,7 @@ replicator_delete(replicator=make_replicator(), actor=None, keep_target=True)
 """
 _GONE = """
 from replicators.models import Replicator
-from runners.removal import drop_replicator
+from runners.supervision.removal import drop_replicator
 assert drop_replicator(Replicator.objects.get().pk)
 """
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.schema import TableSchema
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.expand import expand
 from replicators.sources.mysql.segments import Index, index_segment

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.schema import TableSchema
 from replicators.sources.postgresql import kernels as k
 from replicators.sources.postgresql.relations import Shape, find_table, parse_relation, shape_of
 from replicators.sources.postgresql.values import WIDTHS, _lines

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.params import parse
-from replicators.connectors.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.source import DecodedTable, LogBlock, PassedOver
 from replicators.sources.postgresql.catalog import PostgresqlCatalog
 from replicators.sources.postgresql.decode import decode

@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
 from tests.model.reading import quoted
 from tests.servers import Database
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pyiceberg.exceptions import NoSuchTableError
 
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId, TableSelection
 from runners.models import ChangeFile, Event
-from runners.table_changes import table_change
+from runners.tables.changes import table_change
 from tests.background import Background
 from tests.harness import Traffic, World, differing
 from tests.world_fixtures import MakeWorld
@@ -120,7 +120,7 @@ def test_tables_come_and_go_while_the_others_go_on(world_maker: MakeWorld) -> No
 def test_what_is_chosen_while_nothing_runs_is_taken_up_by_the_next_run(
     world_maker: MakeWorld,
 ) -> None:
-    """Guards the start of a run (`engine/tables.py`, CORRECTNESS 18): a table added meanwhile is published before it is
+    """Guards the start of a run (`engine/scheduler.py`, CORRECTNESS 18): a table added meanwhile is published before it is
     copied, so that nothing between is lost; a removed one leaves the publication."""
     with world_maker(tables=("items", "pairs")) as world:
         traffic = Traffic(world.database)

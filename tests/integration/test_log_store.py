@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 from replicators.connectors import files
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.targets.lakehouse import storage
-from runners.engine.changelog import ChangeLog, read_segment, root_of, write_error
+from runners.engine.changelog.segments import ChangeLog, read_segment, root_of, write_error
 from tests.stores import ObjectStore, object_store
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError, Retry
-from replicators.connectors.schema_changes import ChangeKind
-from replicators.connectors.schema_steps import changes_by_steps, with_numbers
+from replicators.connectors.problems.errors import ReplicationError, Retry
+from replicators.connectors.schema.diff import ChangeKind
+from replicators.connectors.schema.numbering import changes_by_steps, with_numbers
 from replicators.connectors.source import Chunk, DecodedTable
 from replicators.sources.mysql.control import LogControl
 from replicators.sources.mysql.conversions import keeps_values

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pymysql
 import pytest
 
-from replicators.connectors.errors import ReplicationError, Retry
+from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.connectors.source import LogBlock
 from replicators.sources.mysql.checks import MysqlChecks
 from replicators.sources.mysql.dump import COM_REGISTER_SLAVE

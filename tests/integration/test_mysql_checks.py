@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.problems import Problem, Severity
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.problems.problem import Problem, Severity
 from replicators.sources.mysql import checks as checks_module
 from replicators.sources.mysql.catalog import MysqlCatalog
 from replicators.sources.mysql.checks import MysqlChecks

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql.snapshot import ChunkReader, SnapshotSession
-from runners.engine.fold import fold
+from runners.engine.fold.mirror import fold
 from tests.integration.mysql_source import NAME, decoded, describe, following, params_of
 from tests.mysql_servers import SqlDatabase, fresh_sql_database
 from tests.mysql_world import ROWS, SHOP_TABLES, MysqlTraffic, make_shop

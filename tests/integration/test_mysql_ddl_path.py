@@ -10,7 +10,7 @@ import pymysql
 import pytest
 from django.db import connections
 
-from replicators.connectors.events import last_sequence
+from replicators.connectors.model.changes import last_sequence
 from runners.models import Event, Segment
 from tests.background import Background
 from tests.harness import World

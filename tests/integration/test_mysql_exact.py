@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import Op
+from replicators.connectors.model.changes import Op
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql import exact
 from replicators.sources.mysql.snapshot import ChunkReader
 from tests.integration.mysql_source import decoded, following

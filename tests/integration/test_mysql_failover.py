@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError, Retry
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.positions import Position
+from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.connectors.source import DecodedTable, LogBlock
 from replicators.sources.mysql.control import LogControl
 from replicators.sources.mysql.lineage import LACKS, PURGED

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from replicators.connectors.filter_arrow import matches
-from replicators.connectors.filter_problems import filter_problems
-from replicators.connectors.filter_types import bind
-from replicators.connectors.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.filters.arrow import matches
+from replicators.connectors.filters.problems import filter_problems
+from replicators.connectors.filters.types import bind
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.sources.mysql import filters
 from replicators.sources.mysql.snapshot import ChunkReader
 from tests.integration.mysql_source import Follower, decoded, following

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError, Retry
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.positions import Position
+from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.sources.mysql import lineage as lineage_module
 from replicators.sources.mysql.lineage import BEHIND
 from replicators.sources.mysql.log import LogReader

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.positions import Position
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql import visibility
 from replicators.sources.mysql.log import LogControl, LogReader
 from replicators.sources.mysql.offsets import MysqlGtids

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql import dump as dump_module
 from replicators.sources.mysql import log as log_module
 from replicators.sources.mysql.checks import MysqlChecks

@@ -10,7 +10,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.positions import Position
 from replicators.connectors.source import DecodedTable, LogBlock, Poison
 from replicators.sources.mysql import blocks as blocks_module
 from replicators.sources.mysql.log import LogControl, LogReader

@@ -15,9 +15,18 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from replicators.connectors.schema import Column, TableSchema
+from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.model.types import (
+    Boolean,
+    Bytes,
+    Date,
+    Decimal,
+    Float,
+    Int,
+    Time,
+    Timestamp,
+)
 from replicators.connectors.source import Chunk, DecodedTable, PassedOver
-from replicators.connectors.types import Boolean, Bytes, Date, Decimal, Float, Int, Time, Timestamp
 from replicators.sources.postgresql import sql, types
 from replicators.sources.postgresql.columns import select_list
 from replicators.sources.postgresql.connections import connection_string

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId, TableSelection
-from replicators.connectors.schema_changes import ChangeKind, compare
-from replicators.connectors.types import Decimal, Enum, Int, String, Unsupported
+from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.model.types import Decimal, Enum, Int, String, Unsupported
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.schema.diff import ChangeKind, compare
 from replicators.sources.postgresql import catalog as catalog_module
 from replicators.sources.postgresql.catalog import PostgresqlCatalog
 from tests.integration.postgresql_source import describe, params_of

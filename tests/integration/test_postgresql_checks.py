@@ -8,8 +8,8 @@ import time
 import pytest
 
 from demo.postgres import EmbeddedPostgres
-from replicators.connectors.problems import Problem, Severity
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.problems.problem import Problem, Severity
 from replicators.sources.postgresql import checks as checks_module
 from replicators.sources.postgresql.checks import PostgresqlChecks
 from replicators.sources.postgresql.connections import ReplicationConnection

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.filter_arrow import matches
-from replicators.connectors.filter_problems import filter_problems
-from replicators.connectors.filter_types import bind
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.filters.arrow import matches
+from replicators.connectors.filters.problems import filter_problems
+from replicators.connectors.filters.types import bind
+from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.sources.postgresql import filters
 from tests.integration.postgresql_source import begin, describe, params_of, snapshot
 from tests.servers import Database

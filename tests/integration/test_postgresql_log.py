@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.postgresql import log, pump
 from replicators.sources.postgresql.catalog import PostgresqlCatalog
 from replicators.sources.postgresql.log import LogControl, LogReader

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.postgresql.checks import PostgresqlChecks
 from replicators.sources.postgresql.log import LogControl, LogReader
 from replicators.sources.postgresql.snapshot import snapshot_again

@@ -7,8 +7,8 @@ import time
 import pyarrow as pa
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.postgresql.checks import PostgresqlChecks
 from replicators.sources.postgresql.connections import connect
 from replicators.sources.postgresql.log import LogControl, LogReader

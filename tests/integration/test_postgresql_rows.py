@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.postgresql.rows import RowReader
 from tests.integration.postgresql_source import begin, describe, params_of, snapshot
 from tests.servers import Database

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.postgresql import slots
 from replicators.sources.postgresql import snapshot as snapshot_module
 from replicators.sources.postgresql.log import LogControl

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.sources.postgresql import connections
 from replicators.sources.postgresql.catalog import PostgresqlCatalog
 from replicators.sources.postgresql.log import LogControl

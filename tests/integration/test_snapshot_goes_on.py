@@ -14,17 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import OpCounts, first_sequence, last_sequence
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.changes import OpCounts, first_sequence, last_sequence
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import SnapshotPlace, TargetTable
 from replicators.sources.postgresql.log import LogControl, LogReader
 from replicators.sources.postgresql.snapshot import ChunkReader, SnapshotSession, snapshot_again
 from replicators.targets.lakehouse import files
 from runners.engine.settings import RunnerSettings
-from runners.engine.snapshot import CHUNKS_A_JOB, Snapshotter
-from runners.engine.store import ChangeFileRow, MemoryStore, SegmentRow
+from runners.engine.snapshot.chunks import CHUNKS_A_JOB, Snapshotter
+from runners.engine.store.protocol import ChangeFileRow, MemoryStore, SegmentRow
 from tests.integration.postgresql_source import begin, changes, describe, params_of, read_all
 from tests.servers import Database
 

@@ -12,9 +12,9 @@ from dataclasses import replace
 from django.utils import timezone
 
 from replicators.config import parse_tables
-from runners.rewinding import rewind_window
 from runners.services import IllegalTransition
-from runners.table_changes import table_change
+from runners.tables.changes import table_change
+from runners.tables.rewinding import rewind_window
 from tests.harness import World
 from tests.model.keeper import Keeper
 from tests.model.past import Base

@@ -15,10 +15,10 @@ from django.db import DatabaseError, connection
 from django.utils import timezone
 
 from replicators.models import Replicator
+from runners.metrics.status import table_lag
+from runners.metrics.totals import lag_facts
 from runners.models import Progress, Run, Table
 from runners.states import RunState
-from runners.status import table_lag
-from runners.totals import lag_facts
 
 EVERY_SECONDS = 1.0
 REPORT = "NEMESIS_REPORT"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
-from replicators.connectors.messages import MESSAGES, Retry
+from replicators.connectors.problems.messages import MESSAGES, Retry
 from runners.engine import failpoints
 from tests.harness import DEADLINE_SECONDS, Child, World
 

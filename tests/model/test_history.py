@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from replicators.connectors.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.sources.postgresql.catalog import PostgresqlCatalog
 from replicators.sources.postgresql.log import LogControl
 from tests.integration.postgresql_source import begin, changes, params_of, read_all

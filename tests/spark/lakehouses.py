@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Int, LogicalType, String
 from replicators.connectors.target import FoldedBatch, KeyRange, TargetTable
-from replicators.connectors.types import Int, LogicalType, String
 from replicators.targets.lakehouse import naming
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.writer import LakehouseWriter

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from runners.engine.spark import class_archive, class_options
+from runners.engine.tasks.spark import class_archive, class_options
 
 ROOT = Path(__file__).resolve().parents[2]
 OPEN = """
 import sys
 from runners.engine.settings import RunnerSettings
-from runners.engine.spark import open_session
+from runners.engine.tasks.spark import open_session
 from replicators.targets.lakehouse import PLUGIN
 params = PLUGIN.rehearsals(sys.argv[2])[0]
 settings = RunnerSettings(jars_dir=sys.argv[1], spark_java_options=f"-Xlog:class+load:file={sys.argv[2]}/loaded")

@@ -15,10 +15,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from runners.engine.changelog import ChangeLog
-from runners.engine.decode import DecodeTask, decode_segments
+from runners.engine.changelog.segments import ChangeLog
+from runners.engine.decode.job import DecodeTask, decode_segments
 from runners.engine.settings import RunnerSettings
-from runners.engine.spark import open_session
+from runners.engine.tasks.spark import open_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.model.types import Int
 from replicators.connectors.params import InvalidParams, parse
-from replicators.connectors.schema import TableId, TableSchema
-from replicators.connectors.types import Int
 from replicators.targets.lakehouse.checks import LakehouseChecks
 from replicators.targets.lakehouse.conf import jdbc_url, spark_conf
 from replicators.targets.lakehouse.params import LakehouseParams

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError, Retry
-from replicators.connectors.schema import Column
-from replicators.connectors.types import Decimal, Int, String
+from replicators.connectors.model.schema import Column
+from replicators.connectors.model.types import Decimal, Int, String
+from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.targets.lakehouse.sessions import Sessions
 from replicators.targets.lakehouse.writer import LakehouseWriter
 from tests.spark.lakehouses import PLAIN, Lakehouse, shape

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from replicators.connectors.errors import ReplicationError, Retry
+from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.connectors.target import FoldedBatch, MergeResult, TargetTable
 from replicators.targets.lakehouse.writer import LakehouseWriter
 from tests.spark.lakehouses import PLAIN, Lakehouse, shape

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from demo.postgres import EmbeddedPostgres
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import TargetTable
 from replicators.targets.lakehouse.conf import spark_conf
 from replicators.targets.lakehouse.iceberg import Iceberg

@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from replicators.connectors.events import Op, OpCounts
-from replicators.connectors.modes import Mode, snapshot_values, stored
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.model.changes import Op, OpCounts
+from replicators.connectors.model.modes import Mode, snapshot_values, stored
+from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.target import FoldedBatch, TargetTable
 from replicators.targets.lakehouse.writer import LakehouseWriter
-from runners.engine import folding
-from runners.engine.fold import Folded
-from runners.engine.folding import FoldPlan, fold_batch
-from runners.engine.snapshot import with_constants
-from runners.engine.store import ChangeFileRow
+from runners.engine.fold import plan as fold_plan
+from runners.engine.fold.mirror import Folded
+from runners.engine.fold.plan import FoldPlan, fold_batch
+from runners.engine.snapshot.chunks import with_constants
+from runners.engine.store.protocol import ChangeFileRow
 from tests.spark.lakehouses import Lakehouse
 from tests.spark_fixtures import lakehouse_params
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, table_of
@@ -238,8 +238,8 @@ def test_a_large_merge_folds_in_tasks_to_the_same(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode
 ) -> None:
     """Guards the split into buckets by key, where the two halves of a changed key lie in different ones."""
-    monkeypatch.setattr(folding, "ROWS_HERE", -1)
-    monkeypatch.setattr(folding, "ROWS_A_TASK", 20)
+    monkeypatch.setattr(fold_plan, "ROWS_HERE", -1)
+    monkeypatch.setattr(fold_plan, "ROWS_A_TASK", 20)
     start, found = transactions(9, 60)
     assert not any(c.op is Op.TRUNCATE for c in found)
     changes = [replace(c, unsent=frozenset()) for c in found]

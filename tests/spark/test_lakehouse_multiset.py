@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import Op
-from replicators.connectors.modes import Mode, stored
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.model.changes import Op
+from replicators.connectors.model.modes import Mode, stored
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import FoldedBatch, TargetTable
 from replicators.targets.lakehouse.writer import LakehouseWriter
-from runners.engine import folding
-from runners.engine.folding import fold_to_file
-from runners.engine.multiset import with_hashes
+from runners.engine.fold import plan as fold_plan
+from runners.engine.fold.keyless import with_hashes
+from runners.engine.fold.plan import fold_to_file
 from tests.spark.lakehouses import Lakehouse
 from tests.spark_fixtures import lakehouse_params
 from tests.unit.engine import keyless
@@ -162,12 +162,12 @@ def test_a_large_merge_is_counted_in_tasks(
 ) -> None:
     """Guards the mode on the way through Spark: folded as inserts, updates and deletes would be lost there. And a TRUNCATE
     after which nothing came."""
-    monkeypatch.setattr(folding, "ROWS_HERE", -1)
-    monkeypatch.setattr(folding, "ROWS_A_TASK", -1)
+    monkeypatch.setattr(fold_plan, "ROWS_HERE", -1)
+    monkeypatch.setattr(fold_plan, "ROWS_A_TASK", -1)
     start, changes = workload(5, 60)
     start, changes = Counter(start), [c for c in changes if c.op is not Op.TRUNCATE]
     plan = replace(plan_of(table_of(changes), tmp_path), schema=keyless.SCHEMA, mode=Mode.MULTISET)
-    done, counts = folding.fold_batch(spark, plan)
+    done, counts = fold_plan.fold_batch(spark, plan)
     net: Counter[Row] = Counter()
     for row in pa.concat_tables([pq.read_table(p) for p in done.paths]).to_pylist():
         net[row["page"], row["n"]] += row["_occurrence"]
@@ -183,7 +183,7 @@ def test_a_large_merge_is_counted_in_tasks(
     again = plan_of(emptied, tmp_path)
     file = replace(again.files[0], counts=replace(again.files[0].counts, inserts=1, truncates=1))
     assert file.path == path
-    done, _ = folding.fold_batch(
+    done, _ = fold_plan.fold_batch(
         spark, replace(again, schema=keyless.SCHEMA, mode=Mode.MULTISET, files=(file,))
     )
     assert (done.truncate, done.rows) == (True, 0)

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from replicators.connectors.events import Op
-from replicators.connectors.modes import Mode
+from replicators.connectors.model.changes import Op
+from replicators.connectors.model.modes import Mode
 from replicators.connectors.target import FoldedBatch
-from runners.engine import folding
-from runners.engine.folding import FoldPlan
+from runners.engine.fold import plan as fold_plan
+from runners.engine.fold.plan import FoldPlan
 from tests.spark.lakehouses import Lakehouse
 from tests.spark.test_lakehouse_modes import DELTA_LONG, Copy, batches, house
 from tests.unit.engine import no_inserts
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def without_inserts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every merge of a `Copy` leaves inserts out."""
-    fold = folding.fold_batch
+    fold = fold_plan.fold_batch
 
     def folded(spark: Any, plan: FoldPlan) -> tuple[FoldedBatch, Any]:
         return fold(spark, replace(plan, no_inserts=True))
@@ -74,8 +74,8 @@ def test_a_large_merge_gives_the_same(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Guards the fold in tasks: where keys change, no bucket may hold only a part of a row's way."""
-    monkeypatch.setattr(folding, "ROWS_HERE", -1)
-    monkeypatch.setattr(folding, "ROWS_A_TASK", -1)
+    monkeypatch.setattr(fold_plan, "ROWS_HERE", -1)
+    monkeypatch.setattr(fold_plan, "ROWS_A_TASK", -1)
     start: dict[Key, Row] = {(n, "x"): {"a": f"a{n}", "b": f"b{n}"} for n in range(6)}
     changes = [Change(Op.INSERT, (20 + n, "x"), ("new", None)) for n in range(6)]
     changes += [

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableId
-from replicators.connectors.watermarks import Watermark
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.model.watermarks import Watermark
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.targets.lakehouse import naming, progress
 from replicators.targets.lakehouse.checks import LakehouseChecks
 from replicators.targets.lakehouse.expiry import current_at

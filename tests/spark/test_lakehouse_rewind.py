@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import Column
-from replicators.connectors.types import String
+from replicators.connectors.model.schema import Column
+from replicators.connectors.model.types import String
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.targets.lakehouse import delta, vacuum
 from replicators.targets.lakehouse.versions import read_marks
 from replicators.targets.lakehouse.writer import LakehouseWriter

@@ -13,10 +13,10 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import functions as F
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.model.types import Int, String, Timestamp
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import FoldedBatch, KeyRange, TargetTable
-from replicators.connectors.types import Int, String, Timestamp
 from replicators.targets.lakehouse import naming
 from replicators.targets.lakehouse.writer import LakehouseWriter
 from tests.spark.lakehouses import PLAIN, Lakehouse, shape

@@ -17,14 +17,14 @@ ROOT = Path(__file__).resolve().parents[2]
 LOOK = """
 import json, sys
 from zipimport import zipimporter
-from runners.engine.opening import workers_conf
+from runners.engine.tasks.opening import workers_conf
 from runners.engine.settings import RunnerSettings
-from runners.engine.spark import open_session
+from runners.engine.tasks.spark import open_session
 from tests.spark.test_spark_daemon import job
 
 def look(batches):
     import pyarrow as pa
-    loaded = sorted(n for n in sys.modules if n.startswith(("runners.engine.fold", "replicators.sources.")))
+    loaded = sorted(n for n in sys.modules if n.startswith(("runners.engine.fold.mirror", "replicators.sources.")))
     archives = [a for a in sys.path_importer_cache.values() if isinstance(a, zipimporter)]
     read = [a._files for a in archives]
     __import__("importlib").invalidate_caches()
@@ -54,7 +54,7 @@ def test_a_worker_has_everything_before_its_first_task(source: str, other: str) 
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     found, archives, read_again = json.loads(done.stdout.splitlines()[-1])
-    assert {"runners.engine.folding", f"replicators.sources.{source}.decode"} <= set(found)
+    assert {"runners.engine.fold.plan", f"replicators.sources.{source}.decode"} <= set(found)
     assert not any(n.startswith(f"replicators.sources.{other}.") for n in found)
     assert archives, "PySpark's archives are not on the path any more: keep_archives may go"
     assert read_again == 0

@@ -301,7 +301,7 @@ def test_a_process_is_known_by_its_program_not_by_its_folder() -> None:
 
     home = "/home/postgres/clone"
     for part, words in (
-        ("workers", (f"{home}/.venv/bin/python", "-m", "runners.engine.spark_daemon")),
+        ("workers", (f"{home}/.venv/bin/python", "-m", "runners.engine.tasks.worker")),
         ("JVM", ("/usr/bin/java", "-cp", f"{home}/jars/postgresql-42.jar:{home}/jars/*")),
         ("server", (f"{home}/bin/postgres", "-D", "/data")),
         ("server", ("postgres: walsender u 127.0.0.1(1) START_REPLICATION", "")),

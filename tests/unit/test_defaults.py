@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from replicators.connectors.defaults import value_of
-from replicators.connectors.types import (
+from replicators.connectors.model.types import (
     Array,
     Boolean,
     Bytes,
@@ -23,6 +22,7 @@ from replicators.connectors.types import (
     Time,
     Timestamp,
 )
+from replicators.connectors.schema.defaults import value_of
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicators.connectors.filter_arrow import matches
-from replicators.connectors.filter_types import bind
-from replicators.connectors.filters import (
+from replicators.connectors.filters.arrow import matches
+from replicators.connectors.filters.language import (
     And,
     Compare,
     Expression,
@@ -27,8 +26,9 @@ from replicators.connectors.filters import (
     columns_of,
     parse,
 )
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.types import (
+from replicators.connectors.filters.types import bind
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import (
     Boolean,
     Bytes,
     Date,

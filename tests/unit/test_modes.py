@@ -6,15 +6,15 @@ import pytest
 
 from assessments.modes import mode_problems
 from replicators.config import InvalidConfig, Options, ReplicatorConfig, parse_tables
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.modes import CHOICES, Mode, extra_columns, stored, text_of
-from replicators.connectors.problems import Severity
-from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.model.modes import CHOICES, Mode, extra_columns, stored, text_of
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Int, String
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import Severity
 from replicators.connectors.target import TargetTable
-from replicators.connectors.types import Int, String
-from runners.engine.copies import CopyRow
-from runners.engine.snapshot import is_kept
-from runners.engine.store import TableRow
+from runners.engine.snapshot.chunks import is_kept
+from runners.engine.snapshot.progress import CopyRow
+from runners.engine.store.protocol import TableRow
 
 NAME = TableId("s", "t")
 

@@ -6,15 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.schema_changes import (
-    ChangeKind,
-    compare,
-    is_wider,
-    with_known_labels,
-)
-from replicators.connectors.schema_policy import SchemaPolicy, Verdict, decide
-from replicators.connectors.types import (
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import (
     Array,
     Boolean,
     Date,
@@ -27,8 +20,15 @@ from replicators.connectors.types import (
     Timestamp,
     Uuid,
 )
-from runners.engine.evolving import decision_on, schema_changes
-from runners.engine.store import TableRow
+from replicators.connectors.schema.diff import (
+    ChangeKind,
+    compare,
+    is_wider,
+    with_known_labels,
+)
+from replicators.connectors.schema.policy import SchemaPolicy, Verdict, decide
+from runners.engine.schema.evolution import decision_on, schema_changes
+from runners.engine.store.protocol import TableRow
 
 K = ChangeKind
 ID = Column("id", Int(64), "bigint", False, 1)

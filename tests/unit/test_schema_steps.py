@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.schema_changes import ChangeKind
-from replicators.connectors.schema_steps import changes_by_steps, with_numbers
-from replicators.connectors.steps import SchemaStep, StepKind
-from replicators.connectors.types import Int, String
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Int, String
+from replicators.connectors.schema.diff import ChangeKind
+from replicators.connectors.schema.numbering import changes_by_steps, with_numbers
+from replicators.connectors.schema.steps import SchemaStep, StepKind
 
 T = TableId("shop", "t")
 AFTER = 100

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from runners.scrubbing import Scrubber
+from runners.logs.scrubbing import Scrubber
 
 SECRET = "correct horse/battery"
 LONG = 10_000_000

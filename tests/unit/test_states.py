@@ -8,18 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicators.connectors.messages import Retry
-from runners.states import (
-    COLOURS,
-    LABELS,
-    RUN_ACTIVE,
-    RUN_FINAL,
-    RUN_TRANSITIONS,
-    TABLE_TRANSITIONS,
-    RunState,
-    TableState,
-)
-from runners.status import (
+from replicators.connectors.problems.messages import Retry
+from runners.metrics.status import (
     Facts,
     LagFacts,
     Shown,
@@ -29,6 +19,16 @@ from runners.status import (
     table_shown,
     tables_held,
     worst_lag,
+)
+from runners.states import (
+    COLOURS,
+    LABELS,
+    RUN_ACTIVE,
+    RUN_FINAL,
+    RUN_TRANSITIONS,
+    TABLE_TRANSITIONS,
+    RunState,
+    TableState,
 )
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -208,7 +208,7 @@ def test_a_snapshot_is_at_100_percent_only_when_it_is_done() -> None:
 def test_waiting_doubles_up_to_ten_minutes_and_starts_slower_where_a_person_must_act() -> None:
     """Guards `backoff.delay_seconds`: without its limits a source that is down is asked every few seconds, or once a
     day."""
-    from runners.backoff import delay_seconds
+    from runners.supervision.backoff import delay_seconds
 
     assert [delay_seconds(n, Retry.AUTO) for n in (1, 2, 3, 8, 50)] == [5, 10, 20, 600, 600]
     assert delay_seconds(1, Retry.AFTER_FIX) == 60

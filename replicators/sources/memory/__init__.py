@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from replicators.connectors.capabilities import SourceCapabilities
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.setup import SetupStep
 from replicators.connectors.source import SourcePlugin
 from replicators.sources.memory.catalog import MemoryCatalog

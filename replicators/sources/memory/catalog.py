@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import (
+from replicators.connectors.model.schema import (
     Column,
     TableId,
     TableSchema,
     TableSelection,
     TableSummary,
 )
-from replicators.connectors.types import Int, Json, String, Timestamp, Unsupported
+from replicators.connectors.model.types import Int, Json, String, Timestamp, Unsupported
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.memory.params import MemoryParams
 
 _ID = Column("id", Int(64), "bigint", nullable=False, ordinal=1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from replicators.connectors.filter_problems import filter_problems
-from replicators.connectors.problems import Problem, Severity
-from replicators.connectors.schema import TableSelection
-from replicators.connectors.types import Unsupported
+from replicators.connectors.filters.problems import filter_problems
+from replicators.connectors.model.schema import TableSelection
+from replicators.connectors.model.types import Unsupported
+from replicators.connectors.problems.problem import Problem, Severity
 from replicators.sources.memory.catalog import TABLES, require_reachable
 from replicators.sources.memory.params import MemoryParams
 

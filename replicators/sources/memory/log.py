@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.source import LogStatus, ViewWait
 from replicators.sources.memory.catalog import require_reachable
 from replicators.sources.memory.params import MemoryParams

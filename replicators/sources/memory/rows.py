@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.sources.memory.catalog import require_reachable
 from replicators.sources.memory.params import MemoryParams
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from replicators.connectors.capabilities import SourceCapabilities
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.source import (
     Catalog,
     Checks,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from replicators.connectors.schema import TableId
-from replicators.connectors.steps import SchemaStep, StepKind
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.schema.steps import SchemaStep, StepKind
 from replicators.sources.mysql.definitions import definition
 from replicators.sources.mysql.foreign_keys import ForeignKey, foreign_keys, parts
 from replicators.sources.mysql.words import Token, Words

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from replicators.connectors.problems import Problem
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.problem import Problem
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.connections import Connection, Server, query
 from replicators.sources.mysql.foreign_keys import ALL, INLINE_SINCE, NAMED, NONE

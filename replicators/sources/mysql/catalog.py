@@ -8,7 +8,13 @@ from typing import Any, Self
 
 import pymysql
 
-from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection, TableSummary
+from replicators.connectors.model.schema import (
+    Column,
+    TableId,
+    TableSchema,
+    TableSelection,
+    TableSummary,
+)
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.connections import Connection, connect, query
 from replicators.sources.mysql.conversions import NUMBERED

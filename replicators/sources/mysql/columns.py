@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import FAULT_FIELDS
-from replicators.connectors.misfits import Fault, misfits
-from replicators.connectors.schema import Column, TableSchema
-from replicators.connectors.types import arrow_type
+from replicators.connectors.arrow.unsupported import Fault, misfits
+from replicators.connectors.model.changes import FAULT_FIELDS
+from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.model.types import arrow_type
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.forms import NotText, finish
 from replicators.sources.mysql.misfits import fitting, no_days

@@ -13,7 +13,7 @@ import pymysql
 from pymysql.connections import Connection
 
 from replicators.connectors import limits
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql.errors import CONNECT_SECONDS, translate
 from replicators.sources.mysql.offsets import MARIADB, MYSQL, Coordinates
 from replicators.sources.mysql.params import MysqlParams

@@ -8,9 +8,9 @@ from typing import Any, Self, TypeVar
 
 import pymysql
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import LogStatus, ViewWait
 from replicators.sources.mysql.connections import (
     Connection,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from replicators.connectors.schema import Column
-from replicators.connectors.schema_changes import is_wider
-from replicators.connectors.types import Decimal, Enum, Float, String, Timestamp
+from replicators.connectors.model.schema import Column
+from replicators.connectors.model.types import Decimal, Enum, Float, String, Timestamp
+from replicators.connectors.schema.diff import is_wider
 
 INTEGERS = {
     "tiny": (-(2**7), 2**7 - 1), "utiny": (0, 2**8 - 1), "small": (-(2**15), 2**15 - 1), "usmall": (0, 2**16 - 1),

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from replicators.connectors.events import (
+from replicators.connectors.arrow.unsupported import Misfits
+from replicators.connectors.model.changes import (
     Op,
     OpCounts,
     change_schema,
     faulty_schema,
     first_sequence,
 )
-from replicators.connectors.misfits import Misfits
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.source import DecodedTable, LogPlace, Poison
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.expand import Damaged, expand

@@ -5,8 +5,17 @@ from __future__ import annotations
 import re
 from decimal import Decimal as Number
 
-from replicators.connectors.schema import Column
-from replicators.connectors.types import Boolean, Date, Decimal, Enum, Float, Int, String, Timestamp
+from replicators.connectors.model.schema import Column
+from replicators.connectors.model.types import (
+    Boolean,
+    Date,
+    Decimal,
+    Enum,
+    Float,
+    Int,
+    String,
+    Timestamp,
+)
 from replicators.sources.mysql.definitions import EMPTY, IMPLICIT
 
 INTEGER_BITS = {

@@ -9,7 +9,7 @@ from typing import Any
 
 import pymysql
 
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql.connections import Connection, connect, query, records, server_of
 from replicators.sources.mysql.errors import translate
 from replicators.sources.mysql.offsets import Gtids, MysqlGtids

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from replicators.connectors.problems import Problem
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.problem import Problem
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.connections import Connection, query
 

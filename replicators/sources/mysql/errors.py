@@ -7,8 +7,8 @@ import re
 import ssl
 from dataclasses import dataclass
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.params import MysqlParams
 

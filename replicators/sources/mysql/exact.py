@@ -16,8 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 import pymysql
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import Chunk
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.columns import select_list, to_batch

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.filter_sql import Words, condition
-from replicators.connectors.filter_types import bind
-from replicators.connectors.filters import FilterError
-from replicators.connectors.schema import Column, TableSchema
-from replicators.connectors.types import Boolean, Date, Enum, Float, String, Timestamp, Uuid
+from replicators.connectors.filters.language import FilterError
+from replicators.connectors.filters.sql import Words, condition
+from replicators.connectors.filters.types import bind
+from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.model.types import Boolean, Date, Enum, Float, String, Timestamp, Uuid
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql import sql
 
 ZERO_DATES = "a zero date is another value in the copy"

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from replicators.connectors.schema import Column
+from replicators.connectors.model.schema import Column
 from replicators.sources.mysql.charsets import UTF8, to_utf8
 from replicators.sources.mysql.jsonb import json_texts
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.positions import Position
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql.connections import (
     Connection,
     Server,

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replicators.connectors.misfits import Misfits, misfits, refilled
-from replicators.connectors.schema import Column
-from replicators.connectors.types import String, arrow_type
+from replicators.connectors.arrow.unsupported import Misfits, misfits, refilled
+from replicators.connectors.model.schema import Column
+from replicators.connectors.model.types import String, arrow_type
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.forms import NotText, finish
 from replicators.sources.mysql.values import REASONS, Images, ValueFault

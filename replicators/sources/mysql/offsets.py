@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.positions import Position
 
 OFFSET_BITS = 35
 ERA_BITS = 16

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from replicators.connectors.problems import Problem
-from replicators.connectors.schema import TableId, TableSchema
-from replicators.connectors.types import Unsupported
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.model.types import Unsupported
+from replicators.connectors.problems.problem import Problem
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.connections import Connection, query
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from replicators.connectors.schema import TableId
-from replicators.connectors.steps import SchemaStep
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.schema.steps import SchemaStep
 from replicators.sources.mysql.alters import Alteration, alteration
 from replicators.sources.mysql.charsets import decoder_of
 from replicators.sources.mysql.expand import QUERY, expand

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal as Number
 from typing import Any
 
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.types import Enum, Int
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Enum, Int
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.connections import Connection, query, records
 

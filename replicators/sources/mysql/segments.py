@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.expand import QUERY, Damaged, Expanded
 from replicators.sources.mysql.foreign_keys import ALL, NONE, ForeignKey, unlogged

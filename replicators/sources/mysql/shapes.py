@@ -7,10 +7,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.schema_steps import Lineage
-from replicators.connectors.steps import SchemaStep, StepKind
-from replicators.connectors.types import (
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import (
     Array,
     Bytes,
     Enum,
@@ -22,6 +20,8 @@ from replicators.connectors.types import (
     Unsupported,
     type_to_json,
 )
+from replicators.connectors.schema.numbering import Lineage
+from replicators.connectors.schema.steps import SchemaStep, StepKind
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.charsets import UTF8, decoder_of

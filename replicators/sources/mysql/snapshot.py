@@ -13,9 +13,9 @@ from typing import Self
 import pyarrow as pa
 import pymysql
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import Column, TableId, TableSchema, TableSelection
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import Chunk, SnapshotPoint, ViewWait
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.cascades import are_logged, cascades

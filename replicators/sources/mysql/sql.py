@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
 
 
 def name(text: str) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from replicators.connectors.schema import TableId
-from replicators.connectors.steps import SchemaStep, StepKind
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.schema.steps import SchemaStep, StepKind
 from replicators.sources.mysql.queries import Statement
 
 KEPT_A_TABLE = 40

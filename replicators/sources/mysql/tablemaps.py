@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
 from replicators.sources.mysql.offsets import MARIADB
 
 HEADER = 19

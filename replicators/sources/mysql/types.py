@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from replicators.connectors.types import (
+from replicators.connectors.model.types import (
     Array,
     Boolean,
     Bytes,

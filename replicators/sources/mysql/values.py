@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from replicators.connectors.arena import Arena
-from replicators.connectors.schema import Column
-from replicators.connectors.types import arrow_type
+from replicators.connectors.arrow.buffers import Arena
+from replicators.connectors.model.schema import Column
+from replicators.connectors.model.types import arrow_type
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.forms import NotText, finish
 from replicators.sources.mysql.shapes import code_of, label_texts

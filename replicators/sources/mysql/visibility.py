@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import OpenTransaction, ViewWait
 from replicators.sources.mysql.connections import Connection, log_end, query, server_of
 from replicators.sources.mysql.exact import viewed

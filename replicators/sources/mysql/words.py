@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
 
 ANSI_QUOTES, NO_BACKSLASH_ESCAPES = 1 << 2, 1 << 20
 STRICT_MODES = 1 << 21 | 1 << 22

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from replicators.connectors.capabilities import SourceCapabilities
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.positions import Position
 from replicators.connectors.source import (
     Catalog,
     Checks,

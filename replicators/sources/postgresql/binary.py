@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import psycopg
 
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.schema import TableSchema
 from replicators.sources.postgresql.catalog import TypeBook
 from replicators.sources.postgresql.connections import connect
 from replicators.sources.postgresql.params import PostgresqlParams

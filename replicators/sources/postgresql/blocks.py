@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.source import LogBlock
 from replicators.sources.postgresql import pump
 from replicators.sources.postgresql.connections import SETTINGS

@@ -8,8 +8,14 @@ from typing import Any, Self
 
 import psycopg
 
-from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection, TableSummary
-from replicators.connectors.types import Unsupported
+from replicators.connectors.model.schema import (
+    Column,
+    TableId,
+    TableSchema,
+    TableSelection,
+    TableSummary,
+)
+from replicators.connectors.model.types import Unsupported
 from replicators.sources.postgresql.connections import connect
 from replicators.sources.postgresql.errors import translate
 from replicators.sources.postgresql.params import PostgresqlParams

@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import psycopg
 
-from replicators.connectors.column_problems import column_problems
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.filter_problems import filter_problems
-from replicators.connectors.problems import Problem, Severity
-from replicators.connectors.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.filters.problems import filter_problems
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.problems.columns import column_problems
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import Problem, Severity
 from replicators.sources.postgresql import filters, slots, sql
 from replicators.sources.postgresql.catalog import describe
 from replicators.sources.postgresql.connections import ReplicationConnection, connect

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replicators.connectors.schema import Column, TableSchema
+from replicators.connectors.model.schema import Column, TableSchema
 from replicators.sources.postgresql import sql
 
 # What a wire's values are cast to in the query: nothing happens where the column has that type already.

@@ -7,9 +7,9 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import LogStatus, ViewWait
 from replicators.sources.postgresql import slots
 from replicators.sources.postgresql.connections import connect

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from replicators.connectors.events import (
+from replicators.connectors.arrow.unsupported import Misfits
+from replicators.connectors.model.changes import (
     OpCounts,
     change_schema,
     faulty_schema,
     first_sequence,
 )
-from replicators.connectors.misfits import Misfits
-from replicators.connectors.schema import Column, TableSchema
+from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.source import DecodedTable, PassedOver, Poison
 from replicators.sources.postgresql import kernels
 from replicators.sources.postgresql.labels import with_labels

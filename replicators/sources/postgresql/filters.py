@@ -5,12 +5,21 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.filter_sql import Words, condition
-from replicators.connectors.filter_types import bind
-from replicators.connectors.filters import FilterError
-from replicators.connectors.schema import Column, TableSchema
-from replicators.connectors.types import Array, Bytes, Enum, Float, Json, String, Timestamp, Uuid
+from replicators.connectors.filters.language import FilterError
+from replicators.connectors.filters.sql import Words, condition
+from replicators.connectors.filters.types import bind
+from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.model.types import (
+    Array,
+    Bytes,
+    Enum,
+    Float,
+    Json,
+    String,
+    Timestamp,
+    Uuid,
+)
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.postgresql import sql
 
 BLANKS = "its blanks at the end count in the copy, but not at the source"

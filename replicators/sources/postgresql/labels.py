@@ -10,8 +10,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replicators.connectors.schema import Column, TableSchema
-from replicators.connectors.types import Array, Enum
+from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.model.types import Array, Enum
 
 
 def with_labels(schema: TableSchema, arrays: Sequence[pa.Array]) -> TableSchema:

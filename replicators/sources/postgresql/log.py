@@ -17,9 +17,9 @@ import numpy as np
 import psycopg
 from psycopg import pq
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import LogBlock, ViewWait
 from replicators.sources.postgresql import pump, slots, sql
 from replicators.sources.postgresql.binary import BinaryGuard

@@ -10,9 +10,9 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from replicators.connectors.misfits import Misfits, misfits, refilled
-from replicators.connectors.schema import Column
-from replicators.connectors.types import Bytes, arrow_type
+from replicators.connectors.arrow.unsupported import Misfits, misfits, refilled
+from replicators.connectors.model.schema import Column
+from replicators.connectors.model.types import Bytes, arrow_type
 from replicators.sources.postgresql.values import (
     Images,
     Input,

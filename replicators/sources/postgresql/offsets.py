@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.positions import Position
 
 
 def lsn_to_int(text: str) -> int:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from replicators.connectors.events import is_reserved
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.types import Unsupported, type_to_json
+from replicators.connectors.model.changes import is_reserved
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Unsupported, type_to_json
 from replicators.sources.postgresql.types import builtin_type, column_type
 
 FULL = "f"

@@ -9,8 +9,8 @@ from typing import Self
 import psycopg
 import pyarrow as pa
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.postgresql import sql
 from replicators.sources.postgresql.columns import select_list
 from replicators.sources.postgresql.connections import connect

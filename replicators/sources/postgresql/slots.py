@@ -12,9 +12,9 @@ from typing import Any
 
 import psycopg
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import OpenTransaction, ViewWait
 from replicators.sources.postgresql import sql
 from replicators.sources.postgresql.connections import ReplicationConnection

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
 
 
 def name(text: str) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from replicators.connectors.types import (
+from replicators.connectors.model.types import (
     Array,
     Boolean,
     Bytes,

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replicators.connectors.arena import Arena
-from replicators.connectors.schema import Column
-from replicators.connectors.types import Array, Decimal, LogicalType, arrow_type
+from replicators.connectors.arrow.buffers import Arena
+from replicators.connectors.model.schema import Column
+from replicators.connectors.model.types import Array, Decimal, LogicalType, arrow_type
 from replicators.sources.postgresql import kernels as k
 
 CODES = {

@@ -8,9 +8,9 @@ from importlib import import_module
 from typing import Any, Self
 
 from replicators.connectors.addresses import local_path
-from replicators.connectors.errors import driver_of
-from replicators.connectors.problems import Problem, Severity
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import driver_of
+from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.target import FitKind
 from replicators.targets.lakehouse import catalog, looks, naming, storage
 from replicators.targets.lakehouse.errors import code_of

@@ -7,8 +7,8 @@ import time
 import uuid
 from typing import Any, ClassVar
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import KeptVersion, TargetTable, Token
 from replicators.targets.lakehouse import dialect, evolve, naming, storage, vacuum
 from replicators.targets.lakehouse.expiry import Expiry, retention

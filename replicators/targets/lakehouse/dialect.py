@@ -12,8 +12,8 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal as PyDecimal
 from typing import Any
 
-from replicators.connectors.schema import Column, TableSchema
-from replicators.connectors.types import (
+from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.model.types import (
     Array,
     Date,
     Decimal,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from replicators.connectors.errors import ReplicationError, driver_of
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError, driver_of
 from replicators.targets.lakehouse.statements.keys import ROW_MISSING
 from replicators.targets.lakehouse.statements.multiset import ROW_ABSENT
 

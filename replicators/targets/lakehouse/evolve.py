@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import Column, TableSchema
+from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.targets.lakehouse import dialect
 from replicators.targets.lakehouse.types import fit
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.model.types import Array, LogicalType, Time
 from replicators.connectors.target import SnapshotPlace
-from replicators.connectors.types import Array, LogicalType, Time
 from replicators.targets.lakehouse import storage
 
 

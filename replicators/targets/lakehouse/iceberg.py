@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.model.types import Array
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import KeptVersion, TargetTable, Token
-from replicators.connectors.types import Array
 from replicators.targets.lakehouse import catalog, dialect, evolve, leftovers, naming
 from replicators.targets.lakehouse.expiry import Expiry, by_queries, current_at
 from replicators.targets.lakehouse.params import LakehouseParams

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 
-from replicators.connectors.problems import Problem, Severity
+from replicators.connectors.problems.problem import Problem, Severity
 
 _SQLITE = b"SQLite format 3\x00"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.targets.lakehouse.params import LakehouseParams
 
 STAGING_NAMESPACE = "replicator_staging"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from replicators.connectors.modes import OCCURRENCE, ROW_HASH
+from replicators.connectors.model.modes import OCCURRENCE, ROW_HASH
 
 
 def numbered(frame: Any) -> Any:

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import json
 
-from replicators.connectors.schema import TableId
-from replicators.connectors.watermarks import Watermark
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.model.watermarks import Watermark
 from replicators.targets.lakehouse import dialect, naming
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER, UUID

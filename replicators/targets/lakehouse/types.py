@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from replicators.connectors.target import Fit, FitKind
-from replicators.connectors.types import (
+from replicators.connectors.model.types import (
     Array,
     Boolean,
     Bytes,
@@ -20,6 +19,7 @@ from replicators.connectors.types import (
     Unsupported,
     Uuid,
 )
+from replicators.connectors.target import Fit, FitKind
 
 _AS_TEXT = "kept as text"
 

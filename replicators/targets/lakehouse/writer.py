@@ -12,10 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from replicators.connectors.errors import ReplicationError
 from replicators.connectors.files import parquet_frame
-from replicators.connectors.modes import Mode, stored
-from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.model.modes import Mode, stored
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.watermarks import Watermark
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import (
     FoldedBatch,
     KeptVersion,
@@ -25,7 +26,6 @@ from replicators.connectors.target import (
     TargetTable,
     Token,
 )
-from replicators.connectors.watermarks import Watermark
 from replicators.targets.lakehouse import (
     catalog,
     dialect,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from replicators.connectors.capabilities import TargetCapabilities
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.modes import CHOICES
+from replicators.connectors.model.modes import CHOICES
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import TargetPlugin
 from replicators.targets.memory.checks import MemoryChecks
 from replicators.targets.memory.params import MemoryParams

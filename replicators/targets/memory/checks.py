@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from replicators.connectors.problems import Problem
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.problems.problem import Problem
 from replicators.targets.memory.params import MemoryParams
 
 

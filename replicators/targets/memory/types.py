@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from replicators.connectors.model.types import Json, LogicalType, Unsupported
 from replicators.connectors.target import Fit, FitKind
-from replicators.connectors.types import Json, LogicalType, Unsupported
 
 
 def fit(kind: LogicalType) -> Fit:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import BaseCommand, CommandParser
 from django.db.models import Q
 
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
 from replicators.connectors.target import TargetTable
 from replicators.models import Replicator
-from runners.jobs import job_of, settings_of
 from runners.models import Table
+from runners.supervision.jobs import job_of, settings_of
 
 if TYPE_CHECKING:
     from runners.engine.job import Job
@@ -28,8 +28,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         """Drop them all."""
-        from runners.engine.opening import properties_for
-        from runners.engine.spark import open_session
+        from runners.engine.tasks.opening import properties_for
+        from runners.engine.tasks.spark import open_session
 
         replicator = Replicator.objects.exclude(deleting_since=None).get(
             pk=options["replicator_id"]

@@ -14,15 +14,15 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.utils import timezone
 
 from replicators.config import InvalidConfig, Options
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
 from replicators.reach import require_reach
-from runners.jobs import job_of, secrets_of, settings_of
-from runners.logs import RowHandler
+from runners.logs.write import RowHandler
 from runners.models import Run
-from runners.processes import HOSTNAME, LEASE, started_at
-from runners.store import DjangoStore
-from runners.supervisor import EXIT_DATABASE, EXIT_ERROR, EXIT_STOPPED, STEP_DONE
+from runners.store.django import DjangoStore
+from runners.supervision.jobs import job_of, secrets_of, settings_of
+from runners.supervision.processes import HOSTNAME, LEASE, started_at
+from runners.supervision.supervisor import EXIT_DATABASE, EXIT_ERROR, EXIT_STOPPED, STEP_DONE
 from runners.transitions import IllegalTransition, run_transition
 
 logger = logging.getLogger("replicator.run")
@@ -132,7 +132,7 @@ def _attach(run: Run) -> RowHandler:
 
 
 def _work(run: Run, lease: str, stop: threading.Event) -> None:
-    from runners.engine.pipeline import run_pipeline
+    from runners.engine.run import run_pipeline
 
     settings = _read(settings_of, run)
     patience = settings.lease_seconds * PATIENCE

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from replicators.connectors.events import Op, change_schema
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.types import Int, String
+from replicators.connectors.model.changes import Op, change_schema
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Int, String
 
 SCHEMA = TableSchema(
     TableId("shop", "things"),

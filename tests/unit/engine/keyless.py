@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from replicators.connectors.events import Op, change_schema
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.types import Int, String
+from replicators.connectors.model.changes import Op, change_schema
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Int, String
 
 SCHEMA = TableSchema(
     TableId("shop", "visits"),

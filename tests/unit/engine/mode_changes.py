@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from replicators.connectors.events import Op
+from replicators.connectors.model.changes import Op
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row
 from tests.unit.engine.test_fold import workload
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterable
 
-from replicators.connectors.events import Op
-from runners.engine.fold import Folded
+from replicators.connectors.model.changes import Op
+from runners.engine.fold.mirror import Folded
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row
 from tests.unit.engine.mode_changes import NAMES, image_of, moment
 

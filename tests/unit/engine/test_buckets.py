@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from replicators.connectors.events import Op, change_schema
-from replicators.connectors.modes import Mode
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.types import Array, Float, Int, LogicalType, String
-from runners.engine.buckets import of_bucket
-from runners.engine.folds import folded
+from replicators.connectors.model.changes import Op, change_schema
+from replicators.connectors.model.modes import Mode
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Array, Float, Int, LogicalType, String
+from runners.engine.fold.buckets import of_bucket
+from runners.engine.fold.modes import folded
 
 NAN = float("nan")
 KEYS: dict[str, tuple[LogicalType, list[Any]]] = {

@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.positions import Position
 from replicators.connectors.source import LogBlock
-from runners.engine import capture
-from runners.engine.backlog import Backlog
-from runners.engine.capture import Capture, discard_open_tail
-from runners.engine.changelog import ChangeLog
+from runners.engine.capture.reader import Capture, discard_open_tail
+from runners.engine.changelog.backlog import Backlog
+from runners.engine.changelog.segments import ChangeLog
 from runners.engine.settings import RunnerSettings
-from runners.engine.store import MemoryStore
+from runners.engine.store.protocol import MemoryStore
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_frontier import change_file
 
@@ -117,7 +116,7 @@ def test_an_idle_position_is_recorded_before_it_is_acknowledged_and_never_goes_b
 ) -> None:
     """Guards `Capture._record_idle` (CORRECTNESS 23): a keepalive acknowledged first would be ahead of what we know
     after a crash, and a lower one would be told to the source as a step back."""
-    monkeypatch.setattr(capture, "IDLE_RECORD_SECONDS", 0.0)
+    monkeypatch.setattr("runners.engine.capture.reader.IDLE_RECORD_SECONDS", 0.0)
     place = Place(tmp_path, block(10))
     place.turn()
     place.source.idle = Position(50)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from runners.engine.changelog import ChangeLog, read_segment
+from replicators.connectors.problems.errors import ReplicationError
+from runners.engine.changelog.segments import ChangeLog, read_segment
 
 
 @pytest.fixture

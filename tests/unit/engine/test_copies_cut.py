@@ -6,14 +6,14 @@ from typing import Any, cast
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId, TableSchema
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import TargetTable
-from runners.engine.copier import CUTS, Copier
-from runners.engine.faults import fail_table
-from runners.engine.snapshot import Snapshotter
-from runners.engine.store import FRESH, MemoryStore, TableRow, TableState, table_row
-from runners.engine.view import SnapshotSource, View
+from runners.engine.errors import fail_table
+from runners.engine.snapshot.chunks import Snapshotter
+from runners.engine.snapshot.consistent import SnapshotSource, View
+from runners.engine.snapshot.table import CUTS, Copier
+from runners.engine.store.protocol import FRESH, MemoryStore, TableRow, TableState, table_row
 from tests.unit.engine.changes import SCHEMA
 
 ROW = TableRow(TableId("shop", "views"))

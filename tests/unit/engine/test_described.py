@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.schema import TableId, TableSchema, TableSelection
-from runners.engine.described import Described, describe_tables
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
+from runners.engine.schema.describe import Described, describe_tables
 
 A, B, C = (TableId("shop", n) for n in "abc")
 KNOWN = {A: TableSchema(A, (), native_id=1), B: TableSchema(B, (), native_id=2)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runners.engine.settings import RunnerSettings
-from runners.engine.spark import driver_address
+from runners.engine.tasks.spark import driver_address
 
 HOST, BIND = "spark.driver.host", "spark.driver.bindAddress"
 HERE = {HOST: "127.0.0.1", BIND: "127.0.0.1"}

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
 from replicators.sources.memory import PLUGIN
 from replicators.sources.memory.params import MemoryParams
 from replicators.targets.lakehouse import PLUGIN as LAKEHOUSE
-from runners.engine.estimates import estimate_rows
 from runners.engine.job import Job
-from runners.engine.store import MemoryStore
+from runners.engine.snapshot.estimates import estimate_rows
+from runners.engine.store.protocol import MemoryStore
 
 ORDERS, CUSTOMERS, GONE = (TableId("shop", n) for n in ("orders", "customers", "gone"))
 

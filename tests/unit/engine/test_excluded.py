@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from replicators.config import InvalidConfig, parse_tables, tables_to_json
-from replicators.connectors.events import Op, OpCounts
-from replicators.connectors.schema import TableSelection
-from runners.engine.fold import fold
-from runners.engine.folding import FoldPlan, read_changes
-from runners.engine.left_out import excluded_ops
-from runners.engine.store import ChangeFileRow
+from replicators.connectors.model.changes import Op, OpCounts
+from replicators.connectors.model.schema import TableSelection
+from runners.engine.fold.mirror import fold
+from runners.engine.fold.plan import FoldPlan, read_changes
+from runners.engine.fold.skipped import excluded_ops
+from runners.engine.store.protocol import ChangeFileRow
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, apply, replay, table_of
 from tests.unit.engine.test_fold import workload
 

@@ -6,15 +6,15 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import first_sequence, last_sequence
-from replicators.connectors.offsets import Position
-from runners.engine.backlog import Backlog
-from runners.engine.faults import fail_again, fail_at_start, fail_table
-from runners.engine.merge import Merger
-from runners.engine.pipeline import Pipeline
-from runners.engine.recovery import recover_tables
-from runners.engine.store import (
+from replicators.connectors.model.changes import first_sequence, last_sequence
+from replicators.connectors.model.positions import Position
+from replicators.connectors.problems.errors import ReplicationError
+from runners.engine.apply.merge import Merger
+from runners.engine.apply.recovery import recover_tables
+from runners.engine.changelog.backlog import Backlog
+from runners.engine.errors import fail_again, fail_at_start, fail_table
+from runners.engine.run import Pipeline
+from runners.engine.store.protocol import (
     MemoryStore,
     SegmentRow,
     TableRow,
@@ -22,7 +22,7 @@ from runners.engine.store import (
     has_log_after,
     needs_log,
 )
-from runners.engine.table_states import is_lasting
+from runners.engine.store.table_states import is_lasting
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_frontier import change_file
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runners.engine.maintenance import figures_told
+from runners.engine.apply.maintenance import figures_told
 
 
 def test_figures_are_told_in_words_without_those_that_are_zero() -> None:

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import Op, OpCounts
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.changes import Op, OpCounts
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import FoldedBatch, TargetTable
-from runners.engine.fill import Filler
-from runners.engine.folding import fold_to_file
-from runners.engine.merge import Merger
-from runners.engine.store import ChangeFileRow, MemoryStore, table_row
+from runners.engine.apply.merge import Merger
+from runners.engine.apply.refill import Filler
+from runners.engine.fold.plan import fold_to_file
+from runners.engine.store.protocol import ChangeFileRow, MemoryStore, table_row
 from tests.unit.engine.changes import SCHEMA, Change, table_of
 
 TABLE = TargetTable(SCHEMA.id, "r1", 1)

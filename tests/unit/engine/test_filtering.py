@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import Op
+from replicators.connectors.model.changes import Op
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import FoldedBatch
-from runners.engine.filtering import decide, filtered, undecided_keys
-from runners.engine.fold import fold
-from runners.engine.folding import fold_to_file
-from runners.engine.multiset import fold_counts
+from runners.engine.fold.filtering import decide, filtered, undecided_keys
+from runners.engine.fold.keyless import fold_counts
+from runners.engine.fold.mirror import fold
+from runners.engine.fold.plan import fold_to_file
 from tests.unit.engine import keyless
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, apply, replay, table_of
 from tests.unit.engine.test_fill import TABLE, Source, filler

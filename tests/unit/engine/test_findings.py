@@ -8,19 +8,19 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.modes import Mode
-from replicators.connectors.schema import Column, TableId, TableSchema, TableSelection
-from replicators.connectors.schema_policy import SchemaPolicy
-from replicators.connectors.steps import SchemaStep, StepKind
+from replicators.connectors.model.modes import Mode
+from replicators.connectors.model.schema import Column, TableId, TableSchema, TableSelection
+from replicators.connectors.model.types import Array, Int, String
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.schema.policy import SchemaPolicy
+from replicators.connectors.schema.steps import SchemaStep, StepKind
 from replicators.connectors.target import TargetTable
-from replicators.connectors.types import Array, Int, String
-from runners.engine.catalog_watch import Look
-from runners.engine.evolving import AGAIN_TIMES, Evolver, ResyncDue
-from runners.engine.findings import Findings
-from runners.engine.parking import of_snapshot, parked_rows
-from runners.engine.shapes import followed
-from runners.engine.store import MemoryStore, TableRow, TableState
+from runners.engine.quarantine.decide import of_snapshot, parked_rows
+from runners.engine.schema.drift import Look
+from runners.engine.schema.evolution import AGAIN_TIMES, Evolver, ResyncDue
+from runners.engine.schema.findings import Findings
+from runners.engine.schema.selection import followed
+from runners.engine.store.protocol import MemoryStore, TableRow, TableState
 
 TABLE = TableId("shop", "t")
 ID = Column("id", Int(64), "bigint", False, 1)

@@ -9,8 +9,8 @@ import pyarrow.compute as pc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicators.connectors.events import Op
-from runners.engine.fold import (
+from replicators.connectors.model.changes import Op
+from runners.engine.fold.mirror import (
     MAX_RANGES,
     few_keys,
     fold,

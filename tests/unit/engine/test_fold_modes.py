@@ -8,10 +8,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicators.connectors.events import Op, change_schema
-from runners.engine.fold_append import fold_append
-from runners.engine.fold_history import fold_history
-from runners.engine.fold_soft import fold_soft
+from replicators.connectors.model.changes import Op, change_schema
+from runners.engine.fold.append import fold_append
+from runners.engine.fold.history import fold_history
+from runners.engine.fold.soft_delete import fold_soft
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, table_of
 from tests.unit.engine.mode_changes import (
     EPOCH,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from replicators.connectors.events import OpCounts, first_sequence, last_sequence
-from replicators.connectors.offsets import Position
-from runners.engine.backlog import TRIM_PAST, Backlog
-from runners.engine.decoding import one_job
-from runners.engine.folding import FoldPlan
-from runners.engine.merge import Frontier, Merger, frontier, next_batch
-from runners.engine.store import ChangeFileRow, MemoryStore, SegmentRow
+from replicators.connectors.model.changes import OpCounts, first_sequence, last_sequence
+from replicators.connectors.model.positions import Position
+from runners.engine.apply.merge import Frontier, Merger, frontier, next_batch
+from runners.engine.changelog.backlog import TRIM_PAST, Backlog
+from runners.engine.decode.thread import one_job
+from runners.engine.fold.plan import FoldPlan
+from runners.engine.store.protocol import ChangeFileRow, MemoryStore, SegmentRow
 from tests.unit.engine.changes import SCHEMA
 
 

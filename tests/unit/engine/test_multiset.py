@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import Op
-from replicators.connectors.modes import ROW_HASH
-from replicators.connectors.schema import Column, TableSchema
-from replicators.connectors.types import Decimal, Int, LogicalType, String
-from runners.engine.multiset import Counted, check_shape, fold_counts, with_hashes
+from replicators.connectors.model.changes import Op
+from replicators.connectors.model.modes import ROW_HASH
+from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.model.types import Decimal, Int, LogicalType, String
+from replicators.connectors.problems.errors import ReplicationError
+from runners.engine.fold.keyless import Counted, check_shape, fold_counts, with_hashes
 from tests.unit.engine.keyless import SCHEMA, Change, Row, replay, table_of, workload
 
 

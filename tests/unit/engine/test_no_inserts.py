@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import Op
-from replicators.connectors.modes import Mode
-from replicators.connectors.schema import TableSelection
-from runners.engine.fold_no_inserts import fold_no_inserts
-from runners.engine.left_out import LeftOut, left_out
+from replicators.connectors.model.changes import Op
+from replicators.connectors.model.modes import Mode
+from replicators.connectors.model.schema import TableSelection
+from replicators.connectors.problems.errors import ReplicationError
+from runners.engine.fold.no_inserts import fold_no_inserts
+from runners.engine.fold.skipped import LeftOut, left_out
 from tests.unit.engine import no_inserts
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, table_of
 from tests.unit.engine.mode_changes import transactions

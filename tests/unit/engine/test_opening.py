@@ -10,16 +10,16 @@ import pytest
 from replicators.connectors import registry
 from replicators.targets.lakehouse import PLUGIN
 from replicators.targets.lakehouse.params import LakehouseParams
-from runners.engine import spark_daemon
 from runners.engine.job import Job
-from runners.engine.opening import workers_conf
+from runners.engine.tasks import worker
+from runners.engine.tasks.opening import workers_conf
 
 
 @pytest.mark.parametrize("source", ["mysql", "postgresql"])
 def test_the_modules_of_the_tasks_are_named_rightly(source: str) -> None:
     """A name that is wrong would be passed over in silence."""
     conf = workers_conf(Job("r", "r", "r", registry.sources()[source], None, PLUGIN, None))
-    names = conf[f"spark.executorEnv.{spark_daemon.MODULES}"].split(",")
+    names = conf[f"spark.executorEnv.{worker.MODULES}"].split(",")
     assert len(names) == 5
     for name in (*names, conf["spark.python.daemon.module"]):
         importlib.import_module(name)
@@ -36,6 +36,6 @@ def test_so_are_those_of_the_writer(form: str) -> None:
 
 def test_a_module_that_is_not_there_keeps_no_worker_from_its_work() -> None:
     """The daemon would end, and Spark with it."""
-    spark_daemon.load_all(["no.such.module", "runners.engine.fold"])
-    assert "runners.engine.fold" in sys.modules
-    spark_daemon.load_all([""])
+    worker.load_all(["no.such.module", "runners.engine.fold.mirror"])
+    assert "runners.engine.fold.mirror" in sys.modules
+    worker.load_all([""])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from replicators.connectors.offsets import Position
-from runners.engine.backlog import Backlog
+from replicators.connectors.model.positions import Position
+from runners.engine.changelog.backlog import Backlog
 from runners.engine.pacing import AHEAD_BYTES, ENOUGH_BYTES, HOLD_SECONDS, LEVEL_BYTES, Pacing
-from runners.engine.store import SegmentRow
+from runners.engine.store.protocol import SegmentRow
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_frontier import change_file
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import FAULT_FIELDS, Op
-from replicators.connectors.schema import Column, TableSchema
-from replicators.connectors.types import Int, String
-from runners.engine import parking
-from runners.engine.fold import fold
-from runners.engine.folding import FoldPlan, fold_batch
-from runners.engine.parked import MemoryParking
-from runners.engine.store import TableRow
+from replicators.connectors.model.changes import FAULT_FIELDS, Op
+from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.model.types import Int, String
+from replicators.connectors.problems.errors import ReplicationError
+from runners.engine.fold.mirror import fold
+from runners.engine.fold.plan import FoldPlan, fold_batch
+from runners.engine.quarantine import decide
+from runners.engine.quarantine.rows import MemoryParking
+from runners.engine.store.protocol import TableRow
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, apply, replay, table_of
 from tests.unit.engine.test_frontier import change_file
 
@@ -61,16 +61,16 @@ class Replica:
         self.store = Memory()
         self.merged = 0
 
-    def try_to_merge(self, changes: list[Change]) -> tuple[parking.Separated, int]:
+    def try_to_merge(self, changes: list[Change]) -> tuple[decide.Separated, int]:
         """What a merge does before it commits: it may be cut off then."""
         waiting = self.store.parked(SCHEMA.id, 1, self.merged)
         table = faulty_table(changes, self.merged + 1)
-        found = pa.concat_tables([parking.images(waiting, SCHEMA), table])
-        separated = parking.separate(found, SCHEMA)
+        found = pa.concat_tables([decide.images(waiting, SCHEMA), table])
+        separated = decide.separate(found, SCHEMA)
         kept = set(separated.held.column("_sequence").to_pylist())
         freed = [w.sequence for w in waiting if w.sequence not in kept]
         upto = self.merged + max(1, len(changes))
-        rows = parking.parked_rows(separated.held, SCHEMA, self.merged)
+        rows = decide.parked_rows(separated.held, SCHEMA, self.merged)
         self.store.record_parked(SCHEMA.id, 1, rows, freed, upto, self.merged)
         return separated, upto
 
@@ -167,7 +167,7 @@ def test_what_a_merge_that_was_cut_off_parked_or_freed_counts_only_once_it_is_do
     """Guards "idempotent by (generation, sequence)": before the merge is recorded the same rows are parked and freed again."""
     store = Memory()
     table = faulty_table([Change(INSERT, ONE, (BAD, "1"))], 7)
-    rows = parking.parked_rows(table, SCHEMA, 0)
+    rows = decide.parked_rows(table, SCHEMA, 0)
     store.record_parked(SCHEMA.id, 1, rows, (), 9)
     assert not store.parked(SCHEMA.id, 1, 6)
     store.record_parked(SCHEMA.id, 1, rows, (), 9)
@@ -181,10 +181,10 @@ def test_what_a_merge_that_was_cut_off_parked_or_freed_counts_only_once_it_is_do
 def test_parked_rows_follow_a_changed_shape() -> None:
     """A column that came later is not sent, one that went is left out, and the marks keep their columns."""
     table = faulty_table([Change(UPDATE, ONE, ("x", BAD), unsent=frozenset({"a"}))], 3)
-    rows = parking.parked_rows(table, SCHEMA, 0)
+    rows = decide.parked_rows(table, SCHEMA, 0)
     columns = (Column("new", Int(32), "int"), *SCHEMA.columns[:2], SCHEMA.columns[3])
     wider = TableSchema(SCHEMA.id, (*columns, Column("a", String(), "text")), SCHEMA.key)
-    found = parking.images(rows, wider)
+    found = decide.images(rows, wider)
     assert found.column("_faulty").to_pylist() == [bytes([0b01000])]
     assert found.column("_unchanged").to_pylist() == [bytes([0b10001])]
     assert found.column("id").to_pylist() == [1]
@@ -292,7 +292,7 @@ def test_without_a_key_a_value_that_does_not_fit_stops_the_table_and_says_so() -
     row = TableRow(SCHEMA.id, unfit="park", schema=keyless)
     assert not row.parks and replace(row, schema=SCHEMA).parks and replace(row, schema=None).parks
     reasons = pa.chunked_array([pa.array([None, "at: is infinite; row 7"])])
-    error = parking._unfit(SCHEMA.id, reasons)
+    error = decide._unfit(SCHEMA.id, reasons)
     assert (error.code, error.facts["column"], error.facts["reason"]) == (
         "source:value-unsupported", "at", "is infinite",
     )  # fmt: skip

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from replicators.connectors.schema import TableId, TableSchema
-from runners.engine.decoding import Decoding, missed
-from runners.engine.store import MemoryStore, TableRow, TableState
+from replicators.connectors.model.schema import TableId, TableSchema
+from runners.engine.decode.thread import Decoding, missed
+from runners.engine.store.protocol import MemoryStore, TableRow, TableState
 
 NAME = TableId("shop", "t")
 ROW = TableRow(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
-from replicators.connectors.watermarks import Watermark
-from runners.engine.publishing import Publisher
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.watermarks import Watermark
+from replicators.connectors.problems.errors import ReplicationError
+from runners.engine.checkpoints.publish import Publisher
 from tests.harness import until
 
 

@@ -10,16 +10,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import first_sequence
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.changes import first_sequence
+from replicators.connectors.model.positions import Position
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import LogStatus
-from runners.engine import pulse as module
-from runners.engine.backlog import Backlog
-from runners.engine.changelog import ChangeLog
-from runners.engine.pulse import Pulse
+from runners.engine.capture import heartbeat as module
+from runners.engine.capture.heartbeat import Pulse
+from runners.engine.changelog.backlog import Backlog
+from runners.engine.changelog.segments import ChangeLog
 from runners.engine.settings import RunnerSettings
-from runners.engine.store import MemoryStore, TableFigures
+from runners.engine.store.protocol import MemoryStore, TableFigures
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_frontier import change_file, segment
 

@@ -8,14 +8,14 @@ from typing import Any, cast
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import last_sequence
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.changes import last_sequence
+from replicators.connectors.model.positions import Position
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import Token
-from runners.engine.changelog import ChangeLog
-from runners.engine.merge import Merger
-from runners.engine.store import MemoryStore, table_row
-from runners.engine.table_states import is_lasting
+from runners.engine.apply.merge import Merger
+from runners.engine.changelog.segments import ChangeLog
+from runners.engine.store.protocol import MemoryStore, table_row
+from runners.engine.store.table_states import is_lasting
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_frontier import change_file, segment
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId
-from runners.engine.relay import from_tasks, relayed
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
+from runners.engine.tasks.errors import from_tasks, relayed
 
 TABLE = TableId("shop", 'or"ders')
 

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from replicators.connectors.events import Op, OpCounts, change_schema, first_sequence
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.model.changes import Op, OpCounts, change_schema, first_sequence
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Int, String
 from replicators.connectors.target import SnapshotPlace
-from replicators.connectors.types import Int, String
-from runners.engine import resume
-from runners.engine.copies import CopyChunk, CopyRow
-from runners.engine.store import ChangeFileRow, MemoryStore, SegmentRow
+from runners.engine.snapshot import resume
+from runners.engine.snapshot.progress import CopyChunk, CopyRow
+from runners.engine.store.protocol import ChangeFileRow, MemoryStore, SegmentRow
 
 TABLE = TableId("shop", "pairs")
 SCHEMA = TableSchema(

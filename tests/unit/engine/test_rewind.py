@@ -9,18 +9,24 @@ from typing import Any
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import Op, first_sequence, last_sequence
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import Column, TableId
+from replicators.connectors.model.changes import Op, first_sequence, last_sequence
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import Column, TableId
+from replicators.connectors.model.types import String
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import FoldedBatch, KeptVersion, TargetTable, Token
-from replicators.connectors.types import String
-from runners.engine.changelog import ChangeLog
-from runners.engine.folding import fold_to_file
-from runners.engine.merge import next_batch
-from runners.engine.recovery import adopt_all
-from runners.engine.rewind import Rewinder, sequence_at, told
-from runners.engine.store import ChangeFileRow, MemoryStore, SegmentRow, TableState, table_row
+from runners.engine.apply.merge import next_batch
+from runners.engine.apply.recovery import adopt_all
+from runners.engine.apply.rewind import Rewinder, sequence_at, told
+from runners.engine.changelog.segments import ChangeLog
+from runners.engine.fold.plan import fold_to_file
+from runners.engine.store.protocol import (
+    ChangeFileRow,
+    MemoryStore,
+    SegmentRow,
+    TableState,
+    table_row,
+)
 from tests.unit.engine.changes import SCHEMA, Change, table_of
 from tests.unit.engine.test_frontier import change_file
 
@@ -87,7 +93,7 @@ def rewound(store: MemoryStore, target: Target, tmp_path: Path, monkeypatch: Any
     def fold(_: Any, plan: Any) -> tuple[Batch, None]:
         return Batch(([f.segment for f in plan.files], plan.after, plan.sequence)), None
 
-    monkeypatch.setattr("runners.engine.rewind.fold_batch", fold)
+    monkeypatch.setattr("runners.engine.apply.rewind.fold_batch", fold)
     log = ChangeLog(str(tmp_path), "r1", "a")
     rewinder = Rewinder(None, target, store, log, "r1")  # type: ignore[arg-type]
     rewinder.rewind(table_row(store, TABLE))
@@ -117,8 +123,8 @@ def test_a_long_rewind_is_no_standstill_and_can_be_stopped_between_its_parts(
 ) -> None:
     """Guards `on_progress` and `should_stop` of `Rewinder`: a rewind over hours of a busy table is one step of its job, and without them
     its run is killed at the step's deadline, in each run anew. What is stopped is published by nobody, and asked for still."""
-    monkeypatch.setattr("runners.engine.rewind.next_batch", partial(next_batch, limit=10))
-    monkeypatch.setattr("runners.engine.rewind.fold_batch", lambda _, plan: (_Empty(), None))
+    monkeypatch.setattr("runners.engine.apply.rewind.next_batch", partial(next_batch, limit=10))
+    monkeypatch.setattr("runners.engine.apply.rewind.fold_batch", lambda _, plan: (_Empty(), None))
     told_of: list[TableId] = []
     target = Target(last_sequence(2), last_sequence(6))
     rewinder = Rewinder(
@@ -241,7 +247,7 @@ def test_rows_that_the_filter_can_not_decide_refuse_the_rewind(
         part = fold_to_file(table_of(left), schema, str(tmp_path / "batch.parquet"))
         return FoldedBatch(schema, (part.path,), plan.sequence, part.rows, part.unsent), None
 
-    monkeypatch.setattr("runners.engine.rewind.fold_batch", fold)
+    monkeypatch.setattr("runners.engine.apply.rewind.fold_batch", fold)
     target = Target(*(last_sequence(n) for n in (1, 2, 6)))
     log = ChangeLog(str(tmp_path), "r1", "a")
     Rewinder(None, target, store, log, "r1").rewind(table_row(store, TABLE))  # type: ignore[arg-type]

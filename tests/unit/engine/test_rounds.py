@@ -7,17 +7,23 @@ from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import OpCounts, first_sequence, last_sequence
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.changes import OpCounts, first_sequence, last_sequence
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import TableVersion, TargetTable, Token
-from runners.engine.backlog import Backlog
-from runners.engine.merge import Frontier
-from runners.engine.rounds import PATIENCE_SECONDS, Rounds, cut
+from runners.engine.apply.merge import Frontier
+from runners.engine.changelog.backlog import Backlog
+from runners.engine.checkpoints.rounds import PATIENCE_SECONDS, Rounds, cut
+from runners.engine.checkpoints.watermarks import Watermark
 from runners.engine.settings import RunnerSettings
-from runners.engine.store import ChangeFileRow, MemoryStore, SegmentRow, TableRow, table_row
-from runners.engine.watermarks import Watermark
+from runners.engine.store.protocol import (
+    ChangeFileRow,
+    MemoryStore,
+    SegmentRow,
+    TableRow,
+    table_row,
+)
 from tests.fakes.clock import FakeClock
 from tests.unit.engine.test_frontier import change_file
 

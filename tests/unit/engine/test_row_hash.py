@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runners.engine import row_hash
-from runners.engine.row_hash import DIGEST_BYTES, row_hashes
+from runners.engine.fold import row_hash
+from runners.engine.fold.row_hash import DIGEST_BYTES, row_hashes
 
 TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "bool": (pa.bool_(), [True, False]),

@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 from replicators.connectors import registry
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.targets.lakehouse import PLUGIN
 from replicators.targets.lakehouse.params import LakehouseParams
 from runners.engine.job import Job
-from runners.engine.opening import _with_scratch, properties_for
-from runners.engine.scratch import FOLDER, scratch_dir
 from runners.engine.settings import RunnerSettings
+from runners.engine.tasks.opening import _with_scratch, properties_for
+from runners.engine.tasks.scratch import FOLDER, scratch_dir
 
-MAKE = "import sys; from runners.engine.scratch import scratch_dir; print(scratch_dir(sys.argv[1]))"
+MAKE = "import sys; from runners.engine.tasks.scratch import scratch_dir; print(scratch_dir(sys.argv[1]))"
 
 
 def test_the_next_run_removes_what_a_killed_one_left_and_nothing_else(tmp_path: Path) -> None:

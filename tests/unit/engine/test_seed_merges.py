@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from replicators.connectors.events import Op
-from runners.engine.fold import fold
-from runners.engine.fold_soft import fold_soft
+from replicators.connectors.model.changes import Op
+from runners.engine.fold.mirror import fold
+from runners.engine.fold.soft_delete import fold_soft
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, apply, table_of
 from tests.unit.engine.mode_changes import apply_soft, soft_replay
 

@@ -11,14 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import FAULT_FIELDS, Op, OpCounts, change_schema
-from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.model.changes import FAULT_FIELDS, Op, OpCounts, change_schema
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Array, Bytes, Int, String
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import Chunk, DecodedTable
-from replicators.connectors.types import Array, Bytes, Int, String
-from runners.engine import decode, faults, sizes
-from runners.engine.decode import DecodeTask, decode_segment
-from runners.engine.sieve import Sieve
+from runners.engine import errors
+from runners.engine.decode.job import DecodeTask, decode_segment
+from runners.engine.quarantine import sizes
+from runners.engine.snapshot.unsupported import Sieve
 from tests.unit.engine.changes import SCHEMA, Change, table_of
 
 LIMIT = 1000
@@ -121,9 +122,9 @@ def test_marks_that_are_there_stay() -> None:
 
 def test_a_fault_of_size_has_a_code_of_its_own() -> None:
     found = sizes.of_limit(rows({"id": 7, "raw": b"x" * 1001}), WIDE, LIMIT)
-    code, facts = faults.unfit(told(found)[0])
+    code, facts = errors.unfit(told(found)[0])
     assert (code, facts["column"]) == (sizes.CODE, "raw")
-    assert faults.unfit("at: infinity has no place")[0] == "source:value-unsupported"
+    assert errors.unfit("at: infinity has no place")[0] == "source:value-unsupported"
 
 
 def changes_of_a_large_row(head: Any, body: Any, segment: int) -> Any:
@@ -140,7 +141,7 @@ def changes_of_a_large_row(head: Any, body: Any, segment: int) -> Any:
 def test_decoding_writes_no_row_that_is_too_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(decode, "read_segment", lambda *_: ({}, b""))
+    monkeypatch.setattr("runners.engine.decode.job.read_segment", lambda *_: ({}, b""))
     task = DecodeTask(1, "", 0, str(tmp_path / "1"), LIMIT)
     done = decode_segment(task, f"{__name__}:changes_of_a_large_row")
     (file,) = done["files"]

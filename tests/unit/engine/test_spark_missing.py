@@ -9,13 +9,13 @@ from types import SimpleNamespace
 import pytest
 
 from replicators.connectors import registry
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.targets.lakehouse import PLUGIN
 from replicators.targets.lakehouse.params import LakehouseParams
-from runners.engine import opening
 from runners.engine.job import Job
 from runners.engine.settings import RunnerSettings
-from runners.engine.spark import open_session
+from runners.engine.tasks import opening
+from runners.engine.tasks.spark import open_session
 
 
 def said(folder: Path) -> ReplicationError:

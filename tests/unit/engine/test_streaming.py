@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.schema_policy import SchemaPolicy
-from replicators.connectors.types import Int
-from runners.engine.store import MemoryStore, chosen
-from runners.engine.streaming import Streaming
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Int
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.schema.policy import SchemaPolicy
+from runners.engine.capture.stream import Streaming
+from runners.engine.store.protocol import MemoryStore, chosen
 
 
 def stream(fault: BaseException) -> Any:

@@ -1,4 +1,4 @@
-"""What a table's jobs do about faults of its target (`runners.engine.tables`)."""
+"""What a table's jobs do about faults of its target (`runners.engine.scheduler`)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any, cast
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.events import last_sequence
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema_policy import SchemaPolicy
+from replicators.connectors.model.changes import last_sequence
+from replicators.connectors.model.positions import Position
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.schema.policy import SchemaPolicy
 from replicators.connectors.target import TargetTable, Token
-from runners.engine.backlog import Backlog
-from runners.engine.evolving import Evolver
-from runners.engine.maintenance import FIRST_SECONDS, LAST_SECONDS, Upkeep
-from runners.engine.merge import Frontier, Merger
+from runners.engine.apply.maintenance import FIRST_SECONDS, LAST_SECONDS, Upkeep
+from runners.engine.apply.merge import Frontier, Merger
+from runners.engine.changelog.backlog import Backlog
+from runners.engine.scheduler import TableJobs
+from runners.engine.schema.evolution import Evolver
 from runners.engine.settings import RunnerSettings
-from runners.engine.store import MemoryStore, TableRow, TableState, table_row
-from runners.engine.tables import TableJobs
+from runners.engine.store.protocol import MemoryStore, TableRow, TableState, table_row
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_frontier import segment
 from tests.unit.engine.test_views import OTHER, Source, make, point

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from replicators.connectors.schema import TableId, TableSchema, TableSelection
-from replicators.connectors.schema_policy import SchemaPolicy
-from runners.engine.store import TableRow, TableState
-from runners.engine.streaming import Streaming
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.schema.policy import SchemaPolicy
+from runners.engine.capture.stream import Streaming
+from runners.engine.store.protocol import TableRow, TableState
 
 NAME = TableId("shop", "t")
 COPY = TableSchema(NAME, (), native_id=7)

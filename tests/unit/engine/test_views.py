@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
-from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Int
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import OpenTransaction, SnapshotPoint, ViewWait
-from replicators.connectors.types import Int
-from runners.engine.backlog import Backlog
-from runners.engine.store import MemoryStore
-from runners.engine.views import PatientWait, StopAsked, Views
+from runners.engine.changelog.backlog import Backlog
+from runners.engine.snapshot.waiting import PatientWait, StopAsked, Views
+from runners.engine.store.protocol import MemoryStore
 from tests.unit.engine.changes import SCHEMA
 
 OTHER = replace(SCHEMA, id=TableId("s", "other"))

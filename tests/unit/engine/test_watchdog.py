@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runners.engine.settings import RunnerSettings
-from runners.engine.store import MemoryStore
+from runners.engine.store.protocol import MemoryStore
 from runners.engine.watchdog import Watchdog
 
 

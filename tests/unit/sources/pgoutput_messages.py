@@ -6,7 +6,7 @@ import base64
 import struct
 from dataclasses import dataclass, field
 
-from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.sources.postgresql.types import NativeType, builtin_type, column_type
 
 BOOL, INT8, INT4, TEXT, DATE, TIMESTAMPTZ, NUMERIC = 16, 20, 23, 25, 1082, 1184, 1700

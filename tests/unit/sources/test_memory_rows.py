@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from replicators.connectors import registry
+from replicators.connectors.model.schema import TableId
 from replicators.connectors.params import parse
-from replicators.connectors.schema import TableId
 from replicators.sources.memory import rows
 from replicators.sources.memory.catalog import TABLES
 

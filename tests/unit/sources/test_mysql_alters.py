@@ -6,9 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.steps import SchemaStep, StepKind
-from replicators.connectors.types import Boolean, Date, Decimal, Enum, Float, Int, String, Timestamp
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import (
+    Boolean,
+    Date,
+    Decimal,
+    Enum,
+    Float,
+    Int,
+    String,
+    Timestamp,
+)
+from replicators.connectors.schema.steps import SchemaStep, StepKind
 from replicators.sources.mysql.alters import alteration
 from replicators.sources.mysql.conversions import keeps_values
 from replicators.sources.mysql.defaults import missing_of

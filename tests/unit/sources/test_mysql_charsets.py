@@ -7,8 +7,8 @@ import codecs
 import pyarrow as pa
 import pytest
 
-from replicators.connectors.schema import Column
-from replicators.connectors.types import String
+from replicators.connectors.model.schema import Column
+from replicators.connectors.model.types import String
 from replicators.sources.mysql.charsets import CHARACTERS, CODECS, UTF8, decoder_of, is_known
 from replicators.sources.mysql.forms import NOT_TEXT, NotText, finish
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.positions import Position
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql.held import held_in
 from replicators.sources.mysql.lineage import asked_for
 from replicators.sources.mysql.offsets import (

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from replicators.connectors.offsets import Position
+from replicators.connectors.model.positions import Position
 from replicators.sources.mysql import prepared
 from replicators.sources.mysql.offsets import Coordinates
 from replicators.sources.mysql.prepared import (

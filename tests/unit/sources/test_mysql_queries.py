@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
 from replicators.sources.mysql.errors import code_of
 from replicators.sources.mysql.queries import ANY, Kind, statement
 from replicators.sources.mysql.words import ANSI_QUOTES

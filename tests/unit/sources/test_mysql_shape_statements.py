@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.schema_steps import changes_by_steps, with_numbers
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Int, String
+from replicators.connectors.schema.numbering import changes_by_steps, with_numbers
 from replicators.connectors.source import DecodedTable, LogBlock, Poison
-from replicators.connectors.types import Int, String
 from replicators.sources.mysql.conversions import keeps_values
 from replicators.sources.mysql.decode import decode
-from runners.engine.decode import _facts
+from runners.engine.decode.job import _facts
 from tests.unit.sources.binlog_events import STANDALONE, Fed, Log
 from tests.unit.sources.test_mysql_blocks import group, ids, table
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from replicators.connectors.types import Unsupported
+from replicators.connectors.model.types import Unsupported
 from replicators.sources.mysql.jsonb import OPAQUE, json_text
 from replicators.sources.mysql.shapes import sent_type
 from replicators.sources.mysql.tablemaps import ENUM, SET, MapColumn

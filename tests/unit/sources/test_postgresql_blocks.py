@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.schema import TableSchema
 from replicators.sources.postgresql.blocks import BlockCutter
 from replicators.sources.postgresql.offsets import Identity
 from tests.unit.sources.pgoutput_messages import TEXT, FakeTable, Sent, begin

@@ -10,15 +10,15 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from replicators.connectors.events import (
+from replicators.connectors.model.changes import (
     Op,
     OpCounts,
     change_schema,
     faulty_schema,
     first_sequence,
 )
+from replicators.connectors.model.types import Array, Enum
 from replicators.connectors.source import DecodedTable, PassedOver, Poison
-from replicators.connectors.types import Array, Enum
 from replicators.sources.postgresql.decode import decode
 from replicators.sources.postgresql.types import NativeType
 from tests.unit.sources.pgoutput_messages import (

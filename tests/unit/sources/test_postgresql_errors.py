@@ -6,9 +6,9 @@ import psycopg
 import pytest
 from psycopg import errors
 
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.model.schema import TableId
 from replicators.connectors.params import parse
-from replicators.connectors.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.postgresql.errors import translate
 from replicators.sources.postgresql.offsets import lsn_to_int, lsn_to_text
 from replicators.sources.postgresql.params import PostgresqlParams

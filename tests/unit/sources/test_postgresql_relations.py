@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.types import Int, String
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Int, String
 from replicators.sources.postgresql.relations import (
     Relation,
     RelationColumn,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.types import (
+from replicators.connectors.model.types import (
     Array,
     Boolean,
     Bytes,

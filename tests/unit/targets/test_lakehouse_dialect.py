@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from replicators.connectors.modes import Mode
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.target import FoldedBatch, KeyRange
-from replicators.connectors.types import (
+from replicators.connectors.model.modes import Mode
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import (
     Array,
     Bytes,
     Date,
@@ -26,6 +25,7 @@ from replicators.connectors.types import (
     Timestamp,
     Uuid,
 )
+from replicators.connectors.target import FoldedBatch, KeyRange
 from replicators.targets.lakehouse import dialect, naming
 from replicators.targets.lakehouse.leftovers import folders_of
 from replicators.targets.lakehouse.statements import (

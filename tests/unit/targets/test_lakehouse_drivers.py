@@ -10,7 +10,7 @@ import pytest
 
 from assessments.services import translated
 from replicators.connectors import registry
-from replicators.connectors.errors import ReplicationError
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.targets.lakehouse import PLUGIN
 from replicators.targets.lakehouse.checks import LakehouseChecks
 from replicators.targets.lakehouse.errors import translate

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import Column, TableId, TableSchema
-from replicators.connectors.types import Int, String
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Int, String
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.targets.lakehouse import evolve
 from replicators.targets.lakehouse.types import fit
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import Column, TableId, TableSchema
+from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.types import Array, Int, String
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import TargetTable, Token
-from replicators.connectors.types import Array, Int, String
 from replicators.targets.lakehouse import evolve, naming
 from replicators.targets.lakehouse.leftovers import folders_of, tables_of
 from replicators.targets.lakehouse.params import LakehouseParams

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.problems import Problem, Severity
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import Problem, Severity
 from replicators.targets.lakehouse import catalog, looks, storage
 from replicators.targets.lakehouse.checks import LakehouseChecks
 from replicators.targets.lakehouse.params import LakehouseParams, places

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from replicators.connectors.errors import ReplicationError
-from replicators.connectors.schema import TableId
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import TargetTable, Token
 from replicators.targets.lakehouse.state import LiveTable, Written, own_token
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicators.connectors.target import FitKind
-from replicators.connectors.types import (
+from replicators.connectors.model.types import (
     Array,
     Boolean,
     Bytes,
@@ -22,6 +21,7 @@ from replicators.connectors.types import (
     Unsupported,
     Uuid,
 )
+from replicators.connectors.target import FitKind
 from replicators.targets.lakehouse.types import fit
 
 

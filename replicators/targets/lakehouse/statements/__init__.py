@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from replicators.connectors.modes import Mode
+from replicators.connectors.model.modes import Mode
 from replicators.connectors.target import FoldedBatch
 from replicators.targets.lakehouse.statements import (
     append,

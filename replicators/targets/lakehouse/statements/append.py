@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from replicators.connectors.modes import Mode, stored
+from replicators.connectors.model.modes import Mode, stored
 from replicators.connectors.target import FoldedBatch
 from replicators.targets.lakehouse import dialect
 from replicators.targets.lakehouse.dialect import image_columns, image_ddl, quote

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from replicators.connectors.modes import Mode, extra_columns
-from replicators.connectors.schema import Column
+from replicators.connectors.model.modes import Mode, extra_columns
+from replicators.connectors.model.schema import Column
+from replicators.connectors.model.types import Timestamp
 from replicators.connectors.target import FoldedBatch
-from replicators.connectors.types import Timestamp
 from replicators.targets.lakehouse import dialect
 from replicators.targets.lakehouse.dialect import image_ddl, literal, quote, stored
 from replicators.targets.lakehouse.statements.keys import (

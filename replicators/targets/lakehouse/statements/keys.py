@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replicators.connectors.modes import Mode
-from replicators.connectors.schema import TableSchema
+from replicators.connectors.model.modes import Mode
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.model.types import Array, LogicalType
 from replicators.connectors.target import FoldedBatch, KeyRange
-from replicators.connectors.types import Array, LogicalType
 from replicators.targets.lakehouse.dialect import literal, quote, read_type, stored, text
 
 ROW_MISSING = "replicator: row missing"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from replicators.connectors.schema import Column
+from replicators.connectors.model.schema import Column
 from replicators.connectors.target import FoldedBatch
 from replicators.targets.lakehouse import dialect
 from replicators.targets.lakehouse.dialect import image_ddl, quote, stored

@@ -9,9 +9,9 @@ highest ones to delete.
 
 from __future__ import annotations
 
-from replicators.connectors.modes import OCCURRENCE, ROW_HASH
+from replicators.connectors.model.modes import OCCURRENCE, ROW_HASH
+from replicators.connectors.model.types import Bytes
 from replicators.connectors.target import FoldedBatch
-from replicators.connectors.types import Bytes
 from replicators.targets.lakehouse import dialect
 from replicators.targets.lakehouse.dialect import image_ddl, literal, quote, stored, text
 

@@ -9,8 +9,8 @@ whose origin lives.
 
 from __future__ import annotations
 
-from replicators.connectors.modes import Mode
-from replicators.connectors.schema import Column
+from replicators.connectors.model.modes import Mode
+from replicators.connectors.model.schema import Column
 from replicators.connectors.target import FoldedBatch
 from replicators.targets.lakehouse.dialect import image_ddl, quote, read_type, stored
 from replicators.targets.lakehouse.statements import mirror, soft_delete

@@ -1,0 +1,1 @@
+"""Arrow columns: their buffers, and values that they can't carry."""

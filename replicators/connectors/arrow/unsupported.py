@@ -1,0 +1,51 @@
+"""Values that the neutral types can't carry: how rows are marked that hold some (`events.FAULT_FIELDS`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from replicators.connectors.model.changes import FAULT_FIELDS
+from replicators.connectors.model.schema import Column
+
+Fault = tuple[int, int, str]
+"""Row, column (both by number), and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Misfits:
+    """`marks` and `reasons` are the columns `FAULT_FIELDS`, as long as the rows."""
+
+    marks: pa.Array
+    reasons: pa.Array
+
+    def __bool__(self) -> bool:
+        """Whether any row holds such a value."""
+        return bool(self.marks.null_count < len(self.marks))
+
+
+def misfits(faults: Iterable[Fault], rows: int, columns: Sequence[Column]) -> Misfits:
+    """The marks of so many rows; the faults, which are few, one by one."""
+    width = (len(columns) + 7) // 8
+    marks: list[bytearray | None] = [None] * rows
+    reasons: list[str | None] = [None] * rows
+    for row, column, reason in faults:
+        bits = marks[row] = marks[row] or bytearray(width)
+        bits[column >> 3] |= 1 << (column & 7)
+        told = f"{columns[column].name}: {reason}"
+        reasons[row] = told if reasons[row] is None else f"{reasons[row]}; {told}"
+    return Misfits(
+        pa.array([None if m is None else bytes(m) for m in marks], FAULT_FIELDS[0].type),
+        pa.array(reasons, FAULT_FIELDS[1].type),
+    )
+
+
+def refilled(
+    old: pa.StructArray, columns: Sequence[Column], fitting: Mapping[str, pa.Array]
+) -> pa.StructArray:
+    """Before images, whose fields are these columns, with the values that fit in place of the columns that could not be read at
+    once."""
+    arrays = [fitting.get(c.name, old.field(i)) for i, c in enumerate(columns)]
+    return pa.StructArray.from_arrays(arrays, [c.name for c in columns], mask=old.is_null())

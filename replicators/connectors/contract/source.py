@@ -1,0 +1,308 @@
+"""The promises of `source.py` as a suite: a plugin's test class inherits it and supplies its fixtures.
+
+Only tests import this module, and `testing_target.py` beside it. What is peculiar to a plugin is tested beside it, not here.
+"""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from replicators.connectors.model.changes import SEQUENCE_SHIFT, change_schema
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import Problem, Severity
+from replicators.connectors.source import (
+    ChunkReader,
+    DecodedTable,
+    LogBlock,
+    LogReader,
+    SnapshotSession,
+    SourcePlugin,
+)
+
+DEADLINE_SECONDS = 60.0
+MAX_BYTES = 4 << 20
+_NUMBERS = itertools.count(1)
+
+
+def named(path: str) -> Any:
+    """What a plugin names by `module:attribute`."""
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+def code_of(act: Callable[[], Any]) -> str:
+    """The code of the error that `act` must raise."""
+    with pytest.raises(ReplicationError) as caught:
+        act()
+    return caught.value.code
+
+
+def assert_readable(problems: Sequence[Problem], secret: str) -> None:
+    """Problems that a person can act on: blocking, with texts and all their values, without the secret."""
+    assert problems
+    for problem in problems:
+        shown = problem.message
+        whole = " ".join((shown.title, shown.text, shown.suggestion, shown.impact))
+        assert problem.severity is Severity.ERROR
+        assert shown.suggestion
+        assert not secret or secret not in whole
+        assert "{" not in whole
+
+
+class SourceContract:
+    """Supply `plugin`, `params`, `dead_params` (nothing answers there), `table` (a table with an integer key `id` and the
+    rows 1 to `rows`), and `insert` (commits a row with that id)."""
+
+    slot = "replicator_contract"
+    leaves_traces = True  # a slot or the like at the source, without which a position is lost
+    rows = 500
+
+    @pytest.fixture
+    def plugin(self) -> SourcePlugin:
+        """The plugin."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def params(self) -> Any:
+        """Params that work."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def dead_params(self) -> Any:
+        """Params of a host where nothing answers."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def table(self) -> TableId:
+        """A table with rows."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def insert(self) -> Callable[[int], None]:
+        """Commits a row."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def shape(self, plugin: SourcePlugin, params: Any, table: TableId) -> TableSchema:
+        """The table as the catalog describes it."""
+        with plugin.catalog(params) as catalog:
+            return catalog.describe([TableSelection(table)])[table]
+
+    @pytest.fixture
+    def begun(
+        self, plugin: SourcePlugin, params: Any, shape: TableSchema
+    ) -> Iterator[tuple[LogReader, SnapshotSession]]:
+        """A first start: the log's reader, not yet streaming, and the view its start belongs to. All is dropped after."""
+        with plugin.log_reader(params, self.slot) as reader:
+            reader.prepare([shape], None)
+            with plugin.snapshot_first(params, self.slot, reader) as session:
+                yield reader, session
+        with plugin.log_control(params, self.slot) as control:
+            control.drop()
+
+    # --- looking -------------------------------------------------------------------------------------------------
+    def test_tables_are_listed_in_order_and_described(
+        self, plugin: SourcePlugin, params: Any, table: TableId
+    ) -> None:
+        """Guards `Catalog`: fails where a table that is gone is described, where a choice of columns is not kept to, or
+        where a shape does not come back from JSON, in which segments' heads freeze it (CORRECTNESS 3)."""
+        missing = TableId(table.schema, "is_not_there")
+        with plugin.catalog(params) as catalog:
+            listed = [t.id for t in catalog.list_tables()]
+            found = catalog.describe([TableSelection(table), TableSelection(missing)])
+            narrow = catalog.describe([TableSelection(table, ("id",))])[table]
+        assert table in listed
+        assert listed == sorted(listed)
+        assert set(found) == {table}
+        assert found[table].key == ("id",)
+        assert TableSchema.from_json(found[table].to_json()) == found[table]
+        assert [c.name for c in narrow.columns] == ["id"]
+
+    def test_checks_find_nothing_where_all_is_well_and_name_what_is_not(
+        self, plugin: SourcePlugin, params: Any, table: TableId
+    ) -> None:
+        """Guards `Checks` both ways: a false alarm would stop a right source, and a problem that does not name its
+        table can't be mended."""
+        missing = TableId(table.schema, "is_not_there")
+        with plugin.checks(params) as checks:
+            assert not [p for p in checks.connection() if p.severity is Severity.ERROR]
+            assert checks.tables([TableSelection(table)]) == []
+            assert [p.table for p in checks.tables([TableSelection(missing)])] == [missing]
+
+    def test_a_dead_host_is_a_problem_to_checks_and_an_error_to_the_rest(
+        self, plugin: SourcePlugin, dead_params: Any
+    ) -> None:
+        """Guards the plugin's `errors.py`: untranslated, a driver's exception, perhaps with the password, would reach
+        the page. How to drop by hand is known without the host."""
+        with plugin.checks(dead_params) as checks:
+            assert_readable(checks.connection(), getattr(dead_params, "password", ""))
+
+        def look() -> None:
+            with plugin.catalog(dead_params) as catalog:
+                catalog.list_tables()
+
+        def drop() -> None:
+            with plugin.log_control(dead_params, self.slot) as control:
+                assert control.drop_statements()
+                control.drop()
+
+        assert code_of(look).startswith("source:")
+        assert code_of(drop).startswith("source:")
+
+    # --- snapshot ------------------------------------------------------------------------------------------------
+    def test_chunks_cover_a_table_exactly_once_in_the_declared_shape(
+        self,
+        plugin: SourcePlugin,
+        params: Any,
+        shape: TableSchema,
+        insert: Callable[[int], None],
+        begun: tuple[LogReader, SnapshotSession],
+    ) -> None:
+        """Guards `SnapshotSession.plan` and the reader that goes to a task (CORRECTNESS 16, 19): fails where chunks
+        overlap or leave a gap, where an exact view shows a later row, or a converging one lacks it."""
+        _, session = begun
+        insert(self.rows + 1)
+        chunks = session.plan(shape, rows_per_chunk=self.rows // 4)
+        read: ChunkReader = named(plugin.chunk_reader)(params, session.point.token)
+        in_a_task: ChunkReader = pickle.loads(pickle.dumps(read))  # noqa: S301 - its own bytes
+        batches = [b for chunk in chunks for b in in_a_task(chunk, shape)]
+        assert len(chunks) > 1
+        assert len({c.number for c in chunks}) == len(chunks)
+        assert session.is_alive()
+        assert all(b.schema == shape.arrow_schema() for b in batches)
+        copied = pa.Table.from_batches(batches, schema=shape.arrow_schema())
+        # A converging snapshot holds what was committed when a chunk is read; the log brings it again.
+        last = self.rows if plugin.capabilities.has_exact_snapshot else self.rows + 1
+        assert sorted(copied["id"].to_pylist()) == list(range(1, last + 1))
+
+    # --- log -----------------------------------------------------------------------------------------------------
+    def test_the_log_begins_where_the_first_view_ends(
+        self,
+        plugin: SourcePlugin,
+        params: Any,
+        shape: TableSchema,
+        insert: Callable[[int], None],
+        begun: tuple[LogReader, SnapshotSession],
+    ) -> None:
+        """Guards the hand-off (CORRECTNESS 16): fails where the stream begins after the view's point, and loses a row,
+        or before it."""
+        reader, session = begun
+        insert(self.rows + 1)
+        reader.start(session.point.position, [shape])
+        blocks = self._drain(plugin, params, reader)
+        assert self._ids(plugin, shape, blocks) == [self.rows + 1]
+        assert blocks[-1].ends_closed
+        assert blocks[-1].position.value > session.point.position.value
+
+    def test_decoding_again_gives_the_same_rows_and_numbers(
+        self,
+        plugin: SourcePlugin,
+        params: Any,
+        shape: TableSchema,
+        insert: Callable[[int], None],
+        begun: tuple[LogReader, SnapshotSession],
+    ) -> None:
+        """Guards CORRECTNESS 3: a row's number comes from its place in the segment; by a counter or a clock, what is
+        decoded again after a crash would be other rows."""
+        reader, session = begun
+        for number in (1, 2):
+            insert(self.rows + number)
+        reader.start(session.point.position, [shape])
+        blocks = self._drain(plugin, params, reader)
+        (first,), (again,) = (self._decode(plugin, shape, blocks) for _ in range(2))
+        assert first.changes.equals(again.changes)
+        assert first.changes.schema == change_schema(shape)
+        assert first.counts.inserts == first.counts.rows == 2
+        sequences = first.changes["_sequence"].to_pylist()
+        assert sequences == sorted(set(sequences))
+        assert {s >> SEQUENCE_SHIFT for s in sequences} == {7}
+
+    def test_a_position_survives_reopening_and_is_acknowledged_as_often_as_one_likes(
+        self,
+        plugin: SourcePlugin,
+        params: Any,
+        shape: TableSchema,
+        insert: Callable[[int], None],
+        begun: tuple[LogReader, SnapshotSession],
+    ) -> None:
+        """Guards CORRECTNESS 1: the stream goes on right after a position that was stored as JSON; fails where the last
+        transaction comes again or the next is left out. Older acknowledgements and repeats do no harm."""
+        reader, session = begun
+        reader.start(session.point.position, [shape])
+        insert(self.rows + 1)
+        reached = self._drain(plugin, params, reader)[-1].position
+        for position in (reached, reached, session.point.position):
+            reader.acknowledge(position)
+        reader.close()
+        kept = Position.from_json(reached.to_json())
+        insert(self.rows + 2)
+        with plugin.log_reader(params, self.slot) as second:
+            second.prepare([shape], kept)
+            second.prepare([shape], kept)
+            second.start(kept, [shape])
+            assert self._ids(plugin, shape, self._drain(plugin, params, second)) == [self.rows + 2]
+
+    def test_what_was_made_is_dropped_once_and_then_its_position_is_lost(
+        self,
+        plugin: SourcePlugin,
+        params: Any,
+        shape: TableSchema,
+        begun: tuple[LogReader, SnapshotSession],
+    ) -> None:
+        """Guards `LogControl.drop` and its repeats, and `prepare` (CORRECTNESS 23): where the log hangs on what was
+        dropped, going on would leave a hole."""
+        reader, session = begun
+        reader.close()
+        with plugin.log_control(params, self.slot) as control:
+            assert control.status().end > 0
+            control.add_tables([shape])
+            control.remove_tables([shape])
+            control.remove_tables([shape])
+            control.drop()
+            control.drop()
+        with plugin.log_reader(params, self.slot) as second:
+            if not self.leaves_traces:
+                second.prepare([shape], session.point.position)
+                return
+            code = code_of(lambda: second.prepare([shape], session.point.position))
+        assert code in {"source:slot-missing", "source:position-lost"}
+
+    def _drain(self, plugin: SourcePlugin, params: Any, reader: LogReader) -> list[LogBlock]:
+        """Blocks up to a heartbeat that is sent now."""
+        with plugin.log_control(params, self.slot) as control:
+            mark = control.heartbeat()
+        blocks: list[LogBlock] = []
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while True:
+            idle = reader.idle_position()
+            if idle is not None and idle.value >= mark:
+                return blocks
+            assert time.monotonic() < deadline, f"only {len(blocks)} blocks came"
+            block = reader.read(wait_seconds=0.1, max_bytes=MAX_BYTES)
+            if block is not None:
+                blocks.append(block)
+
+    def _decode(
+        self, plugin: SourcePlugin, shape: TableSchema, blocks: Sequence[LogBlock]
+    ) -> list[DecodedTable]:
+        head = {"context": blocks[0].context, "tables": [shape.to_json()]}
+        body = np.frombuffer(b"".join(b.data for b in blocks), np.uint8)
+        found = list(named(plugin.decoder)(head, body, 7))
+        assert all(isinstance(f, DecodedTable) for f in found), found
+        return found
+
+    def _ids(
+        self, plugin: SourcePlugin, shape: TableSchema, blocks: Sequence[LogBlock]
+    ) -> list[int]:
+        return [i for d in self._decode(plugin, shape, blocks) for i in d.changes["id"].to_pylist()]

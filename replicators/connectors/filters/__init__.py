@@ -1,0 +1,1 @@
+"""Row filters: their language, and its forms for SQL and Arrow."""

@@ -1,0 +1,1 @@
+"""The neutral form of tables, values, changes and positions."""

@@ -1,0 +1,155 @@
+"""The modes in which a table is copied: what each keeps of a deleted or changed row, and which columns it adds to the copy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.model.types import Array, Boolean, Bytes, Int, String, Timestamp
+from replicators.connectors.problems.errors import ReplicationError
+
+ROW_HASH = "_row_hash"
+OCCURRENCE = "_occurrence"
+
+
+class Mode(StrEnum):
+    """How changes are applied to the copy. MULTISET is a mirror of a table without a key; nobody chooses it."""
+
+    MIRROR = "mirror"
+    SOFT_DELETE = "soft_delete"
+    HISTORY = "history"
+    APPEND = "append"
+    MULTISET = "multiset"
+
+
+CHOICES = (Mode.MIRROR, Mode.SOFT_DELETE, Mode.HISTORY, Mode.APPEND)
+"""The modes that people choose from, the default first."""
+NEEDS_KEY = frozenset({Mode.SOFT_DELETE, Mode.HISTORY})
+FILTERED = frozenset({Mode.MIRROR, Mode.MULTISET})
+"""The modes in which a table may have a row filter."""
+PARKING = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
+"""The modes in which a row that the target can't hold may wait beside it: those that keep only a row's last image."""
+NEEDS_EXACT = frozenset({Mode.HISTORY, Mode.APPEND})
+"""The modes that need a snapshot of one moment: changes that are applied to it a second time show (CORRECTNESS 19)."""
+RESUMABLE = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
+"""The modes whose snapshot may go on in a later view (CORRECTNESS 17)."""
+KEEPS_PAST = frozenset({Mode.SOFT_DELETE, Mode.HISTORY, Mode.APPEND})
+"""The modes whose copy holds what the source has no more: a fresh copy loses that, so only a person asks for one."""
+WITHOUT_INSERTS = frozenset({Mode.MIRROR, Mode.SOFT_DELETE, Mode.APPEND})
+"""The modes in which a table's inserts may be left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModeText:
+    """A mode in words: its name, and one sentence on what it does."""
+
+    label: str
+    about: str
+
+
+_TEXTS = {
+    Mode.MIRROR: ModeText(
+        "Mirror", "The copy equals the source: a row deleted there is deleted in the copy."
+    ),
+    Mode.SOFT_DELETE: ModeText(
+        "Soft delete",
+        "A deleted row stays in the copy with its last values, marked by `_is_deleted` and `_deleted_at`.",
+    ),
+    Mode.HISTORY: ModeText(
+        "History",
+        "Every version of a row is kept, valid from `_valid_from` until `_valid_to`; `_is_current` marks the present one.",
+    ),
+    Mode.APPEND: ModeText(
+        "Append",
+        "Every change is added as a row of its own, in order, with its `_operation` and the time it was committed.",
+    ),
+    Mode.MULTISET: ModeText(
+        "Mirror without a key", "The copy holds each row as often as the source does."
+    ),
+}
+
+
+def text_of(mode: Mode) -> ModeText:
+    """The mode in words."""
+    return _TEXTS[mode]
+
+
+def _column(name: str, kind: Any) -> Column:
+    return Column(name, kind, "", nullable=True)
+
+
+_MOMENT = Timestamp(6, zone=True)
+_EXTRA: dict[Mode, tuple[Column, ...]] = {
+    Mode.SOFT_DELETE: (_column("_is_deleted", Boolean()), _column("_deleted_at", _MOMENT)),
+    Mode.HISTORY: (
+        _column("_valid_from", _MOMENT),
+        _column("_valid_to", _MOMENT),
+        _column("_is_current", Boolean()),
+    ),
+    Mode.APPEND: (
+        _column("_operation", String()),
+        _column("_committed_at", _MOMENT),
+        _column("_sequence", Int(64)),
+        _column("_unsent", Array(String())),
+    ),
+    Mode.MULTISET: (_column(ROW_HASH, Bytes(16)), _column(OCCURRENCE, Int(64))),
+}
+
+
+def extra_columns(mode: Mode) -> tuple[Column, ...]:
+    """The columns that a copy in this mode has after the table's own."""
+    return _EXTRA.get(mode, ())
+
+
+def stored(schema: TableSchema, mode: Mode) -> TableSchema:
+    """The shape of the copy: the table's own columns, then the mode's. A copy without a key of its own is found by digest.
+    `target:mode-column` where the table has one of the mode's names."""
+    added = {c.name.casefold() for c in extra_columns(mode)}
+    taken = next((c.name for c in schema.columns if c.name.casefold() in added), None)
+    if taken is not None:
+        label = text_of(mode).label
+        raise ReplicationError("target:mode-column", table=schema.id, column=taken, mode=label)
+    key = (ROW_HASH,) if mode is Mode.MULTISET else schema.key
+    return replace(schema, columns=(*schema.columns, *extra_columns(mode)), key=key)
+
+
+def mode_for(asked: Mode, schema: TableSchema) -> Mode:
+    """The mode in which a table of this shape is copied where `asked` is asked for. Without a key but with whole old rows in
+    the log a mirror keeps each row as often as the source; with neither it takes what is inserted."""
+    if asked is Mode.MIRROR and not schema.key and schema.full_before:
+        return Mode.MULTISET
+    return asked
+
+
+def why_inserts(schema: TableSchema, mode: Mode) -> str:
+    """Why the inserts of a table of this shape can't be left out in this mode, as the end of a sentence; empty where they can."""
+    if mode is Mode.APPEND:
+        return ""
+    if not schema.key:
+        return "the table has no key by which its rows could be told from those that were left out"
+    if mode not in WITHOUT_INSERTS:
+        return f"the mode {text_of(mode).label} keeps versions, of rows that are left out too"
+    if schema.filter:
+        return "the table has a row filter, and a row that comes to fit it is added like an inserted one"
+    return ""
+
+
+def snapshot_values(mode: Mode, at: datetime, sequence: int) -> Mapping[str, Any]:
+    """What the mode's columns hold in rows of a snapshot whose view was opened `at` and is followed from `sequence`."""
+    match mode:
+        case Mode.SOFT_DELETE:
+            return {"_is_deleted": False, "_deleted_at": None}
+        case Mode.HISTORY:
+            return {"_valid_from": at, "_valid_to": None, "_is_current": True}
+        case Mode.APPEND:
+            return {
+                "_operation": "snapshot",
+                "_committed_at": at,
+                "_sequence": sequence,
+                "_unsent": None,
+            }
+    return {}

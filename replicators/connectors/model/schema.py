@@ -1,0 +1,229 @@
+"""Tables and columns as a source describes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import pyarrow as pa
+
+from replicators.connectors.model.types import (
+    LogicalType,
+    Unsupported,
+    arrow_type,
+    type_from_json,
+    type_to_json,
+)
+from replicators.connectors.schema.steps import SchemaStep
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableId:
+    """A table's name within its database: `schema` and `name`, as the source spells them."""
+
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: `ordinal` is the source's stable number for it (PostgreSQL: attnum; 0 where it has none), `native` its type's
+    text there, and `wire` the source plugin's own word for how its values look in the log and in a snapshot query. `missing`
+    is what rows have that were there before the column was, as the source's text (None: NULL, or not known)."""
+
+    name: str
+    type: LogicalType
+    native: str
+    nullable: bool = True
+    ordinal: int = 0
+    generated: bool = False
+    wire: str = ""
+    missing: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        told = {} if self.missing is None else {"missing": self.missing}
+        return told | {
+            "name": self.name,
+            "type": type_to_json(self.type),
+            "native": self.native,
+            "nullable": self.nullable,
+            "ordinal": self.ordinal,
+            "generated": self.generated,
+            "wire": self.wire,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        return cls(**{**data, "type": type_from_json(data["type"])})
+
+
+def part_number(part: int) -> int:
+    """The source's number of a part of a table, as `TableSchema.partitions` has it."""
+    return abs(part) & 0xFFFF_FFFF
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """The shape of a table that is copied.
+
+    `key` names the columns that identify a row in the log (the replica identity; empty: none), and
+    `primary_key` those of the primary key. `native_id` is the source's own number of the table (PostgreSQL: OID).
+    `columns` holds the copied columns only. `full_before` is true where the log carries whole before images. `filter` is the
+    text of the table's row filter (`filters`), empty for all rows.
+
+    What tells changes that send no rows, each empty where the source can't say: `storage` changes when rows are written
+    again; `partitions` are the numbers of a partitioned table and its parts, negative for a part that was a table of its own
+    before (it came with rows). The number is in the lower 32 bits (`part_number`); above them stands, where the source can
+    say it, what tells one time that it became a part from another. `marks` are pairs of a number and what changes with it: each
+    part and its file, or 0 and the table's file, and each column (by `ordinal`) and what altered it last. For reading the log: `layout` has every column that it may carry, in its order, as (ordinal,
+    name, number of its type), a dropped one without a name; `former` has names and ordinals of an earlier description. `called`
+    is the table's name at the source where that was told apart from `id`, under which it was chosen; `left_out` names columns that came
+    since the copy was made and are not followed.
+
+    `member` is the source's number of the table's place in our stream since the copy's view was opened (0: it has none): another number
+    means that the table was taken out and put back.
+
+    `key_index` is the name of the index that `key` comes from, where that is no primary key and the source's log needs it.
+
+    Of a source whose columns have no numbers: `steps` is what statements did to the columns, up to the log's position `upto`
+    (0: the source tells none); all of the log up to there is in the description. A copy was read while the log went on up to
+    `read_upto`. `known` is the copy's own shape, where it is to stay: for reading the log.
+    """
+
+    id: TableId
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    primary_key: tuple[str, ...] = ()
+    native_id: int = 0
+    full_before: bool = False
+    storage: str = ""
+    partitions: tuple[int, ...] = ()
+    marks: tuple[tuple[int, int], ...] = ()
+    layout: tuple[tuple[int, str, int], ...] = ()
+    former: tuple[tuple[str, int], ...] = ()
+    filter: str = ""
+    called: TableId | None = None
+    left_out: tuple[str, ...] = ()
+    steps: tuple[SchemaStep, ...] = ()
+    upto: int = 0
+    read_upto: int = 0
+    known: TableSchema | None = None
+    key_index: str = ""
+    member: int = 0
+
+    @property
+    def source_id(self) -> TableId:
+        """The table's name at the source."""
+        return self.called or self.id
+
+    def column(self, name: str) -> Column:
+        """The column called `name`; KeyError where there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    @property
+    def supported(self) -> tuple[Column, ...]:
+        """The columns whose type can be copied."""
+        return tuple(c for c in self.columns if not isinstance(c.type, Unsupported))
+
+    @property
+    def bare(self) -> Self:
+        """The same without what only the reading of the log needs."""
+        return replace(self, layout=(), former=(), steps=(), known=None)
+
+    def arrow_schema(self) -> pa.Schema:
+        """The Arrow schema of a row image: one field per column, in order."""
+        return pa.schema(
+            [pa.field(c.name, arrow_type(c.type), nullable=True) for c in self.columns]
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schema": self.id.schema,
+            "name": self.id.name,
+            "columns": [c.to_json() for c in self.columns],
+            "key": list(self.key),
+            "primary_key": list(self.primary_key),
+            "native_id": self.native_id,
+            "full_before": self.full_before,
+            "storage": self.storage,
+            "partitions": list(self.partitions),
+            "filter": self.filter,
+            **({"marks": [list(one) for one in self.marks]} if self.marks else {}),
+            **({"layout": [list(one) for one in self.layout]} if self.layout else {}),
+            **({"former": [list(one) for one in self.former]} if self.former else {}),
+            **({"called": [self.called.schema, self.called.name]} if self.called else {}),
+            **({"left_out": list(self.left_out)} if self.left_out else {}),
+            **({"steps": [s.to_json() for s in self.steps]} if self.steps else {}),
+            **({"upto": self.upto} if self.upto else {}),
+            **({"read_upto": self.read_upto} if self.read_upto else {}),
+            **({"known": self.known.to_json()} if self.known is not None else {}),
+            **({"key_index": self.key_index} if self.key_index else {}),
+            **({"member": self.member} if self.member else {}),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        return cls(
+            id=TableId(data["schema"], data["name"]),
+            columns=tuple(Column.from_json(c) for c in data["columns"]),
+            key=tuple(data["key"]),
+            primary_key=tuple(data.get("primary_key", ())),
+            native_id=data.get("native_id", 0),
+            full_before=data.get("full_before", False),
+            storage=data.get("storage", ""),
+            partitions=tuple(data.get("partitions", ())),
+            marks=tuple((number, mark) for number, mark in data.get("marks", ())),
+            layout=tuple((n, name, kind) for n, name, kind in data.get("layout", ())),
+            former=tuple((name, n) for name, n in data.get("former", ())),
+            filter=data.get("filter", ""),
+            called=TableId(*data["called"]) if data.get("called") else None,
+            left_out=tuple(data.get("left_out", ())),
+            steps=tuple(SchemaStep.from_json(s) for s in data.get("steps", ())),
+            upto=data.get("upto", 0),
+            read_upto=data.get("read_upto", 0),
+            known=cls.from_json(data["known"]) if data.get("known") else None,
+            key_index=data.get("key_index", ""),
+            member=data.get("member", 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TableSummary:
+    """A line of the table list: cheap to make for thousands of tables."""
+
+    id: TableId
+    rows_estimated: int | None = None
+    size_bytes: int | None = None
+    has_key: bool = False
+    columns: int = 0
+
+
+EXCLUDABLE = ("inserts", "updates", "deletes")
+UNFIT = ("stop", "park")
+
+
+@dataclass(frozen=True, slots=True)
+class TableSelection:
+    """A table that a replicator copies; no `columns` means all of them, also those added later. `excluded` names the kinds
+    of changes that are not applied to the copy (`EXCLUDABLE`); a TRUNCATE counts as deletes. Without inserts the copy keeps
+    up the rows that its snapshot had. `filter` is the text of a row filter
+    (`filters`). `mode` is a `modes.Mode`, `unfit` (`UNFIT`) says what happens at a value that the target can't hold; empty: as the
+    replicator says."""
+
+    id: TableId
+    columns: tuple[str, ...] = field(default=())
+    excluded: tuple[str, ...] = field(default=())
+    mode: str = ""
+    filter: str = ""
+    unfit: str = ""
+
+    @property
+    def follows_without_inserts(self) -> bool:
+        """Whether inserts are left out, and something else is not: where nothing is applied the copy stays as it was made."""
+        return "inserts" in self.excluded and set(self.excluded) != set(EXCLUDABLE)

@@ -1,0 +1,1 @@
+"""Problems and errors, with the texts that people read."""

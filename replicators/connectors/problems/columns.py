@@ -1,0 +1,36 @@
+"""What every source's checks say of the columns of a chosen table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from replicators.connectors.model.changes import is_reserved
+from replicators.connectors.model.schema import TableSchema, TableSelection
+from replicators.connectors.model.types import Unsupported
+from replicators.connectors.problems.problem import Problem, Severity
+
+
+def column_problems(
+    selection: TableSelection, table: TableSchema, partial: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Columns that can't be copied, those that lose something (`partial`: why, by wire name), and chosen ones that are not
+    there; a table without any."""
+    if not table.supported:
+        yield Problem.of("source:no-columns", table=table.id)
+    for column in table.columns:
+        facts: dict[str, Any] = {"table": table.id, "column": column.name}
+        if is_reserved(column.name):
+            yield Problem.of("source:column-reserved", **facts)
+        facts["native"] = column.native
+        if isinstance(column.type, Unsupported) and column.generated:
+            yield Problem.of("source:column-generated", **facts)
+        elif isinstance(column.type, Unsupported):
+            yield Problem.of("source:column-unsupported", **facts)
+        elif column.wire in partial:
+            reason = partial[column.wire]
+            yield Problem.of(
+                "source:column-partial", severity=Severity.WARNING, reason=reason, **facts
+            )
+    for missing in sorted(set(selection.columns) - {c.name for c in table.columns}):
+        yield Problem.of("source:column-missing", table=table.id, column=missing)

@@ -1,0 +1,53 @@
+"""The one exception the engine shows upward, and for every code: who retries, and what it stops."""
+
+from __future__ import annotations
+
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.messages import MESSAGES, Message, Retry, Scope
+
+__all__ = ["ReplicationError", "Retry", "Scope", "driver_of"]
+
+
+class ReplicationError(Exception):
+    """Something that stops a run or a table, known by its code.
+
+    `facts` are the named values of the code's message: names and numbers of ours, never a secret, a host or the raw text
+    of a driver (that belongs in `__cause__`, which only the log shows, scrubbed).
+    """
+
+    def __init__(self, code: str, *, table: TableId | None = None, **facts: object) -> None:
+        if code not in MESSAGES:
+            raise KeyError(f"no message for error code {code!r}")
+        self.code = code
+        self.table = table
+        self.facts = {k: str(v) for k, v in facts.items()}
+        super().__init__(f"{code}: {self.message.text}")
+
+    @property
+    def message(self) -> Message:
+        values = dict(self.facts)
+        if self.table is not None:
+            values.setdefault("table", str(self.table))
+            values.setdefault("schema", self.table.schema)
+            values.setdefault("name", self.table.name)
+        return MESSAGES[self.code].render(values)
+
+    @property
+    def retry(self) -> Retry:
+        return MESSAGES[self.code].retry
+
+    @property
+    def scope(self) -> Scope:
+        return MESSAGES[self.code].scope
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return (_rebuild, (self.code, self.table, self.facts))
+
+
+def driver_of(err: ImportError) -> str:
+    """The package that is missing, or can't be loaded."""
+    return (err.name or "unknown").partition(".")[0]
+
+
+def _rebuild(code: str, table: TableId | None, facts: dict[str, str]) -> ReplicationError:
+    return ReplicationError(code, table=table, **facts)

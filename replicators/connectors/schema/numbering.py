@@ -1,0 +1,130 @@
+"""Gives the columns of two descriptions of a table their numbers by the steps between them, so that `compare` sees renames and
+columns that were made again. Names are the same without their case. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.schema.diff import ChangeKind, SchemaChange, compare
+from replicators.connectors.schema.steps import SchemaStep, StepKind
+
+KeepsValues = Callable[[Column, Column, str], bool]
+"""Whether a conversion from one column to the other, by a statement that says this type, leaves every value as it is."""
+MOVING = (StepKind.RENAMED, StepKind.MODIFIED, StepKind.REWRITTEN)
+
+
+@dataclass(slots=True)
+class Lineage:
+    """Which column each name is: `numbers` by name in lower case; `modified` and `added` have the steps of a number. A name that
+    is in no statement, or came from a column that nobody knew, has none."""
+
+    numbers: dict[str, int]
+    next: int
+    modified: dict[int, list[SchemaStep]] = field(default_factory=dict)
+    added: dict[int, SchemaStep] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, numbers: Mapping[str, int]) -> Lineage:
+        """Before any step."""
+        found = {name.lower(): number for name, number in numbers.items()}
+        return cls(found, max(found.values(), default=0) + 1)
+
+    def go(self, steps: Iterable[SchemaStep]) -> None:
+        """Take steps, in order; those of one position at once, with the names before it."""
+        for _, group in groupby(steps, key=lambda s: s.position):
+            self._take(list(group))
+
+    def _take(self, steps: Sequence[SchemaStep]) -> None:
+        before = dict(self.numbers)
+        of = {k: [s for s in steps if s.kind is k] for k in StepKind}
+        for step in of[StepKind.MODIFIED]:
+            if step.old.lower() in before:
+                self.modified.setdefault(before[step.old.lower()], []).append(step)
+        for step in (*of[StepKind.DROPPED], *of[StepKind.RENAMED]):
+            self.numbers.pop(step.old.lower(), None)
+        for step in of[StepKind.RENAMED]:
+            if step.old.lower() in before:
+                self.numbers[step.new.lower()] = before[step.old.lower()]
+        for step in of[StepKind.ADDED]:
+            if step.new.lower() not in self.numbers:
+                self.numbers[step.new.lower()] = self.next
+                self.added[self.next] = step
+                self.next += 1
+
+
+def changes_by_steps(
+    old: TableSchema, new: TableSchema, keeps: KeepsValues | None
+) -> tuple[TableSchema, TableSchema, tuple[SchemaChange, ...]]:
+    """Both descriptions with numbers, and what leads from `old` to `new`, whose steps after `old.upto` count."""
+    had_numbers = all(c.ordinal for c in old.columns)
+    old = with_numbers(old)
+    fresh = [s for s in new.steps if s.position > old.upto]
+    lineage = Lineage.of({c.name: c.ordinal for c in old.columns})
+    lineage.go(fresh)
+    told = [_rewritten(s.text) for s in fresh if s.kind is StepKind.REWRITTEN]
+    if any(s.kind in MOVING and s.position <= old.read_upto for s in fresh):
+        told.append(_rewritten("columns were changed while the table was copied"))
+    columns = []
+    for column in new.columns:
+        number = lineage.numbers.get(column.name.lower(), 0)
+        if not number:
+            told.append(_rewritten(f"no statement tells where column {column.name} comes from"))
+            number, lineage.next = lineage.next, lineage.next + 1
+        columns.append(replace(column, ordinal=number))
+    new = replace(new, columns=tuple(columns))
+    told += _unfilled(old, new, fresh)
+    changes = list(compare(old, new))
+    if not had_numbers and any(c.kind is ChangeKind.RENAMED for c in changes):
+        told.append(_rewritten("the copy was made before its columns had numbers"))
+    _judge_modified(changes, old, new, lineage, keeps)
+    return old, new, (*changes, *told)
+
+
+def with_numbers(schema: TableSchema) -> TableSchema:
+    """The description with a number for each column that has none."""
+    taken = max((c.ordinal for c in schema.columns), default=0)
+    numbers = iter(range(taken + 1, taken + 1 + len(schema.columns)))
+    columns = tuple(c if c.ordinal else replace(c, ordinal=next(numbers)) for c in schema.columns)
+    return replace(schema, columns=columns)
+
+
+def _rewritten(text: str) -> SchemaChange:
+    return SchemaChange(ChangeKind.REWRITTEN, text)
+
+
+def _unfilled(
+    old: TableSchema, new: TableSchema, steps: Iterable[SchemaStep]
+) -> list[SchemaChange]:
+    """Columns that are new to the copy, and have values in old rows that are not known."""
+    known = {c.ordinal for c in old.columns}
+    names = {s.new.lower() for s in steps if s.kind is StepKind.UNFILLED}
+    return [
+        _rewritten(f"old rows have values in the new column {c.name} that the log did not carry")
+        for c in new.columns
+        if c.ordinal not in known and c.name.lower() in names
+    ]
+
+
+def _judge_modified(
+    changes: list[SchemaChange],
+    old: TableSchema,
+    new: TableSchema,
+    lineage: Lineage,
+    keeps: KeepsValues | None,
+) -> None:
+    """A conversion that may have changed values is a change of type, also between types that look the same here."""
+    before = {c.ordinal: c for c in old.columns}
+    for column in new.columns:
+        steps = lineage.modified.get(column.ordinal, [])
+        known = before.get(column.ordinal)
+        if not steps or known is None:
+            continue
+        if len(steps) == 1 and keeps is not None and keeps(known, column, steps[0].text):
+            continue
+        changes[:] = [c for c in changes if not (c.new == column and c.kind is ChangeKind.WIDENED)]
+        if not any(c.new == column and c.kind is ChangeKind.RETYPED for c in changes):
+            text = f"column {column.name} changed to {steps[-1].text}"
+            changes.append(SchemaChange(ChangeKind.RETYPED, text, known, column))

@@ -1,0 +1,303 @@
+"""One table's merge: plan from the listed change files, fold, write with the sequence, record. Order of writes, 5 and 6."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from replicators.connectors import files as folder
+from replicators.connectors.model.changes import OpCounts, first_sequence, last_sequence, segment_of
+from replicators.connectors.model.modes import RESUMABLE
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.schema.diff import compare, with_known_labels
+from replicators.connectors.target import FoldedBatch, TargetTable, TargetWriter
+from runners.engine import failpoints
+from runners.engine.apply.refill import Filler
+from runners.engine.changelog.segments import ChangeLog
+from runners.engine.fold.filtering import decide, undecided_keys
+from runners.engine.fold.plan import FoldPlan, fold_batch
+from runners.engine.fold.skipped import left_out
+from runners.engine.quarantine.decide import fold_with_parked
+from runners.engine.schema.evolution import Evolver
+from runners.engine.store.protocol import ChangeFileRow, Store, TableRow
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger("replicator.merge")
+ROWS_A_MERGE = 4_000_000
+BYTES_A_MERGE = 256 << 20
+"""Of change files, which are compressed. Without it a backlog of large documents would be read into memory at once, again and again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """Up to where everything is decoded: the number of the last segment before the first undecoded one that ends at a
+    transaction's end, and the numbers of all such segments (a merge may end only at one of them)."""
+
+    segment: int
+    closed: tuple[int, ...]
+
+    @property
+    def sequence(self) -> int:
+        return last_sequence(self.segment)
+
+
+def frontier(segments: Sequence[tuple[int, bool, bool]], last_known: int) -> Frontier:
+    """From (number, is_closed, is_decoded) in order. Without any kept segment everything up to `last_known` is done."""
+    if not segments:
+        return Frontier(last_known, ())
+    reached, closed = segments[0][0] - 1, []
+    for number, is_closed, is_decoded in segments:
+        if not is_decoded:
+            break
+        if is_closed:
+            reached = number
+            closed.append(number)
+    return Frontier(reached, tuple(closed))
+
+
+def frontier_at(store: Store, segment: int) -> Frontier:
+    """That segment as the frontier, with all ends before it that the store has."""
+    closed = (s.number for s in store.segments() if s.is_closed and s.number <= segment)
+    return Frontier(segment, tuple(sorted(closed)))
+
+
+def target_table(replicator: str, row: TableRow) -> TargetTable:
+    """The table as the target's writer wants it named."""
+    return TargetTable(row.id, replicator, row.generation, row.table_uuid, row.mode)
+
+
+def same_shape(old: TableSchema, new: TableSchema) -> bool:
+    """Whether a target made for `old` takes rows of `new` as they are."""
+    return new.upto <= old.upto and not compare(old, with_known_labels(old, new))
+
+
+def next_batch(
+    files: Sequence[ChangeFileRow],
+    reached: Frontier,
+    limit: int = ROWS_A_MERGE,
+    limit_bytes: int = BYTES_A_MERGE,
+) -> tuple[list[ChangeFileRow], int]:
+    """The first files that may go into one merge (one schema version, whole transactions, about `limit` rows or
+    `limit_bytes`) and the merge's sequence."""
+    version = files[0].version
+    same: list[ChangeFileRow] = []
+    for file in files:
+        if file.version != version:
+            return same, file.first_sequence - 1
+        same.append(file)
+    rows, size, cut = 0, 0, None
+    ends = set(reached.closed)
+    for file in same:
+        if cut is not None and file.segment > cut:
+            taken = [f for f in same if f.segment <= cut]
+            return taken, last_sequence(cut)
+        rows += file.counts.rows
+        size += file.size_bytes
+        if rows >= limit or size >= limit_bytes:
+            cut = next((n for n in sorted(ends) if n >= file.segment), None)
+    return same, reached.sequence
+
+
+def fold_plan(
+    row: TableRow,
+    schema: TableSchema,
+    files: tuple[ChangeFileRow, ...],
+    after: int,
+    sequence: int,
+    log: ChangeLog,
+) -> FoldPlan:
+    """What is folded of files of one shape for a merge that ends at `sequence`, of a table that is merged up to `after`."""
+    left = left_out(row.selection, schema, row.mode)
+    return FoldPlan(
+        schema=schema,
+        files=files,
+        after=after,
+        position=row.snapshot_position,
+        sequence=sequence,
+        prefix=log.merge_path(row.id, sequence),
+        excluded=left.ops,
+        no_inserts=left.no_inserts,
+        mode=row.mode,
+    )
+
+
+class Merger:
+    """Merges tables, one call a table at a time; several tables side by side from threads."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        writer: TargetWriter,
+        store: Store,
+        log: ChangeLog,
+        replicator: str,
+        filler: Filler,
+        evolver: Evolver,
+    ) -> None:
+        self._spark = spark
+        self._writer = writer
+        self._store = store
+        self._log = log
+        self._replicator = replicator
+        self._filler = filler
+        self._evolver = evolver
+        self._ahead: set[TableId] = set()
+
+    def is_ahead(self, table: TableId) -> bool:
+        """Whether the table's last merge has values that were read at the source, and may be of a later moment than its end."""
+        return table in self._ahead
+
+    def recover(self, row: TableRow) -> None:
+        """Compare the target's token with what is recorded (CORRECTNESS 13), once a start; the target wins where it is
+        ahead of us by a merge whose recording a crash cut off. Its segments are still listed then, since the table needs
+        them; others are of a time that our database does not remember, as after its restore."""
+        token = self._writer.token(target_table(self._replicator, row))
+        if token is None:
+            raise ReplicationError("target:table-missing", table=row.id)
+        if (token.replicator, token.generation) != (self._replicator, row.generation):
+            raise ReplicationError("target:table-replaced", table=row.id)
+        if row.table_uuid and token.table_uuid != row.table_uuid:
+            raise ReplicationError("target:table-replaced", table=row.id)
+        if token.sequence < row.token_sequence:
+            raise ReplicationError("target:table-behind", table=row.id)
+        if token.sequence > row.merged_sequence and not self._may_end(row, token.sequence):
+            raise ReplicationError("target:table-ahead", table=row.id)
+        if token.sequence > row.token_sequence:
+            merged = max(token.sequence, row.merged_sequence)
+            self._store.table_progress(
+                row.id, token_sequence=token.sequence, merged_sequence=merged
+            )
+
+    def _may_end(self, row: TableRow, sequence: int) -> bool:
+        """Whether a merge of what is listed may have ended there: in a listed segment, or right before a file (`next_batch`)."""
+        return any(s.number == segment_of(sequence) for s in self._store.segments()) or any(
+            f.first_sequence == sequence + 1 for f in self.unmerged(row)
+        )
+
+    def pending(self, row: TableRow, reached: Frontier) -> list[ChangeFileRow]:
+        """The table's listed files that are not merged and are not in its snapshot."""
+        return [f for f in self.unmerged(row) if f.segment <= reached.segment]
+
+    def unmerged(self, row: TableRow) -> list[ChangeFileRow]:
+        """The same, also beyond the frontier: what is decoded of transactions that are not complete."""
+        files = self._store.change_files(
+            row.id, after=row.merged_sequence, upto=last_sequence(2**31 - 1)
+        )
+        return [f for f in files if f.last_position >= row.snapshot_position]
+
+    def merge(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> bool:
+        """One merge of the first files (or, where there are none, of parked rows); afterwards the table's merged sequence is
+        recorded. False where it must wait for more of the log: a row that was read at the source belongs to a later moment, or
+        no sequence is free for another commit."""
+        plan = self._plan(row, files, reached)
+        sequence = plan.sequence
+        if sequence <= row.token_sequence:
+            return False
+        began = time.monotonic()
+        batch, counts = fold_with_parked(self._store, row, plan) or fold_batch(self._spark, plan)
+        folded = time.monotonic()
+        try:
+            if not self._write(row, batch):
+                return False
+        finally:
+            for path in batch.paths:
+                with suppress(OSError):
+                    folder.remove(path)
+        failpoints.hit("target_merged")
+        took = (folded - began, time.monotonic() - folded)
+        logger.debug(
+            "Merged %d changes: fold %.2f s, write %.2f s",
+            counts.rows,
+            *took,
+            extra={"table": str(row.id)},
+        )
+        if any(f.counts.truncates for f in plan.files):
+            self._evolver.emptied(row)
+        self._store.record_merged(row.id, sequence, sequence, counts)
+        failpoints.hit("merge_recorded")
+        return True
+
+    def _plan(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> FoldPlan:
+        """What the next merge folds, once the target has its shape."""
+        reached = self._with_ends(files, reached)
+        batch_files, sequence = next_batch(files, reached) if files else ([], reached.sequence)
+        schema = batch_files[0].schema if batch_files else row.schema
+        assert schema is not None
+        self._follow(row, schema)
+        files = tuple(batch_files)
+        return fold_plan(row, schema, files, row.merged_sequence, sequence, self._log)
+
+    def _with_ends(self, files: Sequence[ChangeFileRow], reached: Frontier) -> Frontier:
+        """Of very many segments the backlog knows the late ones' ends only; without those in between a merge of a table that is far
+        behind would have no end before them, and no limit."""
+        if not files or (reached.closed and reached.closed[0] <= files[0].segment):
+            return reached
+        return frontier_at(self._store, reached.segment)
+
+    def follow(self, row: TableRow, schema: TableSchema, position: int) -> bool:
+        """Bring the copy to a shape that was described before the log's `position`, where no change sends it: only once
+        everything up to there is merged. Whether it was."""
+        if self.decoded_upto() < position or self.unmerged(row):
+            return False
+        told = self._evolver.told(schema, self._store.memory().position, position)
+        if told is None:
+            return False
+        self._follow(row, told, is_look=True)
+        return True
+
+    def _follow(self, row: TableRow, schema: TableSchema, *, is_look: bool = False) -> None:
+        if row.schema != schema:
+            table = target_table(self._replicator, row)
+            self._evolver.follow(row, table, schema, is_look=is_look)
+
+    def decoded_upto(self) -> int:
+        """The log position up to which every change is decoded and listed. The captured position is asked first: the segments
+        it covers are recorded with it, or before."""
+        captured = self._store.memory().position
+        done = 0
+        for segment in sorted(self._store.segments(), key=lambda s: s.number):
+            if not segment.is_decoded:
+                return done
+            done = segment.position.value if segment.is_closed else done
+        return captured.value if captured else done
+
+    def _write(self, row: TableRow, batch: FoldedBatch) -> bool:
+        table = target_table(self._replicator, row)
+        undecided = undecided_keys(batch)
+        if undecided is None:
+            try:
+                self._writer.merge(table, batch)
+            except ReplicationError as err:
+                # A row read at the source later is no version of then.
+                if err.code != "target:row-missing" or row.mode not in RESUMABLE:
+                    raise
+            else:
+                self._filler.forget(table)
+                self._ahead.discard(row.id)
+                return True
+        position = self.decoded_upto()
+        filled = self._filler.fill(table, batch, self.unmerged(row), position, undecided)
+        if filled is None:
+            return False
+        if undecided is not None:
+            decide(filled)
+        self._writer.merge(table, filled)
+        self._ahead.add(row.id)
+        logger.warning(
+            "Read rows at the source: the log did not carry all of their values.",
+            extra={"table": str(row.id)},
+        )
+        return True
+
+
+def skip_to(store: Store, row: TableRow, reached: Frontier) -> None:
+    """Nothing of the table is pending: its merged sequence follows the frontier, so that old files can be pruned."""
+    if reached.sequence > max(row.merged_sequence, first_sequence(1)):
+        store.record_merged(row.id, reached.sequence, None, OpCounts())

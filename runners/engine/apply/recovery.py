@@ -1,0 +1,36 @@
+"""At a start: each table's recorded state against its target, before anything is merged."""
+
+from __future__ import annotations
+
+from replicators.connectors.problems.errors import ReplicationError
+from runners.engine.apply.merge import Merger
+from runners.engine.apply.rewind import Rewinder
+from runners.engine.changelog.backlog import Backlog
+from runners.engine.errors import fail_at_start, retry_delay
+from runners.engine.store.protocol import Store, TableState, table_row
+
+
+def adopt_all(rewinder: Rewinder, store: Store) -> None:
+    """What was published is recorded before tokens are compared."""
+    for row in store.tables():
+        is_followed = row.state in {TableState.REPLICATING, TableState.FAILING}
+        if row.rewind_to is not None and is_followed:
+            rewinder.adopt(table_row(store, row.id))
+
+
+def recover_tables(rewinder: Rewinder, merger: Merger, store: Store, backlog: Backlog) -> None:
+    """A table whose target is not as it was left fails; the others go on. A failing one is compared before its next merge."""
+    adopt_all(rewinder, store)
+    for row in store.tables():
+        touched = backlog.touched(row.id)
+        if not row.is_snapshot_done:
+            continue
+        try:
+            if row.state is TableState.REPLICATING:
+                merger.recover(row)
+        except ReplicationError as err:
+            if err.table is None:
+                raise
+            fail_at_start(store, row.id, err, retry_delay(0))
+        fresh = table_row(store, row.id)
+        backlog.mark(row.id, merger.unmerged(fresh), touched)

@@ -1,0 +1,202 @@
+"""Rewinds one table to a time inside the keep window: an older version of the target as a staging copy, the changes since then
+applied to it again from the change log, published in one commit (CORRECTNESS 15).
+
+The table's own job does it, so its live rows stand still meanwhile and the copy is level with them at the end; readers see
+them until then. What is not possible is refused with the reason, and the table goes on as it was.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from replicators.connectors import files as folder
+from replicators.connectors.model.changes import last_sequence, segment_of
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.target import KeptVersion, TargetTable, TargetWriter
+from runners.engine import failpoints
+from runners.engine.apply.merge import fold_plan, frontier_at, next_batch, same_shape, target_table
+from runners.engine.changelog.segments import ChangeLog
+from runners.engine.fold.filtering import undecided_keys
+from runners.engine.fold.plan import fold_batch
+from runners.engine.store.protocol import (
+    ChangeFileRow,
+    Store,
+    TableRow,
+    has_log_after,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger("replicator.rewind")
+
+NEVER = last_sequence(2**31 - 1)
+
+
+def told(seconds: float) -> str:
+    """A moment as messages show it."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def sequence_at(files: list[ChangeFileRow], moment: float, merged: int) -> int:
+    """The last sequence before any change that was committed after `moment`, in whole change files; `merged` where there is
+    none."""
+    later = [f.first_sequence for f in files if f.last_committed_at > moment]
+    return min([*(s - 1 for s in later), merged])
+
+
+class Rewinder:
+    """One call for a table at a time, by its job. `on_progress` hears of each part that is applied again; a rewind that is stopped
+    between two parts begins again in the next run."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        writer: TargetWriter,
+        store: Store,
+        log: ChangeLog,
+        replicator: str,
+        *,
+        on_progress: Callable[[TableId], None] = lambda _: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._spark = spark
+        self._writer = writer
+        self._store = store
+        self._log = log
+        self._replicator = replicator
+        self._on_progress = on_progress
+        self._should_stop = should_stop
+
+    def rewind(self, row: TableRow) -> None:
+        """Do what is asked of the table (`rewind_to`), or refuse it. Raises only what stops the run, and a damaged change file,
+        which is decoded again first."""
+        row = self.adopt(row)
+        if row.rewind_to is None:
+            return
+        table = replace(target_table(self._replicator, row), generation=row.generation + 1)
+        try:
+            self._rewind(row, table, row.rewind_to)
+        except ReplicationError as err:
+            if err.code == "log:file-corrupt" or err.table is None:
+                raise
+            self._writer.abandon_rewind(table)
+            logger.warning("Not rewound: %s", err.message.text, extra={"table": str(row.id)})
+            self._store.table_event(
+                row.id, "table_rewind_refused", error_code=err.code, error_facts=err.facts,
+                rewind_to=None,
+            )  # fmt: skip
+
+    def adopt(self, row: TableRow) -> TableRow:
+        """After a kill between publishing and recording: the target's token is of the next generation then, and only a rewind
+        that was asked for can have written it. The row as it is then."""
+        if row.rewind_to is None:
+            return row
+        token = self._writer.token(target_table(self._replicator, row))
+        is_done = token is not None and (
+            (token.replicator, token.generation) == (self._replicator, row.generation + 1)
+            and token.table_uuid == row.table_uuid
+        )
+        if token is None or not is_done:
+            return row
+        # The kill may have left the staging copy, and with it files of the live table.
+        table = target_table(self._replicator, row)
+        self._writer.abandon_rewind(replace(table, generation=row.generation + 1))
+        return self._record(row, token.sequence)
+
+    def _record(self, row: TableRow, sequence: int) -> TableRow:
+        return self._store.table_event(
+            row.id,
+            "table_rewound",
+            generation=row.generation + 1,
+            token_sequence=sequence,
+            merged_sequence=max(sequence, row.merged_sequence),
+            rewind_to=None,
+        )
+
+    def _rewind(self, row: TableRow, table: TargetTable, moment: float) -> None:
+        assert row.schema is not None
+        files = [
+            f
+            for f in self._store.change_files(row.id, after=0, upto=row.merged_sequence)
+            if f.last_position >= row.snapshot_position
+        ]
+        if row.parks or row.rows_parked or any(f.faults for f in files):
+            raise ReplicationError("target:rewind-parked", table=row.id)
+        found = self._found(row, sequence_at(files, moment, row.merged_sequence), moment)
+        since = [f for f in files if f.last_sequence > found.sequence]
+        is_older = row.shape_sequence > 0 and found.sequence <= row.shape_sequence
+        if is_older or any(not same_shape(row.schema, f.schema) for f in since):
+            raise ReplicationError("target:rewind-shape", table=row.id)
+        self._store.table_event(row.id, "table_rewind_started")
+        self._writer.begin_rewind(table, found.version)
+        failpoints.hit("rewind_begun")
+        if not self._replay(row, table, since, found.sequence):
+            return
+        failpoints.hit("rewind_replayed")
+        self._writer.publish_snapshot(table, row.schema, row.merged_sequence)
+        failpoints.hit("rewind_published")
+        self._record(row, row.merged_sequence)
+        rows = sum(f.counts.rows for f in since)
+        text = f"Rewound to {told(moment)}: {rows:,} changes were applied again."
+        self._store.log("INFO", text, row.id)
+
+    def _found(self, row: TableRow, wanted: int, moment: float) -> KeptVersion:
+        """The version to begin with; refused where the target or the change log does not reach back so far."""
+        found = self._writer.version_at(target_table(self._replicator, row), wanted)
+        if found is None or found.sequence > wanted:
+            earliest = told(found.committed_at) if found else "now"
+            raise ReplicationError(
+                "target:rewind-too-early", table=row.id, asked=told(moment), earliest=earliest
+            )
+        is_present = found.sequence == row.token_sequence
+        if not is_present and not has_log_after(self._store, found.sequence):
+            segments = self._store.segments()
+            earliest = told(segments[0].sealed_at) if segments else "now"
+            raise ReplicationError(
+                "log:rewind-too-early", table=row.id, asked=told(moment), earliest=earliest
+            )
+        return found
+
+    def _replay(
+        self, row: TableRow, table: TargetTable, files: list[ChangeFileRow], after: int
+    ) -> bool:
+        """Apply the files to the staging copy, in merges like those of a table that follows. They end where the live rows do:
+        at a transaction's end. False where a stop was asked for before."""
+        end = frontier_at(self._store, segment_of(row.merged_sequence))
+        while files:
+            self._on_progress(row.id)
+            if self._should_stop():
+                return False
+            batch_files, sequence = next_batch(files, end)
+            sequence = min(sequence, row.merged_sequence)
+            self._apply(row, table, batch_files, after, sequence)
+            after = sequence
+            files = [f for f in files if f.last_sequence > after]
+        self._on_progress(row.id)
+        return True
+
+    def _apply(
+        self,
+        row: TableRow,
+        table: TargetTable,
+        files: list[ChangeFileRow],
+        after: int,
+        sequence: int,
+    ) -> None:
+        plan = fold_plan(row, files[0].schema, tuple(files), after, sequence, self._log)
+        batch, _ = fold_batch(self._spark, plan)
+        try:
+            if undecided_keys(batch) is not None:  # the source tells only what the row is now
+                raise ReplicationError("target:row-missing", table=row.id)
+            self._writer.merge_staged(table, batch)
+        finally:
+            for path in batch.paths:
+                with suppress(OSError):
+                    folder.remove(path)

@@ -1,0 +1,1 @@
+"""The source's log, moved as it is into raw segments."""

@@ -1,0 +1,160 @@
+"""Heartbeat, lag and figures: a thread that asks the source for its clock and log, and writes what the pages show."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.source import LogControl, LogStatus
+from runners.engine.capture.reader import Capture
+from runners.engine.changelog.backlog import Backlog
+from runners.engine.changelog.segments import ChangeLog
+from runners.engine.settings import RunnerSettings
+from runners.engine.store.protocol import Store, TableFigures, TableState
+
+logger = logging.getLogger("replicator.pulse")
+TURN_SECONDS = 1.0
+
+
+class Pulse:
+    """`known_until` is the source's time up to which everything committed is known here: the moment of the last heartbeat
+    that came back through capture and decoding (CORRECTNESS 33)."""
+
+    def __init__(
+        self,
+        control: Callable[[], LogControl],
+        store: Store,
+        log: ChangeLog,
+        backlog: Backlog,
+        capture: Callable[[], Capture],
+        settings: RunnerSettings,
+    ) -> None:
+        self._open_control = control
+        self._control: LogControl | None = None
+        self._store = store
+        self._log = log
+        self._backlog = backlog
+        self._capture = capture
+        self._settings = settings
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
+        self._sent: tuple[int, float] | None = None
+        self._came: deque[tuple[int, float]] = deque()
+        self._sent_at = 0.0
+        self._status = LogStatus()
+        self._status_at: float | None = None
+        self._clock_offset = time.time() - time.monotonic()
+        self.known_until: float | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End, and write the last figures."""
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        if self._control is not None:
+            self._control.close()
+
+    def now(self) -> float:
+        """The source's clock, in seconds since the epoch; ours may be set meanwhile."""
+        return time.monotonic() + self._clock_offset
+
+    def _run(self) -> None:
+        while not self._stop.wait(TURN_SECONDS):
+            try:
+                self._beat()
+            except ReplicationError as err:
+                logger.warning("Heartbeat: %s", err.message.text)
+                self._reset()
+            except Exception:
+                logger.exception("Heartbeat failed.")
+                self._reset()
+            try:
+                self._write()
+            except Exception:
+                logger.exception("Figures could not be written.")
+
+    def _reset(self) -> None:
+        control, self._control = self._control, None
+        self._sent = None
+        if control is not None:
+            try:
+                control.close()
+            except Exception:
+                logger.debug("Closing the control connection failed.", exc_info=True)
+
+    def _beat(self) -> None:
+        self._settle()
+        if time.monotonic() - self._sent_at < self._settings.heartbeat_seconds:
+            return
+        if self._control is None:
+            self._control = self._open_control()
+        self._status = self._control.status(self._capture().position)
+        self._status_at = time.time()
+        self._clock_offset = self._status.server_time - time.monotonic()
+        if self._sent is None:
+            at = self.now()
+            self._sent = (self._control.heartbeat(), at)
+        self._sent_at = time.monotonic()
+
+    def _settle(self) -> None:
+        """Has the heartbeat come back through capture, and then through decoding?"""
+        position = self._capture().position
+        if self._sent is not None and position is not None and position.value >= self._sent[0]:
+            newest = self._backlog.undecoded(1_000_000)
+            last = newest[-1].number if newest else self._backlog.frontier.segment
+            self._came.append((last, self._sent[1]))
+            self._sent = None
+        while self._came and self._backlog.frontier.segment >= self._came[0][0]:
+            _, at = self._came.popleft()
+            self.known_until = max(at, self.known_until or 0.0)
+
+    def lag(self, table: TableId) -> tuple[float | None, float | None]:
+        """Lag in seconds and since when something is unmerged; both None while nothing is known."""
+        oldest = self._backlog.oldest(table)
+        if oldest is not None:
+            return max(0.0, self.now() - oldest), oldest
+        if self.known_until is None:
+            return None, None
+        quiet = self.now() - self.known_until
+        is_fresh = quiet <= 2 * self._settings.heartbeat_seconds + 5
+        return (0.0 if is_fresh else quiet), self.known_until
+
+    def _write(self) -> None:
+        """A failing table of which nothing is listed is not level: what it lacks may have been dropped. Its lag is not known."""
+        figures: dict[TableId, TableFigures] = {}
+        for row in self._store.tables():
+            is_held = row.state is TableState.FAILING and self._backlog.oldest(row.id) is None
+            states = {TableState.REPLICATING, TableState.FAILING}
+            if row.state in states and row.is_snapshot_done and not is_held:
+                lag, since = self.lag(row.id)
+            else:
+                lag, since = None, None
+            figures[row.id] = TableFigures(lag, since, self._backlog.size_bytes(row.id))
+        self._store.record_figures(figures, self.facts())
+
+    def facts(self) -> dict[str, Any]:
+        """What the page says of the source's log and of ours; `source_at`: when the source last answered."""
+        capture = self._capture()
+        return {
+            "log_bytes": self._log.size_bytes,
+            "retained_bytes": self._status.retained_bytes,
+            "is_slot_active": self._status.is_active,
+            "hours_left": self._status.hours_left,
+            "is_log_limited": self._status.is_limited or self._status.hours_left is not None,
+            "source_bytes_per_second": self._status.bytes_per_second,
+            "source_at": self._status_at,
+            "is_backpressure": capture.is_waiting_for_space,
+            "segments_waiting": self._backlog.waiting,
+            "captured_position": capture.position.value if capture.position else None,
+            "messages": capture.messages,
+        }

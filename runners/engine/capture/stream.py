@@ -1,0 +1,329 @@
+"""Owns the source's stream: where the log starts, its reader, the capture thread, and connecting again when it was cut.
+What is done with the bytes is `capture`'s."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.problems.errors import ReplicationError, Retry
+from replicators.connectors.schema.policy import SchemaPolicy, follows_renames
+from replicators.connectors.source import LogControl, LogReader, ViewWait
+from runners.engine import failpoints
+from runners.engine.capture.reader import Capture, discard_open_tail
+from runners.engine.changelog.backlog import Backlog
+from runners.engine.changelog.segments import ChangeLog
+from runners.engine.errors import fail_all, fail_table
+from runners.engine.job import Job
+from runners.engine.schema.describe import Described, describe_tables
+from runners.engine.schema.evolution import VANISHED
+from runners.engine.schema.selection import followed, known_shape, unmoved
+from runners.engine.settings import RunnerSettings
+from runners.engine.snapshot.consistent import FirstView, places
+from runners.engine.store.protocol import SegmentRow, Store, TableRow, TableState, chosen
+
+logger = logging.getLogger("replicator.run")
+
+RECONNECT_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
+QUIET_SECONDS = 600.0
+POSITION_LOST = frozenset(
+    {"source:position-lost", "source:slot-missing", "source:slot-invalidated"}
+)
+
+
+class Streaming:
+    """`prepare`, then `start`; `check` once a turn; `stop` and `close` at the end. `decode_lock` is held while segments
+    of a transaction that was cut are dropped; `on_seal` hears of every sealed segment, and of a fault; `on_fault` of a table
+    that the stream did not carry; `wait` gives who hears of locks that a table's publication waits for."""
+
+    def __init__(
+        self,
+        job: Job,
+        store: Store,
+        log: ChangeLog,
+        settings: RunnerSettings,
+        backlog: Backlog,
+        stop: threading.Event,
+        *,
+        next_number: int,
+        decode_lock: threading.Lock,
+        on_seal: Callable[[], None],
+        on_fault: Callable[[TableId, str, Mapping[str, str]], None],
+        wait: Callable[[], ViewWait | None] = lambda: None,
+    ) -> None:
+        self._job = job
+        self._store = store
+        self._log = log
+        self._settings = settings
+        self._backlog = backlog
+        self._stop = stop
+        self._next_number = next_number
+        self._decode_lock = decode_lock
+        self._on_seal = on_seal
+        self._on_fault = on_fault
+        self._wait = wait
+        self._reconnects = 0
+        self._reconnected_at = 0.0
+        self._reader = self._new_reader()
+        self._members = threading.RLock()
+        self._chosen = chosen(store)
+        self._shapes: dict[TableId, TableSchema] = {}
+        self._policy = SchemaPolicy(job.options.get("schema_changes", SchemaPolicy.EVOLVE))
+        self.capture: Capture
+
+    def describe(self) -> list[TableSchema]:
+        """The tables of the stream, with the columns that are followed: those that exist, and those whose end is yet to
+        be told. The catalog may be ahead of the log, so that a table is gone, or away for a moment, before rows of it are read."""
+        found = self._describe(self._chosen)
+        return found + self._untold(found)
+
+    def _untold(self, found: Sequence[TableSchema]) -> list[TableSchema]:
+        """Missing tables that were not told to be gone, as they were: by the log where it tells such things, and otherwise by a look into
+        the catalog. One that is away for a moment only would leave a hole that nobody sees."""
+        self._shapes |= {t.id: t for t in found}
+        there = {t.id for t in found}
+        missing = [t for t in self._chosen if t.id not in there]
+        rows = {r.id: r for r in self._store.tables()} if missing else {}
+        shapes = []
+        for table in missing:
+            row = rows.get(table.id)
+            if row is None or (row.state is TableState.FAILING and row.error_code in VANISHED):
+                continue
+            known, last = known_shape(row), self._shapes.get(table.id)
+            shape = last if known is None else known
+            if shape is not None and shape.upto:
+                shapes.append(followed(shape.bare, table, known, self._policy))
+            elif shape is not None and shape.native_id:
+                shapes.append(last or followed(shape, table, known, self._policy))
+        return shapes
+
+    def _describe(self, tables: Sequence[TableSelection]) -> list[TableSchema]:
+        rows = {r.id: r for r in self._store.tables()}
+        with self._job.source.catalog(self._job.source_params) as catalog:
+            known = [rows[t.id].schema for t in tables if t.id in rows]
+            found = describe_tables(
+                catalog,
+                tables,
+                [s for s in known if s is not None],
+                follows=follows_renames(self._policy),
+            )
+        self._fail_renamed(found, rows)
+        return [
+            followed(found.shapes[t.id], t, known_shape(rows.get(t.id)), self._policy)
+            for t in tables
+            if t.id in found.shapes
+        ]
+
+    def _fail_renamed(self, found: Described, rows: Mapping[TableId, TableRow]) -> None:
+        """A table that goes on under another name, and is not followed there, fails at once: at the next look into the
+        catalog it may have its old name again."""
+        for table, now in found.renamed.items():
+            if table not in found.shapes and rows[table].state is TableState.REPLICATING:
+                fail_table(self._store, table, "source:table-renamed", {"now": str(now)})
+
+    def shapes(self) -> list[TableSchema]:
+        """The tables of the stream as the catalog has them now."""
+        return [t.bare for t in self._describe(self._chosen)]
+
+    def publish(self) -> list[TableSchema]:
+        """Let the stream carry every table that is chosen by now (CORRECTNESS 18): a view that is opened afterwards and the
+        segments that begin afterwards meet without a gap. The tables' shapes."""
+        with self._members, self._control() as control:
+            self._chosen = chosen(self._store)
+            tables = self._describe(self._chosen)
+            self._tell_missed(control.add_tables(tables, self._wait()))
+            self._follow(tables + self._untold(tables))
+            told = _with_members(control, [t.bare for t in tables])
+        failpoints.hit("tables_published")
+        return told
+
+    def _tell_missed(self, added: Sequence[TableSchema]) -> None:
+        """A table that is copied, and that the stream did not carry: taken out by somebody, it would come back with a hole,
+        since from now on no look into the catalog misses it. One that was made again under the copy's name is another table, and
+        told as that by the next look."""
+        rows = {r.id: r for r in self._store.tables()}
+        for table in added:
+            row = rows.get(table.id)
+            if row is None or row.state is not TableState.REPLICATING or row.is_resync_asked:
+                continue
+            if row.schema is None or row.schema.native_id == table.native_id:
+                self._on_fault(row.id, "source:table-unpublished", {})
+
+    def withdraw(self, table: TableSelection, known: TableSchema | None) -> None:
+        """Let the stream carry this table no longer, also where the source has another of its name by now."""
+        with self._members, self._control() as control:
+            self._chosen = tuple(t for t in self._chosen if t.id != table.id)
+            shapes = [*self._describe([table]), *([known] if known is not None else [])]
+            control.remove_tables(shapes)
+            self._follow(self.describe())
+        failpoints.hit("tables_withdrawn")
+
+    def _follow(self, tables: Sequence[TableSchema]) -> None:
+        """The stream carries these tables, and the next segment says so in its head."""
+        self._reader.follow(tables)
+        self.capture.refresh_tables()
+
+    def _control(self) -> LogControl:
+        return self._job.source.log_control(
+            self._job.source_params, self._job.slot, self._store.memory().position
+        )
+
+    def prepare(
+        self, position: Position | None, wait: ViewWait
+    ) -> tuple[Position, FirstView | None]:
+        """Slot and publication made or verified (CORRECTNESS 23). A lost position fails every table until its re-sync is
+        asked for, and the log starts again. Where the log starts, and the first view, with the tables in it, if it does."""
+        tables = self._describe(self._chosen)
+        if position is not None:
+            try:
+                self._reader.prepare(tables, position)
+            except ReplicationError as err:
+                if err.code not in POSITION_LOST:
+                    raise
+                fail_all(self._store, err)
+                with self._control() as control:
+                    control.drop()
+            else:
+                self._note_members()
+                return position, None
+        self._reader.prepare(tables, None, wait)
+        with self._control() as control:
+            told = _with_members(control, [t.bare for t in tables])
+        session = self._job.source.snapshot_first(
+            self._job.source_params, self._job.slot, self._reader, wait
+        )
+        self._store.record_start(session.point.position)
+        self._backlog.begun_again(session.point.position)
+        where = places(session, told)
+        return session.point.position, (session, unmoved(told, self.shapes()), where)
+
+    def _note_members(self) -> None:
+        """Copies of a time that did not remember their tables' places in the stream do so from now on."""
+        rows = [r for r in self._store.tables() if r.schema is not None and not r.schema.member]
+        shapes = [r.schema for r in rows if r.schema is not None and r.is_snapshot_done]
+        if not shapes:
+            return
+        with self._control() as control:
+            for shape in _with_members(control, shapes):
+                if shape.member:
+                    self._store.table_progress(shape.id, schema=shape)
+
+    def start(self, position: Position) -> None:
+        """Read after `position`, in a thread."""
+        self._reader.start(position, self.describe())
+        self.capture = Capture(
+            self._reader,
+            self._log,
+            self._store,
+            self._settings,
+            describe=self.describe,
+            next_number=self._next_number,
+            on_seal=self._sealed,
+        )
+        self.capture.position = position
+        self._thread = threading.Thread(target=self.capture.run, name="capture", daemon=True)
+        self._thread.start()
+
+    def check(self) -> None:
+        """A cut connection is made again here, some times; everything else that ended capture is raised. Where the log goes on no
+        longer, the tables say so at once, as at a start."""
+        fault = self.capture.fault
+        if fault is None:
+            return
+        try:
+            self._count(fault)
+            self._reader.close()
+            self._drop_cut_transaction()
+            self._connect_again()
+        except ReplicationError as err:
+            if err.code in POSITION_LOST:
+                fail_all(self._store, err)
+            raise
+
+    def copied(self, schema: TableSchema) -> TableSchema:
+        """The shape of a copy that was read up to now: of a source that tells steps, with the place where its log ends."""
+        if not schema.upto:
+            return schema.bare
+        with self._control() as control:
+            return replace(schema.bare, read_upto=control.status().end)
+
+    def is_done(self, row: TableRow, position: int) -> bool:
+        """Whether everything of the table up to that place of the log is decoded and merged. Asks nobody."""
+        captured = self.capture.position
+        return captured is not None and self._backlog.is_done(row.id, position, captured.value)
+
+    def mark(self) -> None:
+        """Have the log go on by a segment, also where nothing happens."""
+        self.capture.mark()
+
+    def stop(self) -> None:
+        """Seal what is complete, and end reading."""
+        self.capture.stop()
+        self._thread.join()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._reader.close()
+
+    def _new_reader(self) -> LogReader:
+        return self._job.source.log_reader(self._job.source_params, self._job.slot)
+
+    def _sealed(self, row: SegmentRow | None) -> None:
+        if row is not None:
+            self._backlog.sealed(row)
+            self._next_number = row.number + 1
+        self._on_seal()
+
+    def _count(self, fault: BaseException) -> None:
+        """Wait before the next try, or raise."""
+        translated = (
+            fault if isinstance(fault, ReplicationError) else self._job.source.translate(fault)
+        )
+        is_cut = isinstance(translated, ReplicationError) and translated.retry is Retry.AUTO
+        if isinstance(fault, ReplicationError) and fault.code.startswith("run:"):
+            is_cut = (
+                False  # not the source's; a segment may be recorded that nobody here has heard of
+            )
+        if time.monotonic() - self._reconnected_at > QUIET_SECONDS:
+            self._reconnects = 0
+        if not is_cut or self._reconnects >= len(RECONNECT_SECONDS):
+            raise translated from fault
+        logger.warning("Capture stopped (%s); connecting again.", translated)
+        self._stop.wait(RECONNECT_SECONDS[self._reconnects])
+        self._reconnects += 1
+        self._reconnected_at = time.monotonic()
+
+    def _drop_cut_transaction(self) -> None:
+        with self._decode_lock:
+            tail = [s.number for s in self._store.segments() if not s.is_closed]
+            if tail:
+                dropped = discard_open_tail(self._store, self._log)
+                logger.info("Dropped %d segments of a transaction that was cut.", dropped)
+                known = {s.number for s in self._store.segments()}
+                self._backlog.dropped(n for n in tail if n not in known)
+
+    def _connect_again(self) -> None:
+        memory = self._store.memory()
+        assert memory.position is not None
+        self._reader = self._new_reader()
+        self._next_number = 1 + max(memory.last_segment, self._log.highest_number())
+        try:
+            self._reader.prepare(self.describe(), memory.position)
+            self.start(memory.position)
+        except ReplicationError as err:
+            self._reader.close()
+            if err.code in POSITION_LOST or err.retry is not Retry.AUTO:
+                raise
+            self.capture.fault = err
+
+
+def _with_members(control: LogControl, tables: Sequence[TableSchema]) -> list[TableSchema]:
+    """The shapes with the tables' places in the stream, where the source has any."""
+    members = getattr(control, "members", None)
+    found: Mapping[TableId, int] = {} if members is None else members(tables)
+    return [replace(t, member=found.get(t.id, 0)) for t in tables]

@@ -1,0 +1,52 @@
+"""What a store lists of the change log: its raw segments and its change files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from replicators.connectors.model.changes import OpCounts
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId, TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow:
+    """A sealed raw segment. `position` is the last complete transaction's end at its seal; `is_closed`: it ends at a
+    transaction's end. `crc32` and `size_bytes` are of the whole file."""
+
+    number: int
+    path: str
+    size_bytes: int
+    crc32: int
+    position: Position
+    is_closed: bool
+    messages: int = 0
+    is_decoded: bool = False
+    sealed_at: float = 0.0
+
+    def ended(self, start: Position) -> SegmentRow:
+        """As it is once the log has begun again at `start`, its own positions being of a log that was lost."""
+        return self if self.position.value <= start.value else replace(self, position=start)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFileRow:
+    """A change file: one table and one schema version of one segment. `faults`: rows with values that could not be carried."""
+
+    table: TableId
+    segment: int
+    path: str
+    version: str
+    schema: TableSchema
+    counts: OpCounts
+    first_sequence: int
+    last_sequence: int
+    first_committed_at: float
+    last_committed_at: float
+    first_position: int
+    last_position: int
+    size_bytes: int
+    crc32: int
+    unsent: tuple[str, ...] = ()
+    has_key_changes: bool = False
+    faults: int = 0

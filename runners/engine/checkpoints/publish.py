@@ -1,0 +1,64 @@
+"""Tells the target's own readers of watermarks: a row in its progress table, now and then, from a thread of its own. Nobody
+waits for it, and its faults stop nothing."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from replicators.connectors.model.watermarks import Watermark
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.target import TargetWriter
+
+logger = logging.getLogger("replicator.rounds")
+
+
+class Publisher:
+    """At most one row in `seconds`, and none while one is being written: a watermark that comes in between is not told there.
+    0 seconds: never."""
+
+    def __init__(
+        self,
+        writer: TargetWriter,
+        replicator: str,
+        seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._writer = writer
+        self._replicator = replicator
+        self._seconds = seconds
+        self._clock = clock
+        self._told_at: float | None = None
+        self._code = ""
+        self._job: Future[None] | None = None
+        self._pool = ThreadPoolExecutor(1, "watermark")
+
+    def offer(self, mark: Watermark) -> None:
+        """A watermark was published."""
+        is_busy = self._job is not None and not self._job.done()
+        now = self._clock()
+        is_early = self._told_at is not None and now - self._told_at < self._seconds
+        if self._seconds <= 0 or is_busy or is_early:
+            return
+        self._told_at = now
+        self._job = self._pool.submit(self._write, mark)
+
+    def close(self) -> None:
+        """Wait for the row that is being written."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _write(self, mark: Watermark) -> None:
+        try:
+            self._writer.publish_watermark(self._replicator, mark)
+        except ReplicationError as err:
+            code = err.code
+            level = logging.DEBUG if code == self._code else logging.WARNING
+            logger.log(level, "The target was not told of a watermark: %s", err)
+        except Exception:
+            code = "internal:unexpected"
+            logger.exception("The target was not told of a watermark.")
+        else:
+            code = ""
+        self._code = code

@@ -1,0 +1,1 @@
+"""Raw segments into change files, one Spark task a segment."""

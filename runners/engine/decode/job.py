@@ -1,0 +1,236 @@
+"""The decode job: raw segments to change files, a Spark task per segment, columnar. Order of writes, step 4."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from replicators.connectors import files as folder
+from replicators.connectors.model.changes import OpCounts
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.source import DecodedTable, PassedOver, Poison
+from runners.engine.changelog.segments import file_word, read_segment, write_error
+from runners.engine.quarantine import sizes
+from runners.engine.store.protocol import ChangeFileRow, SegmentRow
+from runners.engine.tasks.errors import from_tasks, relayed
+from runners.engine.tasks.spark import DECODE_POOL, in_pool
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+RESULT = "segment long, result string"
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeTask:
+    """What a task needs for one segment. `row_limit`: the most bytes of a row that are copied; 0: as many as there are."""
+
+    number: int
+    path: str
+    crc32: int
+    prefix: str
+    row_limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What a decode job made. `faults`: a reason for each table with values that could not be carried; `passed`: the highest position of
+    rows that were passed over, by the source's number of their table."""
+
+    files: tuple[ChangeFileRow, ...]
+    poisons: tuple[tuple[int, Poison], ...]
+    faults: dict[TableId, str] = field(default_factory=dict)
+    passed: dict[int, int] = field(default_factory=dict)
+
+
+def load(path: str) -> Any:
+    """The object at a dotted path `package.module:name`."""
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
+    """Decode one segment and write its change files, durable; the facts as JSON. Runs in a task; pure but for files of
+    its own attempt's name."""
+    files: list[dict[str, Any]] = []
+    poisons: list[dict[str, Any]] = []
+    passed: list[tuple[int, int]] = []
+    try:
+        head, body = read_segment(task.path, task.crc32, task.number)
+    except ReplicationError as err:
+        if err.code != "log:segment-corrupt":
+            raise
+        return {"corrupt": err.facts, "files": [], "poisons": [], "passed": []}
+    for found in load(decoder)(head, body, task.number):
+        item = _small(found, task.row_limit) if isinstance(found, DecodedTable) else found
+        if isinstance(item, Poison):
+            poisons.append(
+                {"table": [item.table.schema, item.table.name], "offset": item.offset,
+                 "code": item.code, "facts": item.facts, "position": item.position}
+            )  # fmt: skip
+        elif isinstance(item, PassedOver):
+            passed.append((item.native_id, item.position))
+        elif item.changes.num_rows or item.shape_at is not None:
+            files.append(_write(task, item))
+    if files:
+        folder.sync_folder(os.path.dirname(task.prefix))
+    return {"files": files, "poisons": poisons, "passed": passed}
+
+
+def _small(item: DecodedTable, limit: int) -> DecodedTable | Poison:
+    """The changes without values of too large rows, which are marked; what stops a table that can't do without them."""
+    try:
+        changes = sizes.of_limit(item.changes, item.schema, limit or item.changes.nbytes)
+    except ReplicationError as err:
+        return Poison(item.schema.id, 0, err.code, {"table": str(item.schema.id), **err.facts})
+    return replace(item, changes=changes)
+
+
+def _write(task: DecodeTask, item: DecodedTable) -> dict[str, Any]:
+    path = f"{task.prefix}-{file_word(str(item.schema.id))}-{item.version}.parquet"
+    sink = pa.BufferOutputStream()
+    pq.write_table(
+        item.changes, sink, compression="zstd", compression_level=1, use_dictionary=False,
+        write_statistics=False, row_group_size=262_144,
+    )  # fmt: skip
+    data = sink.getvalue()
+    try:
+        folder.write(path, data, is_durable=True)
+    except OSError as err:
+        raise write_error(err) from err
+    return _facts(item, path, data)
+
+
+def _facts(item: DecodedTable, path: str, data: pa.Buffer) -> dict[str, Any]:
+    changes = item.changes
+    sequence, at, position = _places(item)
+    return {
+        "path": path,
+        "version": item.version,
+        "schema": item.schema.to_json(),
+        "counts": [
+            item.counts.inserts,
+            item.counts.updates,
+            item.counts.deletes,
+            item.counts.truncates,
+        ],
+        "sequence": sequence,
+        "at": [at[0] / 1e6, at[1] / 1e6],
+        "position": position,
+        "size": len(data),
+        "crc32": zlib.crc32(data),
+        "has_unsent": changes.column("_unchanged").null_count < changes.num_rows,
+        "has_key_changes": _has_before_on_update(changes),
+        **_faults(changes),
+    }
+
+
+def _places(item: DecodedTable) -> tuple[list[int], list[int], list[int]]:
+    """First and last sequence, commit time and position of a file."""
+    changes, place = item.changes, item.shape_at
+    if place is not None and not changes.num_rows:
+        return [place.sequence] * 2, [place.committed_at] * 2, [place.position] * 2
+    sequence = changes.column("_sequence")
+    at = pc.min_max(changes.column("_committed_at").cast(pa.int64()))
+    position = pc.min_max(changes.column("_position"))
+    return (
+        [sequence[0].as_py(), sequence[-1].as_py()],
+        [at["min"].as_py(), at["max"].as_py()],
+        [position["min"].as_py(), position["max"].as_py()],
+    )
+
+
+def _faults(changes: pa.Table) -> dict[str, Any]:
+    """How many rows have values that could not be carried, and why the first one has."""
+    if "_faulty" not in changes.column_names:
+        return {"faults": 0, "fault": ""}
+    reasons = changes.column("_fault_reason").drop_null()
+    return {"faults": len(reasons), "fault": reasons[0].as_py()}
+
+
+def _has_before_on_update(changes: pa.Table) -> bool:
+    if "_before" not in changes.column_names:
+        return False
+    updates = pc.and_(pc.equal(changes.column("_op"), 1), pc.is_valid(changes.column("_before")))
+    return bool(pc.any(updates).as_py())
+
+
+def _task_function(
+    tasks: Sequence[DecodeTask], decoder: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                task = tasks[index]
+                text = json.dumps(decode_segment(task, decoder))
+                yield pa.RecordBatch.from_pydict({"segment": [task.number], "result": [text]})
+
+    return run
+
+
+def decode_segments(spark: SparkSession, tasks: Sequence[DecodeTask], decoder: str) -> Decoded:
+    """Run the job over a run of segments; the caller lists the files in one transaction."""
+    frame = spark.range(0, len(tasks), 1, len(tasks))
+    with in_pool(spark, DECODE_POOL), from_tasks():
+        rows = frame.mapInArrow(relayed(_task_function(tasks, decoder)), RESULT).collect()
+    files: list[ChangeFileRow] = []
+    poisons: list[tuple[int, Poison]] = []
+    faults: dict[TableId, str] = {}
+    passed: dict[int, int] = {}
+    for row in sorted(rows, key=lambda r: r["segment"]):
+        result = json.loads(row["result"])
+        if "corrupt" in result:
+            raise ReplicationError("log:segment-corrupt", **result["corrupt"])
+        found = [_file_row(row["segment"], f) for f in result["files"]]
+        files += found
+        for file, facts in zip(found, result["files"], strict=True):
+            if file.faults:
+                faults.setdefault(file.table, facts["fault"])
+        poisons += [
+            (
+                row["segment"],
+                Poison(TableId(*p["table"]), p["offset"], p["code"], p["facts"], p["position"]),
+            )
+            for p in result["poisons"]
+        ]
+        for table, position in result["passed"]:
+            passed[table] = max(position, passed.get(table, position))
+    return Decoded(tuple(files), tuple(poisons), faults, passed)
+
+
+def _file_row(segment: int, facts: dict[str, Any]) -> ChangeFileRow:
+    schema = TableSchema.from_json(facts["schema"])
+    return ChangeFileRow(
+        table=schema.id,
+        segment=segment,
+        path=facts["path"],
+        version=facts["version"],
+        schema=schema,
+        counts=OpCounts(*facts["counts"]),
+        first_sequence=facts["sequence"][0],
+        last_sequence=facts["sequence"][1],
+        first_committed_at=facts["at"][0],
+        last_committed_at=facts["at"][1],
+        first_position=facts["position"][0],
+        last_position=facts["position"][1],
+        size_bytes=facts["size"],
+        crc32=facts["crc32"],
+        unsent=("*",) if facts["has_unsent"] else (),
+        has_key_changes=facts["has_key_changes"],
+        faults=facts["faults"],
+    )
+
+
+def task_for(row: SegmentRow, prefix: str, row_limit: int = 0) -> DecodeTask:
+    """The task of a segment."""
+    return DecodeTask(row.number, row.path, row.crc32, prefix, row_limit)

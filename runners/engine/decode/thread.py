@@ -1,0 +1,196 @@
+"""The decode thread: takes sealed segments from the backlog in runs and lists their change files. How a segment is
+decoded is `decode`'s."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.source import Poison
+from runners.engine import failpoints
+from runners.engine.changelog.backlog import Backlog
+from runners.engine.changelog.segments import ChangeLog
+from runners.engine.decode.job import decode_segments, task_for
+from runners.engine.errors import fail_all, fail_table, unfit
+from runners.engine.store.protocol import SegmentRow, Store, TableRow, TableState, is_live
+from runners.engine.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger("replicator.run")
+
+WAIT_SECONDS = 0.2
+SEGMENTS_A_JOB = 32
+BYTES_A_JOB = 256 << 20
+
+
+def one_job(rows: Sequence[SegmentRow]) -> list[SegmentRow]:
+    """The first segments that one job decodes: many small ones at once, few large ones, so that files are listed soon."""
+    taken: list[SegmentRow] = []
+    size = 0
+    for row in rows:
+        size += row.size_bytes
+        if taken and size > BYTES_A_JOB:
+            break
+        taken.append(row)
+    return taken
+
+
+def _is_in_copy(row: TableRow, poison: Poison) -> bool:
+    """Whether what happened is older than the table's copy."""
+    return row.is_snapshot_done and 0 < poison.position < row.snapshot_position
+
+
+def missed(rows: Iterable[TableRow], passed: Mapping[int, int]) -> list[TableId]:
+    """The tables whose rows were passed over, up to these positions by number, though their copies should have them. It can't happen as far as
+    we know; but it did once, and a hole that nobody sees is the worst that can."""
+    return [
+        row.id
+        for row in rows
+        if row.state is TableState.REPLICATING
+        and not row.is_resync_asked
+        and row.schema is not None
+        and passed.get(row.schema.native_id, -1) >= row.snapshot_position
+    ]
+
+
+class Decoding:
+    """Runs until `stop`; a fault ends it and is raised by `check`. Who holds `lock` keeps it from decoding."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        decoder: str,
+        store: Store,
+        log: ChangeLog,
+        backlog: Backlog,
+        watchdog: Watchdog,
+        stop: threading.Event,
+        on_poison: Callable[[TableId, str, Mapping[str, str]], None],
+        row_limit: int = 0,
+    ) -> None:
+        self._spark = spark
+        self._row_limit = row_limit
+        self._decoder = decoder
+        self._store = store
+        self._log = log
+        self._backlog = backlog
+        self._watchdog = watchdog
+        self._stop = stop
+        self._on_poison = on_poison
+        self._wake = threading.Event()
+        self._passed: dict[int, int] = {}
+        self._fault: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="decode", daemon=True)
+        self.lock = threading.Lock()
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """A segment was sealed."""
+        self._wake.set()
+
+    def check(self) -> None:
+        """Raise what ended the thread."""
+        if self._fault is not None:
+            raise self._fault
+
+    def join(self) -> None:
+        """Wait for its end, after `stop` was set."""
+        self._wake.set()
+        self._thread.join()
+
+    def drop(self, table: TableId) -> None:
+        """Forget every change file of a table that was removed; a job that decodes it now ends first."""
+        with self.lock:
+            touched = self._backlog.touched(table)
+            self._log.unlink(self._store.drop_changes(table))
+            self._backlog.mark(table, (), touched)
+
+    def again(self, number: int) -> None:
+        """A change file was damaged: its segment is decoded once more, to the same numbers."""
+        logger.warning("A change file of segment %d is damaged; decoding it again.", number)
+        with self.lock:
+            rows = [s for s in self._store.segments() if s.number == number]
+            if rows:  # else it was pruned while somebody read it
+                self._decode(rows)
+
+    def _run(self) -> None:
+        try:
+            while not self._stop.is_set():
+                self._wake.wait(WAIT_SECONDS)
+                self._wake.clear()
+                while not self._stop.is_set() and self._decode_some():
+                    pass
+        except BaseException as err:  # noqa: BLE001 - handed to the pipeline's thread
+            self._fault = err
+
+    def _decode_some(self) -> bool:
+        with self.lock:
+            rows = one_job(self._backlog.undecoded(SEGMENTS_A_JOB))
+            if not rows:
+                return False
+            with self._watchdog.step("decode"):
+                self._decode(rows)
+        return True
+
+    def _decode(self, rows: Sequence[SegmentRow]) -> None:
+        """Step 4: change files written, then listed with the segments' marks in one transaction."""
+        numbers = [r.number for r in rows]
+        tasks = [task_for(r, self._log.change_prefix(r.number), self._row_limit) for r in rows]
+        try:
+            done = decode_segments(self._spark, tasks, self._decoder)
+        except ReplicationError as err:
+            if err.code != "log:segment-corrupt":
+                raise
+            fail_all(self._store, err)
+            self._copy_again()
+            self._store.record_decoded(numbers, [])
+            self._backlog.decoded(numbers, [])
+            return
+        failpoints.hit("change_files_written")
+        self._log.added(sum(f.size_bytes for f in done.files))
+        known = {r.id: r for r in self._store.tables() if is_live(r)}
+        live = self._without_unfit(known, done.faults)
+        files = [f for f in done.files if f.table in live]
+        gone = [f.path for f in done.files if f.table not in live]
+        if gone:
+            self._log.unlink(gone)
+        for _, poison in done.poisons:
+            if poison.table in known and not _is_in_copy(known[poison.table], poison):
+                self._on_poison(poison.table, poison.code, poison.facts)
+        self._store.record_decoded(numbers, files)
+        failpoints.hit("change_files_listed")
+        self._backlog.decoded(numbers, files)
+        self._tell_missed(known.values(), done.passed)
+
+    def _copy_again(self) -> None:
+        """Tables whose copies are not done lack the lost changes as well: they are copied in a view from after them."""
+        for row in self._store.tables():
+            if is_live(row) and not row.is_snapshot_done:
+                self._store.table_progress(row.id, is_resync_asked=True)
+
+    def _tell_missed(self, rows: Iterable[TableRow], passed: Mapping[int, int]) -> None:
+        """Rows that were passed over while a table was copied are told once it is: so they are kept in mind."""
+        for number, position in passed.items():
+            self._passed[number] = max(position, self._passed.get(number, position))
+        for table in missed(rows, self._passed):
+            self._on_poison(table, "log:rows-passed-over", {})
+
+    def _without_unfit(
+        self, rows: Mapping[TableId, TableRow], faults: Mapping[TableId, str]
+    ) -> set[TableId]:
+        """The tables whose files are listed: not those that stop at a value that could not be carried."""
+        stopped = {table: why for table, why in faults.items() if table in rows}
+        stopped = {t: why for t, why in stopped.items() if not rows[t].parks}
+        for table, why in stopped.items():
+            code, facts = unfit(why)
+            fail_table(self._store, table, code, {"table": str(table), **facts})
+        return set(rows) - set(stopped)

@@ -1,0 +1,34 @@
+"""Which fold belongs to which mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from replicators.connectors.model.modes import Mode
+from replicators.connectors.model.schema import TableSchema
+from runners.engine.fold.append import fold_append
+from runners.engine.fold.history import fold_history
+from runners.engine.fold.mirror import Folded, fold, fold_inserts
+from runners.engine.fold.no_inserts import fold_no_inserts
+from runners.engine.fold.soft_delete import fold_soft
+
+FOLDS: dict[Mode, Callable[[pa.Table, TableSchema], Folded]] = {
+    Mode.SOFT_DELETE: fold_soft,
+    Mode.HISTORY: fold_history,
+    Mode.APPEND: fold_append,
+}
+NEEDS_BARRIERS = frozenset({Mode.SOFT_DELETE, Mode.HISTORY})
+"""The modes whose fold sees what came before a TRUNCATE, so that all rows go through one folding where there is one."""
+
+
+def folded(
+    changes: pa.Table, schema: TableSchema, mode: Mode, *, no_inserts: bool = False
+) -> Folded:
+    """The changes folded as the mode asks, and `no_inserts` in those that know keys."""
+    if no_inserts:
+        return fold_no_inserts(changes, schema, mode)
+    if mode in FOLDS:
+        return FOLDS[mode](changes, schema)
+    return fold(changes, schema) if schema.key else fold_inserts(changes, schema)

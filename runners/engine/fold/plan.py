@@ -1,0 +1,314 @@
+"""Runs `fold` over the change files of one merge: in this process for few rows, in Spark tasks for many. Writes the folded
+rows as Parquet for the target's MERGE; knows no target."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from replicators.connectors import files
+from replicators.connectors.model.changes import Op, OpCounts, change_schema, faulty_schema
+from replicators.connectors.model.modes import ROW_HASH, Mode
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.target import FoldedBatch, KeyRange
+from runners.engine.changelog.segments import raise_if_away, write_error
+from runners.engine.fold.buckets import of_bucket
+from runners.engine.fold.filtering import filtered
+from runners.engine.fold.keyless import fold_counts
+from runners.engine.fold.mirror import MAX_KEYS, few_keys, join_ranges, key_ranges
+from runners.engine.fold.modes import NEEDS_BARRIERS, folded
+from runners.engine.store.protocol import ChangeFileRow
+from runners.engine.tasks.errors import from_tasks, relayed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS_HERE = 20_000
+ROWS_A_TASK = 400_000
+BYTES_HERE = 32 << 20
+BYTES_A_TASK = 64 << 20
+"""Bytes of change files, which are compressed: rows may be large."""
+
+
+GROUP_ROWS, GROUP_BYTES = 1 << 20, 32 << 20
+"""A row group of a folded file: Spark holds thousands of its rows at once, but none of another group beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldPlan:
+    """One merge's input: files of one schema version, of which rows past `after` and not before `position` count, but for
+    those whose `_op` is in `excluded`. `no_inserts`: inserts add nothing, though they are looked at."""
+
+    schema: TableSchema
+    files: tuple[ChangeFileRow, ...]
+    after: int
+    position: int
+    sequence: int
+    prefix: str
+    excluded: tuple[int, ...] = ()
+    mode: Mode = Mode.MIRROR
+    no_inserts: bool = False
+
+    @property
+    def rows(self) -> int:
+        return sum(f.counts.rows for f in self.files)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(f.size_bytes for f in self.files)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether this process folds it by itself."""
+        return self.rows <= ROWS_HERE and self.size_bytes <= BYTES_HERE
+
+
+@dataclass(frozen=True, slots=True)
+class FoldPart:
+    """What one folding wrote."""
+
+    path: str
+    rows: int
+    counts: OpCounts
+    truncate: bool
+    unsent: tuple[str, ...]
+    has_origins: bool
+    ranges: list[tuple[Any, Any]]
+    keys: list[Any]
+    truncated_at: datetime | None = None
+
+
+def read_changes(plan: FoldPlan, *, with_faults: bool = False) -> pa.Table:
+    """The counting rows of the plan's files, by sequence, with `faulty_schema` where asked; `log:file-corrupt` names the
+    segment in its facts."""
+    schema = faulty_schema(plan.schema) if with_faults else change_schema(plan.schema)
+    parts = [_read_file(file, schema) for file in plan.files]
+    return _counting(pa.concat_tables(parts) if parts else schema.empty_table(), plan)
+
+
+def _read_file(file: ChangeFileRow, schema: pa.Schema) -> pa.Table:
+    try:
+        data = files.read(file.path)
+    except OSError as err:
+        raise_if_away(file.path, err)
+        data = pa.py_buffer(b"")
+    if zlib.crc32(data) != file.crc32:
+        raise ReplicationError("log:file-corrupt", table=file.table, segment=file.segment)
+    return pq.read_table(pa.BufferReader(data), schema=schema)
+
+
+def _read_bucket(plan: FoldPlan, bucket: int, buckets: int) -> pa.Table:
+    """The counting rows of one bucket, by sequence. Every file is read, one after the other: that is cheaper than to let the
+    rows change places between tasks, and a file is all that is held beside the bucket."""
+    schema = change_schema(plan.schema)
+    key = () if plan.mode is Mode.APPEND else plan.schema.key
+    moves = any(f.has_key_changes for f in plan.files)
+    parts = [
+        of_bucket(_counting(_read_file(file, schema), plan), key, bucket, buckets, moves=moves)
+        for file in plan.files
+    ]
+    return pa.concat_tables(parts).sort_by("_sequence")
+
+
+def _counting(changes: pa.Table, plan: FoldPlan) -> pa.Table:
+    if plan.excluded:
+        left_out = pa.array(plan.excluded, changes.schema.field("_op").type)
+        changes = changes.filter(pc.invert(pc.is_in(changes.column("_op"), value_set=left_out)))
+    if not any(
+        f.first_sequence <= plan.after or f.first_position < plan.position for f in plan.files
+    ):
+        return changes
+    keep = pc.and_(
+        pc.greater(changes.column("_sequence"), plan.after),
+        pc.greater_equal(changes.column("_position"), plan.position),
+    )
+    return changes.filter(keep)
+
+
+def _counts(changes: pa.Table) -> OpCounts:
+    found = {
+        int(e["values"]): int(e["counts"])
+        for e in pc.value_counts(changes.column("_op")).to_pylist()
+    }
+    return OpCounts(*(found.get(int(op), 0) for op in Op))
+
+
+def _write(rows: pa.Table, path: str) -> None:
+    group = max(1, rows.num_rows * GROUP_BYTES // max(rows.nbytes, 1))
+    try:
+        files.write_table(
+            rows,
+            path,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=False,
+            row_group_size=min(group, GROUP_ROWS),
+        )
+    except OSError as err:
+        raise write_error(err) from err
+
+
+def _count_to_file(
+    changes: pa.Table, schema: TableSchema, path: str, *, truncate: bool
+) -> FoldPart:
+    counted = fold_counts(changes, schema)
+    rows = counted.rows
+    _write(rows, path)
+    digests = rows.column(ROW_HASH).to_pylist() if rows.num_rows <= MAX_KEYS else []
+    is_emptied = counted.truncate or truncate
+    return FoldPart(path, rows.num_rows, _counts(changes), is_emptied, (), False, [], digests)
+
+
+def fold_to_file(
+    changes: pa.Table,
+    schema: TableSchema,
+    path: str,
+    *,
+    truncate: bool = False,
+    mode: Mode = Mode.MIRROR,
+    no_inserts: bool = False,
+) -> FoldPart:
+    """Fold and write one Parquet file."""
+    if mode is Mode.MULTISET:
+        return _count_to_file(changes, schema, path, truncate=truncate)
+    counts = _counts(changes)
+    if no_inserts:
+        counts = replace(counts, inserts=0)
+    found = folded(changes, schema, mode, no_inserts=no_inserts)
+    if mode is Mode.MIRROR:
+        found = filtered(found, schema)
+    _write(found.rows, path)
+    is_keyed = mode is not Mode.APPEND
+    return FoldPart(
+        path,
+        found.rows.num_rows,
+        counts,
+        found.truncate or truncate,
+        found.unsent,
+        found.has_origins,
+        key_ranges(found, schema) if is_keyed else [],
+        few_keys(found, schema) if is_keyed else [],
+        found.truncated_at,
+    )
+
+
+def fold_batch(spark: SparkSession, plan: FoldPlan) -> tuple[FoldedBatch, OpCounts]:
+    """Fold the plan's files; the batch for the target and the rows it stands for, by operation. Files with values that could not
+    be carried are `parking`'s to fold: here they would become NULL unseen."""
+    unfit = next((f for f in plan.files if f.faults), None)
+    if unfit is not None:
+        raise ReplicationError("log:rows-parked", table=unfit.table)
+    parts = [_fold_plan(plan)] if plan.is_small else _fold_in_tasks(spark, plan)
+    return batch_of(plan, parts)
+
+
+def batch_of(plan: FoldPlan, parts: Sequence[FoldPart]) -> tuple[FoldedBatch, OpCounts]:
+    """One batch of what the foldings of a merge wrote."""
+    counts = OpCounts()
+    for part in parts:
+        counts += part.counts
+    ranges = join_ranges([p.ranges for p in parts if p.rows])
+    batch = FoldedBatch(
+        schema=plan.schema,
+        paths=tuple(p.path for p in parts if p.rows),
+        sequence=plan.sequence,
+        rows=sum(p.rows for p in parts),
+        unsent=tuple(sorted({n for p in parts for n in p.unsent})),
+        has_origins=any(p.has_origins for p in parts),
+        truncate=any(p.truncate for p in parts),
+        ranges=tuple(KeyRange(low, high) for low, high in ranges),
+        append_only=not plan.schema.key and plan.mode is Mode.MIRROR,
+        keys=tuple(parts[0].keys) if len(parts) == 1 else (),
+        mode=plan.mode,
+        truncated_at=min((p.truncated_at for p in parts if p.truncated_at), default=None),
+        no_inserts=plan.no_inserts,
+    )
+    return batch, counts
+
+
+def _fold_plan(plan: FoldPlan) -> FoldPart:
+    path = f"{plan.prefix}-0.parquet"
+    changes = read_changes(plan)
+    return fold_to_file(changes, plan.schema, path, mode=plan.mode, no_inserts=plan.no_inserts)
+
+
+def _one_task(
+    plan: FoldPlan,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"part": [pickle.dumps(_fold_plan(plan))]})
+
+    return run
+
+
+def _bucket_task(
+    plan: FoldPlan, buckets: int, truncate: bool
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for bucket in (n for batch in batches for n in batch.column(0).to_pylist()):
+            changes = _read_bucket(plan, bucket, buckets)
+            if not changes.num_rows:
+                continue
+            path = f"{plan.prefix}-{bucket}.parquet"
+            part = fold_to_file(
+                changes,
+                plan.schema,
+                path,
+                truncate=truncate,
+                mode=plan.mode,
+                no_inserts=plan.no_inserts,
+            )
+            yield pa.RecordBatch.from_pydict({"part": [pickle.dumps(part)]})
+
+    return run
+
+
+def _parts(frame: DataFrame) -> list[FoldPart]:
+    with from_tasks():
+        rows = frame.collect()
+    return [pickle.loads(row["part"]) for row in rows]  # noqa: S301 (our own tasks')
+
+
+def _fold_in_tasks(spark: SparkSession, plan: FoldPlan) -> list[FoldPart]:
+    is_linked = any(f.has_key_changes and f.unsent for f in plan.files)
+    is_emptied = any(f.counts.truncates for f in plan.files)
+    is_whole = plan.mode in NEEDS_BARRIERS and is_emptied
+    # Which row a key belongs to is followed through every change of keys.
+    is_whole |= plan.no_inserts and (is_emptied or any(f.has_key_changes for f in plan.files))
+    fits_one = plan.rows <= ROWS_A_TASK and plan.size_bytes <= BYTES_A_TASK
+    if fits_one or is_whole or (is_linked and not plan.schema.full_before):
+        frame = spark.range(0, 1, 1, 1).mapInArrow(relayed(_one_task(plan)), "part binary")
+        return _parts(frame)
+    barrier = -1 if plan.mode is Mode.APPEND else _last_truncate(plan)
+    truncate = barrier >= 0
+    rest = replace(plan, after=max(plan.after, barrier))
+    shares = math.ceil(plan.rows / ROWS_A_TASK), math.ceil(plan.size_bytes / BYTES_A_TASK)
+    buckets = max(2, *shares)
+    frame = spark.range(0, buckets, 1, buckets)
+    parts = _parts(frame.mapInArrow(relayed(_bucket_task(rest, buckets, truncate)), "part binary"))
+    if truncate and not parts:
+        return [FoldPart("", 0, OpCounts(truncates=1), True, (), False, [], [])]
+    return parts
+
+
+def _last_truncate(plan: FoldPlan) -> int:
+    """The sequence of the plan's last truncate, or -1."""
+    last = -1
+    for file in plan.files:
+        if file.counts.truncates:
+            rows = files.read_table(file.path, columns=["_sequence", "_op", "_position"])
+            rows = _counting(rows, plan)
+            found = rows.filter(pc.equal(rows.column("_op"), int(Op.TRUNCATE))).column("_sequence")
+            last = max([last, *found.to_pylist()[-1:]])
+    return last

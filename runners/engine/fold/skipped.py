@@ -1,0 +1,38 @@
+"""Which kinds of changes a table leaves out, and what that means for its fold. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicators.connectors.model.changes import Op
+from replicators.connectors.model.modes import Mode, why_inserts
+from replicators.connectors.model.schema import TableSchema, TableSelection
+from replicators.connectors.problems.errors import ReplicationError
+
+_OPS = {"inserts": (Op.INSERT,), "updates": (Op.UPDATE,), "deletes": (Op.DELETE, Op.TRUNCATE)}
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """`ops`: the operations that no merge looks at. `no_inserts`: inserts are looked at, since the key of one belongs to another
+    row from then on, but add nothing."""
+
+    ops: tuple[int, ...] = ()
+    no_inserts: bool = False
+
+
+def excluded_ops(selection: TableSelection) -> tuple[int, ...]:
+    """The operations that the table leaves out."""
+    return tuple(int(op) for kind in selection.excluded for op in _OPS[kind])
+
+
+def left_out(selection: TableSelection, schema: TableSchema, mode: Mode) -> LeftOut:
+    """What a table of this shape leaves out in this mode. A log of changes only lacks what is left out, and a copy to which nothing
+    is applied stays as it was made. `target:mode-inserts` where rows that were left out could not be told from the others."""
+    ops = excluded_ops(selection)
+    if mode is Mode.APPEND or not selection.follows_without_inserts:
+        return LeftOut(ops)
+    why = why_inserts(schema, mode)
+    if why:
+        raise ReplicationError("target:mode-inserts", table=schema.id, why=why)
+    return LeftOut(tuple(op for op in ops if op != Op.INSERT), no_inserts=True)

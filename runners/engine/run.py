@@ -1,0 +1,300 @@
+"""A run: opens source, target and Spark, then orders capture, decode and the tables' jobs until it is asked to stop."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
+
+from replicators.connectors.schema.policy import SchemaPolicy, follows_renames
+from replicators.connectors.source import ViewWait
+from replicators.connectors.target import TargetWriter
+from runners.engine.apply.merge import Merger
+from runners.engine.apply.recovery import recover_tables
+from runners.engine.apply.refill import Filler
+from runners.engine.apply.rewind import Rewinder
+from runners.engine.capture.heartbeat import Pulse
+from runners.engine.capture.reader import discard_open_tail
+from runners.engine.capture.stream import Streaming
+from runners.engine.changelog.backlog import Backlog
+from runners.engine.changelog.segments import ChangeLog
+from runners.engine.checkpoints.publish import Publisher
+from runners.engine.checkpoints.rounds import Rounds
+from runners.engine.decode.job import load
+from runners.engine.decode.thread import Decoding
+from runners.engine.job import Job
+from runners.engine.scheduler import TableJobs
+from runners.engine.schema.drift import CatalogWatch, look
+from runners.engine.schema.evolution import Evolver
+from runners.engine.settings import RunnerSettings
+from runners.engine.snapshot.chunks import Snapshotter
+from runners.engine.snapshot.consistent import FirstView
+from runners.engine.snapshot.estimates import estimate_rows
+from runners.engine.snapshot.waiting import PatientWait, StopAsked, Views
+from runners.engine.store.protocol import Desire, Store, is_copied
+from runners.engine.tasks.opening import opened_for
+from runners.engine.tasks.spark import jvm_ended, require_jvm
+from runners.engine.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Job", "Pipeline", "run_pipeline"]
+
+logger = logging.getLogger("replicator.run")
+
+TURN_SECONDS = 0.2
+DESIRE_SECONDS = 0.5
+PRUNE_SECONDS = 60.0
+PRUNE_PORTIONS = 8
+
+
+def run_pipeline(
+    job: Job,
+    store: Store,
+    settings: RunnerSettings,
+    stop: threading.Event | None = None,
+) -> None:
+    """Run until the store or `stop` asks to stop (then it returns: sealed and recorded), or raise `ReplicationError`."""
+    stop = stop or threading.Event()
+    watchdog = Watchdog(store, settings)
+    watchdog.start()
+    try:
+        with ExitStack() as opened:
+            with watchdog.step("start"):
+                spark = opened.enter_context(opened_for(job, settings))
+            if store.desire() is Desire.RUN and not stop.is_set():
+                with suppress(StopAsked):
+                    Pipeline(job, store, settings, spark, watchdog, stop).run()
+    finally:
+        watchdog.close()
+
+
+class Pipeline:
+    """The parts of one run, and the loop that orders them."""
+
+    def __init__(
+        self,
+        job: Job,
+        store: Store,
+        settings: RunnerSettings,
+        spark: SparkSession,
+        watchdog: Watchdog,
+        stop: threading.Event,
+    ) -> None:
+        self._job = job
+        self._store = store
+        self._settings = settings
+        self._spark = spark
+        self._watchdog = watchdog
+        self._stop = stop
+        self._log = ChangeLog(
+            settings.log_url, job.replicator, uuid.uuid4().hex[:8], settings.log_spool_dir
+        )
+        self._writer: TargetWriter = job.target.writer(job.target_params, spark)
+        apart = job.target.apart_seconds(job.target_params, settings.keep_seconds)
+        self._log_seconds = settings.keep_seconds + apart
+        self._publisher = Publisher(self._writer, job.replicator, settings.watermark_seconds)
+
+    # --- start ---------------------------------------------------------------------------------------------------
+    def run(self) -> None:
+        """Everything from start to a clean stop."""
+        with self._watchdog.step("prepare"):
+            discard_open_tail(self._store, self._log)
+            memory = self._store.memory()
+            last_number = max(memory.last_segment, self._log.highest_number())
+            self._sweep()
+            self._make_parts(last_number)
+            position, first = self._streaming.prepare(memory.position, self._wait())
+            recover_tables(self._rewinder, self._merger, self._store, self._backlog)
+            self._streaming.start(position)
+            estimate_rows(self._job, self._store)
+        self._run_threads(first)
+
+    def _wait(self) -> ViewWait:
+        return PatientWait(self._settings.view_wait_seconds, self._should_stop, self._store)
+
+    def _should_stop(self) -> bool:
+        return self._stop.is_set() or self._store.desire() is Desire.STOP
+
+    def _sweep(self) -> None:
+        paths = [s.path for s in self._store.segments()]
+        for row in self._store.tables():
+            paths += [f.path for f in self._store.change_files(row.id, after=-1, upto=2**62)]
+        swept = self._log.sweep(paths)
+        if swept:
+            logger.info("Removed %d files of the change log that were never listed.", swept)
+
+    def _make_parts(self, last_number: int) -> None:
+        job, store, log = self._job, self._store, self._log
+        self._backlog = Backlog(store.segments(), last_number)
+        reader, params = job.source.row_reader, job.source_params
+        limit = self._settings.row_limit_bytes
+        filler = Filler(self._writer, (lambda: reader(params)) if reader else None, limit)
+        policy = SchemaPolicy(job.options.get("schema_changes", SchemaPolicy.EVOLVE))
+        self._evolver = Evolver(self._writer, store, policy, job.source)
+        self._merger = Merger(
+            self._spark, self._writer, store, log, job.replicator, filler, self._evolver
+        )
+        self._rewinder = Rewinder(
+            self._spark,
+            self._writer,
+            store,
+            log,
+            job.replicator,
+            on_progress=lambda table: self._watchdog.extend(f"rewind of {table}"),
+            should_stop=self._stop.is_set,
+        )
+        self._decoding = Decoding(
+            self._spark,
+            job.source.decoder,
+            store,
+            log,
+            self._backlog,
+            self._watchdog,
+            self._stop,
+            self._evolver.fault,
+            limit,
+        )
+        self._streaming = Streaming(
+            job,
+            store,
+            log,
+            self._settings,
+            self._backlog,
+            self._stop,
+            next_number=last_number + 1,
+            decode_lock=self._decoding.lock,
+            on_seal=self._decoding.wake,
+            on_fault=self._evolver.fault,
+            wait=self._wait,
+        )
+
+    # --- loop ----------------------------------------------------------------------------------------------------
+    def _run_threads(self, first: FirstView | None) -> None:
+        job, params = self._job, self._job.source_params
+        chunk_reader = load(job.source.chunk_reader)
+        views = Views(
+            backlog=self._backlog,
+            publish=self._streaming.publish,
+            describe=self._streaming.shapes,
+            open_view=lambda wait: job.source.snapshot_again(
+                params, job.slot, wait, self._streaming.capture.position
+            ),
+            wait=self._wait,
+            snapshotter=lambda session, table: Snapshotter(
+                self._spark,
+                self._writer,
+                session,
+                chunk_reader(params, session.point.token),
+                self._settings,
+                self._store,
+                on_progress=lambda s, rows: self._watchdog.extend(f"snapshot of {s.id}", rows),
+                should_stop=lambda: self._stop.is_set() or not is_copied(self._store, table),
+                is_log_full=lambda: self._streaming.capture.is_waiting_for_space,
+            ),
+            first=first,
+        )
+        pulse = Pulse(
+            lambda: job.source.log_control(params, job.slot, self._streaming.capture.position),
+            self._store,
+            self._log,
+            self._backlog,
+            lambda: self._streaming.capture,
+            self._settings,
+        )
+        self._tables = TableJobs(
+            store=self._store,
+            merger=self._merger,
+            writer=self._writer,
+            backlog=self._backlog,
+            watchdog=self._watchdog,
+            settings=self._settings,
+            replicator=job.replicator,
+            snapshots=views,
+            decoding=self._decoding,
+            streaming=self._streaming,
+            rounds=self._make_rounds(pulse),
+            rewinder=self._rewinder,
+            evolver=self._evolver,
+            is_spark_lost=lambda: jvm_ended(self._spark),
+            drops_vanished=job.options.get("vanished_tables") == "drop",
+        )
+        follows = follows_renames(self._evolver.policy)
+        self._catalog = CatalogWatch(
+            lambda: look(job, self._store, follows=follows), self._settings.catalog_seconds
+        )
+        self._decoding.start()
+        pulse.start()
+        self._catalog.start()
+        try:
+            self._loop(views)
+        finally:
+            self._stop.set()
+            self._close(pulse, views)
+
+    def _make_rounds(self, pulse: Pulse) -> Rounds:
+        return Rounds(
+            store=self._store,
+            writer=self._writer,
+            backlog=self._backlog,
+            settings=self._settings,
+            replicator=self._job.replicator,
+            has_pending=lambda row, end: bool(self._merger.pending(row, end)),
+            known_until=lambda: pulse.known_until,
+            publish=self._publisher.offer,
+            source_now=pulse.now,
+        )
+
+    def _loop(self, views: Views) -> None:
+        asked_at = pruned_at = time.monotonic()
+        while not self._stop.is_set():
+            now = time.monotonic()
+            if now - asked_at >= DESIRE_SECONDS:
+                asked_at = now
+                if self._store.desire() is Desire.STOP:
+                    self._stop.set()
+                    return
+            require_jvm(self._spark)
+            with self._watchdog.step("turn"):
+                self._decoding.check()
+                self._streaming.check()
+                found = self._catalog.take()
+                if found is not None:
+                    self._tables.see(found)
+                is_copying = self._tables.turn()
+            if not is_copying:
+                views.release()
+            if now - pruned_at >= min(PRUNE_SECONDS, max(1.0, self._settings.keep_seconds)):
+                pruned_at = now
+                self._prune()
+            self._stop.wait(TURN_SECONDS)
+
+    # --- end -----------------------------------------------------------------------------------------------------
+    def _prune(self) -> None:
+        """Step 7: what is older than the keep time and merged by every live table goes (CORRECTNESS 28). Where rewinds begin at single
+        older versions, the log since the last one before the keep time is needed too; it gives way where there is no room."""
+        is_short = self._streaming.capture.is_waiting_for_space
+        kept = self._settings.keep_seconds if is_short else self._log_seconds
+        older = time.time() - kept
+        for _ in range(PRUNE_PORTIONS):
+            segments, files = self._store.prunable(older_than=older)
+            if not segments:
+                return
+            self._store.forget([s.number for s in segments])
+            self._backlog.dropped(s.number for s in segments)
+            self._log.unlink([s.path for s in segments] + [f.path for f in files])
+
+    def _close(self, pulse: Pulse, views: Views) -> None:
+        with self._watchdog.step("stop", 120):
+            self._streaming.stop()
+            self._decoding.join()
+            self._tables.drain()
+            self._publisher.close()
+            views.release()
+            pulse.close()
+            self._catalog.close()
+            self._streaming.close()

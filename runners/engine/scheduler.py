@@ -1,0 +1,383 @@
+"""What to do next for each table: snapshot, merge, retry, re-sync, maintain. One job a table at a time; a fault stops its
+table only."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.target import TargetWriter
+from runners.engine.apply.maintenance import Upkeep, ends_more, figures_told
+from runners.engine.apply.merge import Merger, skip_to, target_table
+from runners.engine.apply.rewind import Rewinder
+from runners.engine.capture.stream import Streaming
+from runners.engine.changelog.backlog import Backlog
+from runners.engine.checkpoints.rounds import Rounds
+from runners.engine.decode.thread import Decoding
+from runners.engine.errors import RETRY_LAST_SECONDS, ends_run, fail_again
+from runners.engine.pacing import Pacing
+from runners.engine.schema.drift import Look
+from runners.engine.schema.evolution import Evolver, ResyncDue
+from runners.engine.schema.findings import Finding, Findings
+from runners.engine.settings import RunnerSettings
+from runners.engine.snapshot.consistent import SnapshotSource
+from runners.engine.snapshot.table import Copier
+from runners.engine.store.protocol import (
+    FRESH,
+    Store,
+    TableRow,
+    TableState,
+    has_log_after,
+    is_live,
+    table_row,
+)
+from runners.engine.watchdog import Watchdog
+
+logger = logging.getLogger("replicator.tables")
+SKIP_SECONDS = 30.0
+REMOVAL_SECONDS = 60.0
+
+
+class TableJobs:
+    """Schedules the tables' jobs on a few threads. `snapshots` gives the snapshotter of the present consistent view with
+    the described tables, its point and the sequence its tables start at."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        merger: Merger,
+        writer: TargetWriter,
+        backlog: Backlog,
+        watchdog: Watchdog,
+        settings: RunnerSettings,
+        replicator: str,
+        snapshots: SnapshotSource,
+        decoding: Decoding,
+        streaming: Streaming,
+        evolver: Evolver,
+        rounds: Rounds,
+        rewinder: Rewinder,
+        drops_vanished: bool = False,
+        is_spark_lost: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._store = store
+        self._merger = merger
+        self._writer = writer
+        self._backlog = backlog
+        self._watchdog = watchdog
+        self._settings = settings
+        self._replicator = replicator
+        self._snapshots = snapshots
+        self._decoding = decoding
+        self._streaming = streaming
+        self._evolver = evolver
+        self._drops_vanished = drops_vanished
+        self._is_spark_lost = is_spark_lost
+        self._findings = Findings(evolver, streaming.is_done)
+        self._rounds = rounds
+        self._rewinder = rewinder
+        self._pacing = Pacing(backlog, settings.merge_seconds)
+        self._copier = Copier(
+            store, snapshots, streaming, replicator, patience=settings.retry_seconds
+        )
+        self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")
+        self._copies = ThreadPoolExecutor(1, "snapshot")
+        self._busy: dict[TableId, Future[None]] = {}
+        self._upkeep = Upkeep(settings.maintain_every_commits)
+        self._removals: dict[TableId, float] = {}
+        self._skipped_at = time.monotonic()
+
+    def turn(self) -> bool:
+        """Look at every table once and start what is due; whether any waits for its copy or is being copied. Raises what
+        must stop the run."""
+        for table, future in list(self._busy.items()):
+            if future.done():
+                del self._busy[table]
+                future.result()
+        rows = self._store.tables()
+        self._pacing.turn()
+        for row in rows:
+            if row.id not in self._busy:
+                self._consider(row)
+        self._rounds.turn(rows, self._busy, self._note_version)
+        if time.monotonic() - self._skipped_at > SKIP_SECONDS:
+            self._skipped_at = time.monotonic()
+            self._skip_idle(rows)
+        copying = {TableState.WAITING, TableState.SNAPSHOTTING}
+        return any(r.state in copying and r.is_chosen for r in rows)
+
+    def see(self, look: Look) -> None:
+        """The source's catalog was looked into: what it means for each table is done in the next turns."""
+        self._findings.see(look)
+        self._store.tables_appeared(look.appeared)
+
+    def drain(self) -> None:
+        """Wait for what runs; start nothing more."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        self._copies.shutdown(wait=True, cancel_futures=True)
+
+    def _consider(self, row: TableRow) -> None:
+        if not is_live(row):
+            self._choose(row)
+            return
+        if row.is_resync_asked or row.is_outdated:
+            self._start(row, "restart", self._restart_in_new_view, self._pool)
+            return
+        if self._act_on_finding(row):
+            return
+        if self._backlog.size_bytes(row.id) > self._settings.table_limit_bytes:
+            self._drop_backlog(row)
+            return
+        match row.state:
+            case TableState.WAITING | TableState.SNAPSHOTTING:
+                if self._copier.is_due(row.id):
+                    self._start(row, "snapshot", self._snapshot, self._copies)
+            case TableState.FAILING:
+                self._retry(row)
+            case TableState.REPLICATING if row.rewind_to is not None:
+                self._start(row, "rewind", self._rewind, self._pool)
+            case TableState.REPLICATING:
+                self._merge_if_due(row)
+            case _:
+                pass
+
+    def _act_on_finding(self, row: TableRow) -> bool:
+        finding = self._findings.of(row)
+        if finding is None:
+            return False
+        if finding.is_gone and self._drops_vanished and self._store.table_vanished(row.id):
+            logger.info("The table is gone at the source.", extra={"table": str(row.id)})
+        elif finding.error is not None and finding.is_refused:
+            self._start(row, "withdrawal", partial(self._withdraw, finding.error), self._pool)
+        elif finding.error is not None:
+            self._fault(row, finding.error, time.time())
+        elif finding.resync:
+            self._evolver.resync(row, finding.resync)
+        elif finding.called is not None:
+            self._evolver.renamed(row, finding.called)
+        elif finding.shape is not None:
+            self._start(row, "schema change", partial(self._follow, finding), self._pool)
+        return True
+
+    def _follow(self, finding: Finding, row: TableRow) -> None:
+        assert finding.shape is not None
+        self._rounds.changed(row.id)
+        self._merger.follow(row, finding.shape, finding.position)
+
+    def _withdraw(self, err: ReplicationError, row: TableRow) -> None:
+        self._streaming.withdraw(TableSelection(row.id), row.schema)
+        raise err
+
+    def _choose(self, row: TableRow) -> None:
+        if row.is_chosen:
+            self._restart(row, "table_added", schema=None)
+        elif row.state is not TableState.REMOVED and time.monotonic() >= self._removals.get(
+            row.id, 0
+        ):
+            self._removals[row.id] = time.monotonic() + REMOVAL_SECONDS
+            self._start(row, "removal", self._remove, self._pool)
+
+    def _drop_backlog(self, row: TableRow) -> None:
+        """The table holds more of the change log than its share: it gives way to the others (CORRECTNESS 28)."""
+        limit = f"{self._settings.table_limit_bytes >> 20} MiB"
+        self._fail(row, ReplicationError("log:table-over-limit", table=row.id, limit=limit))
+        self._decoding.drop(row.id)
+
+    def _remove(self, row: TableRow) -> None:
+        """The table is chosen no longer: it leaves the stream and the change log; the target's table goes only where that
+        was asked for. What is done twice after a crash does no harm."""
+        self._streaming.withdraw(TableSelection(row.id), row.schema)
+        if row.is_drop_asked:
+            self._writer.drop(target_table(self._replicator, row))
+            self._store.forget_versions(row.id)
+        self._decoding.drop(row.id)
+        self._snapshots.forget(
+            row.id
+        )  # Chosen again meanwhile, it may be in a view whose log went just now.
+        self._store.table_event(
+            row.id,
+            "table_removed",
+            table_uuid="" if row.is_drop_asked else row.table_uuid,
+            is_drop_asked=False,
+            is_resync_asked=False,
+        )
+        self._removals.pop(row.id, None)
+        logger.info("The table was removed.", extra={"table": str(row.id)})
+
+    def _restart_in_new_view(self, row: TableRow) -> None:
+        """A view that is open already may be older than what the table's copy is to be mended of."""
+        self._snapshots.forget(row.id)
+        self._restart(row)
+
+    def _restart(self, row: TableRow, event: str = "table_waits", **changes: Any) -> None:
+        """Re-sync: a new generation that starts with a snapshot (CORRECTNESS 15); the old rows stay until it is done. One that
+        is chosen again is known by its name alone: `schema` None."""
+        fresh = {"error_code": "", "error_facts": {}, **FRESH, **changes}
+        self._store.table_event(row.id, event, **fresh)
+
+    def _retry(self, row: TableRow) -> None:
+        if row.retry_at is None or 0 < row.retry_at - time.time() <= RETRY_LAST_SECONDS:
+            return  # A time further away was set by a clock that has been set back since.
+        if not row.is_snapshot_done:
+            self._store.table_event(
+                row.id, "table_waits", retry_at=None, error_code="", error_facts={}
+            )
+        elif has_log_after(self._store, row.merged_sequence):
+            self._start(row, "merge", self._merge, self._pool)
+        else:  # None of it is kept for a table that waits for a person.
+            self._fail(row, ReplicationError("log:table-pruned", table=row.id))
+
+    def _merge_if_due(self, row: TableRow) -> None:
+        """Merges come first (CORRECTNESS 32)."""
+        has_work = self._backlog.oldest(row.id) is not None or row.is_replay_asked
+        if self._upkeep.is_due(row.id, has_work=has_work):
+            self._start(row, "maintain", self._maintain, self._pool)
+        elif has_work and self._pacing.is_due(row.id):
+            self._pacing.begun(row.id)
+            self._start(row, "merge", self._merge, self._pool)
+
+    def _note_version(self, row: TableRow) -> None:
+        """A table without work is where the round ends: only its version is to be read."""
+        self._start(row, "version", self._rounds.arrive, self._pool)
+
+    def _start(
+        self,
+        row: TableRow,
+        step: str,
+        job: Callable[[TableRow], None],
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        self._busy[row.id] = pool.submit(self._guarded, row, step, job)
+
+    def _guarded(self, row: TableRow, step: str, job: Callable[[TableRow], None]) -> None:
+        """Run a job; its fault becomes the table's state, unless it is the run's."""
+        try:
+            began = time.time()
+            with self._watchdog.step(f"{step} of {row.id}"):
+                self._with_spark(row, job)
+        except ResyncDue as due:
+            self._evolver.resync(table_row(self._store, row.id), due.text)
+        except ReplicationError as err:
+            if err.code == "log:file-corrupt":
+                self._decoding.again(int(err.facts["segment"]))
+            elif ends_run(err):
+                raise
+            else:
+                self._fault(row, err, began)
+        except Exception as err:
+            logger.exception("%s of %s failed.", step, row.id, extra={"table": str(row.id)})
+            unknown = ReplicationError(
+                "internal:unexpected", table=row.id, name_of_error=type(err).__name__
+            )
+            self._fail(row, unknown, began)
+
+    def _with_spark(self, row: TableRow, job: Callable[[TableRow], None]) -> None:
+        """What fails since Spark's JVM has ended is no fault of the table."""
+        try:
+            job(row)
+        except Exception as err:
+            if self._is_spark_lost():
+                raise ReplicationError("run:spark-lost") from err
+            raise
+
+    def _fault(self, row: TableRow, err: ReplicationError, began: float) -> None:
+        """The table fails, unless the policy is to copy it afresh."""
+        now = table_row(self._store, row.id)
+        if self._evolver.mends(now, err.code):
+            logger.warning("The table is copied afresh: %s", err, extra={"table": str(row.id)})
+            self._evolver.resync(now, err.message.text)
+        else:
+            self._fail(row, err, began)
+
+    def _fail(self, row: TableRow, err: ReplicationError, began: float | None = None) -> None:
+        """The table fails; it is tried again until its retry time is used up. `began`: when the job that failed did."""
+        logger.error("%s", err, extra={"table": str(row.id)}, exc_info=err.__cause__ is not None)
+        fail_again(self._store, row, err, began=began, patience=self._settings.retry_seconds)
+
+    def _merge(self, row: TableRow) -> None:
+        reached, is_cut = self._rounds.limit(row.id)
+        if row.state is TableState.FAILING:  # What failed may have been the look at the target.
+            self._merger.recover(row)
+            row = table_row(self._store, row.id)
+        files = self._merger.pending(row, reached)
+        if files or row.is_replay_asked:
+            if not self._merger.merge(row, files, reached):
+                if row.is_replay_asked and not files:
+                    self._streaming.mark()
+                self._rounds.give_up(row.id)
+                self._pacing.ended(row.id)
+                return
+            if row.is_replay_asked:
+                self._replayed(row)
+            self._upkeep.merged(row.id)
+            if self._merger.is_ahead(row.id):
+                self._rounds.give_up(row.id)
+        self._mark(row.id)
+        self._rounds.arrive(table_row(self._store, row.id))
+        self._pacing.ended(row.id, is_cut=is_cut)
+        if row.state is TableState.FAILING:
+            self._store.table_event(
+                row.id,
+                "table_recovered",
+                error_code="",
+                error_facts={},
+                retry_at=None,
+                failures=0,
+                failing_seconds=0.0,
+            )
+        elif row.failures:
+            self._store.table_progress(row.id, failures=0, failing_seconds=0.0)
+
+    def _replayed(self, row: TableRow) -> None:
+        """The parked rows were tried again; not done where more were accepted meanwhile."""
+        fresh = table_row(self._store, row.id)
+        waiting = self._store.parked(row.id, row.generation, fresh.merged_sequence)
+        if not any(p.is_accepted for p in waiting):
+            self._store.table_progress(row.id, is_replay_asked=False)
+
+    def _snapshot(self, row: TableRow) -> None:
+        if self._copier.copy(row):
+            self._rounds.copied(row.id)
+            self._mark(row.id)
+
+    def _rewind(self, row: TableRow) -> None:
+        self._rounds.changed(row.id)
+        self._rewinder.rewind(row)
+        self._mark(row.id)
+
+    def _mark(self, table: TableId) -> None:
+        """Bring the table's oldest unmerged change up to date, also those beyond the frontier."""
+        touched = self._backlog.touched(table)
+        self._backlog.mark(table, self._merger.unmerged(table_row(self._store, table)), touched)
+
+    def _maintain(self, row: TableRow) -> None:
+        self._rounds.changed(row.id)
+        started = time.monotonic()
+        table = target_table(self._replicator, row)
+        try:
+            done = figures_told(self._writer.maintain(table, self._settings.keep_seconds))
+        except Exception as err:
+            if ends_more(err):
+                raise
+            seconds = self._upkeep.failed(row.id)
+            text = "The target's files could not be tidied up, tried again in %.0f s: %s"
+            is_unknown = not isinstance(err, ReplicationError)
+            logger.warning(text, seconds, err, extra={"table": str(row.id)}, exc_info=is_unknown)
+            return
+        self._upkeep.done(row.id)
+        took = time.monotonic() - started
+        logger.debug("Maintained in %.1f s%s.", took, done, extra={"table": str(row.id)})
+
+    def _skip_idle(self, rows: list[TableRow]) -> None:
+        reached = self._backlog.frontier
+        for row in rows:
+            idle = row.id not in self._busy and self._backlog.oldest(row.id) is None
+            if idle and row.state is TableState.REPLICATING:
+                skip_to(self._store, row, reached)

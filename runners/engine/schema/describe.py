@@ -1,0 +1,86 @@
+"""Describes the chosen tables at the source, also those that have another name there by now (CORRECTNESS 21: tables are known
+by their number). Asks the catalog; decides nothing but the name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.source import Catalog
+
+TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """`shapes`: the tables that are there, all of their columns, by the name under which they were chosen; `renamed`: those
+    that have another name than was known, and are not followed there."""
+
+    shapes: Mapping[TableId, TableSchema]
+    renamed: Mapping[TableId, TableId] = field(default_factory=dict)
+
+
+def describe_tables(
+    catalog: Catalog,
+    tables: Sequence[TableSelection],
+    known: Iterable[TableSchema],
+    *,
+    follows: bool,
+) -> Described:
+    """The shapes of `tables`. One that is in `known` with its number is looked up by that: where it has another name now, it is
+    described under that name (`follows`) or told as renamed. Otherwise, and where its number is gone, its name counts. What is
+    renamed between the question for names and that for shapes is asked for again: it is there, and must not be taken for gone."""
+    shapes = {s.id: s for s in known}
+    for _ in range(TRIES):
+        now = names_now(catalog, list(shapes.values()))
+        found = _described(catalog, tables, shapes, now, follows=follows)
+        if all(_is_it(found, shapes[t], n) for t, n in now.items()):
+            break
+    return found
+
+
+def _is_it(found: Described, known: TableSchema, now: TableId) -> bool:
+    """Whether what was described is the table whose number the catalog had under the name `now`."""
+    if known.id in found.renamed:
+        return True
+    shape = found.shapes.get(known.id)
+    return shape is not None and (shape.native_id, shape.source_id) == (known.native_id, now)
+
+
+def _described(
+    catalog: Catalog,
+    tables: Sequence[TableSelection],
+    shapes: Mapping[TableId, TableSchema],
+    now: Mapping[TableId, TableId],
+    *,
+    follows: bool,
+) -> Described:
+    renamed = {t: n for t, n in now.items() if n != shapes[t].source_id and not follows}
+    names = {
+        t.id: t.id if t.id in renamed else now.get(t.id, t.id)
+        for t in sorted(tables, key=lambda t: t.id not in now)
+    }
+    wanted = {n: TableSelection(n) for n in names.values()}
+    found = catalog.describe(list(wanted.values()))
+    taken: set[int] = set()
+    described: dict[TableId, TableSchema] = {}
+    selections = {t.id: t for t in tables}
+    for table, name in names.items():
+        shape = found.get(name)
+        if shape is None or shape.native_id in taken:
+            continue  # a name that a table followed by its number has now stands for no second one
+        taken |= {shape.native_id} - {0}
+        was_told = table in shapes and shapes[table].called is not None
+        called = name if was_told or name != table else None
+        described[table] = replace(shape, id=table, called=called, filter=selections[table].filter)
+    return Described(described, renamed)
+
+
+def names_now(catalog: Catalog, tables: Sequence[TableSchema]) -> dict[TableId, TableId]:
+    """What tables are called now, by the names under which they were chosen; none from a source without numbers for tables."""
+    find = getattr(catalog, "find", None)
+    numbers = {t.native_id: t.id for t in tables if t.native_id}
+    if not numbers or find is None:
+        return {}
+    return {numbers[n]: now for n, now in find(list(numbers)).items()}

@@ -1,0 +1,151 @@
+"""What a look into the source's catalog means for each table: a fault, a fresh copy, or a shape to follow. Decides; the
+tables' jobs act."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.schema.diff import ChangeKind
+from replicators.connectors.schema.policy import Verdict
+from runners.engine.schema.drift import Look
+from runners.engine.schema.evolution import VANISHED, Evolver, decision_on, schema_changes
+from runners.engine.schema.selection import followed
+from runners.engine.store.protocol import TableRow, TableState
+
+UNSENT = frozenset({ChangeKind.TABLE_REPLACED, ChangeKind.REPLACED, ChangeKind.PARTITIONS_CHANGED})
+"""Changes that no message of the log tells: there is nothing to wait for."""
+REFUSED = "source:partition-identity"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One of: an `error` of the table (`is_gone`: it vanished; `is_refused`: it must leave the
+    stream first), `resync`, why only a fresh copy is right, the name
+    by which it is `called` at the source now, or the `shape` that its copy is to have. With a `position`: once everything of
+    the table before it is merged."""
+
+    error: ReplicationError | None = None
+    shape: TableSchema | None = None
+    position: int = 0
+    called: TableId | None = None
+    resync: str = ""
+    is_gone: bool = False
+    is_refused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What looks said of a table and its copy (`shape` None: it is not there), and the log's place by which the first of
+    those that said the same was over."""
+
+    shape: TableSchema | None
+    copy: tuple[TableSchema | None, int]
+    position: int
+
+
+class Findings:
+    """Keeps the last look, and gives each table's finding once. `is_done`: whether everything of a table up to a place of the log
+    is decoded and merged. What the log may say better is not told before that; looks that say the same don't begin to wait anew."""
+
+    def __init__(self, evolver: Evolver, is_done: Callable[[TableRow, int], bool]) -> None:
+        self._evolver = evolver
+        self._is_done = is_done
+        self._look = Look({})
+        self._left: set[TableId] = set()
+        self._seen: dict[TableId, _Seen] = {}
+
+    def see(self, look: Look) -> None:
+        """A new look."""
+        self._look = look
+        self._left = set(look.shapes) | set(look.renamed) | look.missed
+        before, self._seen = self._seen, {}
+        for table in self._left & set(look.known):
+            row = look.known[table]
+            now = _Seen(look.shapes.get(table), (row.schema, row.generation), look.position)
+            then = before.get(table)
+            is_same = then is not None and (then.shape, then.copy) == (now.shape, now.copy)
+            self._seen[table] = then if then is not None and is_same else now
+
+    def of(self, row: TableRow) -> Finding | None:
+        """What the last look says of a table; None where nothing is to do, or it was told."""
+        if row.id not in self._left or row.schema is None or not row.is_snapshot_done:
+            return None
+        found = self._finding(row, row.schema) if self._look.is_of(row) else None
+        if found is not None and found.position and not self._is_done(row, found.position):
+            return None
+        self._left.discard(row.id)
+        return found
+
+    def _finding(self, row: TableRow, schema: TableSchema) -> Finding | None:
+        if row.state is TableState.FAILING:
+            return self._of_failing(row)
+        if row.id in self._look.renamed:
+            return _stops(row, "source:table-renamed", now=str(self._look.renamed[row.id]))
+        if row.id not in self._look.shapes:
+            return self._of_missing(row, schema)
+        if row.id in self._look.refused:
+            statement = self._look.refused[row.id]
+            err = ReplicationError(REFUSED, table=row.id, statement=statement)
+            return Finding(err, is_refused=True)
+        if row.id in self._look.left:
+            return _stops(row, "source:table-unpublished")
+        return self._of_shape(row, schema)
+
+    def _of_missing(self, row: TableRow, schema: TableSchema) -> Finding:
+        """A log that tells of columns tells also what became of the table, in its place: another name, or another table."""
+        position = self._seen[row.id].position if schema.upto else 0
+        err = ReplicationError("source:table-missing", table=row.id)
+        return Finding(err, position=position, is_gone=True)
+
+    def _of_failing(self, row: TableRow) -> Finding | None:
+        """One that was missed and is there again lacks what was done meanwhile. One that the log told to be gone is gone. A look
+        from before the fault says nothing of it."""
+        then = self._look.known[row.id]
+        if (then.state, then.error_code) != (row.state, row.error_code):
+            return None
+        if row.id not in self._look.shapes:
+            is_missing = row.error_code == "source:table-missing"
+            return Finding(is_gone=True) if is_missing else None
+        if row.error_code == REFUSED and row.id in self._look.refused:
+            return None
+        if self._evolver.mends_name(row, self._look.shapes[row.id]):
+            column = row.error_facts.get("column", "")
+            return Finding(resync=f"the source has no column {column} any more")
+        is_back = row.error_code in VANISHED or row.error_code == REFUSED
+        return _stops(row, "source:table-replaced") if is_back else None
+
+    def _of_shape(self, row: TableRow, old: TableSchema) -> Finding | None:
+        found = self._look.shapes[row.id]
+        if found.called is not None and found.called != old.source_id:
+            return Finding(called=found.called)
+        if not found.layout:  # the source's log tells of every change itself
+            return None
+        new = followed(found, row.selection, old, self._evolver.policy)
+        if found.upto:  # the log tells of every change, but only where rows come
+            is_same = _told(new) == _told(old)
+            return None if is_same else Finding(shape=new, position=self._seen[row.id].position)
+        new = replace(new.bare, member=old.member)
+        if new == old:
+            return None
+        changes = schema_changes(row, old, new)
+        decision = decision_on(self._evolver.policy, row, changes, old)
+        if decision.verdict is Verdict.RESYNC:
+            is_told_perhaps = {c.kind for c in changes} == {
+                ChangeKind.REWRITTEN
+            }  # by a TRUNCATE of all parts
+            position = self._seen[row.id].position if is_told_perhaps else 0
+            return Finding(resync=decision.text, position=position)
+        if decision.verdict is Verdict.STOP and any(c.kind in UNSENT for c in changes):
+            return Finding(self._evolver.stopped(row, decision))
+        return Finding(shape=new, position=self._seen[row.id].position)
+
+
+def _told(schema: TableSchema) -> tuple[object, ...]:
+    return ({c.name: c.type for c in schema.columns}, schema.key, schema.left_out)
+
+
+def _stops(row: TableRow, code: str, **facts: str) -> Finding:
+    return Finding(ReplicationError(code, table=row.id, **facts))

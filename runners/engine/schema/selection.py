@@ -1,0 +1,60 @@
+"""Which of a source table's columns are followed: what people chose, and what the policy leaves out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from replicators.connectors.model.schema import Column, TableSchema, TableSelection
+from replicators.connectors.schema.policy import SchemaPolicy
+from runners.engine.store.protocol import TableRow
+
+
+def known_shape(row: TableRow | None) -> TableSchema | None:
+    """The shape that the table's copy has, where it is to stay: not one that waits for a fresh copy."""
+    if row is None or not row.is_snapshot_done or row.is_resync_asked:
+        return None
+    return row.schema
+
+
+def followed(
+    found: TableSchema, selection: TableSelection, known: TableSchema | None, policy: SchemaPolicy
+) -> TableSchema:
+    """The description of a table, all columns in it, cut to those that are followed.
+
+    A chosen column that has another name by now is known by its ordinal. With IGNORE only columns of the copy's shape are
+    followed, under their names. The copy's shape, or its names, go along, so that log written before a rename can be read.
+    """
+    numbers = {c.name: c.ordinal for c in known.columns if c.ordinal} if known else {}
+    columns = [c for c in found.supported if _is_chosen(c, found, selection, numbers)]
+    left_out: list[str] = []
+    if policy is SchemaPolicy.IGNORE and known is not None:
+        shape = {(c.name, c.ordinal) for c in known.columns} | {(c.name, 0) for c in known.columns}
+        kept = [c for c in columns if (c.name, c.ordinal) in shape or c.name in found.key]
+        left_out, columns = [c.name for c in columns if c not in kept], kept
+    found = replace(found, columns=tuple(columns), left_out=tuple(left_out))
+    if found.upto:
+        is_kept = known is not None and policy is not SchemaPolicy.IGNORE
+        return replace(found, known=known.bare if known and is_kept else None)
+    return replace(found, former=tuple(sorted(numbers.items())))
+
+
+def _is_chosen(
+    column: Column, found: TableSchema, selection: TableSelection, numbers: dict[str, int]
+) -> bool:
+    if not selection.columns or column.name in found.key or column.name in selection.columns:
+        return True
+    present = {c.name for c in found.columns}
+    renamed = {numbers.get(n, 0) for n in selection.columns if n not in present} - {0}
+    return column.ordinal in renamed
+
+
+def unmoved(before: Sequence[TableSchema], after: Sequence[TableSchema]) -> list[TableSchema]:
+    """Those of `before` that `after` tells the same, wherever in the log it was asked."""
+    now = {s.id: _told(s) for s in after}
+    return [s for s in before if now.get(s.id) == _told(s)]
+
+
+def _told(shape: TableSchema) -> TableSchema:
+    """Without the places in the log and in the stream."""
+    return replace(shape, upto=0, read_upto=0, member=0)

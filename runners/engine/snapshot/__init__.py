@@ -1,0 +1,1 @@
+"""First and fresh copies of tables, in one consistent view of the source."""

@@ -1,0 +1,397 @@
+"""One table's snapshot: chunks read in Spark tasks into the target's staging place, published in one step. A keyed table's
+goes on where it was cut off (`resume`)."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from replicators.connectors.model.changes import segment_of
+from replicators.connectors.model.modes import RESUMABLE, snapshot_values
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.model.types import Array
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.source import Chunk, ChunkReader, ResumableSession, SnapshotSession
+from replicators.connectors.target import SnapshotPlace, TargetTable, TargetWriter
+from runners.engine import failpoints
+from runners.engine.fold.keyless import with_hashes
+from runners.engine.quarantine.decide import check_limit
+from runners.engine.settings import RunnerSettings
+from runners.engine.snapshot import resume
+from runners.engine.snapshot.progress import CopyChunk, CopyRow
+from runners.engine.snapshot.unsupported import Sieve, held_rows
+from runners.engine.store.protocol import Store
+from runners.engine.tasks.errors import from_tasks, relayed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CHUNKS_A_JOB = 4
+JOBS_AT_ONCE = 2
+SAMPLE_ROWS = 1000
+RESULT = "number int, path string, rows long, held binary"
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """What one task does: read a chunk (only rows with `keys`, where given), or, without a chunk, copy the file `path`
+    but for rows with `keys`."""
+
+    number: int
+    chunk: Chunk | None = None
+    path: str = ""
+    rows: int = 0
+    keys: pa.Table | None = None
+
+
+def _write(
+    portion: Portion, read: ChunkReader, schema: TableSchema, place: SnapshotPlace
+) -> tuple[str, int]:
+    """The portion's rows in a durable Parquet file of the target's. A try's file has a name of its own."""
+    path = f"{place.folder}/{portion.number:08d}-{uuid.uuid4().hex[:12]}.parquet"
+    rows = 0
+    tables = _tables(portion, read, schema, place)
+    first = next(tables, None)
+    with pq.ParquetWriter(path, place.arrow, **_options(place, first)) as writer:
+        for table in chain([] if first is None else [first], tables):
+            writer.write_table(table)
+            rows += table.num_rows
+    _sync(path)
+    return path, rows
+
+
+def _options(place: SnapshotPlace, first: pa.Table | None) -> dict[str, Any]:
+    """The place's options without dictionaries of columns whose first values hardly repeat: they would be built in vain."""
+    names = place.options.get("use_dictionary")
+    if first is None or not isinstance(names, list):
+        return place.options
+    sample = first.slice(0, SAMPLE_ROWS)
+    repeating = [
+        n for n in names if 2 * pc.count_distinct(sample.column(n)).as_py() <= sample.num_rows
+    ]
+    return {**place.options, "use_dictionary": repeating or False}
+
+
+def _tables(
+    portion: Portion, read: ChunkReader, schema: TableSchema, place: SnapshotPlace
+) -> Iterator[pa.Table]:
+    keys = portion.keys
+    if portion.chunk is None:
+        assert keys is not None
+        for batch in pq.ParquetFile(portion.path).iter_batches(1 << 17):
+            rows = pa.Table.from_batches([batch]).cast(place.arrow)
+            yield resume.filtered(rows, keys, schema, keep=False)
+        return
+    for batch in read(portion.chunk, schema):
+        rows = with_hashes(pa.Table.from_batches([batch]), batch.schema.names, place.arrow)
+        rows = with_constants(rows, place)
+        yield rows if keys is None else resume.filtered(rows, keys, schema, keep=True)
+
+
+def with_constants(rows: pa.Table, place: SnapshotPlace) -> pa.Table:
+    """The rows as the target wants them, with the columns that the mode adds."""
+    for name, value in place.constants.items():
+        kind = place.arrow.field(name).type
+        rows = rows.append_column(name, pa.repeat(pa.scalar(value, kind), rows.num_rows))
+    return rows.cast(place.arrow)
+
+
+def _sync(path: str) -> None:
+    """Make a local file and its name durable; stores elsewhere do that themselves."""
+    if "://" in path:
+        return
+    for name in (path, os.path.dirname(path)):
+        handle = os.open(name, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _task(
+    portions: Sequence[Portion],
+    read: ChunkReader,
+    schema: TableSchema,
+    place: SnapshotPlace,
+    parks: bool,
+    row_limit: int,
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for index in batch.column(0).to_pylist():
+                sieve = Sieve(read, parks=parks, row_limit=row_limit)
+                path, rows = _write(portions[index], sieve, schema, place)
+                values = [portions[index].number, path, rows, sieve.held]
+                types = [pa.int32(), pa.string(), pa.int64(), pa.binary()]
+                columns = [pa.array([v], t) for v, t in zip(values, types, strict=True)]
+                names = ["number", "path", "rows", "held"]
+                yield pa.RecordBatch.from_arrays(columns, names)
+
+    return run
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A snapshot under way: the table, its shape and place, its chunks as they are remembered; `is_resumed`: some were
+    read in an earlier view."""
+
+    table: TargetTable
+    schema: TableSchema
+    place: SnapshotPlace
+    copy: CopyRow
+    is_resumed: bool = False
+
+
+def _constants(table: TargetTable, sequence: int) -> Mapping[str, Any]:
+    return snapshot_values(table.mode, datetime.now(UTC), sequence)
+
+
+def is_kept(table: TargetTable, copy: CopyRow) -> bool:
+    """Whether a snapshot that is cut off may go on in a later view (CORRECTNESS 17): not where rows say when, or as what, they
+    were copied, and not without a key that Arrow looks rows up by or a place for each row."""
+    schema = copy.schema
+    has_list = any(isinstance(schema.column(n).type, Array) for n in schema.key)
+    return bool(schema.key and not has_list and copy.layout and table.mode in RESUMABLE)
+
+
+class Snapshotter:
+    """Copies tables inside one consistent view. `on_progress` hears of every job that ended, and of so many rows that the next step is
+    about."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        writer: TargetWriter,
+        session: SnapshotSession,
+        reader: ChunkReader,
+        settings: RunnerSettings,
+        store: Store,
+        *,
+        on_progress: Callable[[TableSchema, int], None] = lambda _, rows: None,
+        should_stop: Callable[[], bool] = lambda: False,
+        is_log_full: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._spark = spark
+        self._writer = writer
+        self._session = session
+        self._reader = reader
+        self._settings = settings
+        self._store = store
+        self._on_progress = on_progress
+        self._should_stop = should_stop
+        self._is_log_full = is_log_full
+        self._parks = False
+        self._resumes = True
+        self._place = ""
+
+    def find(self, table: TargetTable, schema: TableSchema) -> CopyRow | None:
+        """The table's snapshot that this view can go on with; one that can't is forgotten."""
+        known = self._store.copy(table.source)
+        if known is None:
+            return None
+        if (
+            (known.generation, known.schema) == (table.generation, schema)
+            and known.layout == self._layout(schema)
+            and resume.is_log_whole(self._store, known)
+            and not self._store.parked(table.source, table.generation, 0)
+            and self._writer.snapshot_place_again(table, schema, known.folder)
+        ):
+            return resume.finished(known)
+        text = (
+            "The snapshot starts again: what was copied does not fit the table or its log any more."
+        )
+        self._store.log("WARNING", text, table.source)
+        self._store.copy_forget(table.source)
+        return None
+
+    def copy(
+        self,
+        table: TargetTable,
+        schema: TableSchema,
+        sequence: int,
+        known: CopyRow | None = None,
+        *,
+        parks: bool = False,
+        resumes: bool = True,
+        place: str | None = None,
+    ) -> tuple[str, int] | None:
+        """Copy the table, or go on with a snapshot that `find` gave, and publish it with `sequence` as its token: its UUID
+        and its rows; None where a stop was asked (nothing is published then). `source:snapshot-lost` where the view went
+        away. `parks`: rows that the target can't hold wait beside it; otherwise they are an error. `resumes`: one that is cut off may
+        go on in a later view. `place`: where the rows lay when the view was opened (default: now)."""
+        self._parks, self._resumes = parks, resumes
+        self._place = self._layout(schema) if place is None else place
+        self._check_place(schema)
+        work = self._go_on(table, schema, known) if known else None
+        try:
+            files = self._files(work or self._begin(table, schema, sequence))
+        except resume.StartAgain as why:
+            self._store.log("WARNING", f"The snapshot starts again: {why}.", table.source)
+            self._store.copy_forget(table.source)
+            files = self._files(self._begin(table, schema, sequence))
+        if files is None:
+            return None
+        rows = sum(f.rows for f in files)
+        self._store.copy_forget(table.source)
+        self._on_progress(schema, rows)
+        self._writer.load_snapshot_files(table, schema, [f.path for f in files if f.rows])
+        failpoints.hit("snapshot_loaded")
+        self._on_progress(schema, rows)
+        published = self._writer.publish_snapshot(table, schema, sequence)
+        failpoints.hit("snapshot_published")
+        return published, rows
+
+    def _layout(self, schema: TableSchema) -> str:
+        """Where the source says that rows lie; empty where its chunks are no good in another view."""
+        session = self._session
+        return session.layout(schema) if isinstance(session, ResumableSession) else ""
+
+    def _check_place(self, schema: TableSchema) -> None:
+        """A table that is rewritten may look empty in all views from before (PostgreSQL's manual, caveats of MVCC), and lies elsewhere:
+        another view is wanted."""
+        if self._place and self._layout(schema) != self._place:
+            self._store.log("WARNING", "The table was rewritten since its view.", schema.id)
+            raise ReplicationError("source:snapshot-lost")
+
+    def _begin(self, table: TargetTable, schema: TableSchema, sequence: int) -> _Work:
+        planned = self._session.plan(schema, rows_per_chunk=self._settings.rows_per_chunk)
+        chunks = tuple(CopyChunk(c.number, c.query, c.rows_estimated) for c in planned)
+        self._store.parked_forget(table.source, table.generation)
+        self._writer.begin_snapshot(table, schema)
+        place = self._writer.snapshot_place(table, schema)
+        place = replace(place, constants=_constants(table, sequence))
+        copy = CopyRow(
+            table.source,
+            table.generation,
+            schema,
+            self._place,
+            self._session.point.position.value,
+            segment_of(sequence),
+            place.folder,
+            chunks,
+        )
+        if self._resumes and is_kept(table, copy):
+            self._store.copy_begun(copy)
+        self._tell(schema, copy.chunks)
+        failpoints.hit("snapshot_begun")
+        return _Work(table, schema, place, copy)
+
+    def _go_on(self, table: TargetTable, schema: TableSchema, known: CopyRow) -> _Work | None:
+        place = self._writer.snapshot_place_again(table, schema, known.folder)
+        if place is None:
+            return None
+        place = replace(place, constants=_constants(table, 0))
+        done = sum(c.is_done for c in known.chunks)
+        text = f"The snapshot goes on: {done} of {len(known.chunks)} chunks were copied before."
+        self._store.log("INFO", text, table.source)
+        return _Work(table, schema, place, known, is_resumed=done > 0)
+
+    def _files(self, work: _Work) -> list[CopyChunk] | None:
+        """All files of the snapshot; None where a stop was asked."""
+        copy, schema = work.copy, work.schema
+        done = [c for c in copy.chunks if c.is_done]
+        todo = [c for c in copy.chunks if not c.is_done]
+        self._tell(schema, copy.chunks, done)
+        portions = [Portion(c.number, Chunk(schema.id, c.number, c.query)) for c in todo]
+        for chunks in self._jobs(work, portions):
+            done += chunks
+            if self._resumes and is_kept(work.table, copy):
+                self._store.copy_done(schema.id, chunks)
+            failpoints.hit("snapshot_chunks_recorded")
+            self._tell(schema, copy.chunks, done)
+        if self._should_stop():
+            return None
+        self._check_place(schema)
+        return self._level(work, done) if work.is_resumed else done
+
+    def _tell(
+        self, schema: TableSchema, chunks: Sequence[CopyChunk], done: Sequence[CopyChunk] = ()
+    ) -> None:
+        """Say how many rows of about how many are copied."""
+        rows, total = sum(c.rows for c in done), sum(c.rows_estimated for c in chunks)
+        self._store.record_snapshot_rows(schema.id, rows, max(total, rows) if total else None)
+        self._on_progress(schema, 0)
+
+    def _level(self, work: _Work, done: Sequence[CopyChunk]) -> list[CopyChunk] | None:
+        """Bring chunks of several views to the present one: see `resume`."""
+        position = self._session.point.position.value
+        files = resume.wait_for_log(
+            self._store,
+            work.copy,
+            position,
+            self._should_stop,
+            is_log_full=self._is_log_full,
+            on_progress=lambda: self._on_progress(work.schema, 0),
+        )
+        if files is None:
+            return None
+        assert isinstance(self._session, ResumableSession)
+        keys = resume.touched_keys(files, work.copy, work.place)
+        if not keys.num_rows:
+            return list(done)
+        text = f"{keys.num_rows:,} rows that changed since the snapshot began are read again."
+        self._store.log("INFO", text, work.schema.id)
+        portions = [Portion(c.number, path=c.path, rows=c.rows, keys=keys) for c in done if c.rows]
+        first = len(work.copy.chunks)
+        for number, part in enumerate(resume.split(keys), first):
+            chunk = self._session.keyed_chunk(work.schema, number, part)
+            portions.append(Portion(number, chunk, keys=part))
+        level = [c for chunks in self._jobs(work, portions) for c in chunks]
+        return None if self._should_stop() else level
+
+    def _jobs(self, work: _Work, portions: Sequence[Portion]) -> Iterator[list[CopyChunk]]:
+        """The files of one job after the other. The next job waits in Spark while one ends, so that no core idles; none is
+        begun once a stop was asked for."""
+        parts = [portions[at : at + CHUNKS_A_JOB] for at in range(0, len(portions), CHUNKS_A_JOB)]
+        waiting = deque(parts)
+        running: deque[Future[list[CopyChunk]]] = deque()
+        with ThreadPoolExecutor(JOBS_AT_ONCE, "chunks") as pool:
+            while waiting or running:
+                while waiting and len(running) < JOBS_AT_ONCE and not self._should_stop():
+                    running.append(pool.submit(self._read, work, waiting.popleft()))
+                if not running:
+                    return
+                yield running.popleft().result()
+
+    def _read(self, work: _Work, portions: Sequence[Portion]) -> list[CopyChunk]:
+        """One job: its tasks write the target's files themselves; only their paths and rows come back."""
+        frame = self._spark.range(0, len(portions), 1, len(portions))
+        limit = self._settings.row_limit_bytes
+        task = _task(portions, self._reader, work.schema, work.place, self._parks, limit)
+        try:
+            with from_tasks():
+                rows = frame.mapInArrow(relayed(task), RESULT).collect()
+        except Exception as err:
+            if not self._session.is_alive():
+                raise ReplicationError("source:snapshot-lost") from err
+            raise
+        self._park(work, {r["number"]: bytes(r["held"]) for r in rows if r["held"] is not None})
+        known = {c.number: c for c in work.copy.chunks}
+        done = [CopyChunk(r["number"], "", 0, r["path"], r["rows"], is_done=True) for r in rows]
+        return [
+            replace(c, query=known[c.number].query, rows_estimated=known[c.number].rows_estimated)
+            if c.number in known
+            else c
+            for c in done
+        ]
+
+    def _park(self, work: _Work, held: Mapping[int, bytes]) -> None:
+        """Record what waits, before its chunks count as done."""
+        table, position = work.table, self._session.point.position.value
+        for number, rows in held.items():
+            parked = held_rows(rows, work.schema, position, number)
+            self._store.record_parked(table.source, table.generation, parked)
+        if held:
+            waiting = self._store.parked(table.source, table.generation, 0)
+            check_limit(table.source, len(waiting))

@@ -1,0 +1,126 @@
+"""A table's copy: in which view, under which generation, and its end in the store."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from dataclasses import replace
+
+from replicators.connectors.model.modes import mode_for
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
+from runners.engine import failpoints
+from runners.engine.apply.merge import target_table
+from runners.engine.capture.stream import Streaming
+from runners.engine.errors import fail_again, retry_delay, tried_seconds
+from runners.engine.snapshot.consistent import SnapshotSource, View
+from runners.engine.store.protocol import Store, TableRow, TableState, table_row
+
+logger = logging.getLogger("replicator.copier")
+QUIET_SECONDS = 600.0
+CUTS = frozenset({"source:snapshot-lost", "source:connection-lost", "source:unreachable"})
+
+
+class Copier:
+    """One call for a table at a time, by its job."""
+
+    def __init__(
+        self,
+        store: Store,
+        snapshots: SnapshotSource,
+        streaming: Streaming,
+        replicator: str,
+        *,
+        patience: float = math.inf,
+    ) -> None:
+        self._patience = patience
+        self._store = store
+        self._snapshots = snapshots
+        self._streaming = streaming
+        self._replicator = replicator
+        self._after: dict[TableId, float] = {}
+
+    def is_due(self, table: TableId) -> bool:
+        """Whether the table's copy may begin, or be tried again."""
+        return time.monotonic() >= self._after.get(table, 0.0)
+
+    def copy(self, row: TableRow) -> bool:
+        """Copy the table and record it; False where it was cut off or a stop was asked."""
+        began = time.time()
+        try:
+            done = self._copied(row)
+        except ReplicationError as err:
+            if err.code not in CUTS:
+                raise
+            logger.warning("The snapshot was cut off: %s", err, extra={"table": str(row.id)})
+            self._cut(row, err, began)
+            return False
+        if done is None:
+            return False
+        if table_row(self._store, row.id).state is not TableState.SNAPSHOTTING:
+            return False  # It failed meanwhile: what was published is another generation's than the next copy's.
+        view, uuid, rows = done
+        self._store.record_snapshot_rows(row.id, rows, rows)
+        self._store.table_event(
+            row.id,
+            "table_snapshot_done",
+            schema=self._streaming.copied(view.schema),
+            table_uuid=uuid,
+            merged_sequence=view.sequence,
+            token_sequence=view.sequence,
+            snapshot_position=view.position,
+            shape_sequence=0,
+            is_snapshot_done=True,
+            error_code="",
+            error_facts={},
+            failures=0,
+            failing_seconds=0.0,
+        )
+        failpoints.hit("snapshot_recorded")
+        took = time.time() - began
+        logger.info("Copied %d rows in %.0f s.", rows, took, extra={"table": str(row.id)})
+        return True
+
+    def _cut(self, row: TableRow, err: ReplicationError, began: float) -> None:
+        """Try again after a growing wait, until the retry time is used up. A try that went well for long counts as progress."""
+        now = time.time()
+        if now - began >= QUIET_SECONDS:
+            row, began = replace(row, failures=0, failing_seconds=0.0), now
+        tried, delay = tried_seconds(row, began, now), retry_delay(row.failures)
+        if tried + delay >= self._patience:
+            fail_again(self._store, row, err, began=began, patience=self._patience)
+            return
+        self._after[row.id] = time.monotonic() + delay
+        self._store.table_progress(row.id, failures=row.failures + 1, failing_seconds=tried)
+
+    def _copied(self, row: TableRow) -> tuple[View, str, int] | None:
+        """Copy the table in a consistent view, or go on with a copy that was cut off: the view, the target's UUID and the
+        rows; None where a stop was asked."""
+        view = self._snapshots.view(row.id, is_exact=row.needs_exact)
+        if view is None:
+            return None
+        if not view.schema.columns:
+            raise ReplicationError("source:no-columns", table=row.id)
+        is_cut = row.state is TableState.SNAPSHOTTING
+        table, mode = target_table(self._replicator, row), mode_for(row.mode_asked, view.schema)
+        can_go_on = is_cut and mode is row.mode and not row.needs_exact
+        known = view.snapshotter.find(table, view.schema) if can_go_on else None
+        is_new = known is None
+        if is_new:
+            self._store.copy_forget(row.id)
+        self._store.table_event(
+            row.id,
+            "table_snapshot_started",
+            generation=row.generation + is_new,
+            is_snapshot_done=False,
+            mode=mode,
+        )
+        row = table_row(self._store, row.id)
+        table = target_table(self._replicator, row)
+        parks = replace(row, schema=view.schema).parks
+        done = view.snapshotter.copy(
+            table, view.schema, view.sequence, known,
+            parks=parks, resumes=not row.needs_exact, place=view.place,
+        )  # fmt: skip
+        return None if done is None else (view, *done)

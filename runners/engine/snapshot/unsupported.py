@@ -1,0 +1,71 @@
+"""Takes rows that a target can't hold out of a snapshot's chunk: they are parked, or the table stops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import repeat
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.source import Chunk, ChunkReader
+from runners.engine.errors import unfit
+from runners.engine.quarantine import sizes
+from runners.engine.quarantine.decide import check_limit, of_snapshot, parked_rows
+from runners.engine.quarantine.rows import ParkedRow
+
+NUMBERS_A_CHUNK = 1 << 20
+
+
+class Sieve:
+    """A `ChunkReader` for one chunk that keeps what does not fit in `held`, or raises `source:value-unsupported`, or
+    `source:value-too-large` for a row of more than `row_limit` bytes (0: none is)."""
+
+    def __init__(self, read: ChunkReader, *, parks: bool, row_limit: int = 0) -> None:
+        self._read = read
+        self._parks = parks
+        self._row_limit = row_limit
+        self._held: list[pa.Table] = []
+
+    def __call__(self, chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
+        for batch in map(self._small, self._read(chunk, schema), repeat(schema)):
+            if "_faulty" not in batch.schema.names:
+                yield batch
+                continue
+            is_unfit = pc.is_valid(batch.column("_faulty"))
+            self._keep(pa.Table.from_batches([batch.filter(is_unfit)]), schema)
+            yield batch.filter(pc.invert(is_unfit)).select(schema.arrow_schema().names)
+
+    def _small(self, batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
+        if not self._row_limit or batch.nbytes <= self._row_limit:
+            return batch
+        rows = sizes.of_limit(pa.Table.from_batches([batch]), schema, self._row_limit)
+        return rows.combine_chunks().to_batches()[0]
+
+    def _keep(self, rows: pa.Table, schema: TableSchema) -> None:
+        if not self._parks:
+            code, facts = unfit(rows.column("_fault_reason")[0].as_py())
+            raise ReplicationError(code, table=schema.id, **facts)
+        self._held.append(rows)
+        check_limit(schema.id, sum(t.num_rows for t in self._held))
+
+    @property
+    def held(self) -> bytes | None:
+        """The rows that wait, to be sent to the driver."""
+        if not self._held:
+            return None
+        sink = pa.BufferOutputStream()
+        table = pa.concat_tables(self._held)
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        return bytes(sink.getvalue().to_pybytes())
+
+
+def held_rows(held: bytes, schema: TableSchema, position: int, number: int) -> list[ParkedRow]:
+    """What the store keeps of chunk `number`: inserts from before the log, with sequences of their own below 0."""
+    rows = pa.ipc.open_stream(held).read_all()
+    first = -(number + 1) * NUMBERS_A_CHUNK
+    changes = of_snapshot(rows, schema, position, first)
+    return parked_rows(changes, schema, first - 1)

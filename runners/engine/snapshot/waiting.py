@@ -1,0 +1,165 @@
+"""The consistent view that tables are copied in: the first start's, or one made again for tables that wait."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from replicators.connectors.model.changes import last_sequence
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.schema.numbering import with_numbers
+from replicators.connectors.source import (
+    OpenTransaction,
+    OwnViewSession,
+    SnapshotSession,
+    ViewWait,
+)
+from runners.engine.changelog.backlog import Backlog
+from runners.engine.schema.selection import unmoved
+from runners.engine.snapshot.chunks import Snapshotter
+from runners.engine.snapshot.consistent import FirstView, SnapshotSource, View, places
+from runners.engine.store.events import Notices
+
+logger = logging.getLogger("replicator.views")
+
+SAY_AFTER_SECONDS = 2.0
+SAY_EVERY_SECONDS = 30.0
+OPENINGS = 5
+
+
+class StopAsked(Exception):
+    """A stop was asked while a view was waited for."""
+
+
+class PatientWait:
+    """A `ViewWait` that says in the log, in an event and in the status which transactions are waited for, and gives up at the limit
+    (`source:view-waits`, or `source:lock-waits`) or at a stop (`StopAsked`)."""
+
+    def __init__(
+        self,
+        limit_seconds: float,
+        should_stop: Callable[[], bool],
+        notices: Notices | None = None,
+    ) -> None:
+        self._limit = limit_seconds
+        self._should_stop = should_stop
+        self._notices = notices
+        self._told: tuple[tuple[int, str], ...] | None = None
+        self._say_at = SAY_AFTER_SECONDS
+
+    def __call__(self, waited_seconds: float, holders: Sequence[OpenTransaction]) -> None:
+        if self._should_stop():
+            raise StopAsked
+        if waited_seconds >= self._limit:
+            holder = str(holders[0]) if holders else "a transaction that it does not name"
+            code = "source:lock-waits" if _is_lock(holders) else "source:view-waits"
+            raise ReplicationError(code, seconds=f"{waited_seconds:.0f}", holder=holder)
+        if waited_seconds < SAY_AFTER_SECONDS:
+            return
+        shown = "; ".join(map(str, holders)) or "not told by the server which"
+        if waited_seconds >= self._say_at:
+            self._say_at = waited_seconds + SAY_EVERY_SECONDS
+            logger.warning("%s since %.0f s: %s.", _what(holders), waited_seconds, shown)
+        if self._notices is not None:
+            who = tuple((h.pid, h.name) for h in holders)
+            self._notices.waits(f"{_what(holders)}: {shown}", is_new=who != self._told)
+            self._told = who
+
+
+def _is_lock(holders: Sequence[OpenTransaction]) -> bool:
+    return any(h.lock for h in holders)
+
+
+def _what(holders: Sequence[OpenTransaction]) -> str:
+    if _is_lock(holders):
+        return "The stream waits for a lock of the source's tables"
+    return "A consistent view waits for a transaction of the source"
+
+
+class Views(SnapshotSource):
+    """Holds at most one session open, with the shapes of the tables that were part of the stream before its point: only
+    these may be copied in it. `publish` makes every chosen table part of the stream; `open_view` opens a new view. A shape that
+    `describe` tells differently once the view is open is not the view's: a change that was open before it may be in it."""
+
+    def __init__(
+        self,
+        *,
+        backlog: Backlog,
+        publish: Callable[[], Sequence[TableSchema]],
+        describe: Callable[[], Sequence[TableSchema]],
+        open_view: Callable[[ViewWait], SnapshotSession],
+        snapshotter: Callable[[SnapshotSession, TableId], Snapshotter],
+        wait: Callable[[], ViewWait],
+        first: FirstView | None,
+    ) -> None:
+        self._backlog = backlog
+        self._publish = publish
+        self._describe = describe
+        self._open_view = open_view
+        self._make = snapshotter
+        self._wait = wait
+        self._lock = threading.Lock()
+        self._forgotten: set[TableId] = set()
+        self._session = first[0] if first else None
+        self._shapes = {s.id: s for s in first[1]} if first else {}
+        self._places = dict(first[2]) if first else {}
+
+    def view(self, table: TableId, *, is_exact: bool = False) -> View | None:
+        """The present view, or a new one where it went away or the table was not part of the stream before it, or was
+        copied in it already. `is_exact`: the copy may not hold what was committed after its point."""
+        with self._lock:
+            for gone in list(self._forgotten):
+                self._forgotten.discard(gone)
+                self._shapes.pop(gone, None)
+            session = self._session
+            if session is None or table not in self._shapes or not session.is_alive():
+                try:
+                    session = self._open(table)
+                except StopAsked:
+                    return None
+            schema = self._shapes.pop(table, None)
+            if schema is None:
+                raise ReplicationError("source:table-missing", table=table)
+            point = session.point
+            if isinstance(session, OwnViewSession):
+                point = session.point_of(schema, is_exact=is_exact)
+            position = point.position.value
+            if schema.upto:
+                schema = replace(with_numbers(schema), upto=position)
+            sequence = last_sequence(self._backlog.last_before(position))
+            place = self._places.get(table)
+            return View(self._make(session, table), schema, position, sequence, place)
+
+    def forget(self, table: TableId) -> None:
+        """The table left the stream: the present view is no good for it any more. Does not wait for one that is being opened,
+        which may take minutes."""
+        self._forgotten.add(table)
+
+    def _open(self, table: TableId) -> SnapshotSession:
+        for _ in range(OPENINGS):
+            self._close()
+            shapes = self._publish()
+            self._session = self._open_view(self._wait())
+            self._places = places(self._session, shapes)
+            self._shapes = {s.id: s for s in unmoved(shapes, self._describe())}
+            if table in self._shapes or all(s.id != table for s in shapes):
+                return self._session
+            logger.info("The shape changed while a view was opened.", extra={"table": str(table)})
+        raise ReplicationError("source:table-altered", table=table)
+
+    def _close(self) -> None:
+        session, self._session = self._session, None
+        self._shapes = {}
+        if session is not None:
+            session.close()
+
+    def release(self) -> None:
+        """No table waits: the source may forget the view. Left to the next call while one is being opened."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._close()
+            finally:
+                self._lock.release()

@@ -1,0 +1,1 @@
+"""What the engine must remember: protocols, and their twins in memory."""

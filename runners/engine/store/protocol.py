@@ -1,0 +1,418 @@
+"""What the engine must remember, as a protocol, and its in-memory twin for tests.
+
+Every write is one transaction and is refused with `run:lease-lost` once another run holds the lease. Progress never
+moves back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, Protocol
+
+from replicators.connectors.model.changes import OpCounts, segment_of
+from replicators.connectors.model.modes import KEEPS_PAST, PARKING, RESUMABLE, Mode, mode_for
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.problems.errors import ReplicationError
+from runners.engine.changelog.listing import ChangeFileRow as ChangeFileRow
+from runners.engine.changelog.listing import SegmentRow as SegmentRow
+from runners.engine.checkpoints.watermarks import MemoryWatermarks, Watermarks
+from runners.engine.quarantine.rows import MemoryParking, Parking
+from runners.engine.snapshot.progress import Copies, MemoryCopies
+from runners.engine.store.events import MemoryNotices, Notices
+from runners.engine.store.table_states import EVENTS_STATE as EVENTS_STATE
+from runners.engine.store.table_states import TableState as TableState
+from runners.engine.store.table_states import is_heard, is_lasting
+
+
+class Desire(StrEnum):
+    """What a person asks of the run."""
+
+    RUN = "run"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A table's progress. `generation` counts the copies that were begun: each has rows and a token of its own.
+
+    `merged_sequence`: everything up to it is in the target or was not there to be merged; `token_sequence`: what the
+    target's own token said after our last commit. `snapshot_position`: changes committed before it came by snapshot.
+    `schema` is the shape that the target has now; versions of the target up to `shape_sequence` have another (0: none). What people ask for: `is_chosen` (otherwise it is to be removed, with the
+    target's table where `is_drop_asked`), `columns`, `excluded` and `filter` as in `TableSelection`, `is_resync_asked`,
+    `rewind_to` (a time in seconds since the epoch), `is_replay_asked` (parked rows are to be tried again), `mode_asked` and `unfit` (the table's own or the replicator's). `mode`
+    is the one that the copy was made in. `failures` in a row, and the time that was spent on them; `is_given_up`: the retry time is used up.
+    """
+
+    id: TableId
+    state: TableState = TableState.WAITING
+    generation: int = 0
+    schema: TableSchema | None = None
+    table_uuid: str = ""
+    merged_sequence: int = 0
+    token_sequence: int = 0
+    snapshot_position: int = 0
+    shape_sequence: int = 0
+    is_snapshot_done: bool = False
+    error_code: str = ""
+    error_facts: dict[str, str] = field(default_factory=dict)
+    retry_at: float | None = None
+    failures: int = 0
+    failing_seconds: float = 0.0
+    is_given_up: bool = False
+    is_resync_asked: bool = False
+    rewind_to: float | None = None
+    is_chosen: bool = True
+    is_drop_asked: bool = False
+    columns: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    filter: str = ""
+    mode: Mode = Mode.MIRROR
+    mode_asked: Mode = Mode.MIRROR
+    is_replay_asked: bool = False
+    rows_parked: int = 0
+    unfit: str = "stop"
+
+    @property
+    def parks(self) -> bool:
+        """Whether a row with a value that can't be carried is parked; otherwise the table stops. Only where the last image of a
+        row is all that counts: a history would lack what waits. Not without a key, by which waiting rows are known, nor where inserts
+        are left out: what waits is no row of the copy."""
+        has_place = self.mode in PARKING and (self.schema is None or bool(self.schema.key))
+        return self.unfit == "park" and has_place and not self.leaves_inserts_out
+
+    @property
+    def leaves_inserts_out(self) -> bool:
+        """Whether the copy keeps up only the rows that its snapshot had."""
+        return "inserts" in self.excluded
+
+    @property
+    def keeps_past(self) -> bool:
+        """Whether a fresh copy holds other rows than the present one has to: only a person asks for one."""
+        return self.mode in KEEPS_PAST or self.leaves_inserts_out
+
+    @property
+    def needs_exact(self) -> bool:
+        """Whether the snapshot has to be of one moment, and may not go on in a later view (CORRECTNESS 17, 19): a row that moved
+        or was inserted meanwhile would count as one of the snapshot's, or not, by chance."""
+        return self.mode_asked not in RESUMABLE or self.leaves_inserts_out
+
+    @property
+    def selection(self) -> TableSelection:
+        """What is copied of the table, where it is chosen."""
+        return TableSelection(self.id, self.columns, self.excluded, filter=self.filter)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the copy was made in another mode or with another row filter than asked for: only a fresh copy mends that."""
+        if not self.is_snapshot_done or self.schema is None:
+            return False
+        mode = mode_for(self.mode_asked, self.schema)
+        return mode is not self.mode or self.schema.filter != self.filter
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a run starts from. `last_segment` is the highest number ever used."""
+
+    position: Position | None
+    last_segment: int
+    tables: tuple[TableRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TableFigures:
+    """A table's figures for the pages; lag is None while it is not known."""
+
+    lag_seconds: float | None
+    unmerged_since: float | None
+    backlog_bytes: int = 0
+
+
+class Store(Copies, Notices, Parking, Watermarks, Protocol):
+    """The engine's memory. All writes carry the lease."""
+
+    def memory(self) -> Memory: ...
+
+    def desire(self) -> Desire:
+        """What is asked of this run now."""
+        ...
+
+    def renew(self, until: float) -> None:
+        """Renew the lease until that time (seconds since the epoch); `run:lease-lost` where it is another's."""
+        ...
+
+    # capture
+    def record_start(self, position: Position) -> None:
+        """Where the log starts, or starts again after its position was lost: segments of the lost log, whose positions may be
+        higher, end there from now on, so that no copy takes their changes for later ones."""
+        ...
+
+    def record_segment(self, segment: SegmentRow, position: Position) -> None:
+        """Step 2 of the order of writes: segment row and captured position in one transaction."""
+        ...
+
+    def record_position(self, position: Position) -> None:
+        """A position without rows (keepalive), before it is acknowledged."""
+        ...
+
+    def segments(self) -> list[SegmentRow]:
+        """All that are kept, by number."""
+        ...
+
+    def discard_segments(self, numbers: Sequence[int]) -> list[str]:
+        """Forget segments (an open transaction cut by a crash) and their change files, whose paths these are. Their numbers stay
+        used."""
+        ...
+
+    # decode
+    def record_decoded(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
+        """Step 4: files listed and segments marked, in one transaction."""
+        ...
+
+    def change_files(self, table: TableId, *, after: int, upto: int) -> list[ChangeFileRow]:
+        """The table's files with `after` < last_sequence and first_sequence <= `upto`, by sequence."""
+        ...
+
+    # tables
+    def tables(self) -> list[TableRow]:
+        """Every table that was ever chosen; people may add tables and ask for removals while the run runs."""
+        ...
+
+    def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
+        """The one door for a table's state: `event` of `runners.states.TABLE_TRANSITIONS`, with fields of `TableRow` to
+        change beside it, compare-and-set, an event row in the same transaction."""
+        ...
+
+    def table_progress(self, table: TableId, **changes: Any) -> None:
+        """Change fields other than the state."""
+        ...
+
+    def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None:
+        """So many rows are copied, of about `total`; None: what was estimated before holds."""
+        ...
+
+    def record_estimates(self, rows: Mapping[TableId, int]) -> None:
+        """About how many rows tables have that wait for their copy."""
+        ...
+
+    def record_merged(
+        self, table: TableId, sequence: int, token: int | None, counts: OpCounts
+    ) -> None:
+        """Step 6; `token` None: nothing was written to the target."""
+        ...
+
+    def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
+        """For the pages and `TableMetric` rows; `facts`: log bytes, retained bytes, hours left, state words."""
+        ...
+
+    # pruning
+    def drop_changes(self, table: TableId) -> list[str]:
+        """Forget all change files of a table; their paths."""
+        ...
+
+    def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
+        """The first segments (a portion of them) sealed before that time which every table that still needs them has merged, and
+        their change files. Tables that fail until a re-sync is asked for need none: `needs_log`."""
+        ...
+
+    def forget(self, segments: Sequence[int]) -> None:
+        """Drop the rows of pruned segments and their change files."""
+        ...
+
+    def log(self, level: str, text: str, table: TableId | None = None) -> None: ...
+
+
+# What a table forgets when it is to be copied afresh, beside its state.
+FRESH: dict[str, Any] = {
+    "is_resync_asked": False,
+    "rewind_to": None,
+    "is_snapshot_done": False,
+    "retry_at": None,
+    "failures": 0,
+    "failing_seconds": 0.0,
+    "is_given_up": False,
+}
+
+
+def needs_log(row: TableRow) -> bool:
+    """Whether the change log must keep what the table has not merged: not where only a re-sync can go on. A table that waits
+    may wait for its turn in a view that is open already."""
+    if row.state is TableState.FAILING:
+        return (row.retry_at is not None or row.is_given_up) and row.is_snapshot_done
+    return row.state is not TableState.REMOVED
+
+
+def table_row(store: Store, table: TableId) -> TableRow:
+    """The table's progress as it is now."""
+    return next(row for row in store.tables() if row.id == table)
+
+
+def has_log_after(store: Store, sequence: int) -> bool:
+    """Whether every segment with rows after that sequence, which may lie within one, is still listed."""
+    lowest = min((s.number for s in store.segments()), default=store.memory().last_segment + 1)
+    return lowest <= max(1, segment_of(sequence + 1))
+
+
+def is_copied(store: Store, table: TableId) -> bool:
+    """Whether the copy that is being made is still wanted: not where the table failed meanwhile, or is copied no longer."""
+    row = table_row(store, table)
+    return is_live(row) and row.state is TableState.SNAPSHOTTING
+
+
+def is_live(row: TableRow) -> bool:
+    """Whether the table is copied: chosen, and not one that was removed before."""
+    return row.is_chosen and row.state is not TableState.REMOVED
+
+
+def chosen(store: Store) -> tuple[TableSelection, ...]:
+    """What the replicator is asked to copy now."""
+    return tuple(r.selection for r in store.tables() if r.is_chosen)
+
+
+class MemoryStore(MemoryCopies, MemoryNotices, MemoryParking, MemoryWatermarks):
+    """The twin: the same promises in a dict, for tests of the engine. `lost` makes every write fail with lease-lost."""
+
+    def __init__(self, tables: Sequence[TableId] = ()) -> None:
+        self._position: Position | None = None
+        self._segments: dict[int, SegmentRow] = {}
+        self._last = 0
+        self._files: list[ChangeFileRow] = []
+        self._tables: dict[TableId, TableRow] = {t: TableRow(t) for t in tables}
+        super().__init__()
+        self.counts: dict[TableId, OpCounts] = {}
+        self.events: list[tuple[TableId, str]] = []
+        self.estimates: dict[TableId, int] = {}
+        self.lines: list[tuple[str, str, TableId | None]] = []
+        self.figures: dict[TableId, TableFigures] = {}
+        self.asked = Desire.RUN
+        self.lost = False
+
+    def _write(self) -> None:
+        if self.lost:
+            raise ReplicationError("run:lease-lost")
+
+    def memory(self) -> Memory:
+        return Memory(self._position, self._last, tuple(self._tables.values()))
+
+    def desire(self) -> Desire:
+        return self.asked
+
+    def renew(self, until: float) -> None:
+        self._write()
+
+    def record_start(self, position: Position) -> None:
+        self._write()
+        self._position = position
+        self._segments = {n: s.ended(position) for n, s in self._segments.items()}
+
+    def record_segment(self, segment: SegmentRow, position: Position) -> None:
+        self._write()
+        if segment.number <= self._last:
+            raise ValueError(f"segment number {segment.number} was used before")
+        self._segments[segment.number] = segment
+        self._last = segment.number
+        self.record_position(position)
+
+    def record_position(self, position: Position) -> None:
+        self._write()
+        if self._position is None or position.value > self._position.value:
+            self._position = position
+
+    def segments(self) -> list[SegmentRow]:
+        return [self._segments[n] for n in sorted(self._segments)]
+
+    def discard_segments(self, numbers: Sequence[int]) -> list[str]:
+        self._write()
+        paths = [f.path for f in self._files if f.segment in set(numbers)]
+        self.forget(numbers)
+        return paths
+
+    def record_decoded(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
+        self._write()
+        self._files = [f for f in self._files if f.segment not in set(numbers)] + list(files)
+        for n in numbers:
+            self._segments[n] = replace(self._segments[n], is_decoded=True)
+
+    def change_files(self, table: TableId, *, after: int, upto: int) -> list[ChangeFileRow]:
+        found = [
+            f
+            for f in self._files
+            if f.table == table and f.last_sequence > after and f.first_sequence <= upto
+        ]
+        return sorted(found, key=lambda f: f.first_sequence)
+
+    def tables(self) -> list[TableRow]:
+        return list(self._tables.values())
+
+    def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
+        self._write()
+        now, state = self._tables[table], EVENTS_STATE[event]
+        changes.setdefault("is_given_up", False)
+        given_up, told = changes["is_given_up"], changes.get("error_code", "")
+        lasts = is_lasting(now.error_code, now.retry_at, is_given_up=now.is_given_up)
+        if now.state is TableState.FAILING and lasts:
+            if not is_heard(event, told, changes.get("retry_at"), is_given_up=given_up):
+                return now
+            if event == "table_rewound":
+                state = TableState.FAILING
+        self._tables[table] = replace(now, state=state, **changes)
+        self.events.append((table, event))
+        return self._tables[table]
+
+    def table_progress(self, table: TableId, **changes: Any) -> None:
+        self._write()
+        self._tables[table] = replace(self._tables[table], **changes)
+
+    def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None:
+        self._write()
+
+    def record_estimates(self, rows: Mapping[TableId, int]) -> None:
+        self._write()
+        self.estimates = dict(rows)
+
+    def record_merged(
+        self, table: TableId, sequence: int, token: int | None, counts: OpCounts
+    ) -> None:
+        self._write()
+        row = self._tables[table]
+        self._tables[table] = replace(
+            row,
+            merged_sequence=max(sequence, row.merged_sequence),
+            token_sequence=row.token_sequence if token is None else token,
+        )
+        self.counts[table] = self.counts.get(table, OpCounts()) + counts
+
+    def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
+        self.figures.update(figures)
+
+    def drop_changes(self, table: TableId) -> list[str]:
+        self._write()
+        gone = [f.path for f in self._files if f.table == table]
+        self._files = [f for f in self._files if f.table != table]
+        return gone
+
+    def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
+        merged = min(
+            (t.merged_sequence for t in self._tables.values() if needs_log(t)), default=1 << 62
+        )
+        done = [
+            s
+            for s in self.segments()
+            if s.is_decoded
+            and s.sealed_at < older_than
+            and ((s.number << 32) | 0xFFFFFFFF) <= merged
+        ]
+        numbers = {s.number for s in done}
+        return done, [f for f in self._files if f.segment in numbers]
+
+    def forget(self, segments: Sequence[int]) -> None:
+        self._write()
+        gone = set(segments)
+        self._segments = {n: s for n, s in self._segments.items() if n not in gone}
+        self._files = [f for f in self._files if f.segment not in gone]
+
+    def log(self, level: str, text: str, table: TableId | None = None) -> None:
+        self.lines.append((level, text, table))

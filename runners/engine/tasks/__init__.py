@@ -1,0 +1,1 @@
+"""Spark: the session, its workers, and what every task has around it."""

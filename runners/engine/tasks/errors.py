@@ -1,0 +1,67 @@
+"""What every Spark task has around it: carries a `ReplicationError` to the driver, where Spark would only hand over a text,
+and keeps a worker that is used again cheap. Knows no code."""
+
+from __future__ import annotations
+
+import base64
+import gc
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
+
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
+
+Batches = Iterator[pa.RecordBatch]
+_frozen_modules = 0
+_MARK = re.compile(r"replication-error<([A-Za-z0-9+/=]+)>")
+
+
+def relayed(job: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+    """`job` for `mapInArrow`, its `ReplicationError`s marked for `from_tasks`."""
+
+    def run(batches: Batches) -> Batches:
+        try:
+            yield from job(batches)
+        except ReplicationError as err:
+            raise RuntimeError(_marked(err)) from err
+        finally:
+            freeze_modules()
+
+    return run
+
+
+def freeze_modules() -> None:
+    """Set aside what imported modules hold. Spark's worker collects garbage after each task, over all objects there are:
+    70 to 150 ms a task with pyarrow and numba, as much as a small task itself takes."""
+    global _frozen_modules
+    if len(sys.modules) != _frozen_modules:
+        gc.collect()
+        gc.freeze()
+        _frozen_modules = len(sys.modules)
+
+
+def _marked(err: ReplicationError) -> str:
+    table = [err.table.schema, err.table.name] if err.table else None
+    text = json.dumps({"code": err.code, "table": table, "facts": err.facts})
+    return f"replication-error<{base64.b64encode(text.encode()).decode()}> {err.code}"
+
+
+@contextmanager
+def from_tasks() -> Iterator[None]:
+    """Around the action that runs the tasks: raises what `relayed` marked; everything else passes as it is."""
+    try:
+        yield
+    except ReplicationError:
+        raise
+    except Exception as err:
+        found = _MARK.search(str(err))
+        if found is None:
+            raise
+        told = json.loads(base64.b64decode(found[1]))
+        table = TableId(*told["table"]) if told["table"] else None
+        raise ReplicationError(told["code"], table=table, **told["facts"]) from err

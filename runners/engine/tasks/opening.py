@@ -1,0 +1,105 @@
+"""Opens the Spark session of a run, and gets ready beside it what the run needs right afterwards: the target's modules while the JVM starts,
+Spark's Python workers while source and target are opened. A start uses one core, all in all. What fails beside it fails again, and is told,
+where it is needed."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from replicators.connectors.problems.errors import ReplicationError
+from runners.engine.job import Job
+from runners.engine.settings import RunnerSettings
+from runners.engine.tasks.scratch import scratch_dir
+from runners.engine.tasks.spark import jvm_ended, open_session
+from runners.engine.tasks.worker import MODULES, load_all
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger("replicator.opening")
+
+WORKERS = 2
+_TASKS = ("runners.engine.decode.job", "runners.engine.fold.plan", "runners.engine.snapshot.chunks")
+
+
+@contextmanager
+def opened_for(job: Job, settings: RunnerSettings) -> Iterator[SparkSession]:
+    """The session, as `open_session` opens it, stopped at the end. `run:spark-lost` in place of what is raised because its JVM has ended."""
+    params = job.target_params
+    _beside("imports", load_all, job.target.modules(params))
+    conf = {**job.target.spark_conf(params), **workers_conf(job)}
+    local = _with_scratch(settings)
+    with properties_for(job, settings) as properties:
+        spark = open_session(local, job.name, job.target.jars(params), conf, properties)
+        _beside("workers", _begin, spark)
+        try:
+            yield spark
+        except Exception as err:
+            if jvm_ended(spark):
+                raise ReplicationError("run:spark-lost") from err
+            raise
+        finally:
+            if not jvm_ended(spark, 0):
+                spark.stop()
+
+
+@contextmanager
+def properties_for(job: Job, settings: RunnerSettings) -> Iterator[Mapping[str, str]]:
+    """The target's `driver_properties`; the files that they name lie in a folder that only this user may enter, and go at the end. What a
+    killed process left there goes with its scratch folder. None over Spark Connect, whose server has its own."""
+    if settings.spark_remote:
+        yield {}
+        return
+    is_here = settings.spark_master.startswith("local")
+    try:
+        scratch = scratch_dir(settings.spark_local_dir if is_here else "")
+        folder = mkdtemp(prefix="private-", dir=scratch)
+    except OSError as err:
+        raise ReplicationError("run:spark") from err
+    try:
+        yield job.target.driver_properties(job.target_params, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _with_scratch(settings: RunnerSettings) -> RunnerSettings:
+    """With a scratch folder of the run's own, where Spark runs on this machine; `run:spark` where none can be made."""
+    if settings.spark_remote or not settings.spark_master.startswith("local"):
+        return settings
+    try:
+        return replace(settings, spark_local_dir=scratch_dir(settings.spark_local_dir))
+    except OSError as err:
+        raise ReplicationError("run:spark") from err
+
+
+def workers_conf(job: Job) -> dict[str, str]:
+    """Spark settings by which its Python workers begin with everything that the job's tasks import."""
+    names = (*_TASKS, *job.source.task_modules)
+    return {
+        "spark.python.daemon.module": "runners.engine.tasks.worker",
+        f"spark.executorEnv.{MODULES}": ",".join(names),
+    }
+
+
+def _beside(name: str, act: Callable[[Any], None], about: Any) -> None:
+    threading.Thread(target=act, args=(about,), name=name, daemon=True).start()
+
+
+def _begin(spark: SparkSession) -> None:
+    try:
+        spark.range(0, WORKERS, 1, WORKERS).mapInArrow(_as_it_is, "id bigint").collect()
+    except Exception as err:  # noqa: BLE001 - the run may have ended meanwhile
+        logger.debug("No workers beforehand: %s", err)
+
+
+def _as_it_is(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches

@@ -1,0 +1,35 @@
+"""Compiles what is compiled at first use, so that no run waits for it: `python -m runners.engine.tasks.warm` at set-up."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+
+import numpy as np
+
+from replicators.connectors import registry
+from runners.engine.fold.history import replay_history
+from runners.engine.fold.mirror import replay
+from runners.engine.fold.no_inserts import replay_stays
+from runners.engine.fold.soft_delete import replay_soft
+
+
+def warm() -> None:
+    """Compile, or load from the cache, the loops of the fold and of every source's decoder and chunk reader."""
+    empty, none = np.zeros(0, np.int64), np.zeros((0, 0), np.uint8)
+    op = np.zeros(0, np.int8)
+    replay(op, empty, empty, none, 0)
+    replay_soft(op, empty, empty, np.zeros(0, np.uint8), none, 0)
+    replay_stays(op, empty, empty, none, 0, 0)
+    replay_history(op, empty, empty, none, empty, empty, 0)
+    for source in registry.sources().values():
+        for name in source.task_modules:
+            module = importlib.import_module(name)
+            getattr(module, "warm", lambda: None)()
+
+
+if __name__ == "__main__":
+    began = time.monotonic()
+    warm()
+    sys.stdout.write(f"Compiled in {time.monotonic() - began:.0f} s.\n")

@@ -1,0 +1,1 @@
+"""The log lines of runs: written, read, cleared of secrets."""

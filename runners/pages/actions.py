@@ -1,0 +1,224 @@
+"""What people do on the pages: start, pause, resume, retry, delete, re-sync. Each calls one service."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.invalid import InvalidConfig
+from replicators.models import Replicator
+from replicators.pages import View, came_from, go, is_partial, may_edit, render_page, toasted
+from replicators.people import person
+from runners import retrying, services
+from runners.models import Table
+from runners.new_tables import NewTable
+from runners.pages import panels
+from runners.pages.stakes import replicator_stake, table_stake
+from runners.services import IllegalTransition
+from runners.supervision.removal import what_goes
+from runners.tables import discovery
+from runners.tables.rewinding import parse_moment, rewind_window
+
+
+def answer(
+    request: HttpRequest, found: Replicator, act: Callable[[], Any], done: str, failed: str
+) -> HttpResponse:
+    """Do `act`, then the panels of the page that it came from, with `done` as a toast; without HTMX, that page; 409 with `failed` and
+    the reason where it is not possible."""
+    try:
+        act()
+    except IllegalTransition as err:
+        return _refused(request, found, failed, err.message)
+    except (ReplicationError, InvalidConfig) as err:
+        return _refused(request, found, failed, _told(err))
+    except (Replicator.DoesNotExist, Table.DoesNotExist, NewTable.DoesNotExist) as err:
+        raise Http404 from err
+    if not is_partial(request):
+        return go(request, _back(request) or _home(request, found), done)
+    return toasted(panels.refreshed(request, found), done)
+
+
+def _told(error: ReplicationError | InvalidConfig) -> str:
+    """What keeps it from being done, such as a connector that is gone, as sentences."""
+    if isinstance(error, InvalidConfig):
+        return ". ".join(f"`{name}` {text}" for name, text in error.errors.items()) + "."
+    return f"{error.message.text} {error.message.suggestion}".strip()
+
+
+def _back(request: HttpRequest) -> str:
+    """The page of ours that it was done on; empty where the browser doesn't say, and where that page only asked about it."""
+    url = came_from(request)
+    return url if urlsplit(url).path != request.path else ""
+
+
+def _home(request: HttpRequest, found: Replicator) -> str:
+    """Where an act belongs: its tables, or the replicator."""
+    tables = reverse("runners:replicator-tables", args=[found.pk])
+    return tables if request.path.startswith(tables) else found.get_absolute_url()
+
+
+def _refused(request: HttpRequest, found: Replicator, failed: str, text: str) -> HttpResponse:
+    """`failed`: what was not done; `text`: why."""
+    refused = {"title": failed, "text": text}
+    if is_partial(request):
+        response = panels.refreshed(request, found, refused=refused, status=409)
+    else:
+        context = panels.overview_context(request, found, {}) | {"refused": refused}
+        context |= panels.charts_context(found, {})
+        response = render(request, "runners/replicator.html", context, status=409)
+    return toasted(response, f"{failed}. {text}", "error")
+
+
+def _act(service: Callable[..., Any], done: str, failed: str) -> View:
+    @may_edit
+    @require_POST
+    def view(request: HttpRequest, pk: str) -> HttpResponse:
+        found = get_object_or_404(Replicator, pk=pk)
+        return answer(
+            request,
+            found,
+            lambda: service(replicator=found, actor=person(request)),
+            done.format(name=found.name),
+            f"{found.name} {failed}",
+        )
+
+    return view
+
+
+def _table_act(service: Callable[..., Any], done: str, failed: str) -> View:
+    @may_edit
+    @require_POST
+    def view(request: HttpRequest, pk: str) -> HttpResponse:
+        found = get_object_or_404(Replicator, pk=pk)
+        schema, name = request.POST.get("schema", ""), request.POST.get("table", "")
+        return answer(
+            request,
+            found,
+            lambda: service(replicator=found, schema=schema, name=name, actor=person(request)),
+            done.format(table=f"{schema}.{name}"),
+            f"{schema}.{name} {failed}",
+        )
+
+    return view
+
+
+start = _act(services.replicator_start, "{name} starts.", "was not started")
+pause = _act(
+    services.replicator_pause,
+    "{name} pauses: it finishes what it has read, then stops.",
+    "was not paused",
+)
+resume = _act(services.replicator_resume, "{name} resumes.", "was not resumed")
+retry = _act(retrying.replicator_retry, "{name} is tried again now.", "was not retried")
+new_table_ignore = _table_act(
+    discovery.new_table_ignore, "{table} is not asked about again.", "was not ignored"
+)
+
+
+def _table_asks(request: HttpRequest, found: Replicator, name: str) -> HttpResponse:
+    """The page or dialog `name` that asks before an act on a table, with what is at stake."""
+    schema, table = request.GET.get("schema", ""), request.GET.get("table", "")
+    rows = Table.objects.shown()
+    row = get_object_or_404(rows, replicator=found, schema_name=schema, name=table)
+    context = {"section": "replicators", "replicator": found, "row": row}
+    context["stake"] = table_stake(row)
+    return render_page(request, f"runners/{name}.html", f"runners/partials/_{name}.html", context)
+
+
+_resync = _table_act(services.table_resync, "{table} will be copied afresh.", "was not re-synced")
+
+
+@may_edit
+@require_http_methods(["GET", "POST"])
+def table_resync(request: HttpRequest, pk: str) -> HttpResponseBase:
+    """Asks first, with figures; then copies the table afresh."""
+    if request.method == "POST":
+        return _resync(request, pk)
+    return _table_asks(request, get_object_or_404(Replicator, pk=pk), "table_resync")
+
+
+@may_edit
+@require_http_methods(["GET", "POST"])
+def table_remove(request: HttpRequest, pk: str) -> HttpResponse:
+    """Asks first; then follows a table no longer; `drop_target=true` takes the target's table too."""
+    found = get_object_or_404(Replicator, pk=pk)
+    if request.method == "GET":
+        return _table_asks(request, found, "table_remove")
+    schema, name = request.POST.get("schema", ""), request.POST.get("table", "")
+    keep = request.POST.get("drop_target") != "true"
+    return answer(
+        request,
+        found,
+        lambda: services.table_remove(
+            replicator=found, schema=schema, name=name, actor=person(request), keep_target=keep
+        ),
+        f"{schema}.{name} is followed no longer.",
+        f"{schema}.{name} was not removed",
+    )
+
+
+@may_edit
+@require_http_methods(["GET", "POST"])
+def table_rewind(request: HttpRequest, pk: str) -> HttpResponse:
+    """Asks for the time, and says which can be reached; then rewinds the table to it. Times are UTC."""
+    found = get_object_or_404(Replicator, pk=pk)
+    asked = request.GET if request.method == "GET" else request.POST
+    schema, name = asked.get("schema", ""), asked.get("table", "")
+    failed = f"{schema}.{name} was not rewound"
+    if request.method == "GET":
+        row = get_object_or_404(
+            Table.objects.shown(), replicator=found, schema_name=schema, name=name
+        )
+        context = {"section": "replicators", "replicator": found, "row": row}
+        try:
+            context["window"] = rewind_window(found)
+        except (ReplicationError, InvalidConfig) as err:
+            return _refused(request, found, failed, _told(err))
+        return render_page(
+            request, "runners/table_rewind.html", "runners/partials/_table_rewind.html", context
+        )
+    at = parse_moment(asked.get("at", ""))
+    if at is None:
+        return _refused(
+            request, found, failed, "Enter the time as year, month, day, hour and minute."
+        )
+    return answer(
+        request,
+        found,
+        lambda: services.table_rewind(
+            replicator=found, schema=schema, name=name, at=at, actor=person(request)
+        ),
+        f"{schema}.{name} will be rewound.",
+        failed,
+    )
+
+
+table_retry = _table_act(services.table_retry, "{table} is tried again now.", "was not retried")
+table_replay = _table_act(
+    services.table_replay, "The parked rows of {table} will be replayed.", "was not replayed"
+)
+
+
+@may_edit
+@require_http_methods(["GET", "POST"])
+def delete(request: HttpRequest, pk: str) -> HttpResponse:
+    """Asks first, and names what goes; then deletes. Data in the target goes only where that is said outright. The replicator's own
+    page says how far that is."""
+    found = get_object_or_404(Replicator, pk=pk)
+    if request.method == "POST":
+        keep = request.POST.get("keep_target") != "false"
+        services.replicator_delete(replicator=found, actor=person(request), keep_target=keep)
+        return go(request, found, f"{found.name} is being deleted.")
+    context = {"section": "replicators", "replicator": found, "objects": what_goes(found)}
+    context["stake"] = replicator_stake(found)
+    return render_page(
+        request, "runners/replicator_delete.html", "runners/partials/_delete.html", context
+    )

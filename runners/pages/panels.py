@@ -1,0 +1,322 @@
+"""What the live panels show: a page includes them, HTMX gets them alone. One builder for each, used by views and acts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from functools import wraps
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import Resolver404, resolve, reverse
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from replicators.config import source_plugin
+from replicators.connectors.capabilities import SourceCapabilities
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.models import Replicator
+from replicators.pages import View, is_partial, may_view
+from replicators.permissions import can_edit
+from runners import selectors
+from runners.metrics import charts
+from runners.metrics.copying import copy_progress
+from runners.metrics.status import FRESH_SECONDS
+from runners.metrics.totals import SINCE
+from runners.models import Table
+from runners.pages.listing import (
+    GROUPS,
+    LINE_SORTS,
+    TABLE_SORTS,
+    Asked,
+    Line,
+    lines_listed,
+    tables_listed,
+)
+from runners.shown import ReplicatorView, TableView
+from runners.states import LABELS, TABLES_SHOWN, TableState
+from runners.tables.discovery import tables_asked
+from runners.tables.watermarks import watermark_last
+
+FAILING_SHOWN = 5
+Query = Mapping[str, str]
+
+
+def version_of(*shown: Any) -> str:
+    """Changes whenever something of what is shown changes."""
+    return hashlib.sha256(json.dumps(shown, default=str).encode()).hexdigest()[:16]
+
+
+# --- all replicators ---------------------------------------------------------------------------------------------
+def list_context(request: HttpRequest, query: Query) -> dict[str, Any]:
+    """The list of replicators as the address asks for it."""
+    views = selectors.replicators_for_list()
+    recent = charts.recent([v.replicator.pk for v in views], timezone.now())
+    lines = [Line(v, recent[v.replicator.pk]) for v in views]
+    asked = Asked.of(query, sorts=list(LINE_SORTS), states=list(GROUPS))
+    page = lines_listed(lines, asked)
+    groups = [line.group for line in lines]
+    chips = [("", "All", len(lines))]
+    chips += [(k, v, groups.count(k)) for k, v in GROUPS.items() if k in groups or k == asked.state]
+    shown = [
+        [line.view.shown.label, line.view.replicator.name, line.view.counts, asdict(line.view.totals),
+         asdict(line.recent), line.view.error]
+        for line in page.rows
+    ]  # fmt: skip
+    return {
+        "section": "replicators",
+        "page": page,
+        "asked": asked,
+        "chips": chips,
+        "has_any": bool(lines),
+        "version": version_of(shown, chips),
+        "is_editor": can_edit(request.user),
+    }
+
+
+# --- one replicator ----------------------------------------------------------------------------------------------
+def head_context(request: HttpRequest, replicator: Replicator, tab: str) -> dict[str, Any]:
+    """Name, state, acts and tabs, on top of each page of a replicator."""
+    view = selectors.replicator_view(replicator)
+    asked = tables_asked(replicator)
+    return {
+        "section": "replicators",
+        "tab": tab,
+        "new_tables": asked,
+        "view": view,
+        "replicator": view.replicator,
+        "is_editor": can_edit(request.user),
+        "is_paused": view.is_paused,
+        "source_can": source_can(replicator),
+        "version": version_of(_head_shown(view), [str(t) for t in asked]),
+    }
+
+
+def _head_shown(view: ReplicatorView) -> list[Any]:
+    return [view.shown.label, view.replicator.name, asdict(view.totals), view.error, view.tries]
+
+
+def source_can(replicator: Replicator) -> SourceCapabilities:
+    """The source's abilities and words; those of any source where the plugin is gone."""
+    try:
+        return source_plugin(replicator.source_kind).capabilities
+    except ReplicationError:
+        return SourceCapabilities()
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLog:
+    """What the source said of its log, and our own change log; None: not known."""
+
+    is_known: bool
+    is_active: bool
+    retained_bytes: int | None
+    hours_left: float | None
+    is_limited: bool
+    bytes_per_second: float | None
+    said_at: datetime | None
+    is_stale: bool
+    log_bytes: int | None
+    segments_waiting: int | None
+    is_backpressure: bool
+
+
+def source_log(view: ReplicatorView, now: datetime) -> SourceLog:
+    """The last figures of a run. A slot is read by nobody while nothing runs."""
+    facts = view.facts
+    said = facts.get("source_at")
+    said_at = datetime.fromtimestamp(said, UTC) if said else None
+    age = timedelta(seconds=2 * FRESH_SECONDS)
+    return SourceLog(
+        is_known=said_at is not None,
+        is_active=bool(facts.get("is_slot_active")) and view.is_live,
+        retained_bytes=facts.get("retained_bytes"),
+        hours_left=facts.get("hours_left"),
+        is_limited=bool(facts.get("is_log_limited")),
+        bytes_per_second=facts.get("source_bytes_per_second"),
+        said_at=said_at,
+        is_stale=view.is_live and (said_at is None or now - said_at > age),
+        log_bytes=facts.get("log_bytes"),
+        segments_waiting=facts.get("segments_waiting"),
+        is_backpressure=view.is_log_full,
+    )
+
+
+def _worst(view: ReplicatorView) -> TableView | None:
+    """The table whose lag is the replicator's: the greatest that was measured, or the one that stands longest."""
+    tables = selectors.tables_shown(view.replicator).filter(is_snapshot_done=True)
+    first = tables.filter(lag_seconds__isnull=False).order_by("-lag_seconds").first()
+    oldest = tables.annotate(since=SINCE).filter(since__isnull=False).order_by("since").first()
+    found = selectors.table_views(view, {t.pk: t for t in (first, oldest) if t}.values())
+    return max(found, key=lambda t: t.lag_seconds or 0.0, default=None)
+
+
+def overview_context(request: HttpRequest, replicator: Replicator, query: Query) -> dict[str, Any]:
+    """State, lag, rates, what fails, and both logs."""
+    now = timezone.now()
+    context = head_context(request, replicator, "overview")
+    view: ReplicatorView = context["view"]
+    failing = selectors.tables_shown(replicator).filter(state=TableState.FAILING)
+    lines = selectors.table_views(view, failing[:FAILING_SHOWN])
+    log = source_log(view, now)
+    recent = charts.recent([replicator.pk], now)[replicator.pk]
+    worst = _worst(view) if view.lag_seconds else None
+    hour = charts.series(replicator, charts.RANGES["1h"], now)
+    copying = copy_progress(view, now)
+    consistent = watermark_last(replicator)
+    version = version_of(
+        _head_shown(view), view.waits_for, asdict(log), recent.rate, [t.to_json() for t in lines],
+        worst and str(worst.row), hour.lag_p50, hour.lag_p99, consistent and consistent.pk,
+        copying and copying.to_json(),
+    )  # fmt: skip
+    return context | {
+        "failing": lines,
+        "failing_more": view.totals.failing - len(lines),
+        "log": log,
+        "rate": recent.rate,
+        "worst": worst,
+        "hour": hour,
+        "consistent": consistent,
+        "copying": copying,
+        "is_stale": view.is_live and _is_old(view.facts_at, now),
+        "body": "runners/partials/_overview.html",
+        "version": version,
+    }
+
+
+def _is_old(at: datetime | None, now: datetime) -> bool:
+    return at is None or (now - at).total_seconds() > FRESH_SECONDS
+
+
+def charts_context(replicator: Replicator, query: Query) -> dict[str, Any]:
+    """Throughput and lag over the chosen range."""
+    chosen = charts.RANGES.get(query.get("range", ""), charts.RANGES["1h"])
+    return {
+        "series": charts.series(replicator, chosen, timezone.now()),
+        "ranges": charts.RANGES.values(),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    """A table in the list, with how fast its copy goes."""
+
+    view: TableView
+    rate: float | None
+    eta_seconds: float | None
+
+    @property
+    def row(self) -> Table:
+        """Its row."""
+        return self.view.row
+
+
+def _table_line(view: TableView, rate: float | None) -> TableLine:
+    left = (view.row.rows_total or 0) - view.row.rows_snapshotted
+    return TableLine(view, rate, left / rate if rate and left > 0 else None)
+
+
+def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -> dict[str, Any]:
+    """A page of the tables as the address asks for it."""
+    now = timezone.now()
+    context = head_context(request, replicator, "tables")
+    view: ReplicatorView = context["view"]
+    asked = Asked.of(query, sorts=list(TABLE_SORTS), states=TABLES_SHOWN)
+    page = tables_listed(selectors.tables_found(view, state=asked.state), asked)
+    rows = list(page.rows)
+    copying = [r for r in rows if r.state == TableState.SNAPSHOTTING and view.is_live]
+    rates = charts.snapshot_rates(copying, now) if copying else {}
+    lines = [_table_line(v, rates.get(v.row.pk)) for v in selectors.table_views(view, rows)]
+    counts = view.counts
+    chips = [("", "All", view.totals.tables)]
+    chips += [(k, LABELS[k], counts.get(k, 0)) for k in TABLES_SHOWN if k in counts or k == asked.state]  # fmt: skip
+    shown = [
+        [
+            t.view.asked_json(),
+            t.row.rows_total,
+            t.rate,
+        ]
+        for t in lines
+    ]
+    return context | {
+        "page": page,
+        "asked": asked,
+        "chips": chips,
+        "lines": lines,
+        "body": "runners/partials/_tables.html",
+        "version": version_of(_head_shown(view), shown),
+    }
+
+
+def gone(request: HttpRequest, pk: Any) -> HttpResponse:
+    """The answer of any page of a replicator that is not there: to where it is said what became of it, else 404. An open page that
+    refreshes itself goes there too where something is left to do, else to the list, whichever part of it asks first."""
+    event = selectors.deletion(pk)
+    what_became = reverse("runners:replicator", args=[pk])
+    if not is_partial(request):
+        if event is None:
+            raise Http404
+        return HttpResponseRedirect(what_became)
+    response = HttpResponse(status=200)
+    is_left = event is not None and bool(event.facts.get("statements"))
+    response["HX-Redirect"] = what_became if is_left else reverse("runners:replicators")
+    if event is not None and not is_left:
+        messages.success(request, f"{event.facts.get('name', 'It')} is deleted.")
+    return response
+
+
+def page(view: Callable[[HttpRequest, Replicator], HttpResponseBase]) -> View:
+    """A page of one replicator: for people who may view, by GET, given the replicator if it is there."""
+
+    @may_view
+    @require_GET
+    @wraps(view)
+    def shown(request: HttpRequest, pk: Any) -> HttpResponseBase:
+        found = Replicator.objects.filter(pk=pk).first()
+        return gone(request, pk) if found is None else view(request, found)
+
+    return shown
+
+
+# --- after an act ------------------------------------------------------------------------------------------------
+_LIVE: dict[str, Callable[[HttpRequest, Replicator, Query], dict[str, Any]]] = {
+    "replicator": overview_context,
+    "replicator-tables": tables_context,
+}
+
+
+def _where(request: HttpRequest) -> tuple[str, QueryDict]:
+    """The page that HTMX asks from: its address's name and query."""
+    url = urlsplit(request.htmx.current_url_abs_path or "/")  # type: ignore[attr-defined]
+    try:
+        name = resolve(url.path).url_name or ""
+    except (Resolver404, Http404):
+        name = ""
+    return name, QueryDict(url.query)
+
+
+def refreshed(
+    request: HttpRequest,
+    replicator: Replicator,
+    *,
+    refused: dict[str, str] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """Every live panel of the page that an act came from, each to be put in its own place."""
+    name, query = _where(request)
+    if name == "replicators":
+        context = list_context(request, query) | {"is_oob": True, "refused": refused}
+        return render(request, "runners/partials/_replicators.html", context, status=status)
+    if build := _LIVE.get(name):
+        context = build(request, replicator, query)
+    else:
+        context = head_context(request, replicator, name.removeprefix("replicator-"))
+    context |= {"is_oob": True, "is_act": True, "refused": refused}
+    return render(request, "runners/partials/_live.html", context, status=status)

@@ -1,0 +1,416 @@
+"""The engine's memory in the database: every write is one transaction that first proves the lease."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from django.db.models import F, Q
+from django.utils import timezone
+
+from replicators.connectors.model.changes import OpCounts
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.models import Replicator
+from runners.engine.checkpoints.watermarks import Watermark
+from runners.engine.quarantine.rows import ParkedRow as ParkedChange
+from runners.engine.snapshot.progress import CopyChunk, CopyRow
+from runners.engine.store.protocol import (
+    ChangeFileRow,
+    Desire,
+    Memory,
+    SegmentRow,
+    TableFigures,
+    TableRow,
+    needs_log,
+)
+from runners.events.write import event_add
+from runners.metrics.record import record_metrics
+from runners.models import (
+    ChangeFile,
+    ParkedRow,
+    Progress,
+    Run,
+    Segment,
+    SnapshotChunk,
+    SnapshotCopy,
+    Table,
+)
+from runners.services import progress_of, tables_sync
+from runners.store.mapping import (
+    chunk_model,
+    copy_model,
+    copy_row,
+    file_model,
+    file_row,
+    moment,
+    parked_model,
+    parked_row,
+    segment_model,
+    segment_row,
+    selections,
+    table_row,
+    table_values,
+)
+from runners.store.outages import database_errors_told, written
+from runners.tables.discovery import table_vanished, tables_appeared
+from runners.tables.watermarks import versions_forget, watermark_publish
+from runners.transitions import table_transition
+
+logger = logging.getLogger("replicator.run")
+
+TABLES_SECONDS = 0.5
+
+
+PORTION = 500  # SQLite takes so many parameters only, and nobody else writes meanwhile
+
+
+def _portions(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (numbers[at : at + PORTION] for at in range(0, len(numbers), PORTION))
+
+
+@database_errors_told
+class DjangoStore:
+    """`runners.engine.store.protocol.Store` for one run. Thread safe; `tables()` may be half a second behind what people ask. A
+    database that does not answer is waited for, `patience_seconds` at most."""
+
+    def __init__(
+        self,
+        run_id: Any,
+        lease: str,
+        *,
+        tables_seconds: float = TABLES_SECONDS,
+        patience_seconds: float = 0.0,
+    ) -> None:
+        self._run = Run.objects.select_related("replicator").get(pk=run_id)
+        self._replicator = self._run.replicator
+        self._lease = lease
+        self._tables_seconds = tables_seconds
+        self.patience_seconds = patience_seconds
+        self._tables: tuple[float, list[TableRow]] | None = None
+        self._version = 0
+        self._lock = threading.Lock()
+        self._figures: dict[TableId, TableFigures] = {}
+        self._waits: dict[str, Any] = {}
+        with self._write():
+            progress_of(self._replicator)
+            tables_sync(self._replicator)
+
+    @contextmanager
+    def _write(self) -> Iterator[None]:
+        try:
+            with written():
+                held = Run.objects.active().filter(pk=self._run.pk, lease=self._lease)
+                if not self._lease or not held.select_for_update().exists():
+                    raise ReplicationError("run:lease-lost")
+                yield
+        finally:
+            with self._lock:
+                self._tables = None
+                self._version += 1
+
+    def memory(self) -> Memory:
+        progress = Progress.objects.get(replicator=self._replicator)
+        position = Position.from_json(progress.position) if progress.position else None
+        return Memory(position, progress.last_segment, tuple(self.tables()))
+
+    def desire(self) -> Desire:
+        held = Run.objects.active().filter(pk=self._run.pk, lease=self._lease, is_stop_asked=False)
+        return Desire.RUN if held.exists() else Desire.STOP
+
+    def renew(self, until: float) -> None:
+        with self._write():
+            Run.objects.filter(pk=self._run.pk).update(lease_until=moment(until))
+
+    # --- capture -------------------------------------------------------------------------------------------------
+    @property
+    def _progress(self) -> Any:
+        return Progress.objects.filter(replicator=self._replicator)
+
+    def record_start(self, position: Position) -> None:
+        with self._write():
+            self._progress.update(position=position.to_json())
+            later = self._segments.filter(position__value__gt=position.value)
+            later.update(position=position.to_json())
+
+    def record_segment(self, segment: SegmentRow, position: Position) -> None:
+        with self._write():
+            if not self._progress.filter(last_segment__lt=segment.number).update(
+                last_segment=segment.number
+            ):
+                raise ValueError(f"segment number {segment.number} was used before")
+            segment_model(self._replicator, segment).save(force_insert=True)
+            self._advance(position)
+
+    def record_position(self, position: Position) -> None:
+        with self._write():
+            self._advance(position)
+
+    def _advance(self, position: Position) -> None:
+        known = self._progress.values_list("position", flat=True).get()
+        if not known or position.value > int(known["value"]):
+            self._progress.update(position=position.to_json())
+
+    @property
+    def _segments(self) -> Any:
+        return Segment.objects.filter(replicator=self._replicator)
+
+    def segments(self) -> list[SegmentRow]:
+        return [segment_row(s) for s in self._segments]
+
+    def discard_segments(self, numbers: Sequence[int]) -> list[str]:
+        paths: list[str] = []
+        for portion in _portions(numbers):
+            mine = self._files.filter(segment_number__in=portion)
+            paths += mine.values_list("path", flat=True)
+        self.forget(numbers)
+        return paths
+
+    # --- decode --------------------------------------------------------------------------------------------------
+    @property
+    def _files(self) -> Any:
+        return ChangeFile.objects.filter(replicator=self._replicator)
+
+    def record_decoded(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
+        with self._write():
+            self._files.filter(segment_number__in=numbers).delete()
+            ChangeFile.objects.bulk_create([file_model(self._replicator, f) for f in files], 500)
+            self._segments.filter(number__in=numbers).update(is_decoded=True)
+
+    def change_files(self, table: TableId, *, after: int, upto: int) -> list[ChangeFileRow]:
+        found = self._files.filter(
+            schema_name=table.schema,
+            table_name=table.name,
+            last_sequence__gt=after,
+            first_sequence__lte=upto,
+        )
+        return [file_row(f) for f in found]
+
+    # --- tables --------------------------------------------------------------------------------------------------
+    @property
+    def _rows(self) -> Any:
+        return Table.objects.filter(replicator=self._replicator)
+
+    def _row(self, table: TableId) -> Any:
+        return self._rows.filter(schema_name=table.schema, name=table.name)
+
+    def tables(self) -> list[TableRow]:
+        with self._lock:
+            kept, version = self._tables, self._version
+        if kept is not None and time.monotonic() - kept[0] < self._tables_seconds:
+            return list(kept[1])
+        rows = self._table_rows()
+        with self._lock:
+            if version == self._version:
+                self._tables = (time.monotonic(), rows)
+        return list(rows)
+
+    def _table_rows(self) -> list[TableRow]:
+        """Read again where somebody chose between the two readings: without its choice a table would be copied whole."""
+        for _ in range(3):
+            chosen, rows = self._chosen(), list(self._rows)
+            if all(TableId(t.schema_name, t.name) in chosen for t in rows if t.is_chosen):
+                break
+        return [table_row(t, chosen) for t in rows]
+
+    def _chosen(self) -> dict[TableId, TableSelection]:
+        return selections(Replicator.objects.only("tables", "options").get(pk=self._replicator.pk))
+
+    def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
+        values = table_values(changes)
+        if event == "table_snapshot_started":
+            values["rows_snapshotted"] = 0
+        with self._write():
+            row = table_transition(
+                table=self._row(table).get(),
+                event=event,
+                run=self._run,
+                code=values.pop("error_code", ""),
+                facts=values.pop("error_facts", None),
+                **values,
+            )
+            if event == "table_snapshot_done":
+                self._count_parked(table)
+            return table_row(row, self._chosen())
+
+    def table_progress(self, table: TableId, **changes: Any) -> None:
+        with self._write():
+            self._row(table).update(**table_values(changes))
+
+    def event(self, kind: str, table: TableId, **facts: str) -> None:
+        with self._write():
+            event_add(kind, replicator=self._replicator, run=self._run, table=table, facts=facts)
+
+    def waits(self, text: str, *, is_new: bool) -> None:
+        self._waits = {"waits": text, "waits_at": timezone.now().timestamp()}
+        with self._write():
+            known = self._progress.values_list("facts", flat=True).first() or {}
+            self._progress.update(facts={**known, **self._waits})
+            if is_new:
+                facts = {"holder": text}
+                event_add("source_waits", replicator=self._replicator, run=self._run, facts=facts)
+
+    def tables_appeared(self, tables: Sequence[TableId]) -> None:
+        with self._write():
+            fresh = Replicator.objects.get(pk=self._replicator.pk)
+            tables_appeared(replicator=fresh, tables=tables, run=self._run)
+
+    def table_vanished(self, table: TableId) -> bool:
+        with self._write():
+            fresh = Replicator.objects.get(pk=self._replicator.pk)
+            return table_vanished(replicator=fresh, table=table)
+
+    def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None:
+        known = {} if total is None else {"rows_total": total}
+        with self._write():
+            self._row(table).update(rows_snapshotted=rows, **known)
+
+    def record_estimates(self, rows: Mapping[TableId, int]) -> None:
+        with self._write():
+            for table, total in rows.items():
+                self._row(table).update(rows_total=total)
+
+    def _copy(self, table: TableId) -> Any:
+        return SnapshotCopy.objects.filter(
+            table__replicator=self._replicator,
+            table__schema_name=table.schema,
+            table__name=table.name,
+        )
+
+    def copy_begun(self, copy: CopyRow) -> None:
+        with self._write():
+            self._copy(copy.table).delete()
+            saved = copy_model(self._row(copy.table).get(), copy)
+            saved.save(force_insert=True)
+            SnapshotChunk.objects.bulk_create([chunk_model(saved, c) for c in copy.chunks], 500)
+
+    def copy_done(self, table: TableId, chunks: Sequence[CopyChunk]) -> None:
+        with self._write():
+            mine = SnapshotChunk.objects.filter(copy__in=self._copy(table))
+            for chunk in chunks:
+                mine.filter(number=chunk.number).update(
+                    path=chunk.path, rows=chunk.rows, is_done=True
+                )
+
+    def copy(self, table: TableId) -> CopyRow | None:
+        found = self._copy(table).first()
+        return copy_row(table, found) if found else None
+
+    def copy_forget(self, table: TableId) -> None:
+        with self._write():
+            self._copy(table).delete()
+
+    # --- parked rows ---------------------------------------------------------------------------------------------
+    def _parked(self, table: TableId, generation: int) -> Any:
+        return ParkedRow.objects.filter(table__in=self._row(table), generation=generation)
+
+    def parked(self, table: TableId, generation: int, upto: int) -> list[ParkedChange]:
+        waiting = self._parked(table, generation).filter(
+            Q(freed_at=None) | Q(freed_at__gt=upto), sequence__lte=upto
+        )
+        return [parked_row(p) for p in waiting]
+
+    def record_parked(
+        self,
+        table: TableId,
+        generation: int,
+        rows: Sequence[ParkedChange],
+        freed: Sequence[int] = (),
+        at: int = 0,
+        after: int | None = None,
+    ) -> None:
+        with self._write():
+            owner = self._row(table).get()
+            mine = self._parked(table, generation)
+            if after is not None:
+                mine.filter(sequence__gt=after).delete()
+                mine.filter(freed_at__gt=after).update(freed_at=None)
+            mine.filter(freed_at__lte=owner.merged_sequence).delete()
+            models = [parked_model(owner, generation, r) for r in rows]
+            ParkedRow.objects.bulk_create(models, 500, ignore_conflicts=True)
+            for first in range(0, len(freed), 500):
+                mine.filter(sequence__in=freed[first : first + 500]).update(freed_at=at)
+
+    def parked_forget(self, table: TableId, generation: int) -> None:
+        with self._write():
+            ParkedRow.objects.filter(
+                table__in=self._row(table), generation__lte=generation
+            ).delete()
+
+    def record_merged(
+        self, table: TableId, sequence: int, token: int | None, counts: OpCounts
+    ) -> None:
+        with self._write():
+            known = self._row(table).values_list("merged_sequence", flat=True).get()
+            self._row(table).update(
+                merged_sequence=max(sequence, known),
+                merged_at=timezone.now(),
+                inserts=F("inserts") + counts.inserts,
+                updates=F("updates") + counts.updates,
+                deletes=F("deletes") + counts.deletes,
+                **({} if token is None else {"token_sequence": token}),
+            )
+            self._count_parked(table)
+
+    def _count_parked(self, table: TableId) -> None:
+        """So many rows wait, as the pages show it; asked only where some did or do."""
+        row = self._row(table).get()
+        if row.rows_parked or row.parked.exists():
+            row.rows_parked = len(self.parked(table, row.generation, row.merged_sequence))
+            row.save(update_fields=["rows_parked"])
+
+    def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
+        changed = {t: f for t, f in figures.items() if self._figures.get(t) != f}
+        with self._write():
+            for table, found in changed.items():
+                known = {"unmerged_since": moment(found.unmerged_since)}
+                is_start = found.unmerged_since is found.lag_seconds is None  # the last one holds
+                since = {} if is_start else known
+                self._row(table).update(
+                    lag_seconds=found.lag_seconds, backlog_bytes=found.backlog_bytes, **since
+                )
+            self._progress.update(facts={**facts, **self._waits}, facts_at=timezone.now())
+            record_metrics(self._replicator)
+        self._figures |= changed
+
+    # --- watermarks ----------------------------------------------------------------------------------------------
+    def record_watermark(self, watermark: Watermark) -> None:
+        with self._write():
+            watermark_publish(self._replicator, watermark)
+
+    def forget_versions(self, table: TableId) -> None:
+        with self._write():
+            versions_forget(self._replicator, table)
+
+    # --- pruning -------------------------------------------------------------------------------------------------
+    def drop_changes(self, table: TableId) -> list[str]:
+        mine = self._files.filter(schema_name=table.schema, table_name=table.name)
+        with self._write():
+            paths = list(mine.values_list("path", flat=True))
+            mine.delete()
+        return paths
+
+    def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
+        needed = [t.merged_sequence for t in self._table_rows() if needs_log(t)]
+        merged = min(needed, default=1 << 62)
+        found = self._segments.filter(
+            is_decoded=True, sealed_at__lt=moment(older_than), number__lt=(merged + 1) >> 32
+        )
+        done = [segment_row(s) for s in found.order_by("number")[:PORTION]]
+        numbers = [s.number for s in done]
+        return done, [file_row(f) for f in self._files.filter(segment_number__in=numbers)]
+
+    def forget(self, segments: Sequence[int]) -> None:
+        with self._write():
+            for portion in _portions(segments):
+                self._files.filter(segment_number__in=portion).delete()
+                self._segments.filter(number__in=portion).delete()
+
+    def log(self, level: str, text: str, table: TableId | None = None) -> None:
+        known = logging.getLevelNamesMapping().get(level.upper(), logging.INFO)
+        logger.log(known, text, extra={"table": str(table) if table else ""})

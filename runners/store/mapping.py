@@ -1,0 +1,214 @@
+"""Turns the engine's rows into models and back; no queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from replicators.config import parse_tables
+from replicators.connectors.model.changes import OpCounts
+from replicators.connectors.model.modes import Mode
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import UNFIT, TableId, TableSchema, TableSelection
+from replicators.models import Replicator
+from replicators.options import Options
+from runners.engine.quarantine.rows import ParkedRow
+from runners.engine.snapshot.progress import CopyChunk, CopyRow
+from runners.engine.store.protocol import (
+    ChangeFileRow,
+    SegmentRow,
+    TableRow,
+    TableState,
+)
+from runners.models import ChangeFile, Segment, SnapshotChunk, SnapshotCopy, Table
+from runners.models import ParkedRow as Parked
+
+_SAME = frozenset(
+    {
+        "generation", "table_uuid", "merged_sequence", "token_sequence", "snapshot_position",
+        "shape_sequence",
+        "is_snapshot_done", "error_code", "error_facts", "failures", "failing_seconds", "is_given_up", "is_resync_asked",
+        "is_drop_asked", "is_replay_asked", "rows_parked",
+    }
+)  # fmt: skip
+
+
+def moment(seconds: float | None) -> datetime | None:
+    """Seconds since the epoch as a datetime."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+
+
+def seconds(at: datetime | None) -> float | None:
+    """The inverse."""
+    return None if at is None else at.timestamp()
+
+
+def selections(replicator: Replicator) -> dict[TableId, TableSelection]:
+    """The chosen tables, and what is copied of each and how; where a table says nothing, the replicator's options hold."""
+    mode = str(replicator.options.get("mode") or Options().mode)
+    unfit = str(replicator.options.get("unfit_values") or Options().unfit_values)
+    return {
+        t.id: replace(t, mode=t.mode or mode, unfit=t.unfit or unfit)
+        for t in parse_tables(replicator.tables)
+    }
+
+
+def table_row(row: Table, chosen: Mapping[TableId, TableSelection]) -> TableRow:
+    """The engine's view of a table; `chosen` as `selections` gives it."""
+    name = TableId(row.schema_name, row.name)
+    selection = chosen.get(name, TableSelection(name))
+    return TableRow(
+        id=name,
+        is_chosen=row.is_chosen,
+        columns=selection.columns,
+        excluded=selection.excluded,
+        filter=selection.filter,
+        mode=Mode(row.mode),
+        mode_asked=Mode(selection.mode or Mode.MIRROR),
+        unfit=selection.unfit or UNFIT[0],
+        state=TableState(row.state),
+        schema=TableSchema.from_json(row.shape) if row.shape else None,
+        retry_at=seconds(row.retry_at),
+        rewind_to=seconds(row.rewind_to),
+        **{name: getattr(row, name) for name in _SAME},
+    )
+
+
+def table_values(changes: dict[str, Any]) -> dict[str, Any]:
+    """Changes of a `TableRow`'s fields as values of `Table`; TypeError for a field that isn't one."""
+    values: dict[str, Any] = {}
+    for name, value in changes.items():
+        if name == "schema":
+            values["shape"] = value.to_json() if value is not None else None
+        elif name in {"retry_at", "rewind_to"}:
+            values[name] = moment(value)
+        elif name == "mode":
+            values["mode"] = str(value)
+        elif name in _SAME:
+            values[name] = value
+        else:
+            raise TypeError(f"{name} is not a field of a table's row")
+    return values
+
+
+def segment_model(replicator: Replicator, row: SegmentRow) -> Segment:
+    """A segment's row, not saved."""
+    return Segment(
+        replicator=replicator,
+        number=row.number,
+        path=row.path,
+        size_bytes=row.size_bytes,
+        crc32=row.crc32,
+        position=row.position.to_json(),
+        is_closed=row.is_closed,
+        messages=row.messages,
+        is_decoded=row.is_decoded,
+        sealed_at=datetime.fromtimestamp(row.sealed_at, UTC),
+    )
+
+
+def segment_row(row: Segment) -> SegmentRow:
+    """The engine's view of a segment."""
+    return SegmentRow(
+        number=row.number,
+        path=row.path,
+        size_bytes=row.size_bytes,
+        crc32=row.crc32,
+        position=Position.from_json(row.position),
+        is_closed=row.is_closed,
+        messages=row.messages,
+        is_decoded=row.is_decoded,
+        sealed_at=row.sealed_at.timestamp(),
+    )
+
+
+_FILE_SAME = (
+    "path", "version", "first_sequence", "last_sequence", "first_committed_at",
+    "last_committed_at", "first_position", "last_position", "size_bytes", "crc32",
+    "has_key_changes", "faults",
+)  # fmt: skip
+
+
+def file_model(replicator: Replicator, row: ChangeFileRow) -> ChangeFile:
+    """A change file's row, not saved."""
+    return ChangeFile(
+        replicator=replicator,
+        segment_number=row.segment,
+        schema_name=row.table.schema,
+        table_name=row.table.name,
+        shape=row.schema.to_json(),
+        inserts=row.counts.inserts,
+        updates=row.counts.updates,
+        deletes=row.counts.deletes,
+        truncates=row.counts.truncates,
+        unsent=list(row.unsent),
+        **{name: getattr(row, name) for name in _FILE_SAME},
+    )
+
+
+def file_row(row: ChangeFile) -> ChangeFileRow:
+    """The engine's view of a change file."""
+    return ChangeFileRow(
+        table=TableId(row.schema_name, row.table_name),
+        segment=row.segment_number,
+        schema=TableSchema.from_json(row.shape),
+        counts=OpCounts(row.inserts, row.updates, row.deletes, row.truncates),
+        unsent=tuple(row.unsent),
+        **{name: getattr(row, name) for name in _FILE_SAME},
+    )
+
+
+_CHUNK_SAME = ("number", "query", "rows_estimated", "path", "rows", "is_done")
+
+
+def copy_model(table: Table, row: CopyRow) -> SnapshotCopy:
+    """A going snapshot's row without its chunks, not saved."""
+    return SnapshotCopy(
+        table=table,
+        generation=row.generation,
+        shape=row.schema.to_json(),
+        layout=row.layout,
+        position=row.position,
+        segment_number=row.segment,
+        folder=row.folder,
+    )
+
+
+def chunk_model(copy: SnapshotCopy, row: CopyChunk) -> SnapshotChunk:
+    """A chunk's row, not saved."""
+    return SnapshotChunk(copy=copy, **{name: getattr(row, name) for name in _CHUNK_SAME})
+
+
+def copy_row(table: TableId, row: SnapshotCopy) -> CopyRow:
+    """The engine's view of a going snapshot."""
+    return CopyRow(
+        table=table,
+        generation=row.generation,
+        schema=TableSchema.from_json(row.shape),
+        layout=row.layout,
+        position=row.position,
+        segment=row.segment_number,
+        folder=row.folder,
+        chunks=tuple(
+            CopyChunk(**{name: getattr(c, name) for name in _CHUNK_SAME}) for c in row.chunks.all()
+        ),
+    )
+
+
+def parked_model(table: Table, generation: int, row: ParkedRow) -> Parked:
+    """A parked row, not saved."""
+    return Parked(
+        table=table,
+        generation=generation,
+        sequence=row.sequence,
+        key=row.key,
+        reason=row.reason,
+        image=row.image,
+    )
+
+
+def parked_row(row: Parked) -> ParkedRow:
+    """The engine's view of a parked row."""
+    return ParkedRow(row.sequence, row.key, row.reason, bytes(row.image), row.is_accepted)

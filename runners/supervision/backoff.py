@@ -1,0 +1,81 @@
+"""The outer loop's patience: when a failed replicator is tried again, and when it stops for a person."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from replicators.config import InvalidConfig, Options
+from replicators.connectors.problems.messages import MESSAGES, Retry
+from runners.events.write import event_add
+from runners.models import Progress, Run
+from runners.services import progress_of
+
+FIRST_SECONDS = 5.0
+FIX_SECONDS = 60.0
+LAST_SECONDS = 600.0
+QUIET = timedelta(minutes=10)
+
+
+def delay_seconds(failures: int, retry: Retry) -> float:
+    """How long to wait after the `failures`-th failure in a row: 5 s doubling to 10 min; what a person has to mend is
+    tried more slowly."""
+    first = FIX_SECONDS if retry is Retry.AFTER_FIX else FIRST_SECONDS
+    return float(min(LAST_SECONDS, first * 2 ** min(failures - 1, 20)))
+
+
+def _duration(passed: timedelta) -> str:
+    minutes = round(passed.total_seconds() / 60)
+    return f"{minutes} minutes" if minutes < 120 else f"{round(minutes / 60)} hours"
+
+
+def _patience(options: Any) -> timedelta:
+    """Counting a failure never needs options that this version can read: they may be what failed."""
+    try:
+        return timedelta(minutes=Options.parse(options).retry_minutes)
+    except InvalidConfig:
+        return timedelta(minutes=Options().retry_minutes)
+
+
+def _idle(progress: Progress, run: Run, now: datetime) -> timedelta:
+    """How much later than it was due the run was begun: such time, when the machine was off or all slots were taken, is no trying."""
+    begun = run.started_at or now
+    late = begun - (progress.retry_at or begun)
+    return late if late > timedelta(seconds=LAST_SECONDS) else timedelta()
+
+
+@transaction.atomic
+def failure_note(*, run: Run, code: str, facts: dict[str, Any], now: datetime) -> Progress:
+    """Count a failed or lost run of a replicator and set when it is tried again."""
+    progress = progress_of(run.replicator)
+    if is_quiet(run, now):
+        progress.failures, progress.failing_since = 0, None
+    retry = MESSAGES[code].retry
+    progress.failures += 1
+    progress.failing_since = min((progress.failing_since or now) + _idle(progress, run, now), now)
+    progress.retry_at = now + timedelta(seconds=delay_seconds(progress.failures, retry))
+    if progress.error_code != code or progress.error_since is None:
+        progress.error_since = now
+    progress.error_code, progress.error_facts = code, facts
+    patience = _patience(run.replicator.options)
+    is_used_up = now - progress.failing_since >= patience
+    progress.is_given_up = is_used_up or retry is Retry.NEVER
+    if progress.is_given_up:
+        progress.retry_at = None
+        why = "run:retry-time-used-up" if is_used_up else code
+        told = {"duration": _duration(now - progress.failing_since)} if is_used_up else facts
+        event_add("replicator_given_up", replicator=run.replicator, run=run, code=why, facts=told)
+    progress.save(
+        update_fields=[
+            "failures", "failing_since", "retry_at", "error_code", "error_facts", "error_since",
+            "is_given_up",
+        ]
+    )  # fmt: skip
+    return progress
+
+
+def is_quiet(run: Run, now: datetime) -> bool:
+    """Whether the run went well for so long that earlier failures no longer count."""
+    return run.started_at is not None and now - run.started_at >= QUIET

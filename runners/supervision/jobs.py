@@ -1,0 +1,57 @@
+"""Puts together what the engine is told: the job and its settings, from a replicator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from replicators.config import Options, source_plugin, target_plugin
+from replicators.connectors.params import secret_names
+from replicators.models import Replicator
+from replicators.services import params_of, source_of, target_of
+from runners.engine.settings import RunnerSettings
+
+if TYPE_CHECKING:
+    from runners.engine.run import Job
+
+
+def job_of(replicator: Replicator) -> Job:
+    """The engine's job. Imports the engine, so only a run's own process calls it."""
+    from runners.engine.run import Job
+
+    return Job(
+        replicator=str(replicator.pk),
+        name=replicator.name,
+        slot=replicator.slot_name,
+        source=source_plugin(replicator.source_kind),
+        source_params=source_of(replicator),
+        target=target_plugin(replicator.target_kind),
+        target_params=target_of(replicator),
+        options=Options.parse(replicator.options).to_json(),
+    )
+
+
+def settings_of(replicator: Replicator) -> RunnerSettings:
+    """The engine's settings with the replicator's own options."""
+    options = Options.parse(replicator.options)
+    return replace(
+        settings.RUNNER,
+        seal_seconds=options.seal_seconds,
+        merge_seconds=options.merge_seconds,
+        keep_seconds=options.keep_hours * 3600,
+        retry_seconds=options.retry_minutes * 60,
+    )
+
+
+def secrets_of(replicator: Replicator) -> tuple[str, ...]:
+    """The secret values of both connectors, to be scrubbed from logs."""
+    found: list[str] = []
+    for role, plugin in (
+        ("source", source_plugin(replicator.source_kind)),
+        ("target", target_plugin(replicator.target_kind)),
+    ):
+        values = params_of(replicator, role)
+        found += [str(values[n]) for n in secret_names(plugin.params) if values.get(n)]
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""What happens to single tables of a replicator."""
