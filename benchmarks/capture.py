@@ -22,6 +22,7 @@ from runners.engine.capture.reader import Capture
 from runners.engine.changelog.segments import ChangeLog, read_segment
 from runners.engine.decode.job import decode_segment, decode_segments, task_for
 from runners.engine.store.protocol import ChangeFileRow, MemoryStore, SegmentRow
+from runners.engine.tasks.on_spark import SparkTasks
 
 DECODE_SEGMENTS = 8
 COLUMNS = ["id", "customer", "status", "amount", "note", "at", "ok"]
@@ -116,7 +117,7 @@ class Taken:
             if not rows:
                 return
             tasks = [task_for(r, self._log.change_prefix(r.number)) for r in rows]
-            done = decode_segments(self._spark, tasks, self._stream.source.decoder)
+            done = decode_segments(SparkTasks(self._spark), tasks, self._stream.source.decoder)
             self.files += done.files
             self._store.record_decoded([r.number for r in rows], done.files)
 

@@ -13,6 +13,7 @@ from benchmarks.resources import turn
 from benchmarks.workload import Workload
 from demo.postgres import EmbeddedPostgres
 from runners.engine.decode.job import DecodeTask, decode_segments, task_for
+from runners.engine.tasks.on_spark import SparkTasks
 
 JOBS = 7
 WARM = 2
@@ -32,7 +33,7 @@ def measure(line: str) -> list[Result]:
             for job in range(JOBS):
                 tasks = _tasks(taken, out, job)
                 began = time.monotonic()
-                done = decode_segments(spark, tasks, place.SOURCE.decoder)
+                done = decode_segments(SparkTasks(spark), tasks, place.SOURCE.decoder)
                 seconds = time.monotonic() - began
                 rows = sum(f.counts.rows for f in done.files)
                 rates.append(rows / seconds)

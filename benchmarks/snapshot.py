@@ -19,6 +19,7 @@ from replicators.connectors.target import TargetTable
 from runners.engine.decode.job import load as load_object
 from runners.engine.snapshot.chunks import Snapshotter
 from runners.engine.store.protocol import MemoryStore
+from runners.engine.tasks.on_spark import SparkTasks
 
 DLT = "dlt writes Parquet files and no table, its clock begins after its imports"
 PROGRAMS = "sling and ingestr write one Parquet file and no table, their clocks run from the start of the process to its end"
@@ -35,7 +36,7 @@ def copy(
     with made.source.snapshot_again(made.params, f"bench_{number}") as session:
         reader = load_object(made.source.chunk_reader)(made.params, session.point.token)
         snapshotter = Snapshotter(
-            spark, writer, session, reader, place.settings(folder), MemoryStore([TABLE])
+            SparkTasks(spark), writer, session, reader, place.settings(folder), MemoryStore([TABLE])
         )
         assert snapshotter.copy(table, schema, 1) is not None
     return time.monotonic() - began

@@ -35,6 +35,7 @@ from runners.engine.snapshot.consistent import FirstView
 from runners.engine.snapshot.estimates import estimate_rows
 from runners.engine.snapshot.waiting import PatientWait, StopAsked, Views
 from runners.engine.store.protocol import Desire, Store, is_copied
+from runners.engine.tasks.on_spark import SparkTasks
 from runners.engine.tasks.opening import opened_for
 from runners.engine.tasks.spark import jvm_ended, require_jvm
 from runners.engine.watchdog import Watchdog
@@ -89,6 +90,7 @@ class Pipeline:
         self._store = store
         self._settings = settings
         self._spark = spark
+        self._tasks = SparkTasks(spark)
         self._watchdog = watchdog
         self._stop = stop
         self._log = ChangeLog(
@@ -137,10 +139,10 @@ class Pipeline:
         policy = SchemaPolicy(job.options.get("schema_changes", SchemaPolicy.EVOLVE))
         self._evolver = Evolver(self._writer, store, policy, job.source)
         self._merger = Merger(
-            self._spark, self._writer, store, log, job.replicator, filler, self._evolver
+            self._tasks, self._writer, store, log, job.replicator, filler, self._evolver
         )
         self._rewinder = Rewinder(
-            self._spark,
+            self._tasks,
             self._writer,
             store,
             log,
@@ -149,7 +151,7 @@ class Pipeline:
             should_stop=self._stop.is_set,
         )
         self._decoding = Decoding(
-            self._spark,
+            self._tasks,
             job.source.decoder,
             store,
             log,
@@ -186,7 +188,7 @@ class Pipeline:
             ),
             wait=self._wait,
             snapshotter=lambda session, table: Snapshotter(
-                self._spark,
+                self._tasks,
                 self._writer,
                 session,
                 chunk_reader(params, session.point.token),

@@ -31,30 +31,17 @@ from tests.servers import Database
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 SLOT = "r_goes_on"
 ROWS = 3000
-Batches = Iterator[pa.RecordBatch]
 
 
-class InProcess:
-    """As much of a Spark session as a snapshot uses: `range` and `mapInArrow`, a task after the other."""
+class InPlace:
+    """Tasks in this thread, one after the other, and not pickled: what they read is counted here."""
 
-    def range(self, first: int, end: int, step: int, parts: int) -> InProcess:
-        self.numbers = list(range(first, end, step))
-        return self
+    spark = None
 
-    def mapInArrow(self, task: Callable[[Batches], Batches], schema: str) -> InProcess:  # noqa: N802
-        made = [pa.RecordBatch.from_pydict({"id": [n]}) for n in self.numbers]
-        self.rows = [row for m in made for b in task(iter([m])) for row in b.to_pylist()]
-        return self
-
-    def collect(self) -> list[dict[str, Any]]:
-        return self.rows
-
-
-class Sessions:
-    """Each job has a session of its own, as jobs run side by side."""
-
-    def range(self, *values: int) -> InProcess:
-        return InProcess().range(*values)
+    def map(
+        self, function: Callable[[Any], Any], items: Sequence[Any], *, is_urgent: bool = False
+    ) -> list[Any]:
+        return [function(item) for item in items]
 
 
 class Folder:
@@ -138,7 +125,7 @@ class Life:
             return jobs is not None and looks > jobs
 
         snapshotter = Snapshotter(
-            Sessions(),  # type: ignore[arg-type]
+            InPlace(),
             self.writer,  # type: ignore[arg-type]
             session,
             _Counting(ChunkReader(params_of(self.database), session.point.token), self.read),

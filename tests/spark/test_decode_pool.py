@@ -18,6 +18,7 @@ import pytest
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.decode.job import DecodeTask, decode_segments
 from runners.engine.settings import RunnerSettings
+from runners.engine.tasks.on_spark import SparkTasks
 from runners.engine.tasks.spark import open_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
@@ -51,7 +52,9 @@ def main(folder: Path) -> None:
     """Many long tasks, a decode job behind them, and how many of them were done when it had ended."""
     spark = open_session(RunnerSettings(log_url=str(folder)), "pool", (), {})
     tasks = _segments(folder)
-    decode_segments(spark, tasks, f"{__spec__.name}:nothing")  # workers are there, modules loaded
+    decode_segments(
+        SparkTasks(spark), tasks, f"{__spec__.name}:nothing"
+    )  # workers are there, modules loaded
     status = spark.sparkContext.statusTracker()
 
     def merge() -> None:
@@ -69,7 +72,7 @@ def main(folder: Path) -> None:
     while len(status.getActiveJobsIds()) < JOBS:
         time.sleep(0.05)
     before = done()
-    decode_segments(spark, tasks, f"{__spec__.name}:nothing")
+    decode_segments(SparkTasks(spark), tasks, f"{__spec__.name}:nothing")
     sys.stdout.write(json.dumps({"before": before, "after": done()}) + "\n")
     sys.stdout.flush()
     os._exit(0)

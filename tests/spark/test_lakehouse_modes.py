@@ -23,6 +23,7 @@ from runners.engine.fold.mirror import Folded
 from runners.engine.fold.plan import FoldPlan, fold_batch
 from runners.engine.snapshot.chunks import with_constants
 from runners.engine.store.protocol import ChangeFileRow
+from runners.engine.tasks.on_spark import SparkTasks
 from tests.spark.lakehouses import Lakehouse
 from tests.spark_fixtures import lakehouse_params
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, table_of
@@ -139,7 +140,7 @@ def folded(
     plan = FoldPlan(
         copy.schema, (file,), -1, 0, copy.sequence, str(folder / f"{name}-merge"), mode=copy.mode
     )
-    return fold_batch(spark, plan)[0]
+    return fold_batch(SparkTasks(spark), plan)[0]
 
 
 def batches(changes: list[Change], size: int) -> list[list[Change]]:

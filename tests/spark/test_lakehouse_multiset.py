@@ -22,6 +22,7 @@ from replicators.targets.lakehouse.writer import LakehouseWriter
 from runners.engine.fold import plan as fold_plan
 from runners.engine.fold.keyless import with_hashes
 from runners.engine.fold.plan import fold_to_file
+from runners.engine.tasks.on_spark import SparkTasks
 from tests.spark.lakehouses import Lakehouse
 from tests.spark_fixtures import lakehouse_params
 from tests.unit.engine import keyless
@@ -167,7 +168,7 @@ def test_a_large_merge_is_counted_in_tasks(
     start, changes = workload(5, 60)
     start, changes = Counter(start), [c for c in changes if c.op is not Op.TRUNCATE]
     plan = replace(plan_of(table_of(changes), tmp_path), schema=keyless.SCHEMA, mode=Mode.MULTISET)
-    done, counts = fold_plan.fold_batch(spark, plan)
+    done, counts = fold_plan.fold_batch(SparkTasks(spark), plan)
     net: Counter[Row] = Counter()
     for row in pa.concat_tables([pq.read_table(p) for p in done.paths]).to_pylist():
         net[row["page"], row["n"]] += row["_occurrence"]
@@ -184,6 +185,6 @@ def test_a_large_merge_is_counted_in_tasks(
     file = replace(again.files[0], counts=replace(again.files[0].counts, inserts=1, truncates=1))
     assert file.path == path
     done, _ = fold_plan.fold_batch(
-        spark, replace(again, schema=keyless.SCHEMA, mode=Mode.MULTISET, files=(file,))
+        SparkTasks(spark), replace(again, schema=keyless.SCHEMA, mode=Mode.MULTISET, files=(file,))
     )
     assert (done.truncate, done.rows) == (True, 0)

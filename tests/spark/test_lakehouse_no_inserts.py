@@ -28,8 +28,8 @@ def without_inserts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every merge of a `Copy` leaves inserts out."""
     fold = fold_plan.fold_batch
 
-    def folded(spark: Any, plan: FoldPlan) -> tuple[FoldedBatch, Any]:
-        return fold(spark, replace(plan, no_inserts=True))
+    def folded(tasks: Any, plan: FoldPlan) -> tuple[FoldedBatch, Any]:
+        return fold(tasks, replace(plan, no_inserts=True))
 
     monkeypatch.setattr("tests.spark.test_lakehouse_modes.fold_batch", folded)
 

@@ -24,7 +24,7 @@ from tests.spark.test_spark_daemon import job
 
 def look(batches):
     import pyarrow as pa
-    loaded = sorted(n for n in sys.modules if n.startswith(("runners.engine.fold.mirror", "replicators.sources.")))
+    loaded = sorted(n for n in sys.modules if n.startswith(("runners.engine.fold.", "replicators.sources.")))
     archives = [a for a in sys.path_importer_cache.values() if isinstance(a, zipimporter)]
     read = [a._files for a in archives]
     __import__("importlib").invalidate_caches()

@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from replicators.connectors import files as folder
 from replicators.connectors.model.changes import OpCounts, first_sequence, last_sequence, segment_of
@@ -16,6 +15,7 @@ from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.schema.diff import compare, with_known_labels
 from replicators.connectors.target import FoldedBatch, TargetTable, TargetWriter
+from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
 from runners.engine.apply.refill import Filler
 from runners.engine.changelog.segments import ChangeLog
@@ -25,9 +25,6 @@ from runners.engine.fold.skipped import left_out
 from runners.engine.quarantine.decide import fold_with_parked
 from runners.engine.schema.evolution import Evolver
 from runners.engine.store.protocol import ChangeFileRow, Store, TableRow
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 logger = logging.getLogger("replicator.merge")
 ROWS_A_MERGE = 4_000_000
@@ -133,7 +130,7 @@ class Merger:
 
     def __init__(
         self,
-        spark: SparkSession,
+        tasks: Tasks,
         writer: TargetWriter,
         store: Store,
         log: ChangeLog,
@@ -141,7 +138,7 @@ class Merger:
         filler: Filler,
         evolver: Evolver,
     ) -> None:
-        self._spark = spark
+        self._tasks = tasks
         self._writer = writer
         self._store = store
         self._log = log
@@ -201,7 +198,7 @@ class Merger:
         if sequence <= row.token_sequence:
             return False
         began = time.monotonic()
-        batch, counts = fold_with_parked(self._store, row, plan) or fold_batch(self._spark, plan)
+        batch, counts = fold_with_parked(self._store, row, plan) or fold_batch(self._tasks, plan)
         folded = time.monotonic()
         try:
             if not self._write(row, batch):

@@ -12,13 +12,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from replicators.connectors import files as folder
 from replicators.connectors.model.changes import last_sequence, segment_of
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import KeptVersion, TargetTable, TargetWriter
+from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
 from runners.engine.apply.merge import fold_plan, frontier_at, next_batch, same_shape, target_table
 from runners.engine.changelog.segments import ChangeLog
@@ -30,9 +30,6 @@ from runners.engine.store.protocol import (
     TableRow,
     has_log_after,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 logger = logging.getLogger("replicator.rewind")
 
@@ -57,7 +54,7 @@ class Rewinder:
 
     def __init__(
         self,
-        spark: SparkSession,
+        tasks: Tasks,
         writer: TargetWriter,
         store: Store,
         log: ChangeLog,
@@ -66,7 +63,7 @@ class Rewinder:
         on_progress: Callable[[TableId], None] = lambda _: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._spark = spark
+        self._tasks = tasks
         self._writer = writer
         self._store = store
         self._log = log
@@ -191,7 +188,7 @@ class Rewinder:
         sequence: int,
     ) -> None:
         plan = fold_plan(row, files[0].schema, tuple(files), after, sequence, self._log)
-        batch, _ = fold_batch(self._spark, plan)
+        batch, _ = fold_batch(self._tasks, plan)
         try:
             if undecided_keys(batch) is not None:  # the source tells only what the row is now
                 raise ReplicationError("target:row-missing", table=row.id)

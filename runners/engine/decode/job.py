@@ -1,14 +1,14 @@
-"""The decode job: raw segments to change files, a Spark task per segment, columnar. Order of writes, step 4."""
+"""The decode job: raw segments to change files, one task a segment, columnar. Order of writes, step 4."""
 
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,16 +19,10 @@ from replicators.connectors.model.changes import OpCounts
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import DecodedTable, PassedOver, Poison
+from replicators.connectors.tasks import Tasks
 from runners.engine.changelog.segments import file_word, read_segment, write_error
 from runners.engine.quarantine import sizes
 from runners.engine.store.protocol import ChangeFileRow, SegmentRow
-from runners.engine.tasks.errors import from_tasks, relayed
-from runners.engine.tasks.spark import DECODE_POOL, in_pool
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-RESULT = "segment long, result string"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,40 +159,24 @@ def _has_before_on_update(changes: pa.Table) -> bool:
     return bool(pc.any(updates).as_py())
 
 
-def _task_function(
-    tasks: Sequence[DecodeTask], decoder: str
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index in batch.column(0).to_pylist():
-                task = tasks[index]
-                text = json.dumps(decode_segment(task, decoder))
-                yield pa.RecordBatch.from_pydict({"segment": [task.number], "result": [text]})
-
-    return run
-
-
-def decode_segments(spark: SparkSession, tasks: Sequence[DecodeTask], decoder: str) -> Decoded:
+def decode_segments(tasks: Tasks, segments: Sequence[DecodeTask], decoder: str) -> Decoded:
     """Run the job over a run of segments; the caller lists the files in one transaction."""
-    frame = spark.range(0, len(tasks), 1, len(tasks))
-    with in_pool(spark, DECODE_POOL), from_tasks():
-        rows = frame.mapInArrow(relayed(_task_function(tasks, decoder)), RESULT).collect()
+    results = tasks.map(partial(decode_segment, decoder=decoder), segments, is_urgent=True)
     files: list[ChangeFileRow] = []
     poisons: list[tuple[int, Poison]] = []
     faults: dict[TableId, str] = {}
     passed: dict[int, int] = {}
-    for row in sorted(rows, key=lambda r: r["segment"]):
-        result = json.loads(row["result"])
+    for number, result in zip((s.number for s in segments), results, strict=True):
         if "corrupt" in result:
             raise ReplicationError("log:segment-corrupt", **result["corrupt"])
-        found = [_file_row(row["segment"], f) for f in result["files"]]
+        found = [_file_row(number, f) for f in result["files"]]
         files += found
         for file, facts in zip(found, result["files"], strict=True):
             if file.faults:
                 faults.setdefault(file.table, facts["fault"])
         poisons += [
             (
-                row["segment"],
+                number,
                 Poison(TableId(*p["table"]), p["offset"], p["code"], p["facts"], p["position"]),
             )
             for p in result["poisons"]

@@ -6,11 +6,11 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import Poison
+from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
@@ -18,9 +18,6 @@ from runners.engine.decode.job import decode_segments, task_for
 from runners.engine.errors import fail_all, fail_table, unfit
 from runners.engine.store.protocol import SegmentRow, Store, TableRow, TableState, is_live
 from runners.engine.watchdog import Watchdog
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 logger = logging.getLogger("replicator.run")
 
@@ -64,7 +61,7 @@ class Decoding:
 
     def __init__(
         self,
-        spark: SparkSession,
+        tasks: Tasks,
         decoder: str,
         store: Store,
         log: ChangeLog,
@@ -74,7 +71,7 @@ class Decoding:
         on_poison: Callable[[TableId, str, Mapping[str, str]], None],
         row_limit: int = 0,
     ) -> None:
-        self._spark = spark
+        self._tasks = tasks
         self._row_limit = row_limit
         self._decoder = decoder
         self._store = store
@@ -146,7 +143,7 @@ class Decoding:
         numbers = [r.number for r in rows]
         tasks = [task_for(r, self._log.change_prefix(r.number), self._row_limit) for r in rows]
         try:
-            done = decode_segments(self._spark, tasks, self._decoder)
+            done = decode_segments(self._tasks, tasks, self._decoder)
         except ReplicationError as err:
             if err.code != "log:segment-corrupt":
                 raise

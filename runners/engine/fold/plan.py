@@ -1,15 +1,15 @@
-"""Runs `fold` over the change files of one merge: in this process for few rows, in Spark tasks for many. Writes the folded
+"""Runs `fold` over the change files of one merge: in this process for few rows, in tasks for many. Writes the folded
 rows as Parquet for the target's MERGE; knows no target."""
 
 from __future__ import annotations
 
 import math
-import pickle
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +21,7 @@ from replicators.connectors.model.modes import ROW_HASH, Mode
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import FoldedBatch, KeyRange
+from replicators.connectors.tasks import Tasks
 from runners.engine.changelog.segments import raise_if_away, write_error
 from runners.engine.fold.buckets import of_bucket
 from runners.engine.fold.filtering import filtered
@@ -28,10 +29,6 @@ from runners.engine.fold.keyless import fold_counts
 from runners.engine.fold.mirror import MAX_KEYS, few_keys, join_ranges, key_ranges
 from runners.engine.fold.modes import NEEDS_BARRIERS, folded
 from runners.engine.store.protocol import ChangeFileRow
-from runners.engine.tasks.errors import from_tasks, relayed
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 ROWS_HERE = 20_000
 ROWS_A_TASK = 400_000
@@ -202,13 +199,13 @@ def fold_to_file(
     )
 
 
-def fold_batch(spark: SparkSession, plan: FoldPlan) -> tuple[FoldedBatch, OpCounts]:
+def fold_batch(tasks: Tasks, plan: FoldPlan) -> tuple[FoldedBatch, OpCounts]:
     """Fold the plan's files; the batch for the target and the rows it stands for, by operation. Files with values that could not
     be carried are `parking`'s to fold: here they would become NULL unseen."""
     unfit = next((f for f in plan.files if f.faults), None)
     if unfit is not None:
         raise ReplicationError("log:rows-parked", table=unfit.table)
-    parts = [_fold_plan(plan)] if plan.is_small else _fold_in_tasks(spark, plan)
+    parts = [_fold_plan(plan)] if plan.is_small else _fold_in_tasks(tasks, plan)
     return batch_of(plan, parts)
 
 
@@ -242,45 +239,22 @@ def _fold_plan(plan: FoldPlan) -> FoldPart:
     return fold_to_file(changes, plan.schema, path, mode=plan.mode, no_inserts=plan.no_inserts)
 
 
-def _one_task(
-    plan: FoldPlan,
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _ in batches:
-            yield pa.RecordBatch.from_pydict({"part": [pickle.dumps(_fold_plan(plan))]})
-
-    return run
-
-
-def _bucket_task(
-    plan: FoldPlan, buckets: int, truncate: bool
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for bucket in (n for batch in batches for n in batch.column(0).to_pylist()):
-            changes = _read_bucket(plan, bucket, buckets)
-            if not changes.num_rows:
-                continue
-            path = f"{plan.prefix}-{bucket}.parquet"
-            part = fold_to_file(
-                changes,
-                plan.schema,
-                path,
-                truncate=truncate,
-                mode=plan.mode,
-                no_inserts=plan.no_inserts,
-            )
-            yield pa.RecordBatch.from_pydict({"part": [pickle.dumps(part)]})
-
-    return run
+def _fold_bucket(bucket: int, plan: FoldPlan, buckets: int, truncate: bool) -> FoldPart | None:
+    changes = _read_bucket(plan, bucket, buckets)
+    if not changes.num_rows:
+        return None
+    path = f"{plan.prefix}-{bucket}.parquet"
+    return fold_to_file(
+        changes,
+        plan.schema,
+        path,
+        truncate=truncate,
+        mode=plan.mode,
+        no_inserts=plan.no_inserts,
+    )
 
 
-def _parts(frame: DataFrame) -> list[FoldPart]:
-    with from_tasks():
-        rows = frame.collect()
-    return [pickle.loads(row["part"]) for row in rows]  # noqa: S301 (our own tasks')
-
-
-def _fold_in_tasks(spark: SparkSession, plan: FoldPlan) -> list[FoldPart]:
+def _fold_in_tasks(tasks: Tasks, plan: FoldPlan) -> list[FoldPart]:
     is_linked = any(f.has_key_changes and f.unsent for f in plan.files)
     is_emptied = any(f.counts.truncates for f in plan.files)
     is_whole = plan.mode in NEEDS_BARRIERS and is_emptied
@@ -288,15 +262,14 @@ def _fold_in_tasks(spark: SparkSession, plan: FoldPlan) -> list[FoldPart]:
     is_whole |= plan.no_inserts and (is_emptied or any(f.has_key_changes for f in plan.files))
     fits_one = plan.rows <= ROWS_A_TASK and plan.size_bytes <= BYTES_A_TASK
     if fits_one or is_whole or (is_linked and not plan.schema.full_before):
-        frame = spark.range(0, 1, 1, 1).mapInArrow(relayed(_one_task(plan)), "part binary")
-        return _parts(frame)
+        return tasks.map(_fold_plan, [plan])
     barrier = -1 if plan.mode is Mode.APPEND else _last_truncate(plan)
     truncate = barrier >= 0
     rest = replace(plan, after=max(plan.after, barrier))
     shares = math.ceil(plan.rows / ROWS_A_TASK), math.ceil(plan.size_bytes / BYTES_A_TASK)
     buckets = max(2, *shares)
-    frame = spark.range(0, buckets, 1, buckets)
-    parts = _parts(frame.mapInArrow(relayed(_bucket_task(rest, buckets, truncate)), "part binary"))
+    fold = partial(_fold_bucket, plan=rest, buckets=buckets, truncate=truncate)
+    parts = [part for part in tasks.map(fold, range(buckets)) if part is not None]
     if truncate and not parts:
         return [FoldPart("", 0, OpCounts(truncates=1), True, (), False, [], [])]
     return parts

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +25,7 @@ from replicators.connectors.model.types import Array
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import Chunk, ChunkReader, ResumableSession, SnapshotSession
 from replicators.connectors.target import SnapshotPlace, TargetTable, TargetWriter
+from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
 from runners.engine.fold.keyless import with_hashes
 from runners.engine.quarantine.decide import check_limit
@@ -32,15 +34,10 @@ from runners.engine.snapshot import resume
 from runners.engine.snapshot.progress import CopyChunk, CopyRow
 from runners.engine.snapshot.unsupported import Sieve, held_rows
 from runners.engine.store.protocol import Store
-from runners.engine.tasks.errors import from_tasks, relayed
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 CHUNKS_A_JOB = 4
 JOBS_AT_ONCE = 2
 SAMPLE_ROWS = 1000
-RESULT = "number int, path string, rows long, held binary"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,26 +116,27 @@ def _sync(path: str) -> None:
             os.close(handle)
 
 
-def _task(
-    portions: Sequence[Portion],
+@dataclass(frozen=True, slots=True)
+class _Copied:
+    """What a task made of a portion: its file, its rows, and the rows that wait (`Sieve.held`)."""
+
+    number: int
+    path: str
+    rows: int
+    held: bytes | None
+
+
+def _copy_portion(
+    portion: Portion,
     read: ChunkReader,
     schema: TableSchema,
     place: SnapshotPlace,
     parks: bool,
     row_limit: int,
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for index in batch.column(0).to_pylist():
-                sieve = Sieve(read, parks=parks, row_limit=row_limit)
-                path, rows = _write(portions[index], sieve, schema, place)
-                values = [portions[index].number, path, rows, sieve.held]
-                types = [pa.int32(), pa.string(), pa.int64(), pa.binary()]
-                columns = [pa.array([v], t) for v, t in zip(values, types, strict=True)]
-                names = ["number", "path", "rows", "held"]
-                yield pa.RecordBatch.from_arrays(columns, names)
-
-    return run
+) -> _Copied:
+    sieve = Sieve(read, parks=parks, row_limit=row_limit)
+    path, rows = _write(portion, sieve, schema, place)
+    return _Copied(portion.number, path, rows, sieve.held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +169,7 @@ class Snapshotter:
 
     def __init__(
         self,
-        spark: SparkSession,
+        tasks: Tasks,
         writer: TargetWriter,
         session: SnapshotSession,
         reader: ChunkReader,
@@ -182,7 +180,7 @@ class Snapshotter:
         should_stop: Callable[[], bool] = lambda: False,
         is_log_full: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._spark = spark
+        self._tasks = tasks
         self._writer = writer
         self._session = session
         self._reader = reader
@@ -366,19 +364,23 @@ class Snapshotter:
 
     def _read(self, work: _Work, portions: Sequence[Portion]) -> list[CopyChunk]:
         """One job: its tasks write the target's files themselves; only their paths and rows come back."""
-        frame = self._spark.range(0, len(portions), 1, len(portions))
-        limit = self._settings.row_limit_bytes
-        task = _task(portions, self._reader, work.schema, work.place, self._parks, limit)
+        copy = partial(
+            _copy_portion,
+            read=self._reader,
+            schema=work.schema,
+            place=work.place,
+            parks=self._parks,
+            row_limit=self._settings.row_limit_bytes,
+        )
         try:
-            with from_tasks():
-                rows = frame.mapInArrow(relayed(task), RESULT).collect()
+            copied = self._tasks.map(copy, portions)
         except Exception as err:
             if not self._session.is_alive():
                 raise ReplicationError("source:snapshot-lost") from err
             raise
-        self._park(work, {r["number"]: bytes(r["held"]) for r in rows if r["held"] is not None})
+        self._park(work, {c.number: c.held for c in copied if c.held is not None})
         known = {c.number: c for c in work.copy.chunks}
-        done = [CopyChunk(r["number"], "", 0, r["path"], r["rows"], is_done=True) for r in rows]
+        done = [CopyChunk(c.number, "", 0, c.path, c.rows, is_done=True) for c in copied]
         return [
             replace(c, query=known[c.number].query, rows_estimated=known[c.number].rows_estimated)
             if c.number in known

@@ -28,7 +28,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("replicator.opening")
 
 WORKERS = 2
-_TASKS = ("runners.engine.decode.job", "runners.engine.fold.plan", "runners.engine.snapshot.chunks")
+_TASKS = (
+    "runners.engine.tasks.on_spark",
+    "runners.engine.decode.job",
+    "runners.engine.fold.plan",
+    "runners.engine.snapshot.chunks",
+)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ def test_the_modules_of_the_tasks_are_named_rightly(source: str) -> None:
     """A name that is wrong would be passed over in silence."""
     conf = workers_conf(Job("r", "r", "r", registry.sources()[source], None, PLUGIN, None))
     names = conf[f"spark.executorEnv.{worker.MODULES}"].split(",")
-    assert len(names) == 5
+    assert len(names) == 6
     for name in (*names, conf["spark.python.daemon.module"]):
         importlib.import_module(name)
 
