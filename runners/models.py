@@ -411,4 +411,23 @@ class Sign(models.Model):
         return self.name
 
 
-from runners.new_tables import NewTable  # noqa: E402, F401 - a model, in a module of its own
+class NewTable(models.Model):
+    """A table of the source that nobody chose, in a schema that is copied from; `is_ignored`: nobody is asked about it. Only
+    `discovery` writes it."""
+
+    replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="new_tables")
+    schema_name = models.CharField(max_length=255)
+    name = models.CharField(max_length=255)
+    is_ignored = models.BooleanField(default=False)
+    found_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("schema_name", "name")
+        constraints = (
+            models.UniqueConstraint(
+                fields=["replicator", "schema_name", "name"], name="one_question_per_table"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.schema_name}.{self.name}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from replicators.api.errors import Answer, answers
-from runners.models import Table
-from runners.new_tables import NewTable
+from runners.models import NewTable, Table
 from runners.services import IllegalTransition
 
 

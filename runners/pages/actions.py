@@ -18,8 +18,7 @@ from replicators.models import Replicator
 from replicators.pages import View, came_from, go, is_partial, may_edit, render_page, toasted
 from replicators.people import person
 from runners import retrying, services
-from runners.models import Table
-from runners.new_tables import NewTable
+from runners.models import NewTable, Table
 from runners.pages import panels
 from runners.pages.stakes import replicator_stake, table_stake
 from runners.services import IllegalTransition

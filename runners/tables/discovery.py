@@ -12,8 +12,7 @@ from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.models import Replicator
 from replicators.options import Options
 from runners.events.write import act_add, event_add
-from runners.models import Progress, Run, Table
-from runners.new_tables import NewTable
+from runners.models import NewTable, Progress, Run, Table
 from runners.services import IllegalTransition, progress_of, table_add, table_remove
 
 SHOWN = 20

@@ -14,8 +14,7 @@ from replicators import throttle
 from replicators.config import parse_tables
 from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.models import Replicator
-from runners.models import Table
-from runners.new_tables import NewTable
+from runners.models import NewTable, Table
 from tests.app.factories import PASSWORD, config_fields, make_user
 from tests.app.pages import page
 from tests.app.wizarding import address, make_draft, press

@@ -11,8 +11,7 @@ from replicators.config import parse_tables
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.models import Replicator
 from runners.events.texts import SCHEMA_EVENTS, schema_text
-from runners.models import Event, Table
-from runners.new_tables import NewTable
+from runners.models import Event, NewTable, Table
 from runners.services import IllegalTransition, table_add
 from runners.store.django import DjangoStore
 from runners.tables.discovery import new_table_ignore, table_vanished, tables_appeared, tables_asked

@@ -12,8 +12,7 @@ from django.utils import timezone
 from replicators.connectors.model.schema import TableId
 from replicators.models import Replicator
 from runners.events.write import event_add
-from runners.models import LogLine, ParkedRow, Table
-from runners.new_tables import NewTable
+from runners.models import LogLine, NewTable, ParkedRow, Table
 from tests.app.factories import make_replicator
 from tests.app.pages import htmx, make_live
 

@@ -8,8 +8,7 @@ from functools import partial
 
 import pytest
 
-from runners.models import Event, Progress
-from runners.new_tables import NewTable
+from runners.models import Event, NewTable, Progress
 from tests.harness import World, differing, table_rows
 from tests.servers import Database
 from tests.world_fixtures import MakeWorld
