@@ -35,7 +35,6 @@ from runners.engine.store.protocol import (
     TableState,
     has_log_after,
     is_live,
-    table_row,
 )
 from runners.engine.watchdog import Watchdog
 
@@ -263,7 +262,7 @@ class TableJobs:
             with self._watchdog.step(f"{step} of {row.id}"):
                 self._with_spark(row, job)
         except ResyncDue as due:
-            self._evolver.resync(table_row(self._store, row.id), due.text)
+            self._evolver.resync(self._store.table(row.id), due.text)
         except ReplicationError as err:
             if err.code == "log:file-corrupt":
                 self._decoding.again(int(err.facts["segment"]))
@@ -289,7 +288,7 @@ class TableJobs:
 
     def _fault(self, row: TableRow, err: ReplicationError, began: float) -> None:
         """The table fails, unless the policy is to copy it afresh."""
-        now = table_row(self._store, row.id)
+        now = self._store.table(row.id)
         if self._evolver.mends(now, err.code):
             logger.warning("The table is copied afresh: %s", err, extra={"table": str(row.id)})
             self._evolver.resync(now, err.message.text)
@@ -305,7 +304,7 @@ class TableJobs:
         reached, is_cut = self._rounds.limit(row.id)
         if row.state is TableState.FAILING:  # What failed may have been the look at the target.
             self._merger.recover(row)
-            row = table_row(self._store, row.id)
+            row = self._store.table(row.id)
         files = self._merger.pending(row, reached)
         if files or row.is_replay_asked:
             if not self._merger.merge(row, files, reached):
@@ -320,7 +319,7 @@ class TableJobs:
             if self._merger.is_ahead(row.id):
                 self._rounds.give_up(row.id)
         self._mark(row.id)
-        self._rounds.arrive(table_row(self._store, row.id))
+        self._rounds.arrive(self._store.table(row.id))
         self._pacing.ended(row.id, is_cut=is_cut)
         if row.state is TableState.FAILING:
             self._store.table_event(
@@ -337,7 +336,7 @@ class TableJobs:
 
     def _replayed(self, row: TableRow) -> None:
         """The parked rows were tried again; not done where more were accepted meanwhile."""
-        fresh = table_row(self._store, row.id)
+        fresh = self._store.table(row.id)
         waiting = self._store.parked(row.id, row.generation, fresh.merged_sequence)
         if not any(p.is_accepted for p in waiting):
             self._store.table_progress(row.id, is_replay_asked=False)
@@ -355,7 +354,7 @@ class TableJobs:
     def _mark(self, table: TableId) -> None:
         """Bring the table's oldest unmerged change up to date, also those beyond the frontier."""
         touched = self._backlog.touched(table)
-        self._backlog.mark(table, self._merger.unmerged(table_row(self._store, table)), touched)
+        self._backlog.mark(table, self._merger.unmerged(self._store.table(table)), touched)
 
     def _maintain(self, row: TableRow) -> None:
         self._rounds.changed(row.id)

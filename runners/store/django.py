@@ -210,6 +210,13 @@ class DjangoStore:
                 self._tables = (time.monotonic(), rows)
         return list(rows)
 
+    def table(self, table: TableId) -> TableRow:
+        try:
+            row = self._row(table).select_related("replicator").get()
+        except Table.DoesNotExist as err:
+            raise KeyError(table) from err
+        return table_row(row, selections(row.replicator, table))
+
     def _table_rows(self) -> list[TableRow]:
         """Read again where somebody chose between the two readings: without its choice a table would be copied whole."""
         for _ in range(3):

@@ -45,13 +45,22 @@ def seconds(at: datetime | None) -> float | None:
     return None if at is None else at.timestamp()
 
 
-def selections(replicator: Replicator) -> dict[TableId, TableSelection]:
-    """The chosen tables, and what is copied of each and how; where a table says nothing, the replicator's options hold."""
+def selections(
+    replicator: Replicator, only: TableId | None = None
+) -> dict[TableId, TableSelection]:
+    """The chosen tables (or `only` this one), and what is copied of each and how.
+
+    Where a table says nothing, the replicator's options hold.
+    """
+    said = replicator.tables
+    if only is not None:
+        said = [t for t in said if (t["schema"], t["name"]) == (only.schema, only.name)]
+        if not said:
+            return {}
     mode = str(replicator.options.get("mode") or Options().mode)
     unfit = str(replicator.options.get("unfit_values") or Options().unfit_values)
     return {
-        t.id: replace(t, mode=t.mode or mode, unfit=t.unfit or unfit)
-        for t in parse_tables(replicator.tables)
+        t.id: replace(t, mode=t.mode or mode, unfit=t.unfit or unfit) for t in parse_tables(said)
     }
 
 

@@ -58,6 +58,12 @@ def store(request: pytest.FixtureRequest) -> Store:
     return DjangoStore(run.pk, run.lease)
 
 
+def test_a_table_that_was_never_chosen_is_a_key_error(store: Store) -> None:
+    """Guards `table`: both forms say the same of a table that they do not know."""
+    with pytest.raises(KeyError):
+        store.table(TableId("shop", "unknown"))
+
+
 def segment(number: int, **changes: Any) -> SegmentRow:
     values = {
         "path": f"/log/{number}",
@@ -430,6 +436,17 @@ class TestDjangoOnly:
         assert (facts["waits"], facts["log_bytes"]) == ("process 1, open for 3 s", 5)
         (event,) = Event.objects.filter(kind="source_waits")
         assert (event.facts, event.run) == ({"holder": "process 1, open for 2 s"}, run)
+
+    def test_one_table_is_one_query_and_as_it_is_now(
+        self, run: Run, django_assert_num_queries: Any
+    ) -> None:
+        """Guards `DjangoStore.table`: a merge that loaded every table to look at one was slow with thousands of them."""
+        store = DjangoStore(run.pk, run.lease)
+        assert [store.table(t.id) for t in store.tables()] == store.tables()
+        table_resync(replicator=run.replicator, schema="shop", name="orders", actor=None)
+        with django_assert_num_queries(1):
+            assert store.table(ORDERS).is_resync_asked
+        assert not store.table(CUSTOMERS).is_resync_asked
 
     def test_a_tables_rows_are_few_queries(self, run: Run, django_assert_num_queries: Any) -> None:
         """Guards the half second that `DjangoStore.tables` remembers: asked anew by every step, the database would do

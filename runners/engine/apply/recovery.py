@@ -7,7 +7,7 @@ from runners.engine.apply.merge import Merger
 from runners.engine.apply.rewind import Rewinder
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.errors import fail_at_start, retry_delay
-from runners.engine.store.protocol import Store, TableState, table_row
+from runners.engine.store.protocol import Store, TableState
 
 
 def adopt_all(rewinder: Rewinder, store: Store) -> None:
@@ -15,7 +15,7 @@ def adopt_all(rewinder: Rewinder, store: Store) -> None:
     for row in store.tables():
         is_followed = row.state in {TableState.REPLICATING, TableState.FAILING}
         if row.rewind_to is not None and is_followed:
-            rewinder.adopt(table_row(store, row.id))
+            rewinder.adopt(store.table(row.id))
 
 
 def recover_tables(rewinder: Rewinder, merger: Merger, store: Store, backlog: Backlog) -> None:
@@ -32,5 +32,5 @@ def recover_tables(rewinder: Rewinder, merger: Merger, store: Store, backlog: Ba
             if err.table is None:
                 raise
             fail_at_start(store, row.id, err, retry_delay(0))
-        fresh = table_row(store, row.id)
+        fresh = store.table(row.id)
         backlog.mark(row.id, merger.unmerged(fresh), touched)

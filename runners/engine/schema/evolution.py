@@ -33,7 +33,7 @@ from runners.engine import failpoints
 from runners.engine.errors import fail_table
 from runners.engine.fold.keyless import check_shape
 from runners.engine.quarantine.decide import image_names
-from runners.engine.store.protocol import Store, TableRow, table_row
+from runners.engine.store.protocol import Store, TableRow
 
 RESYNCED = frozenset(
     {
@@ -202,7 +202,7 @@ class Evolver:
     def fault(self, table: TableId, code: str, facts: Mapping[str, str]) -> None:
         """A table's log can't be decoded: it fails until its re-sync, which the policy may ask for at once. While it is copied, its log may
         tell of the time before, as often as it likes."""
-        row = table_row(self._store, table)
+        row = self._store.table(table)
         is_older = code in VANISHED and not row.is_snapshot_done
         if is_older or self.mends(row, code, is_counted=row.is_snapshot_done):
             told = {name: value for name, value in facts.items() if name != "table"}
@@ -277,7 +277,7 @@ class Evolver:
     def emptied(self, row: TableRow) -> None:
         """The log told that the whole table was emptied: its parts have other files since, which the next look finds, and which
         say nothing."""
-        schema = table_row(self._store, row.id).schema
+        schema = self._store.table(row.id).schema
         if schema is not None and schema.marks and schema.partitions:
             self._store.table_progress(row.id, schema=replace(schema, marks=()))
 

@@ -15,7 +15,7 @@ from runners.engine.apply.merge import target_table
 from runners.engine.capture.stream import Streaming
 from runners.engine.errors import fail_again, retry_delay, tried_seconds
 from runners.engine.snapshot.consistent import SnapshotSource, View
-from runners.engine.store.protocol import Store, TableRow, TableState, table_row
+from runners.engine.store.protocol import Store, TableRow, TableState
 
 logger = logging.getLogger("replicator.copier")
 QUIET_SECONDS = 600.0
@@ -58,7 +58,7 @@ class Copier:
             return False
         if done is None:
             return False
-        if table_row(self._store, row.id).state is not TableState.SNAPSHOTTING:
+        if self._store.table(row.id).state is not TableState.SNAPSHOTTING:
             return False  # It failed meanwhile: what was published is another generation's than the next copy's.
         view, uuid, rows = done
         self._store.record_snapshot_rows(row.id, rows, rows)
@@ -116,7 +116,7 @@ class Copier:
             is_snapshot_done=False,
             mode=mode,
         )
-        row = table_row(self._store, row.id)
+        row = self._store.table(row.id)
         table = target_table(self._replicator, row)
         parks = replace(row, schema=view.schema).parks
         done = view.snapshotter.copy(

@@ -181,6 +181,10 @@ class Store(Copies, Notices, Parking, Watermarks, Protocol):
         """Every table that was ever chosen; people may add tables and ask for removals while the run runs."""
         ...
 
+    def table(self, table: TableId) -> TableRow:
+        """One table as it is now, without a look at the others; KeyError for one that was never chosen."""
+        ...
+
     def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
         """The one door for a table's state: `event` of `runners.states.TABLE_TRANSITIONS`, with fields of `TableRow` to
         change beside it, compare-and-set, an event row in the same transaction."""
@@ -245,11 +249,6 @@ def needs_log(row: TableRow) -> bool:
     return row.state is not TableState.REMOVED
 
 
-def table_row(store: Store, table: TableId) -> TableRow:
-    """The table's progress as it is now."""
-    return next(row for row in store.tables() if row.id == table)
-
-
 def has_log_after(store: Store, sequence: int) -> bool:
     """Whether every segment with rows after that sequence, which may lie within one, is still listed."""
     lowest = min((s.number for s in store.segments()), default=store.memory().last_segment + 1)
@@ -258,7 +257,7 @@ def has_log_after(store: Store, sequence: int) -> bool:
 
 def is_copied(store: Store, table: TableId) -> bool:
     """Whether the copy that is being made is still wanted: not where the table failed meanwhile, or is copied no longer."""
-    row = table_row(store, table)
+    row = store.table(table)
     return is_live(row) and row.state is TableState.SNAPSHOTTING
 
 
@@ -346,6 +345,9 @@ class MemoryStore(MemoryCopies, MemoryNotices, MemoryParking, MemoryWatermarks):
 
     def tables(self) -> list[TableRow]:
         return list(self._tables.values())
+
+    def table(self, table: TableId) -> TableRow:
+        return self._tables[table]
 
     def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
         self._write()

@@ -13,7 +13,7 @@ from runners.engine.errors import fail_table
 from runners.engine.snapshot.chunks import Snapshotter
 from runners.engine.snapshot.consistent import SnapshotSource, View
 from runners.engine.snapshot.table import CUTS, Copier
-from runners.engine.store.protocol import FRESH, MemoryStore, TableRow, TableState, table_row
+from runners.engine.store.protocol import FRESH, MemoryStore, TableRow, TableState
 from tests.unit.engine.changes import SCHEMA
 
 ROW = TableRow(TableId("shop", "views"))
@@ -77,13 +77,13 @@ def test_every_copy_that_is_begun_has_a_generation_of_its_own() -> None:
     store = MemoryStore([SCHEMA.id])
     snapshotter = Begun(store, fails="source:value-unsupported")
     made = Copier(store, Views(snapshotter), cast(Any, Streaming()), "r")
-    assert not made.copy(table_row(store, SCHEMA.id))
-    row = table_row(store, SCHEMA.id)
+    assert not made.copy(store.table(SCHEMA.id))
+    row = store.table(SCHEMA.id)
     assert (row.state, row.error_code) == (TableState.FAILING, "source:value-unsupported")
     store.table_event(SCHEMA.id, "table_waits", error_code="", **FRESH)
-    assert made.copy(table_row(store, SCHEMA.id))
+    assert made.copy(store.table(SCHEMA.id))
     assert snapshotter.generations == [1, 2]
-    assert table_row(store, SCHEMA.id).generation == 2
+    assert store.table(SCHEMA.id).generation == 2
 
 
 @pytest.mark.parametrize("code", sorted(CUTS))
@@ -102,11 +102,11 @@ def test_a_copy_that_is_cut_off_again_and_again_is_given_up() -> None:
     nothing: Any = None
     made = Copier(store, Source("source:snapshot-lost"), nothing, "r", patience=30.0)
     for tries in (1, 2):
-        assert not made.copy(table_row(store, ROW.id))
-        row = table_row(store, ROW.id)
+        assert not made.copy(store.table(ROW.id))
+        row = store.table(ROW.id)
         assert (row.failures, row.state) == (tries, TableState.WAITING)
     assert not made.copy(row)
-    row = table_row(store, ROW.id)
+    row = store.table(ROW.id)
     assert (row.state, row.error_code) == (TableState.FAILING, "source:snapshot-lost")
     assert row.is_given_up
 

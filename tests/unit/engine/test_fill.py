@@ -19,7 +19,7 @@ from replicators.connectors.target import FoldedBatch, TargetTable
 from runners.engine.apply.merge import Merger
 from runners.engine.apply.refill import Filler
 from runners.engine.fold.plan import fold_to_file
-from runners.engine.store.protocol import ChangeFileRow, MemoryStore, table_row
+from runners.engine.store.protocol import ChangeFileRow, MemoryStore
 from tests.unit.engine.changes import SCHEMA, Change, table_of
 
 TABLE = TargetTable(SCHEMA.id, "r1", 1)
@@ -225,7 +225,7 @@ def test_what_was_read_for_a_merge_that_then_did_not_need_it_fills_no_later_one(
     def merged(sequence: int, *changes: Change) -> bool:
         part = fold_to_file(table_of(list(changes)), schema, str(tmp_path / f"{sequence}.parquet"))
         batch = FoldedBatch(schema, (part.path,), sequence, part.rows, part.unsent)
-        return merger._write(table_row(store, SCHEMA.id), batch)
+        return merger._write(store.table(SCHEMA.id), batch)
 
     lacking = Change(Op.UPDATE, (1, "x"), ("in", None), unsent=frozenset("b"))
     store.record_position(Position(50))

@@ -14,7 +14,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import Token
 from runners.engine.apply.merge import Merger
 from runners.engine.changelog.segments import ChangeLog
-from runners.engine.store.protocol import MemoryStore, table_row
+from runners.engine.store.protocol import MemoryStore
 from runners.engine.store.table_states import is_lasting
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_frontier import change_file, segment
@@ -61,13 +61,13 @@ def test_a_target_that_is_ahead_is_adopted_only_where_the_merge_is_one_of_ours(
     Path(log.segments, "000000001000-b.raw").touch()
     found = merger(store, Token("r1", 1, sequence, "u"), log)
     if is_known:
-        found.recover(table_row(store, TABLE))
-        row = table_row(store, TABLE)
+        found.recover(store.table(TABLE))
+        row = store.table(TABLE)
         assert row.token_sequence == sequence
         assert row.merged_sequence == max(sequence, last_sequence(5))
     else:
         with pytest.raises(ReplicationError, match="target:table-ahead"):
-            found.recover(table_row(store, TABLE))
+            found.recover(store.table(TABLE))
 
 
 def test_a_merge_that_ended_before_a_file_of_another_shape_is_one_of_ours(
@@ -78,8 +78,8 @@ def test_a_merge_that_ended_before_a_file_of_another_shape_is_one_of_ours(
     store.record_segment(segment(12), Position(1200))
     store.record_decoded([12], [change_file(12, version="v3")])
     log = ChangeLog(str(tmp_path), "r1", "a")
-    merger(store, Token("r1", 1, last_sequence(11), "u"), log).recover(table_row(store, TABLE))
-    assert table_row(store, TABLE).merged_sequence == last_sequence(11)
+    merger(store, Token("r1", 1, last_sequence(11), "u"), log).recover(store.table(TABLE))
+    assert store.table(TABLE).merged_sequence == last_sequence(11)
 
 
 def test_a_target_that_is_ahead_is_not_tried_again() -> None:

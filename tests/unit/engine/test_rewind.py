@@ -25,7 +25,6 @@ from runners.engine.store.protocol import (
     MemoryStore,
     SegmentRow,
     TableState,
-    table_row,
 )
 from tests.unit.engine.changes import SCHEMA, Change, table_of
 from tests.unit.engine.test_frontier import change_file
@@ -96,8 +95,8 @@ def rewound(store: MemoryStore, target: Target, tmp_path: Path, monkeypatch: Any
     monkeypatch.setattr("runners.engine.apply.rewind.fold_batch", fold)
     log = ChangeLog(str(tmp_path), "r1", "a")
     rewinder = Rewinder(None, target, store, log, "r1")  # type: ignore[arg-type]
-    rewinder.rewind(table_row(store, TABLE))
-    return table_row(store, TABLE)
+    rewinder.rewind(store.table(TABLE))
+    return store.table(TABLE)
 
 
 def test_the_changes_since_the_version_are_applied_once_and_published_level(
@@ -131,11 +130,11 @@ def test_a_long_rewind_is_no_standstill_and_can_be_stopped_between_its_parts(
         None, target, store, ChangeLog(str(tmp_path), "r1", "a"), "r1",  # type: ignore[arg-type]
         on_progress=told_of.append, should_stop=lambda: len(told_of) > parts,
     )  # fmt: skip
-    rewinder.rewind(table_row(store, TABLE))
+    rewinder.rewind(store.table(TABLE))
     assert [act for act, *_ in target.done] == ["begin", *["merge"] * parts]
     assert len(told_of) == parts + 1
-    assert table_row(store, TABLE).rewind_to == 3.5
-    assert table_row(store, TABLE).state is TableState.REPLICATING
+    assert store.table(TABLE).rewind_to == 3.5
+    assert store.table(TABLE).state is TableState.REPLICATING
 
 
 class _Empty:
@@ -200,19 +199,19 @@ def test_what_was_published_and_not_recorded_is_adopted_only_where_it_was_asked(
     log = ChangeLog(str(tmp_path), "r1", "a")
     rewinder = Rewinder(None, target, store, log, "r1")  # type: ignore[arg-type]
     adopt_all(rewinder, store)
-    assert table_row(store, TABLE).generation == 1
+    assert store.table(TABLE).generation == 1
     target.token_now = Token("r1", 2, last_sequence(6), "another's")
     adopt_all(rewinder, store)
-    assert table_row(store, TABLE).generation == 1
+    assert store.table(TABLE).generation == 1
     assert target.done == []
     target.token_now = Token("r1", 2, last_sequence(6), "u")
     adopt_all(rewinder, store)
     assert target.done == [("abandon", 2)]
-    row = table_row(store, TABLE)
+    row = store.table(TABLE)
     assert (row.generation, row.rewind_to) == (2, None)
     target.token_now = Token("r1", 3, last_sequence(6), "u")
     adopt_all(rewinder, store)
-    assert table_row(store, TABLE).generation == 2
+    assert store.table(TABLE).generation == 2
 
 
 def test_a_file_with_a_later_change_counts_as_later() -> None:
@@ -250,8 +249,8 @@ def test_rows_that_the_filter_can_not_decide_refuse_the_rewind(
     monkeypatch.setattr("runners.engine.apply.rewind.fold_batch", fold)
     target = Target(*(last_sequence(n) for n in (1, 2, 6)))
     log = ChangeLog(str(tmp_path), "r1", "a")
-    Rewinder(None, target, store, log, "r1").rewind(table_row(store, TABLE))  # type: ignore[arg-type]
-    row = table_row(store, TABLE)
+    Rewinder(None, target, store, log, "r1").rewind(store.table(TABLE))  # type: ignore[arg-type]
+    row = store.table(TABLE)
     assert [done[0] for done in target.done] == ["begin", "abandon"]
     assert (row.error_code, row.generation, row.rewind_to) == ("target:row-missing", 1, None)
     assert not (tmp_path / "batch.parquet").exists()

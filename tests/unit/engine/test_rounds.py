@@ -22,7 +22,6 @@ from runners.engine.store.protocol import (
     MemoryStore,
     SegmentRow,
     TableRow,
-    table_row,
 )
 from tests.fakes.clock import FakeClock
 from tests.unit.engine.test_frontier import change_file
@@ -98,7 +97,7 @@ class Bank:
     def begin(self, table: TableId) -> None:
         """A merge reads how far it may go."""
         reached, _ = self.rounds.limit(table)
-        self.jobs[table] = (self.pending(table_row(self.store, table), reached), reached.sequence)
+        self.jobs[table] = (self.pending(self.store.table(table), reached), reached.sequence)
 
     def end(self, table: TableId) -> None:
         """It commits, records, and arrives; or it only reads the version."""
@@ -108,7 +107,7 @@ class Bank:
             commits = self.target.commits[table]
             commits.append((sequence, commits[-1][1] | {f.segment for f in files}))
             self.store.record_merged(table, sequence, sequence, OpCounts())
-        row = table_row(self.store, table)
+        row = self.store.table(table)
         touched = self.backlog.touched(table)
         self.backlog.mark(table, self.pending(row, Frontier(1 << 30, ())), touched)
         self.rounds.arrive(row)

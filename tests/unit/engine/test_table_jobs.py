@@ -21,7 +21,7 @@ from runners.engine.changelog.backlog import Backlog
 from runners.engine.scheduler import TableJobs
 from runners.engine.schema.evolution import Evolver
 from runners.engine.settings import RunnerSettings
-from runners.engine.store.protocol import MemoryStore, TableRow, TableState, table_row
+from runners.engine.store.protocol import MemoryStore, TableRow, TableState
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_frontier import segment
 from tests.unit.engine.test_views import OTHER, Source, make, point
@@ -85,7 +85,7 @@ class Jobs:
         )  # fmt: skip
 
     def row(self) -> TableRow:
-        return table_row(self.store, TABLE)
+        return self.store.table(TABLE)
 
     def turn(self) -> None:
         """A look at the table, and the end of what it began."""
