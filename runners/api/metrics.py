@@ -1,17 +1,21 @@
-"""`/metrics`: figures of all replicators in the text format of Prometheus, for whoever may view; a handful of queries."""
+"""`/metrics`: figures of all replicators for Prometheus, for whoever may view. A handful of queries, however many replicators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from django.db.models import Sum
 from django.http import HttpResponse
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
-from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from runners.models import Table
@@ -20,111 +24,101 @@ from runners.shown import ReplicatorView
 from runners.states import TABLES_SHOWN
 from runners.supervision.health import worker_health
 
-Found = tuple[dict[str, str], float]
-
-
-class PlainText(BaseRenderer):
-    """The text as it is, whatever was asked for."""
-
-    media_type = "text/plain"
-    format = "txt"
-    charset = "utf-8"
-
-    def render(self, data: Any, *_: Any, **__: Any) -> Any:
-        """An error's answer is its sentence."""
-        return data if isinstance(data, str) else f"{data.get('message', data)}\n"
-
-
-def _label(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _family(name: str, kind: str, about: str, found: Iterable[Found]) -> str:
-    lines = [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
-    for labels, value in found:
-        words = ",".join(f'{k}="{_label(v)}"' for k, v in labels.items())
-        lines.append(f"{name}{{{words}}} {value:.15g}" if words else f"{name} {value:.15g}")
-    return "\n".join(lines) + "\n"
+Kind = type[GaugeMetricFamily] | type[CounterMetricFamily]
+Found = tuple[list[str], float]
+WHO = ("replicator", "id")
 
 
 def _fact(name: str) -> Callable[[ReplicatorView], float | None]:
     return lambda view: view.facts.get(name)
 
 
-_FIGURES: tuple[tuple[str, str, str, Callable[[ReplicatorView], float | None]], ...] = (
-    ("lag_seconds", "gauge", "Lag of the worst table.", lambda v: v.lag_seconds),
-    ("changes_total", "counter", "Changes merged.", lambda v: v.totals.changes),
-    ("rows_copied", "gauge", "Rows of first copies.", lambda v: v.totals.rows_copied),
-    ("failures", "gauge", "Failed runs in a row.", lambda v: v.tries),
-    ("is_live", "gauge", "1 while a run writes figures.", lambda v: v.is_live),
-    ("is_log_full", "gauge", "1 while reading waits for room in the change log.", lambda v: v.is_log_full),
-    ("log_bytes", "gauge", "Size of the change log.", _fact("log_bytes")),
-    ("source_retained_bytes", "gauge", "Log that the source keeps for it.", _fact("retained_bytes")),
-    ("source_hours_left", "gauge", "Hours until the source drops log that is needed.", _fact("hours_left")),
-    ("segments_waiting", "gauge", "Segments that wait for decoding.", _fact("segments_waiting")),
+_FIGURES: tuple[tuple[str, Kind, str, Callable[[ReplicatorView], float | None]], ...] = (
+    ("lag_seconds", GaugeMetricFamily, "Lag of the worst table.", lambda v: v.lag_seconds),
+    ("changes", CounterMetricFamily, "Changes merged.", lambda v: v.totals.changes),
+    ("rows_copied", GaugeMetricFamily, "Rows of first copies.", lambda v: v.totals.rows_copied),
+    ("failures", GaugeMetricFamily, "Failed runs in a row.", lambda v: v.tries),
+    ("is_live", GaugeMetricFamily, "1 while a run writes figures.", lambda v: v.is_live),
+    ("is_log_full", GaugeMetricFamily, "1 while reading waits for room in the change log.", lambda v: v.is_log_full),
+    ("log_bytes", GaugeMetricFamily, "Size of the change log.", _fact("log_bytes")),
+    ("source_retained_bytes", GaugeMetricFamily, "Log that the source keeps for it.", _fact("retained_bytes")),
+    ("source_hours_left", GaugeMetricFamily, "Hours until the source drops log that is needed.", _fact("hours_left")),
+    ("segments_waiting", GaugeMetricFamily, "Segments that wait for decoding.", _fact("segments_waiting")),
 )  # fmt: skip
 
 
-def metrics_text() -> str:
-    """All families. A figure that isn't known has no line."""
-    views = replicators_for_list()
-    parts = [
-        _family(
-            f"replicator_{name}",
-            kind,
-            about,
-            [(_who(v), float(value)) for v in views if (value := figure(v)) is not None],
-        )
-        for name, kind, about, figure in _FIGURES
-    ]
-    states = [({**_who(v), "state": v.shown.state}, 1.0) for v in views]
-    parts.append(_family("replicator_state", "gauge", "1 for the state it is in.", states))
-    tables = [
-        ({**_who(v), "state": state}, float(counts.get(state, 0)))
-        for v in views
-        for counts in (v.counts,)
-        for state in TABLES_SHOWN
-    ]
-    parts.append(_family("replicator_tables", "gauge", "Tables by state.", tables))
-    parts += _sums(views)
-    parts += _workers()
-    return "".join(parts)
+class Figures(Collector):
+    """All families, read from the database each time. A figure that isn't known has no line."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Each family once."""
+        views = replicators_for_list()
+        for name, kind, about, figure in _FIGURES:
+            found = [(_who(v), float(x)) for v in views if (x := figure(v)) is not None]
+            yield _family(kind, name, about, WHO, found)
+        states = [([*_who(v), v.shown.state], 1.0) for v in views]
+        about = "1 for the state it is in."
+        yield _family(GaugeMetricFamily, "state", about, (*WHO, "state"), states)
+        tables = [
+            ([*_who(v), str(state)], float(v.counts.get(state, 0)))
+            for v in views
+            for state in TABLES_SHOWN
+        ]
+        yield _family(GaugeMetricFamily, "tables", "Tables by state.", (*WHO, "state"), tables)
+        yield from _sums(views)
+        yield from _workers()
 
 
-def _who(view: ReplicatorView) -> dict[str, str]:
-    return {"replicator": view.replicator.name, "id": str(view.replicator.pk)}
+def _family(
+    kind: Kind, name: str, about: str, labels: Iterable[str], found: Iterable[Found]
+) -> Metric:
+    family = kind(f"replicator_{name}", about, labels=list(labels))
+    for values, figure in found:
+        family.add_metric(values, figure)
+    return family
 
 
-def _sums(views: list[ReplicatorView]) -> list[str]:
+def _who(view: ReplicatorView) -> list[str]:
+    return [view.replicator.name, str(view.replicator.pk)]
+
+
+def _sums(views: list[ReplicatorView]) -> Iterator[Metric]:
     rows = Table.objects.shown().order_by().values("replicator_id")
     found = rows.annotate(p=Sum("rows_parked"), b=Sum("backlog_bytes"))
     sums: dict[Any, dict[str, Any]] = {row["replicator_id"]: {**row} for row in found}
-    return [
-        _family(
-            f"replicator_{name}",
-            "gauge",
-            about,
-            [
-                (_who(v), float(sums[v.replicator.pk][key]))
-                for v in views
-                if v.replicator.pk in sums
-            ],
-        )
-        for name, key, about in (
-            ("parked_rows", "p", "Rows that wait beside the target."),
-            ("backlog_bytes", "b", "Change files that are not merged."),
-        )
-    ]
+    known = [v for v in views if v.replicator.pk in sums]
+    for name, key, about in (
+        ("parked_rows", "p", "Rows that wait beside the target."),
+        ("backlog_bytes", "b", "Change files that are not merged."),
+    ):
+        values = [(_who(v), float(sums[v.replicator.pk][key])) for v in known]
+        yield _family(GaugeMetricFamily, name, about, WHO, values)
 
 
-def _workers() -> list[str]:
+def _workers() -> Iterator[Metric]:
     health = worker_health()
-    ok = _family("replicators_workers_ok", "gauge", "1 while workers and beat answer.", [({}, health.is_ok)])  # fmt: skip
-    if health.reconciled_at is None:
-        return [ok]
-    age = (timezone.now() - health.reconciled_at).total_seconds()
-    about = "Since runs were last compared with what was asked."
-    return [ok, _family("replicators_reconciled_age_seconds", "gauge", about, [({}, age)])]
+    about = "1 while workers and beat answer."
+    yield GaugeMetricFamily("replicators_workers_ok", about, value=health.is_ok)
+    if health.reconciled_at is not None:
+        age = (timezone.now() - health.reconciled_at).total_seconds()
+        about = "Since runs were last compared with what was asked."
+        yield GaugeMetricFamily("replicators_reconciled_age_seconds", about, value=age)
+
+
+FIGURES = CollectorRegistry()
+FIGURES.register(Figures())
+
+
+class PlainText(BaseRenderer):
+    """An error's answer is its sentence, whatever form was asked for."""
+
+    media_type = "text/plain"
+    format = "txt"
+    charset = "utf-8"
+
+    def render(self, data: Any, *_: Any, **__: Any) -> Any:
+        """The sentence and a line's end."""
+        return f"{data.get('message', data)}\n"
 
 
 class Metrics(APIView):
@@ -137,6 +131,6 @@ class Metrics(APIView):
         return PlainText(), PlainText.media_type
 
     @extend_schema(exclude=True)
-    def get(self, request: Request) -> Response | HttpResponse:
+    def get(self, request: Request) -> HttpResponse:
         """As text."""
-        return Response(metrics_text())
+        return HttpResponse(generate_latest(FIGURES), content_type=CONTENT_TYPE_PLAIN_0_0_4)

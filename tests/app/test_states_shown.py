@@ -44,7 +44,7 @@ def test_a_failed_replicator_has_no_green_table(browser: Client, failed: Replica
     tables = f"/api/v1/replicators/{failed.pk}/tables/"
     assert browser.get(f"{tables}?state=stopped").json() != []
     assert browser.get(f"{tables}?state=replicating").json() == []
-    assert 'state="replicating"} 0' in browser.get("/metrics").content.decode()
+    assert 'state="replicating"} 0.0' in browser.get("/metrics").content.decode()
 
 
 def test_a_replicator_whose_tables_all_fail_does_not_look_well(
