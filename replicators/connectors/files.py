@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -193,3 +194,63 @@ def _fitted(table: pa.Table, shape: pa.Schema) -> pa.Table:
         for f in shape
     ]
     return pa.Table.from_arrays(columns, schema=shape)
+
+
+def publish(path: str, data: Any) -> None:
+    """A file of these bytes that is seen whole or not at all, and durable with its name when this returns; one of the same name is
+    replaced. OSError."""
+    if is_url(path):
+        write(path, data)
+        return
+    folder, name = posixpath.split(path)
+    part = f"{folder}/.{name}.{uuid.uuid4().hex}.part"
+    try:
+        write(part, data, is_durable=True)
+        os.replace(part, path)
+    except BaseException:
+        remove(part)
+        raise
+    sync_folder(folder)
+
+
+def make_durable_folder(folder: str, top: str) -> None:
+    """Make a folder below `top`, which is there, so that the names on the way are durable. Nothing is made in a store."""
+    if is_url(folder) or os.path.isdir(folder):
+        return
+    missing = []
+    while folder != top and not os.path.isdir(folder):
+        missing.append(folder)
+        folder = posixpath.dirname(folder)
+    for made in reversed(missing):
+        os.makedirs(made, exist_ok=True)
+        sync_folder(posixpath.dirname(made))
+
+
+def read_if_there(path: str) -> bytes | None:
+    """The file's bytes; None where there is no such file. OSError."""
+    try:
+        return bytes(read(path))
+    except FileNotFoundError:
+        return None
+
+
+def is_there(path: str) -> bool:
+    """Whether there is such a file. OSError where a store does not answer."""
+    if not is_url(path):
+        return os.path.isfile(path)
+    system, inner = _place(path)
+    return bool(system.get_file_info(inner).type == fs.FileType.File)
+
+
+def folders(folder: str) -> list[str]:
+    """The names of the folders right in the folder, in order; none where there is no such folder."""
+    system, inner = open_url(folder)
+    found = system.get_file_info(fs.FileSelector(inner, allow_not_found=True))
+    return sorted(i.base_name for i in found if i.type == fs.FileType.Directory)
+
+
+def listed_below(folder: str) -> list[str]:
+    """The paths of all files in the folder and below; none where there is no such folder."""
+    system, inner = open_url(folder)
+    found = system.get_file_info(fs.FileSelector(inner, allow_not_found=True, recursive=True))
+    return [folder + i.path[len(inner) :] for i in found if i.type == fs.FileType.File]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote
 
-from replicators.connectors.addresses import STORES, Place, Url, local_path
+from replicators.connectors.addresses import Place, Url
+from replicators.connectors.locations import STORES_SETTINGS, location_fault, location_places
 from replicators.connectors.params import InvalidParams, param
 
 CATALOG_OPTIONS = (
@@ -14,24 +14,6 @@ CATALOG_OPTIONS = (
     "channel_binding", "gssencmode",
 )  # fmt: skip
 """What may stand behind `?` in a catalog's address: of the rest some name other hosts, files that are written, or classes to load."""
-NAMING_SERVERS = frozenset({"hdfs", "viewfs", "abfs", "abfss"})
-"""Stores whose URL names a server; the servers of the others are named by the environment."""
-_STORES_SETTINGS = "a store's settings and keys are read from this program's environment"
-
-
-def _warehouse_fault(warehouse: str) -> str:
-    if warehouse.startswith("file:"):
-        is_whole = re.fullmatch(r"file:(//)?/[^/?#][^?#]*", warehouse)
-        return "" if is_whole else "must name a folder: file:///data/warehouse"
-    if "://" not in warehouse:
-        return "" if warehouse.startswith("/") else "must be an absolute path or a URL"
-    try:
-        url = Url.parse(warehouse)
-    except ValueError as err:
-        return str(err)
-    if url.scheme not in STORES:
-        return f"must be a folder or begin with one of {', '.join(STORES)}"
-    return f"must not have a part behind ?: {_STORES_SETTINGS}" if url.query else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +23,8 @@ class LakehouseParams:
     warehouse: str = param(
         "Warehouse",
         help="Folder that holds the tables, for example /data/warehouse. An object store (s3a://bucket/warehouse) needs a Spark that has its connector.",
-        secrets_go=_STORES_SETTINGS,
-        check=_warehouse_fault,
+        secrets_go=STORES_SETTINGS,
+        check=location_fault,
     )
     format: str = param("Format", default="iceberg", choices=("iceberg", "delta"))
     catalog_uri: str = param(
@@ -122,20 +104,8 @@ def _postgresql_fault(url: Url) -> str:
 
 def places(params: LakehouseParams) -> tuple[Place, ...]:
     """The folder or the server that holds the tables, and the catalog's file or database."""
-    found = _warehouse_places(params.warehouse)
+    found = location_places(params.warehouse, "Warehouse")
     return (*found, *_catalog_places(params.catalog_uri)) if params.format == "iceberg" else found
-
-
-def _warehouse_places(warehouse: str) -> tuple[Place, ...]:
-    path = local_path(warehouse)
-    if path:
-        return (Place("folder", path, "Warehouse"),)
-    parts = urlsplit(warehouse)
-    hosts = [
-        urlsplit(v).hostname or v for n, v in parse_qsl(parts.query) if n.startswith("endpoint")
-    ]
-    hosts += [parts.hostname] if parts.hostname and parts.scheme in NAMING_SERVERS else []
-    return tuple(Place("host", host, "Warehouse") for host in hosts)
 
 
 def _catalog_places(uri: str) -> tuple[Place, ...]:

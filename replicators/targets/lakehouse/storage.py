@@ -5,18 +5,9 @@ from __future__ import annotations
 from pyarrow import fs
 
 from replicators.connectors.files import make_folder, open_url, remove_folder
+from replicators.connectors.looks import store as look
 
 __all__ = ["has_folder", "keep_only", "look", "make_folder", "open_url", "remove_folder"]
-
-
-def look(url: str) -> None:
-    """OSError where a store does not answer, or has no such bucket. Writes nothing: an object that is removed again leaves the mark of
-    its folder behind, so only a run learns whether it may write."""
-    system, path = open_url(url)
-    if system.get_file_info(path).type == fs.FileType.NotFound:
-        bucket = path.split("/")[0]
-        if bucket and system.get_file_info(bucket).type == fs.FileType.NotFound:
-            raise FileNotFoundError(bucket)
 
 
 def has_folder(url: str) -> bool:

@@ -1,0 +1,42 @@
+"""Folders and object stores that people name as the place of a target: what is wrong with the text, and where it leads. Opens
+nothing."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qsl, urlsplit
+
+from replicators.connectors.addresses import STORES, Place, Url, local_path
+
+NAMING_SERVERS = frozenset({"hdfs", "viewfs", "abfs", "abfss"})
+"""Stores whose URL names a server; the servers of the others are named by the environment."""
+STORES_SETTINGS = "a store's settings and keys are read from this program's environment"
+
+
+def location_fault(location: str) -> str:
+    """What is wrong with the text, as a sentence; empty: nothing."""
+    if location.startswith("file:"):
+        is_whole = re.fullmatch(r"file:(//)?/[^/?#][^?#]*", location)
+        return "" if is_whole else "must name a folder: file:///data/warehouse"
+    if "://" not in location:
+        return "" if location.startswith("/") else "must be an absolute path or a URL"
+    try:
+        url = Url.parse(location)
+    except ValueError as err:
+        return str(err)
+    if url.scheme not in STORES:
+        return f"must be a folder or begin with one of {', '.join(STORES)}"
+    return f"must not have a part behind ?: {STORES_SETTINGS}" if url.query else ""
+
+
+def location_places(location: str, label: str) -> tuple[Place, ...]:
+    """The folder or the servers that it leads to; `label`: the parameter that says so."""
+    path = local_path(location)
+    if path:
+        return (Place("folder", path, label),)
+    parts = urlsplit(location)
+    hosts = [
+        urlsplit(v).hostname or v for n, v in parse_qsl(parts.query) if n.startswith("endpoint")
+    ]
+    hosts += [parts.hostname] if parts.hostname and parts.scheme in NAMING_SERVERS else []
+    return tuple(Place("host", host, label) for host in hosts)
