@@ -10,6 +10,7 @@ from django.utils.crypto import salted_hmac
 
 from drafts.models import Draft
 from replicators.models import Replicator
+from replicators.options import Options
 from replicators.services import params_of
 
 
@@ -25,6 +26,7 @@ def source_digest(draft: Draft | Replicator) -> str:
 
 def assessed_digest(draft: Draft) -> str:
     """Stands for everything that an assessment looks at."""
+    options = Options.readable(draft.options)
     return _digest(
         draft.source_kind,
         params_of(draft, "source"),
@@ -40,5 +42,6 @@ def assessed_digest(draft: Draft) -> str:
             ]
             for t in draft.tables
         ),
-        *(draft.options.get(name) or "" for name in ("mode", "unfit_values")),
+        options.mode,
+        options.unfit_values,
     )

@@ -23,6 +23,7 @@ from replicators.connectors.model.modes import CHOICES, Mode, mode_for, why_inse
 from replicators.connectors.model.schema import EXCLUDABLE, TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.forms import Field, option_fields, picks_fitting
+from replicators.options import Options
 from replicators.pages import go, is_partial, toasted
 from replicators.services import params_of
 
@@ -210,8 +211,7 @@ def _kinds_fault(visit: Visit, shape: TableSchema, mode: str) -> str:
         or len(left) == len(EXCLUDABLE)
     ):
         return ""
-    own = visit.draft.options.get("mode")
-    asked = Mode(mode or (own if isinstance(own, str) and own in CHOICES else Mode.MIRROR))
+    asked = Mode(mode or Options.readable(visit.draft.options).mode)
     why = why_inserts(shape, mode_for(asked, shape))
     return f"Inserts can't be left out: {why}." if why else ""
 

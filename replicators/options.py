@@ -149,24 +149,38 @@ class Options:
     @classmethod
     def parse(cls, data: Mapping[str, Any] | None) -> Self:
         """Check and fill with defaults; InvalidConfig names every fault."""
-        data = data or {}
-        known = {f.name: f for f in fields(cls)}
-        errors = {f"options.{k}": "is not an option" for k in data if k not in known}
-        values: dict[str, Any] = {}
-        for name, raw in data.items():
-            if name not in known or raw in (None, ""):
-                continue
-            try:
-                values[name] = _parsed(known[name], raw)
-            except ValueError as err:
-                errors[f"options.{name}"] = str(err)
+        values, errors = _read(cls, data or {})
         if errors:
             raise InvalidConfig(errors)
         return cls(**values)
 
+    @classmethod
+    def readable(cls, data: Mapping[str, Any] | None) -> Self:
+        """What can be read of it, the rest at its default.
+
+        For pages and for drafts, which show what is wrong elsewhere. A run uses `parse`: a mode that it
+        can't read is not the default mode.
+        """
+        return cls(**_read(cls, data or {})[0])
+
     def to_json(self) -> dict[str, Any]:
         """Every option with its value."""
         return asdict(self)
+
+
+def _read(kind: type[Options], data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The values that are right, and what is wrong with the others."""
+    known = {f.name: f for f in fields(kind)}
+    errors = {f"options.{k}": "is not an option" for k in data if k not in known}
+    values: dict[str, Any] = {}
+    for name, raw in data.items():
+        if name not in known or raw in (None, ""):
+            continue
+        try:
+            values[name] = _parsed(known[name], raw)
+        except ValueError as err:
+            errors[f"options.{name}"] = str(err)
+    return values, errors
 
 
 def _parsed(option: Field[Any], raw: Any) -> Any:

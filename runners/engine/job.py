@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from replicators.connectors.schema.policy import SchemaPolicy
 from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import TargetPlugin
+
+
+@dataclass(frozen=True, slots=True)
+class JobOptions:
+    """What the engine asks of a replicator's options; the rest is in its settings and in the tables' rows."""
+
+    schema_changes: SchemaPolicy = SchemaPolicy.EVOLVE
+    drops_vanished: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,4 +29,4 @@ class Job:
     source_params: Any
     target: TargetPlugin
     target_params: Any
-    options: dict[str, Any] = field(default_factory=dict)
+    options: JobOptions = JobOptions()

@@ -9,7 +9,7 @@ import uuid
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
-from replicators.connectors.schema.policy import SchemaPolicy, follows_renames
+from replicators.connectors.schema.policy import follows_renames
 from replicators.connectors.source import ViewWait
 from replicators.connectors.target import TargetWriter
 from runners.engine.apply.merge import Merger
@@ -136,7 +136,7 @@ class Pipeline:
         reader, params = job.source.row_reader, job.source_params
         limit = self._settings.row_limit_bytes
         filler = Filler(self._writer, (lambda: reader(params)) if reader else None, limit)
-        policy = SchemaPolicy(job.options.get("schema_changes", SchemaPolicy.EVOLVE))
+        policy = job.options.schema_changes
         self._evolver = Evolver(self._writer, store, policy, job.source)
         self._merger = Merger(
             self._tasks, self._writer, store, log, job.replicator, filler, self._evolver
@@ -223,7 +223,7 @@ class Pipeline:
             rewinder=self._rewinder,
             evolver=self._evolver,
             is_spark_lost=lambda: jvm_ended(self._spark),
-            drops_vanished=job.options.get("vanished_tables") == "drop",
+            drops_vanished=job.options.drops_vanished,
         )
         follows = follows_renames(self._evolver.policy)
         self._catalog = CatalogWatch(

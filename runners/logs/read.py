@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from django.db.models import QuerySet
 
 from replicators.models import Replicator
+from replicators.options import Options
 from runners.models import LogLine
 
 LOG_LINES = 200
@@ -63,7 +64,7 @@ def log_pages(replicator: Replicator, **query: str) -> Iterator[LogLine]:
 def log_levels(replicator: Replicator) -> tuple[str, ...]:
     """The levels that lines can have: DEBUG only where the replicator is set to write such lines, or has some."""
     shown = _LEVELS[1:-1]
-    is_debug = replicator.options.get("log_level") == "debug"
+    is_debug = Options.readable(replicator.options).log_level == "debug"
     lines = LogLine.objects.filter(replicator=replicator, level="DEBUG")
     return ("DEBUG", *shown) if is_debug or lines.exists() else shown
 

@@ -57,10 +57,10 @@ def selections(
         said = [t for t in said if (t["schema"], t["name"]) == (only.schema, only.name)]
         if not said:
             return {}
-    mode = str(replicator.options.get("mode") or Options().mode)
-    unfit = str(replicator.options.get("unfit_values") or Options().unfit_values)
+    options = Options.parse(replicator.options)
     return {
-        t.id: replace(t, mode=t.mode or mode, unfit=t.unfit or unfit) for t in parse_tables(said)
+        t.id: replace(t, mode=t.mode or options.mode, unfit=t.unfit or options.unfit_values)
+        for t in parse_tables(said)
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from replicators.config import InvalidConfig, Options
+from replicators.config import Options
 from replicators.connectors.problems.messages import MESSAGES, Retry
 from runners.events.write import event_add
 from runners.models import Progress, Run
@@ -33,10 +33,7 @@ def _duration(passed: timedelta) -> str:
 
 def _patience(options: Any) -> timedelta:
     """Counting a failure never needs options that this version can read: they may be what failed."""
-    try:
-        return timedelta(minutes=Options.parse(options).retry_minutes)
-    except InvalidConfig:
-        return timedelta(minutes=Options().retry_minutes)
+    return timedelta(minutes=Options.readable(options).retry_minutes)
 
 
 def _idle(progress: Progress, run: Run, now: datetime) -> timedelta:

@@ -9,8 +9,10 @@ from django.conf import settings
 
 from replicators.config import Options, source_plugin, target_plugin
 from replicators.connectors.params import secret_names
+from replicators.connectors.schema.policy import SchemaPolicy
 from replicators.models import Replicator
 from replicators.services import params_of, source_of, target_of
+from runners.engine.job import JobOptions
 from runners.engine.settings import RunnerSettings
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ def job_of(replicator: Replicator) -> Job:
     """The engine's job. Imports the engine, so only a run's own process calls it."""
     from runners.engine.run import Job
 
+    options = Options.parse(replicator.options)
     return Job(
         replicator=str(replicator.pk),
         name=replicator.name,
@@ -29,7 +32,10 @@ def job_of(replicator: Replicator) -> Job:
         source_params=source_of(replicator),
         target=target_plugin(replicator.target_kind),
         target_params=target_of(replicator),
-        options=Options.parse(replicator.options).to_json(),
+        options=JobOptions(
+            schema_changes=SchemaPolicy(options.schema_changes),
+            drops_vanished=options.vanished_tables == "drop",
+        ),
     )
 
 

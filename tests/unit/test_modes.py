@@ -132,3 +132,13 @@ def test_a_table_kept_by_count_can_not_park() -> None:
     shape = TableSchema(NAME, schema_of("a").columns, (), full_before=True)
     codes = [p.code for p in mode_problems(config_of("mirror", unfit="park"), [shape])]
     assert "target:mode-parking" in codes
+
+
+def test_what_can_not_be_read_of_stored_options_is_at_its_default() -> None:
+    """Guards `Options.readable`: a page of options that another version wrote is shown; a run refuses them."""
+    stored = {"mode": "sideways", "retry_minutes": 5, "keep_hours": [], "gone": 1}
+    read = Options.readable(stored)
+    assert (read.mode, read.retry_minutes, read.keep_hours) == (Mode.MIRROR, 5.0, 24.0)
+    with pytest.raises(InvalidConfig) as err:
+        Options.parse(stored)
+    assert set(err.value.errors) == {"options.mode", "options.keep_hours", "options.gone"}

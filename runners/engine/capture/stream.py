@@ -12,7 +12,7 @@ from dataclasses import replace
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.problems.errors import ReplicationError, Retry
-from replicators.connectors.schema.policy import SchemaPolicy, follows_renames
+from replicators.connectors.schema.policy import follows_renames
 from replicators.connectors.source import LogControl, LogReader, ViewWait
 from runners.engine import failpoints
 from runners.engine.capture.reader import Capture, discard_open_tail
@@ -73,7 +73,7 @@ class Streaming:
         self._members = threading.RLock()
         self._chosen = chosen(store)
         self._shapes: dict[TableId, TableSchema] = {}
-        self._policy = SchemaPolicy(job.options.get("schema_changes", SchemaPolicy.EVOLVE))
+        self._policy = job.options.schema_changes
         self.capture: Capture
 
     def describe(self) -> list[TableSchema]:
