@@ -17,6 +17,7 @@ from benchmarks.report import Peer, Result
 from benchmarks.resources import turn
 from replicators.connectors.target import TargetTable
 from runners.engine.settings import RunnerSettings
+from runners.engine.tasks.on_spark import SparkTasks
 
 MERGES = int(os.environ.get("BENCH_MERGES", "0")) or place.scaled(1000, 100)
 FIRST = min(50, MERGES // 2)
@@ -81,9 +82,9 @@ def measure(line: str) -> list[Result]:
         target = place.target_params(folder, history_minutes=HISTORY_MINUTES)
         warm = place.target_params(folder, namespace="warm")
         with place.spark(folder, target) as spark:
-            other = place.TARGET.writer(warm, spark)
+            other = place.TARGET.writer(warm, SparkTasks(spark))
             _repeat(Merges(folder, other, fill(spark, other, ROWS, FILES)), WARM, WARM // 2)
-            writer = place.TARGET.writer(target, spark)
+            writer = place.TARGET.writer(target, SparkTasks(spark))
             merges = Merges(folder, writer, fill(spark, writer, ROWS, FILES))
             with turn():
                 where = folder / "warehouse" / "bench"

@@ -6,6 +6,7 @@ from __future__ import annotations
 from benchmarks import place
 from benchmarks.merge import FILES, KEYS, SHARED, Rounds, fill
 from benchmarks.report import Peer, Result
+from runners.engine.tasks.on_spark import SparkTasks
 
 SIZES = (1_000_000, 10_000_000, 40_000_000)
 ROWS_A_FILE = 10_000_000 // FILES
@@ -24,7 +25,7 @@ def measure(line: str) -> list[Result]:
         with place.folder(f"{line}-{size}") as folder:
             target = place.target_params(folder)
             with place.spark(folder, target) as spark:
-                writer = place.TARGET.writer(target, spark)
+                writer = place.TARGET.writer(target, SparkTasks(spark))
                 table = fill(spark, writer, rows, parts)
                 rounds = Rounds(writer, target, "iceberg", folder, rows)
                 ours[rows], plain[rows] = rounds.compare(table, scattered=False)

@@ -20,6 +20,7 @@ from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Boolean, Decimal, Int, String, Timestamp
 from replicators.connectors.target import FoldedBatch, KeyRange, TargetTable
 from runners.engine.fold.plan import fold_to_file
+from runners.engine.tasks.on_spark import SparkTasks
 
 TABLE = TableId("bench", "events")
 KEYS = 1000
@@ -201,7 +202,7 @@ def measure(line: str) -> list[Result]:
     with place.folder(line) as folder:
         target = place.target_params(folder, form)
         with place.spark(folder, target) as spark:
-            writer = place.TARGET.writer(target, spark)
+            writer = place.TARGET.writer(target, SparkTasks(spark))
             table = fill(spark, writer, rows)
             place.logger.info("the table of %d rows is there", rows)
             rounds = Rounds(writer, target, form, folder, rows)

@@ -31,7 +31,7 @@ def copy(
 ) -> float:
     """Ours: a view, chunks, staged and published; its seconds with all of that."""
     table = TargetTable(TABLE, "bench", number + 1)
-    writer = place.TARGET.writer(target, spark)
+    writer = place.TARGET.writer(target, SparkTasks(spark))
     began = time.monotonic()
     with made.source.snapshot_again(made.params, f"bench_{number}") as session:
         reader = load_object(made.source.chunk_reader)(made.params, session.point.token)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from replicators.connectors.model.modes import Mode
 
@@ -27,10 +28,24 @@ class SourceCapabilities:
     reader_label: str = ""
 
 
+class Delivery(StrEnum):
+    """What a crash may do to a change at the target. EXACTLY_ONCE: readers never see it twice, since the target's own commit carries
+    our token, or since what an unrecorded try left is replaced before readers see it. AT_LEAST_ONCE: it may be there twice."""
+
+    EXACTLY_ONCE = "exactly_once"
+    AT_LEAST_ONCE = "at_least_once"
+
+
 @dataclass(frozen=True, slots=True)
 class TargetCapabilities:
-    """Abilities of a target; `modes`: how tables can be copied into it."""
+    """Abilities of a target. `modes`: how tables can be copied into it. `can_rewind` and `has_watermarks` say, without opening it,
+    that the target is `Rewindable` and `Watermarked`; the contract suites hold it to that. `is_replaced_at_once`: a fresh copy
+    takes the place of the old rows in one step."""
 
+    delivery: Delivery
+    can_rewind: bool = False
+    has_watermarks: bool = False
+    is_replaced_at_once: bool = False
     has_atomic_token: bool = True
     has_staging: bool = True
     can_add_column: bool = True

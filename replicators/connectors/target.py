@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
 from replicators.connectors.addresses import Place
+from replicators.connectors.capabilities import Delivery as Delivery
 from replicators.connectors.capabilities import TargetCapabilities
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableId, TableSchema
@@ -19,6 +20,7 @@ from replicators.connectors.model.watermarks import Watermark
 from replicators.connectors.problems.problem import Problem
 from replicators.connectors.setup import SetupStep, no_setup
 from replicators.connectors.source import Closing
+from replicators.connectors.tasks import Tasks
 
 
 class FitKind(StrEnum):
@@ -140,25 +142,86 @@ class MergeResult:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
-class TargetWriter(Protocol):
-    """Writes one target through a Spark session. Thread safe: where a token travels by session conf, each call
-    has a session for itself meanwhile. Every method is idempotent for the same arguments. Errors are `ReplicationError`s."""
+class BatchKind(StrEnum):
+    """What a `ChangeBatch` holds: rows as a consistent snapshot found them, or changes of the log."""
+
+    SNAPSHOT = "snapshot"
+    CHANGES = "changes"
+
+
+class Lane(Protocol):
+    """A part of a `ChangeBatch` that one task reads. It is pickled to get there.
+
+    `number` is unique in its table's snapshot, or in its batch of changes, where lanes are contiguous and ascending ranges of
+    `_sequence`: all rows of lane 1 come before all rows of lane 2. So the changes of a key are in order where lanes are read in
+    order, however many there are. `first` and `last` are the range's ends; `rows` is about how many rows it has.
+    """
+
+    @property
+    def number(self) -> int: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def last(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """The rows in order of `_sequence`, with `changes.change_schema` of the batch's schema. Rows of a snapshot have `_op`
+        READ, the sequence at which the table's changes begin, the time at which the snapshot was opened, and no before image.
+        Each call reads again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBatch:
+    """Rows of one table for a `ChangeSink`, all of one schema version, of whole transactions.
+
+    Changes: everything with `after` < `_sequence` <= `sequence` is in this batch. An earlier try may have delivered some of it,
+    up to another `sequence`, before a crash: where the target can, what lies beyond `after` in this generation is replaced.
+    Snapshot: it comes in several batches; lanes that were not delivered before are added, and a lane that was is replaced.
+    `after` and `sequence` are both where the table's changes begin. What an earlier try left, `begin` has thrown away.
+    `resolved_at`: the time of the last `Resolved` that may have been told of this table (seconds; 0: none). A change may carry an
+    earlier commit time (a source's clock was set back); it counts as one of this time.
+    """
+
+    kind: BatchKind
+    schema: TableSchema
+    after: int
+    sequence: int
+    lanes: tuple[Lane, ...]
+    resolved_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Every change of a table that was committed at the source before `at` (seconds since the epoch, by the source's clock) has
+    been delivered and recorded; so has everything up to `sequence`. Marks of a generation never go back. One may be told twice."""
+
+    sequence: int
+    at: float
+
+
+class Target(Protocol):
+    """What every target has; it is a `MergeTarget` or a `ChangeSink` besides. Thread safe for different tables; one call at a time
+    for each table. Every method is idempotent for the same arguments. Errors are `ReplicationError`s."""
 
     def names(self, table: TableId) -> tuple[str, ...]:
         """The target table's name parts (namespace, name), not quoted."""
         ...
 
+    def drop(self, table: TargetTable) -> None:
+        """Remove the table and its data, of every generation, if it is this replicator's."""
+        ...
+
+
+@runtime_checkable
+class MergeTarget(Target, Protocol):
+    """A target whose tables hold the rows as the table's mode wants them. Each commit carries a token (CORRECTNESS 13), so that a
+    merge is applied once."""
+
     def token(self, table: TargetTable) -> Token | None:
         """What the live table remembers; None where there is no such table or no token."""
-        ...
-
-    @property
-    def history_seconds(self) -> float:
-        """How long a version stays readable after another took its place."""
-        ...
-
-    def version(self, table: TargetTable) -> TableVersion | None:
-        """The live table's last version that carries a token; None where there is no such table or no token."""
         ...
 
     def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
@@ -208,10 +271,31 @@ class TargetWriter(Protocol):
         """Set a column of every row of the live table to one value (None: NULL); the token stays what it was."""
         ...
 
-    def maintain(self, table: TargetTable, keep_seconds: float = 0.0) -> dict[str, Any]:
-        """Compact and expire, keeping the token readable; figures of what was done. Of what is older than the history, single
-        versions stay where the plugin's `apart_seconds` says so: enough for a rewind to any time within `keep_seconds`."""
+
+@runtime_checkable
+class ChangeSink(Target, Protocol):
+    """A target that takes every change in order of `_sequence`, a snapshot's rows too. It carries no token: the engine's store keeps
+    how far a table is delivered, and records it once `deliver` has returned. After a crash in between the same changes come
+    again. The order of one batch: `deliver`, recorded, `resolved`."""
+
+    def begin(self, table: TargetTable, schema: TableSchema) -> None:
+        """A new generation begins, with a snapshot: throw away what an earlier try of the same generation left, and what
+        generations before left unfinished. `target:table-taken` where the place is not this replicator's."""
         ...
+
+    def deliver(self, table: TargetTable, batch: ChangeBatch) -> None:
+        """Write the batch; when this returns, it is durable. Lanes are read in tasks (`Tasks.map`)."""
+        ...
+
+    def resolved(self, table: TargetTable, mark: Resolved) -> None:
+        """Nothing older than the mark can come any more. Also told of tables without changes, every few seconds
+        (`TargetPlugin.resolved_seconds`): a mark that changes nothing here has to cost nothing."""
+        ...
+
+
+@runtime_checkable
+class Rewindable(Protocol):
+    """A `MergeTarget` that keeps older versions of a table, from which the change log can be applied again."""
 
     def version_at(self, table: TargetTable, sequence: int) -> KeptVersion | None:
         """The newest version of this generation at or before `sequence` that can still be opened; where all are later, the
@@ -231,6 +315,20 @@ class TargetWriter(Protocol):
         """Throw the staging place of this generation away; idempotent."""
         ...
 
+
+@runtime_checkable
+class Watermarked(Protocol):
+    """A `MergeTarget` whose versions readers can open, so that several tables can be read at one moment of the source."""
+
+    @property
+    def history_seconds(self) -> float:
+        """How long a version stays readable after another took its place."""
+        ...
+
+    def version(self, table: TargetTable) -> TableVersion | None:
+        """The live table's last version that carries a token; None where there is no such table or no token."""
+        ...
+
     def publish_watermark(self, replicator: str, mark: Watermark) -> None:
         """A row of the progress table that readers of the target look at; keeps that table small. `target:progress-taken`
         where its name is another's."""
@@ -240,8 +338,14 @@ class TargetWriter(Protocol):
         """Remove the replicator's rows from the progress table; idempotent."""
         ...
 
-    def drop(self, table: TargetTable) -> None:
-        """Remove the table and its data, if it is this replicator's; idempotent."""
+
+@runtime_checkable
+class Maintained(Protocol):
+    """A `MergeTarget` whose files have to be tidied up now and then."""
+
+    def maintain(self, table: TargetTable, keep_seconds: float = 0.0) -> dict[str, Any]:
+        """Compact and expire, keeping the token readable; figures of what was done. Of what is older than the history, single
+        versions stay where the plugin's `apart_seconds` says so: enough for a rewind to any time within `keep_seconds`."""
         ...
 
 
@@ -259,7 +363,9 @@ class TargetChecks(Closing, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TargetPlugin:
-    """A target's light descriptor; `writer` gets the Spark session that `spark_conf` was put into. `rehearsals`: params of
+    """A target's light descriptor. `writer` opens the target; it gets the run's tasks, and with them the Spark session that
+    `spark_conf` and `jars` were put into, which a target that writes without Spark leaves out. `resolved_seconds`: about how often
+    a `ChangeSink` is told how far a table is resolved. `rehearsals`: params of
     throw-away targets inside a folder, on which set-up tries the writer so that its classes are archived. `modules`: what the writer
     imports at its first use, imported beforehand while Spark starts. `driver_properties`: Java's properties for drivers that Spark's
     driver loads; what is secret they name by files, which are put into the folder given. `apart_seconds`: for a
@@ -273,9 +379,9 @@ class TargetPlugin:
     capabilities: TargetCapabilities
     fit: Callable[[LogicalType], Fit]
     checks: Callable[[Any], TargetChecks]
-    writer: Callable[[Any, Any], TargetWriter]
-    spark_conf: Callable[[Any], dict[str, str]]
-    jars: Callable[[Any], tuple[str, ...]]
+    writer: Callable[[Any, Tasks], Target]
+    spark_conf: Callable[[Any], dict[str, str]] = lambda _: {}
+    jars: Callable[[Any], tuple[str, ...]] = lambda _: ()
     driver_properties: Callable[[Any, str], Mapping[str, str]] = lambda *_: {}
     history_seconds: Callable[[Any], float] = lambda _: 0.0
     apart_seconds: Callable[[Any, float], float] = lambda *_: 0.0
@@ -283,5 +389,6 @@ class TargetPlugin:
     rehearsals: Callable[[str], tuple[Any, ...]] = lambda _: ()
     modules: Callable[[Any], tuple[str, ...]] = lambda _: ()
     places: Callable[[Any], tuple[Place, ...]] = lambda _: ()
+    resolved_seconds: float = 5.0
     icon: str = "database"
     is_hidden: bool = False

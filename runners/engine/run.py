@@ -7,11 +7,10 @@ import threading
 import time
 import uuid
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from replicators.connectors.schema.policy import follows_renames
 from replicators.connectors.source import ViewWait
-from replicators.connectors.target import TargetWriter
 from runners.engine.apply.merge import Merger
 from runners.engine.apply.recovery import recover_tables
 from runners.engine.apply.refill import Filler
@@ -96,7 +95,7 @@ class Pipeline:
         self._log = ChangeLog(
             settings.log_url, job.replicator, uuid.uuid4().hex[:8], settings.log_spool_dir
         )
-        self._writer: TargetWriter = job.target.writer(job.target_params, spark)
+        self._writer = cast(Any, job.target.writer(job.target_params, self._tasks))
         apart = job.target.apart_seconds(job.target_params, settings.keep_seconds)
         self._log_seconds = settings.keep_seconds + apart
         self._publisher = Publisher(self._writer, job.replicator, settings.watermark_seconds)

@@ -12,7 +12,7 @@ from typing import Any
 
 from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.target import TargetWriter
+from replicators.connectors.target import Maintained, MergeTarget
 from runners.engine.apply.maintenance import Upkeep, ends_more, figures_told
 from runners.engine.apply.merge import Merger, skip_to, target_table
 from runners.engine.apply.rewind import Rewinder
@@ -52,7 +52,7 @@ class TableJobs:
         *,
         store: Store,
         merger: Merger,
-        writer: TargetWriter,
+        writer: MergeTarget,
         backlog: Backlog,
         watchdog: Watchdog,
         settings: RunnerSettings,
@@ -361,6 +361,7 @@ class TableJobs:
         started = time.monotonic()
         table = target_table(self._replicator, row)
         try:
+            assert isinstance(self._writer, Maintained)
             done = figures_told(self._writer.maintain(table, self._settings.keep_seconds))
         except Exception as err:
             if ends_more(err):

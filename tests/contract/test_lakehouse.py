@@ -11,8 +11,9 @@ import pytest
 from replicators.connectors import registry
 from replicators.connectors.contract.target import TargetContract
 from replicators.connectors.model.schema import TableSchema
-from replicators.connectors.target import TargetPlugin, TargetWriter
+from replicators.connectors.target import MergeTarget, TargetPlugin
 from replicators.targets.lakehouse.params import LakehouseParams
+from runners.engine.tasks.on_spark import SparkTasks
 from tests.spark.lakehouses import Lakehouse
 from tests.spark_fixtures import lakehouse_params
 
@@ -37,8 +38,8 @@ class TestLakehouse(TargetContract):
         return lakehouse_params(tmp_path, form)
 
     @pytest.fixture
-    def writer(self, plugin: TargetPlugin, params: LakehouseParams, spark: Any) -> TargetWriter:
-        return plugin.writer(params, spark)
+    def writer(self, plugin: TargetPlugin, params: LakehouseParams, spark: Any) -> MergeTarget:
+        return plugin.writer(params, SparkTasks(spark))
 
     @pytest.fixture
     def read(

@@ -17,9 +17,9 @@ from replicators.connectors.model.types import Int, String
 from replicators.connectors.target import (
     FoldedBatch,
     KeyRange,
+    MergeTarget,
     TargetPlugin,
     TargetTable,
-    TargetWriter,
 )
 
 _NUMBERS = itertools.count(1)
@@ -45,7 +45,7 @@ class TargetContract:
         raise NotImplementedError
 
     @pytest.fixture
-    def writer(self) -> TargetWriter:
+    def writer(self) -> MergeTarget:
         """The plugin's writer."""
         raise NotImplementedError
 
@@ -65,7 +65,7 @@ class TargetContract:
         return TableSchema(TableId("contract", name), columns, ("id",), ("id",))
 
     @pytest.fixture
-    def live(self, writer: TargetWriter, shape: TableSchema) -> TargetTable:
+    def live(self, writer: MergeTarget, shape: TableSchema) -> TargetTable:
         """A published table: rows 1 and 2, sequence 10."""
         table = TargetTable(shape.id, "r1", 1)
         self._stage(writer, table, shape, [(1, "a"), (2, "b")])
@@ -73,7 +73,7 @@ class TargetContract:
         return TargetTable(shape.id, "r1", 1, uuid)
 
     def test_staged_rows_are_seen_when_published_and_publishing_again_does_nothing(
-        self, writer: TargetWriter, shape: TableSchema, read: Any
+        self, writer: MergeTarget, shape: TableSchema, read: Any
     ) -> None:
         """Guards the staging place and the token in the publishing commit (CORRECTNESS 13): fails where half a copy can
         be read, or where publishing after a crash makes another table."""
@@ -89,7 +89,7 @@ class TargetContract:
         assert read(shape) == [(1, "a")]
 
     def test_beginning_again_throws_away_what_an_earlier_try_left(
-        self, writer: TargetWriter, shape: TableSchema, read: Any
+        self, writer: MergeTarget, shape: TableSchema, read: Any
     ) -> None:
         """Guards `begin_snapshot`: without an empty place, rows that a crashed try staged would be there beside those
         of the next."""
@@ -100,7 +100,7 @@ class TargetContract:
         assert read(shape) == [(2, "whole")]
 
     def test_a_batch_is_applied_once(
-        self, writer: TargetWriter, shape: TableSchema, live: TargetTable, read: Any, tmp_path: Path
+        self, writer: MergeTarget, shape: TableSchema, live: TargetTable, read: Any, tmp_path: Path
     ) -> None:
         """Guards the token in `merge` (CORRECTNESS 13): a batch whose recording was cut off by a crash comes again, and
         the target's sequence says that it is done."""
@@ -115,7 +115,7 @@ class TargetContract:
         assert self._sequence(writer, live) == 20
 
     def test_an_empty_batch_moves_the_token_alone(
-        self, writer: TargetWriter, shape: TableSchema, live: TargetTable, read: Any
+        self, writer: MergeTarget, shape: TableSchema, live: TargetTable, read: Any
     ) -> None:
         """Guards CORRECTNESS 14: without a commit for an empty fold the table would count as behind although nothing
         lacks."""
@@ -124,7 +124,7 @@ class TargetContract:
         assert read(shape) == [(1, "a"), (2, "b")]
 
     def test_a_taken_table_is_refused_and_stays_as_it_is(
-        self, writer: TargetWriter, shape: TableSchema, live: TargetTable, read: Any, tmp_path: Path
+        self, writer: MergeTarget, shape: TableSchema, live: TargetTable, read: Any, tmp_path: Path
     ) -> None:
         """Guards the owner's mark (CORRECTNESS 13): fails where copy, merge or drop of one replicator touches what
         another one wrote."""
@@ -136,7 +136,7 @@ class TargetContract:
         assert read(shape) == [(1, "a"), (2, "b")]
 
     def test_a_copy_afresh_replaces_the_rows_in_one_step(
-        self, writer: TargetWriter, shape: TableSchema, live: TargetTable, read: Any, tmp_path: Path
+        self, writer: MergeTarget, shape: TableSchema, live: TargetTable, read: Any, tmp_path: Path
     ) -> None:
         """Guards generations (CORRECTNESS 15): readers see the old rows until the new ones take their place in one
         commit, and a late merge of the old generation is refused."""
@@ -150,7 +150,7 @@ class TargetContract:
         assert code_of(lambda: writer.merge(live, late)).startswith("target:table-")
 
     def test_a_dropped_table_is_gone_and_dropping_again_does_nothing(
-        self, writer: TargetWriter, shape: TableSchema, live: TargetTable, tmp_path: Path
+        self, writer: MergeTarget, shape: TableSchema, live: TargetTable, tmp_path: Path
     ) -> None:
         """Guards `drop` and its repeats, and `target:table-missing`: a merge that made the table anew would leave it
         without its other rows."""
@@ -173,7 +173,7 @@ class TargetContract:
 
     def _stage(
         self,
-        writer: TargetWriter,
+        writer: MergeTarget,
         table: TargetTable,
         shape: TableSchema,
         rows: Sequence[tuple[Any, ...]],
@@ -204,7 +204,7 @@ class TargetContract:
     def _rows(self, arrow: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
         return pa.Table.from_pylist([dict(zip(arrow.names, r, strict=True)) for r in rows], arrow)
 
-    def _sequence(self, writer: TargetWriter, table: TargetTable) -> int:
+    def _sequence(self, writer: MergeTarget, table: TargetTable) -> int:
         token = writer.token(table)
         assert token is not None
         return token.sequence

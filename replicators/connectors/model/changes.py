@@ -32,12 +32,13 @@ SEQUENCE_SHIFT = 32
 
 
 class Op(IntEnum):
-    """What happened to a row, or (truncate) to the whole table."""
+    """What happened to a row, or (truncate) to the whole table. READ: a snapshot found the row; only a `ChangeSink` gets such."""
 
     INSERT = 0
     UPDATE = 1
     DELETE = 2
     TRUNCATE = 3
+    READ = 4
 
 
 META_FIELDS = (
@@ -54,6 +55,8 @@ FAULT_FIELDS = (
 )
 BATCH_COLUMNS = ("_delete", "_origin", "_unsent", "_found", "_bucket", "_row")
 """What a folded batch has beside the table's own columns, in its file or while it is written."""
+COUNTED = (Op.INSERT, Op.UPDATE, Op.DELETE, Op.TRUNCATE)
+"""The operations of the log, in the order of `OpCounts`."""
 RESERVED = frozenset(
     {f.name for f in (*META_FIELDS, *FAULT_FIELDS)} | {"_before"} | set(BATCH_COLUMNS)
 )

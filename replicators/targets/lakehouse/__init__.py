@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from replicators.connectors.capabilities import TargetCapabilities
+from replicators.connectors.capabilities import Delivery, TargetCapabilities
 from replicators.connectors.target import TargetPlugin
+from replicators.connectors.tasks import Tasks
 from replicators.targets.lakehouse.conf import driver_properties, jars, spark_conf
 from replicators.targets.lakehouse.params import LakehouseParams, places
 from replicators.targets.lakehouse.setup import setup
@@ -22,10 +23,10 @@ def _checks(params: LakehouseParams) -> Any:
     return LakehouseChecks(params)
 
 
-def _writer(params: LakehouseParams, spark: Any) -> Any:
+def _writer(params: LakehouseParams, tasks: Tasks) -> Any:
     from replicators.targets.lakehouse.writer import LakehouseWriter
 
-    return LakehouseWriter(params, spark)
+    return LakehouseWriter(params, tasks.spark)
 
 
 def _rehearsals(folder: str) -> tuple[LakehouseParams, ...]:
@@ -46,7 +47,14 @@ PLUGIN = TargetPlugin(
     label="Lakehouse",
     summary="Open tables in a folder or an object store: Apache Iceberg or Delta Lake.",
     params=LakehouseParams,
-    capabilities=TargetCapabilities(formats=("iceberg", "delta"), modes=MODES),
+    capabilities=TargetCapabilities(
+        delivery=Delivery.EXACTLY_ONCE,
+        can_rewind=True,
+        has_watermarks=True,
+        is_replaced_at_once=True,
+        formats=("iceberg", "delta"),
+        modes=MODES,
+    ),
     fit=fit,
     checks=_checks,
     writer=_writer,

@@ -173,7 +173,7 @@ class Delta:
     def version_at(
         self, session: Any, table: TargetTable, own: str, sequence: int
     ) -> KeptVersion | None:
-        """See `TargetWriter.version_at`."""
+        """See `MergeTarget.version_at`."""
         names = self.live_names(table)
         newest = self._open(names)
         if newest is None:

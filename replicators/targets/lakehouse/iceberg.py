@@ -212,7 +212,7 @@ class Iceberg:
     def version_at(
         self, session: Any, table: TargetTable, own: str, sequence: int
     ) -> KeptVersion | None:
-        """See `TargetWriter.version_at`."""
+        """See `MergeTarget.version_at`."""
         owner = Token(table.replicator, table.generation, sequence, own)
         return self.snapshots(session, self.live_names(table)).at(owner, sequence)
 

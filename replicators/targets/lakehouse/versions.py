@@ -59,7 +59,7 @@ class Snapshots:
             yield snapshot, token
 
     def at(self, owner: Token, sequence: int) -> KeptVersion | None:
-        """See `TargetWriter.version_at`; `owner` says whose version of which generation."""
+        """See `MergeTarget.version_at`; `owner` says whose version of which generation."""
         kept: KeptVersion | None = None
         for snapshot, token in self.of(owner):
             kept = KeptVersion(str(snapshot.version), token.sequence, snapshot.committed_at)

@@ -49,7 +49,7 @@ LARGE_TABLE_ROWS = 500_000
 
 
 class LakehouseWriter:
-    """The `TargetWriter` of the lakehouse. Thread safe for different tables; one thread at a time for each table."""
+    """The lakehouse: a `MergeTarget` that is `Rewindable`, `Watermarked` and `Maintained`. Thread safe for different tables; one thread at a time for each table."""
 
     def __init__(self, params: LakehouseParams, spark: Any) -> None:
         self.params = params

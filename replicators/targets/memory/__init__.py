@@ -1,13 +1,13 @@
-"""A target in memory, for tests of the wizard, of REST and of supervision; hidden elsewhere. It stores nothing."""
+"""A target in memory, for tests of the wizard, of REST and of supervision; hidden elsewhere. It keeps no rows."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
-from replicators.connectors.capabilities import TargetCapabilities
+from replicators.connectors.capabilities import Delivery, TargetCapabilities
 from replicators.connectors.model.modes import CHOICES
-from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import TargetPlugin
+from replicators.connectors.tasks import Tasks
 from replicators.targets.memory.checks import MemoryChecks
 from replicators.targets.memory.params import MemoryParams
 from replicators.targets.memory.types import fit
@@ -15,8 +15,10 @@ from replicators.targets.memory.types import fit
 __all__ = ["PLUGIN"]
 
 
-def _no_writer(*_: Any) -> NoReturn:
-    raise ReplicationError("target:unreachable")
+def _writer(params: MemoryParams, tasks: Tasks) -> Any:
+    from replicators.targets.memory.writer import MemoryTarget
+
+    return MemoryTarget(params)
 
 
 PLUGIN = TargetPlugin(
@@ -24,11 +26,9 @@ PLUGIN = TargetPlugin(
     label="Memory",
     summary="Nowhere, for tests.",
     params=MemoryParams,
-    capabilities=TargetCapabilities(modes=CHOICES),
+    capabilities=TargetCapabilities(delivery=Delivery.EXACTLY_ONCE, modes=CHOICES),
     fit=fit,
     checks=MemoryChecks,
-    writer=_no_writer,
-    spark_conf=lambda _: {},
-    jars=lambda _: (),
+    writer=_writer,
     is_hidden=True,
 )

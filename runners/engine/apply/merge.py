@@ -14,7 +14,7 @@ from replicators.connectors.model.modes import RESUMABLE
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.schema.diff import compare, with_known_labels
-from replicators.connectors.target import FoldedBatch, TargetTable, TargetWriter
+from replicators.connectors.target import FoldedBatch, MergeTarget, TargetTable
 from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
 from runners.engine.apply.refill import Filler
@@ -131,7 +131,7 @@ class Merger:
     def __init__(
         self,
         tasks: Tasks,
-        writer: TargetWriter,
+        writer: MergeTarget,
         store: Store,
         log: ChangeLog,
         replicator: str,

@@ -24,7 +24,7 @@ from replicators.connectors import files
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import RowReader
-from replicators.connectors.target import FoldedBatch, TargetTable, TargetWriter
+from replicators.connectors.target import FoldedBatch, MergeTarget, TargetTable
 from runners.engine.fold.mirror import key_codes, unsent_matrix
 from runners.engine.quarantine import sizes
 from runners.engine.store.protocol import ChangeFileRow
@@ -44,7 +44,7 @@ class Filler:
     """Remembers what it read until the log has come that far. One thread at a time for each table."""
 
     def __init__(
-        self, writer: TargetWriter, reader: Callable[[], RowReader] | None, row_limit: int = 0
+        self, writer: MergeTarget, reader: Callable[[], RowReader] | None, row_limit: int = 0
     ) -> None:
         self._writer = writer
         self._row_limit = row_limit

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Protocol, runtime_checkable
 
 from replicators.connectors import files as folder
 from replicators.connectors.model.changes import last_sequence, segment_of
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.target import KeptVersion, TargetTable, TargetWriter
+from replicators.connectors.target import KeptVersion, MergeTarget, Rewindable, TargetTable
 from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
 from runners.engine.apply.merge import fold_plan, frontier_at, next_batch, same_shape, target_table
@@ -48,6 +49,11 @@ def sequence_at(files: list[ChangeFileRow], moment: float, merged: int) -> int:
     return min([*(s - 1 for s in later), merged])
 
 
+@runtime_checkable
+class RewindTarget(MergeTarget, Rewindable, Protocol):
+    """What a rewind needs of a target."""
+
+
 class Rewinder:
     """One call for a table at a time, by its job. `on_progress` hears of each part that is applied again; a rewind that is stopped
     between two parts begins again in the next run."""
@@ -55,7 +61,7 @@ class Rewinder:
     def __init__(
         self,
         tasks: Tasks,
-        writer: TargetWriter,
+        writer: RewindTarget,
         store: Store,
         log: ChangeLog,
         replicator: str,

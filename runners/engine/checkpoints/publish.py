@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 from replicators.connectors.model.watermarks import Watermark
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.target import TargetWriter
+from replicators.connectors.target import Watermarked
 
 logger = logging.getLogger("replicator.rounds")
 
@@ -21,7 +21,7 @@ class Publisher:
 
     def __init__(
         self,
-        writer: TargetWriter,
+        writer: Watermarked,
         replicator: str,
         seconds: float,
         clock: Callable[[], float] = time.monotonic,

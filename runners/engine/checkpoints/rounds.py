@@ -19,7 +19,7 @@ from replicators.connectors.model.changes import last_sequence
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.target import TargetWriter
+from replicators.connectors.target import Watermarked
 from runners.engine import failpoints
 from runners.engine.apply.merge import Frontier, target_table
 from runners.engine.changelog.backlog import Backlog
@@ -69,7 +69,7 @@ class Rounds:
         self,
         *,
         store: Store,
-        writer: TargetWriter,
+        writer: Watermarked,
         backlog: Backlog,
         settings: RunnerSettings,
         replicator: str,

@@ -16,7 +16,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from replicators.connectors import files
-from replicators.connectors.model.changes import Op, OpCounts, change_schema, faulty_schema
+from replicators.connectors.model.changes import (
+    COUNTED,
+    Op,
+    OpCounts,
+    change_schema,
+    faulty_schema,
+)
 from replicators.connectors.model.modes import ROW_HASH, Mode
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
@@ -137,7 +143,7 @@ def _counts(changes: pa.Table) -> OpCounts:
         int(e["values"]): int(e["counts"])
         for e in pc.value_counts(changes.column("_op")).to_pylist()
     }
-    return OpCounts(*(found.get(int(op), 0) for op in Op))
+    return OpCounts(*(found.get(int(op), 0) for op in COUNTED))
 
 
 def _write(rows: pa.Table, path: str) -> None:

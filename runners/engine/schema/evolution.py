@@ -28,7 +28,7 @@ from replicators.connectors.schema.policy import (
     verdict,
 )
 from replicators.connectors.source import SourcePlugin
-from replicators.connectors.target import TargetTable, TargetWriter
+from replicators.connectors.target import MergeTarget, TargetTable
 from runners.engine import failpoints
 from runners.engine.errors import fail_table
 from runners.engine.fold.keyless import check_shape
@@ -157,7 +157,7 @@ class Evolver:
 
     def __init__(
         self,
-        writer: TargetWriter,
+        writer: MergeTarget,
         store: Store,
         policy: SchemaPolicy,
         source: SourcePlugin | None = None,

@@ -24,7 +24,7 @@ from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.model.types import Array
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import Chunk, ChunkReader, ResumableSession, SnapshotSession
-from replicators.connectors.target import SnapshotPlace, TargetTable, TargetWriter
+from replicators.connectors.target import MergeTarget, SnapshotPlace, TargetTable
 from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
 from runners.engine.fold.keyless import with_hashes
@@ -170,7 +170,7 @@ class Snapshotter:
     def __init__(
         self,
         tasks: Tasks,
-        writer: TargetWriter,
+        writer: MergeTarget,
         session: SnapshotSession,
         reader: ChunkReader,
         settings: RunnerSettings,

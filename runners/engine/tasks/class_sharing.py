@@ -22,8 +22,15 @@ import pyarrow.parquet as pq
 from replicators.connectors import registry
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Int, String
-from replicators.connectors.target import FoldedBatch, KeyRange, TargetTable, TargetWriter
+from replicators.connectors.target import (
+    FoldedBatch,
+    KeyRange,
+    Maintained,
+    MergeTarget,
+    TargetTable,
+)
 from runners.engine.settings import RunnerSettings
+from runners.engine.tasks.on_spark import SparkTasks
 from runners.engine.tasks.spark import QUIET_SHARING, class_archive, open_session
 
 EXIT_SECONDS = 600.0
@@ -63,7 +70,9 @@ def _rehearse(folder: str, jars_dir: str, java_options: str) -> None:
     spark: Any = None
     for target, params in places:
         spark = open_session(settings, "rehearsal", jars, target.spark_conf(params))
-        _use(spark, target.writer(params, spark), Path(folder))
+        writer = target.writer(params, SparkTasks(spark))
+        if isinstance(writer, MergeTarget):
+            _use(spark, writer, Path(folder))
         spark.stop()
     if spark is not None:
         _end_jvm(spark)
@@ -77,7 +86,7 @@ def _end_jvm(spark: Any) -> None:
     gateway.proc.wait(EXIT_SECONDS)
 
 
-def _use(spark: Any, writer: TargetWriter, folder: Path) -> None:
+def _use(spark: Any, writer: MergeTarget, folder: Path) -> None:
     """What runs do most: Arrow through Python tasks, a first copy, some merges."""
     spark.range(_ROWS).mapInArrow(_through, "id bigint").collect()
     table = TargetTable(_SHAPE.id, "rehearsal", 1)
@@ -96,7 +105,8 @@ def _use(spark: Any, writer: TargetWriter, folder: Path) -> None:
         pq.write_table(changes, batch)
         ranges = (KeyRange(0, _ROWS),)
         writer.merge(table, FoldedBatch(_SHAPE, (batch,), 2 + turn, _ROWS, ranges=ranges))
-    writer.maintain(table)
+    if isinstance(writer, Maintained):
+        writer.maintain(table)
     writer.drop(table)
 
 

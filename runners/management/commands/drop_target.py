@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db.models import Q
 
 from replicators.connectors.model.schema import TableId
-from replicators.connectors.target import TargetTable
+from replicators.connectors.target import TargetTable, Watermarked
 from replicators.models import Replicator
 from runners.models import Table
 from runners.supervision.jobs import job_of, settings_of
@@ -51,10 +51,13 @@ class Command(BaseCommand):
 
 
 def _drop(job: Job, replicator: Replicator, spark: Any) -> None:
-    target = job.target.writer(job.target_params, spark)
+    from runners.engine.tasks.on_spark import SparkTasks
+
+    target = job.target.writer(job.target_params, SparkTasks(spark))
     # One that was removed before stays, where its target table was to stay.
     wanted = Q(is_chosen=True) | Q(is_drop_asked=True)
     for row in Table.objects.filter(wanted, replicator=replicator):
         name = TableId(row.schema_name, row.name)
         target.drop(TargetTable(name, str(replicator.pk), row.generation, row.table_uuid))
-    target.forget_watermarks(str(replicator.pk))
+    if isinstance(target, Watermarked):
+        target.forget_watermarks(str(replicator.pk))
