@@ -21,9 +21,9 @@ from benchmarks.report import Peer, Result
 from benchmarks.resources import turn
 from benchmarks.workload import Stream
 from replicators.connectors import registry
+from replicators.connectors.log import DecodedTable
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.params import parse
-from replicators.connectors.source import DecodedTable
 from runners.engine.changelog.segments import read_segment
 from runners.engine.decode.job import load
 from setup.machine import Missing

@@ -13,13 +13,13 @@ import pyarrow as pa
 from replicators.connectors.addresses import Place
 from replicators.connectors.capabilities import Delivery as Delivery
 from replicators.connectors.capabilities import TargetCapabilities
+from replicators.connectors.closing import Closing
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import LogicalType
 from replicators.connectors.model.watermarks import Watermark
 from replicators.connectors.problems.problem import Problem
 from replicators.connectors.setup import SetupStep, no_setup
-from replicators.connectors.source import Closing
 from replicators.connectors.tasks import Tasks
 
 

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from replicators.connectors.schema.policy import follows_renames
-from replicators.connectors.source import ViewWait
+from replicators.connectors.snapshot import ViewWait
 from runners.engine.apply.merge import Merger
 from runners.engine.apply.recovery import recover_tables
 from runners.engine.apply.refill import Filler

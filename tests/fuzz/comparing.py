@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from replicators.connectors.log import DecodedTable, LogDecoder
 from replicators.connectors.model.types import Boolean
-from replicators.connectors.source import DecodedTable, LogDecoder
 from replicators.sources.mysql.shapes import label_texts
 from replicators.sources.mysql.tablemaps import ENUM, SET, STRING, parse_map
 from replicators.sources.postgresql.relations import parse_relation

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from replicators.connectors.source import DecodedTable, LogDecoder, PassedOver, Poison
+from replicators.connectors.log import DecodedTable, LogDecoder, PassedOver, Poison
 
 HEADER, CRC = 19, 4
 INTERESTING = (0, 1, 0x7F, 0x80, 0xFB, 0xFC, 0xFD, 0xFE, 0xFF)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from replicators.connectors.source import DecodedTable
+from replicators.connectors.log import DecodedTable
 from tests.fuzz import binlog, comparing, pgoutput, recording, segments
 from tests.fuzz import mutating as m
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from replicators.connectors.log import DecodedTable, LogBlock, Poison
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.params import parse
 from replicators.connectors.problems.problem import Problem, Severity
-from replicators.connectors.source import DecodedTable, LogBlock, Poison
 from replicators.sources.mysql.catalog import MysqlCatalog
 from replicators.sources.mysql.checks import MysqlChecks
 from replicators.sources.mysql.decode import decode

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from replicators.connectors.log import DecodedTable, LogBlock, PassedOver
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.params import parse
-from replicators.connectors.source import DecodedTable, LogBlock, PassedOver
 from replicators.sources.postgresql.catalog import PostgresqlCatalog
 from replicators.sources.postgresql.decode import decode
 from replicators.sources.postgresql.log import LogControl, LogReader

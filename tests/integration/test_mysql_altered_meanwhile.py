@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from replicators.connectors.log import DecodedTable
 from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.connectors.schema.diff import ChangeKind
 from replicators.connectors.schema.numbering import changes_by_steps, with_numbers
-from replicators.connectors.source import Chunk, DecodedTable
+from replicators.connectors.snapshot import Chunk
 from replicators.sources.mysql.control import LogControl
 from replicators.sources.mysql.conversions import keeps_values
 from replicators.sources.mysql.snapshot import ChunkReader

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 import pymysql
 import pytest
 
+from replicators.connectors.log import LogBlock
 from replicators.connectors.problems.errors import ReplicationError, Retry
-from replicators.connectors.source import LogBlock
 from replicators.sources.mysql.checks import MysqlChecks
 from replicators.sources.mysql.dump import COM_REGISTER_SLAVE
 from replicators.sources.mysql.lineage import LACKS

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from replicators.connectors.log import DecodedTable, Poison
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.schema.numbering import changes_by_steps, with_numbers
 from replicators.connectors.schema.steps import StepKind
-from replicators.connectors.source import DecodedTable, Poison
 from replicators.sources.mysql.checks import MysqlChecks
 from replicators.sources.mysql.conversions import keeps_values
 from tests.integration.mysql_source import (

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from replicators.connectors.log import DecodedTable, LogBlock
 from replicators.connectors.model.positions import Position
 from replicators.connectors.problems.errors import ReplicationError, Retry
-from replicators.connectors.source import DecodedTable, LogBlock
 from replicators.sources.mysql.control import LogControl
 from replicators.sources.mysql.lineage import LACKS, PURGED
 from replicators.sources.mysql.log import LogReader

@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from replicators.connectors.log import DecodedTable, Poison
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import DecodedTable, Poison
 from replicators.sources.mysql.log import LogControl, LogReader
 from tests.harness import until
 from tests.integration.mysql_source import (

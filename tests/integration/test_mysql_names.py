@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from replicators.connectors.source import DecodedTable, Poison
+from replicators.connectors.log import DecodedTable, Poison
 from replicators.sources.mysql.checks import MysqlChecks
 from tests.integration.mysql_source import connection_problems, decode_all, following, params_of
 from tests.mysql_servers import MariadbServer, MysqlServer, SqlServer, fresh_sql_database

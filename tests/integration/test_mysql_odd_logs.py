@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from replicators.connectors.source import Poison
+from replicators.connectors.log import Poison
 from replicators.sources.mysql.log import LogControl, LogReader
 from tests.integration.mysql_source import (
     NAME,

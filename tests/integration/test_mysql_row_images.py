@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from replicators.connectors.source import DecodedTable, Poison
+from replicators.connectors.log import DecodedTable, Poison
 from tests.integration.mysql_source import Follower, decode_all, following
 from tests.mysql_servers import SqlDatabase, SqlServer, fresh_sql_database
 

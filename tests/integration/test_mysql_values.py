@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from replicators.connectors.log import Poison
 from replicators.connectors.model.schema import Column
 from replicators.connectors.model.types import Timestamp, Unsupported
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import Poison
 from tests.integration.mysql_source import decode_all, following
 from tests.mysql_servers import SqlDatabase, fresh_sql_database
 

@@ -10,8 +10,8 @@ from typing import Any
 import pymysql
 import pytest
 
+from replicators.connectors.log import DecodedTable, LogBlock, Poison
 from replicators.connectors.model.positions import Position
-from replicators.connectors.source import DecodedTable, LogBlock, Poison
 from replicators.sources.mysql import blocks as blocks_module
 from replicators.sources.mysql.log import LogControl, LogReader
 from tests.integration.mysql_source import NAME, decode_all, describe, following, read_until

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from replicators.connectors.log import DecodedTable, PassedOver
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import (
     Boolean,
@@ -26,7 +27,7 @@ from replicators.connectors.model.types import (
     Time,
     Timestamp,
 )
-from replicators.connectors.source import Chunk, DecodedTable, PassedOver
+from replicators.connectors.snapshot import Chunk
 from replicators.sources.postgresql import sql, types
 from replicators.sources.postgresql.columns import select_list
 from replicators.sources.postgresql.connections import connection_string

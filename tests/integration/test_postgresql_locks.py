@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from replicators.connectors.source import OpenTransaction
+from replicators.connectors.snapshot import OpenTransaction
 from replicators.sources.postgresql.log import LogControl, LogReader
 from tests.integration.postgresql_source import describe, params_of
 from tests.servers import Database

@@ -10,8 +10,8 @@ from decimal import Decimal
 import psycopg
 import pytest
 
+from replicators.connectors.log import DecodedTable, PassedOver, Poison
 from replicators.connectors.model.schema import TableId, TableSelection
-from replicators.connectors.source import DecodedTable, PassedOver, Poison
 from replicators.sources.postgresql.catalog import PostgresqlCatalog
 from replicators.sources.postgresql.connections import SETTINGS
 from replicators.sources.postgresql.decode import decode

@@ -16,19 +16,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from replicators.connectors.log import DecodedTable, LogBlock, LogReader
 from replicators.connectors.model.changes import SEQUENCE_SHIFT, change_schema
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Problem, Severity
-from replicators.connectors.source import (
-    ChunkReader,
-    DecodedTable,
-    LogBlock,
-    LogReader,
-    SnapshotSession,
-    SourcePlugin,
-)
+from replicators.connectors.snapshot import ChunkReader, SnapshotSession
+from replicators.connectors.source import SourcePlugin
 
 DEADLINE_SECONDS = 60.0
 MAX_BYTES = 4 << 20

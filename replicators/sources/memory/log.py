@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
+from replicators.connectors.control import LogStatus
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
-from replicators.connectors.source import LogStatus, ViewWait
+from replicators.connectors.snapshot import ViewWait
 from replicators.sources.memory.catalog import require_reachable
 from replicators.sources.memory.params import MemoryParams
 

@@ -5,17 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from replicators.connectors.capabilities import SourceCapabilities
+from replicators.connectors.control import LogControl
+from replicators.connectors.log import LogReader
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
-from replicators.connectors.source import (
-    Catalog,
-    Checks,
-    LogControl,
-    LogReader,
-    SnapshotSession,
-    SourcePlugin,
-    ViewWait,
-)
+from replicators.connectors.snapshot import SnapshotSession, ViewWait
+from replicators.connectors.source import Catalog, Checks, SourcePlugin
 from replicators.sources.mysql.conversions import keeps_values
 from replicators.sources.mysql.params import MysqlParams, places
 from replicators.sources.mysql.setup import setup

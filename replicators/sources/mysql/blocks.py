@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from replicators.connectors.log import LogBlock
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import LogBlock
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.cutoff import ends_by_crash, give_up
 from replicators.sources.mysql.executed import Executed

@@ -8,10 +8,11 @@ from typing import Any, Self, TypeVar
 
 import pymysql
 
+from replicators.connectors.control import LogStatus
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import LogStatus, ViewWait
+from replicators.connectors.snapshot import ViewWait
 from replicators.sources.mysql.connections import (
     Connection,
     connect,

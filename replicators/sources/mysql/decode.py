@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from replicators.connectors.arrow.unsupported import Misfits
+from replicators.connectors.log import DecodedTable, LogPlace, Poison
 from replicators.connectors.model.changes import (
     Op,
     OpCounts,
@@ -24,7 +25,6 @@ from replicators.connectors.model.changes import (
     first_sequence,
 )
 from replicators.connectors.model.schema import TableId, TableSchema
-from replicators.connectors.source import DecodedTable, LogPlace, Poison
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.expand import Damaged, expand
 from replicators.sources.mysql.misfits import Place, Read, read_with_misfits

@@ -18,7 +18,7 @@ import pymysql
 
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import Chunk
+from replicators.connectors.snapshot import Chunk
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.columns import select_list, to_batch
 from replicators.sources.mysql.connections import (

@@ -11,10 +11,11 @@ from typing import Any, Self
 import numpy as np
 import pymysql
 
+from replicators.connectors.log import LogBlock
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import LogBlock, ViewWait
+from replicators.connectors.snapshot import ViewWait
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.blocks import OPEN_BYTES, BlockCutter
 from replicators.sources.mysql.cascades import unlogged_keys

@@ -16,7 +16,7 @@ import pymysql
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import Column, TableId, TableSchema, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import Chunk, SnapshotPoint, ViewWait
+from replicators.connectors.snapshot import Chunk, SnapshotPoint, ViewWait
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.cascades import are_logged, cascades
 from replicators.sources.mysql.catalog import describe

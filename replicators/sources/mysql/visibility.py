@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import OpenTransaction, ViewWait
+from replicators.connectors.snapshot import OpenTransaction, ViewWait
 from replicators.sources.mysql.connections import Connection, log_end, query, server_of
 from replicators.sources.mysql.exact import viewed
 from replicators.sources.mysql.held import Held, held

@@ -5,17 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from replicators.connectors.capabilities import SourceCapabilities
+from replicators.connectors.control import LogControl
+from replicators.connectors.log import LogReader
 from replicators.connectors.model.positions import Position
-from replicators.connectors.source import (
-    Catalog,
-    Checks,
-    LogControl,
-    LogReader,
-    RowReader,
-    SnapshotSession,
-    SourcePlugin,
-    ViewWait,
-)
+from replicators.connectors.snapshot import SnapshotSession, ViewWait
+from replicators.connectors.source import Catalog, Checks, RowReader, SourcePlugin
 from replicators.sources.postgresql.params import PostgresqlParams, places
 from replicators.sources.postgresql.setup import setup
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from replicators.connectors.log import LogBlock
 from replicators.connectors.model.schema import TableSchema
-from replicators.connectors.source import LogBlock
 from replicators.sources.postgresql import pump
 from replicators.sources.postgresql.connections import SETTINGS
 from replicators.sources.postgresql.offsets import Identity

@@ -7,10 +7,11 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 
+from replicators.connectors.control import LogStatus
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import LogStatus, ViewWait
+from replicators.connectors.snapshot import ViewWait
 from replicators.sources.postgresql import slots
 from replicators.sources.postgresql.connections import connect
 from replicators.sources.postgresql.errors import translate

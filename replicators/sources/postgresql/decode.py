@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from replicators.connectors.arrow.unsupported import Misfits
+from replicators.connectors.log import DecodedTable, PassedOver, Poison
 from replicators.connectors.model.changes import (
     OpCounts,
     change_schema,
@@ -23,7 +24,6 @@ from replicators.connectors.model.changes import (
     first_sequence,
 )
 from replicators.connectors.model.schema import Column, TableSchema
-from replicators.connectors.source import DecodedTable, PassedOver, Poison
 from replicators.sources.postgresql import kernels
 from replicators.sources.postgresql.labels import with_labels
 from replicators.sources.postgresql.misfits import read_images_with_misfits

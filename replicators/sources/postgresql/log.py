@@ -17,10 +17,11 @@ import numpy as np
 import psycopg
 from psycopg import pq
 
+from replicators.connectors.log import LogBlock
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import LogBlock, ViewWait
+from replicators.connectors.snapshot import ViewWait
 from replicators.sources.postgresql import pump, slots, sql
 from replicators.sources.postgresql.binary import BinaryGuard
 from replicators.sources.postgresql.blocks import OPEN_BYTES, BlockCutter

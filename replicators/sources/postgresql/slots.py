@@ -15,7 +15,7 @@ import psycopg
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import OpenTransaction, ViewWait
+from replicators.connectors.snapshot import OpenTransaction, ViewWait
 from replicators.sources.postgresql import sql
 from replicators.sources.postgresql.connections import ReplicationConnection
 from replicators.sources.postgresql.offsets import lsn_to_int

@@ -15,11 +15,12 @@ import numpy as np
 import psycopg
 import pyarrow as pa
 
+from replicators.connectors.log import LogReader
 from replicators.connectors.model.changes import FAULT_FIELDS
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Int
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import Chunk, LogReader, SnapshotPoint, ViewWait
+from replicators.connectors.snapshot import Chunk, SnapshotPoint, ViewWait
 from replicators.sources.postgresql import copying, kernels, slots, sql
 from replicators.sources.postgresql.columns import as_copied, select_list
 from replicators.sources.postgresql.connections import ReplicationConnection, connect

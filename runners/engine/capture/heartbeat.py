@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from replicators.connectors.control import LogControl, LogStatus
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import LogControl, LogStatus
 from runners.engine.capture.reader import Capture
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from replicators.connectors.log import LogBlock, LogReader
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
-from replicators.connectors.source import LogBlock, LogReader
 from runners.engine import failpoints
 from runners.engine.changelog.segments import ChangeLog, SegmentFile
 from runners.engine.settings import RunnerSettings

@@ -9,11 +9,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from replicators.connectors.control import LogControl
+from replicators.connectors.log import LogReader
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.connectors.schema.policy import follows_renames
-from replicators.connectors.source import LogControl, LogReader, ViewWait
+from replicators.connectors.snapshot import ViewWait
 from runners.engine import failpoints
 from runners.engine.capture.reader import Capture, discard_open_tail
 from runners.engine.changelog.backlog import Backlog

@@ -15,10 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from replicators.connectors import files as folder
+from replicators.connectors.log import DecodedTable, PassedOver, Poison
 from replicators.connectors.model.changes import OpCounts
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import DecodedTable, PassedOver, Poison
 from replicators.connectors.tasks import Tasks
 from runners.engine.changelog.segments import file_word, read_segment, write_error
 from runners.engine.quarantine import sizes

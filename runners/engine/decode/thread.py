@@ -7,9 +7,9 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from replicators.connectors.log import Poison
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import Poison
 from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
 from runners.engine.changelog.backlog import Backlog

@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from replicators.connectors.control import LogControl
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import LogControl
 from runners.engine.job import Job
 from runners.engine.schema.describe import describe_tables
 from runners.engine.store.protocol import Store, TableRow, is_live

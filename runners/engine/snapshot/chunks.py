@@ -23,7 +23,7 @@ from replicators.connectors.model.modes import RESUMABLE, snapshot_values
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.model.types import Array
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import Chunk, ChunkReader, ResumableSession, SnapshotSession
+from replicators.connectors.snapshot import Chunk, ChunkReader, ResumableSession, SnapshotSession
 from replicators.connectors.target import MergeTarget, SnapshotPlace, TargetTable
 from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import ResumableSession, SnapshotSession
+from replicators.connectors.snapshot import ResumableSession, SnapshotSession
 from runners.engine.snapshot.chunks import Snapshotter
 
 FirstView = tuple[SnapshotSession, Sequence[TableSchema], Mapping[TableId, str]]

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import Chunk, ChunkReader
+from replicators.connectors.snapshot import Chunk, ChunkReader
 from runners.engine.errors import unfit
 from runners.engine.quarantine import sizes
 from runners.engine.quarantine.decide import check_limit, of_snapshot, parked_rows

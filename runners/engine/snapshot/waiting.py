@@ -11,7 +11,7 @@ from replicators.connectors.model.changes import last_sequence
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.schema.numbering import with_numbers
-from replicators.connectors.source import (
+from replicators.connectors.snapshot import (
     OpenTransaction,
     OwnViewSession,
     SnapshotSession,

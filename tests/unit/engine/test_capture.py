@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from replicators.connectors.log import LogBlock
 from replicators.connectors.model.positions import Position
-from replicators.connectors.source import LogBlock
 from runners.engine.capture.reader import Capture, discard_open_tail
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog

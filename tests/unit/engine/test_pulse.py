@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from replicators.connectors.control import LogStatus
 from replicators.connectors.model.changes import first_sequence
 from replicators.connectors.model.positions import Position
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import LogStatus
 from runners.engine.capture import heartbeat as module
 from runners.engine.capture.heartbeat import Pulse
 from runners.engine.changelog.backlog import Backlog

@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from replicators.connectors.log import DecodedTable
 from replicators.connectors.model.changes import FAULT_FIELDS, Op, OpCounts, change_schema
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Array, Bytes, Int, String
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import Chunk, DecodedTable
+from replicators.connectors.snapshot import Chunk
 from runners.engine import errors
 from runners.engine.decode.job import DecodeTask, decode_segment
 from runners.engine.quarantine import sizes

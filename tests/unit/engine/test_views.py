@@ -15,7 +15,7 @@ from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Int
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import OpenTransaction, SnapshotPoint, ViewWait
+from replicators.connectors.snapshot import OpenTransaction, SnapshotPoint, ViewWait
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.snapshot.waiting import PatientWait, StopAsked, Views
 from runners.engine.store.protocol import MemoryStore

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from replicators.connectors.log import LogBlock
 from replicators.connectors.model.schema import TableId
-from replicators.connectors.source import LogBlock
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.blocks import BlockCutter
 from replicators.sources.mysql.log import LogReader

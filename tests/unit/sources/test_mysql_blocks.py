@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from replicators.connectors.log import DecodedTable, LogBlock, Poison
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Int
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.source import DecodedTable, LogBlock, Poison
 from replicators.sources.mysql import blocks as blocks_module
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.decode import decode

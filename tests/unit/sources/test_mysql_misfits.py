@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from replicators.connectors.log import DecodedTable
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Date, Int, String
-from replicators.connectors.source import DecodedTable
 from replicators.sources.mysql.decode import decode
 from replicators.sources.mysql.forms import NOT_TEXT, finish
 from replicators.sources.mysql.misfits import Place, fitting, read_with_misfits

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from replicators.connectors.log import DecodedTable, LogBlock, Poison
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Int, String
 from replicators.connectors.schema.numbering import changes_by_steps, with_numbers
-from replicators.connectors.source import DecodedTable, LogBlock, Poison
 from replicators.sources.mysql.conversions import keeps_values
 from replicators.sources.mysql.decode import decode
 from runners.engine.decode.job import _facts

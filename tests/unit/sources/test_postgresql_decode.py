@@ -10,6 +10,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from replicators.connectors.log import DecodedTable, PassedOver, Poison
 from replicators.connectors.model.changes import (
     Op,
     OpCounts,
@@ -18,7 +19,6 @@ from replicators.connectors.model.changes import (
     first_sequence,
 )
 from replicators.connectors.model.types import Array, Enum
-from replicators.connectors.source import DecodedTable, PassedOver, Poison
 from replicators.sources.postgresql.decode import decode
 from replicators.sources.postgresql.types import NativeType
 from tests.unit.sources.pgoutput_messages import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicators.connectors.source import DecodedTable, Poison
+from replicators.connectors.log import DecodedTable, Poison
 from replicators.sources.postgresql.decode import decode
 from tests.unit.sources.pgoutput_messages import (
     BOOL,

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from replicators.connectors.source import DecodedTable
+from replicators.connectors.log import DecodedTable
 from replicators.sources.postgresql import kernels as k
 from replicators.sources.postgresql.decode import decode
 from tests.unit.sources.pgoutput_messages import FakeTable, Sent, begin, body, head, int4, int8
