@@ -283,8 +283,8 @@ class ChangeSink(Target, Protocol):
         generations before left unfinished. `target:table-taken` where the place is not this replicator's."""
         ...
 
-    def deliver(self, table: TargetTable, batch: ChangeBatch) -> None:
-        """Write the batch; when this returns, it is durable. Lanes are read in tasks (`Tasks.map`)."""
+    def deliver(self, table: TargetTable, batch: ChangeBatch) -> int:
+        """Write the batch, and say how many rows it had; when this returns, they are durable. Lanes are read in tasks (`Tasks.map`)."""
         ...
 
     def resolved(self, table: TargetTable, mark: Resolved) -> None:
