@@ -6,6 +6,7 @@ heap is what `jcmd` tells of it. A run that leaks nothing shows the same figures
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -71,7 +72,7 @@ class Watch:
         """Look once."""
         driver = psutil.Process(self._run.pid)
         below = driver.children(recursive=True)
-        jvm = next(p for p in below if p.name().startswith("java"))
+        jvm = next(process for process in below if _is_java(process))
         return Reading(
             minute=round((time.monotonic() - self._began) / 60, 1),
             files=jvm.num_fds(),
@@ -95,6 +96,12 @@ class Watch:
                 [self._jcmd, str(pid), command], capture_output=True, text=True, check=True
             )
         return sum(map(int, USED.findall(told.stdout))) // 1024
+
+
+def _is_java(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return process.name().startswith("java")
+    return False
 
 
 def catalogs(

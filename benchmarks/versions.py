@@ -13,6 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from benchmarks import programs
 from benchmarks.peers import environments
 from setup.machine import ROOT
@@ -36,11 +38,10 @@ def machine(before: dict[str, Any]) -> dict[str, Any]:
     """The machine and every version. A peer that is not there now keeps the version that `before` tells: its figures are of that."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return {
         "processor": names[0] if names else platform.processor(),
-        "cores": os.cpu_count(),
-        "memory_gib": round(pages / 2**30, 1),
+        "cores": psutil.cpu_count(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "system": f"{platform.system()} {platform.release()}",
         "versions": {
             "python": platform.python_version(),

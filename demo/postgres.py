@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
 import psycopg
 
 HOST = "127.0.0.1"
@@ -138,15 +139,15 @@ def _environment() -> dict[str, str]:
     return {**kept, "LC_ALL": "C", "HOME": "/", "TZ": "UTC"}
 
 
-def _children(pid: int) -> list[int]:
-    with contextlib.suppress(OSError):
-        return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+def _children(pid: int) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.Error):
+        return psutil.Process(pid).children()
     return []
 
 
-def _is_alive(pid: int) -> bool:
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+def _is_alive(process: psutil.Process) -> bool:
+    with contextlib.suppress(psutil.Error):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False
 
 
@@ -261,12 +262,12 @@ class EmbeddedPostgres:
         process.kill()
         process.wait()
         for _ in _ticks(5.0):
-            children = [pid for pid in children if _is_alive(pid)]
+            children = [child for child in children if _is_alive(child)]
             if not children:
                 return
-        for pid in children:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        for child in children:
+            with contextlib.suppress(psutil.Error):
+                child.kill()
 
     def restart(self, mode: str = "fast") -> None:
         """Stop, and start on the same port."""
@@ -406,19 +407,19 @@ class EmbeddedPostgres:
         lines = self._pid_file()
         if not lines or not lines[0].isdigit() or self.pid == int(lines[0]):
             return
-        pid = int(lines[0])
         try:
-            is_ours = Path(f"/proc/{pid}/cwd").resolve() == self.data_dir.resolve()
-        except OSError:
+            server = psutil.Process(int(lines[0]))
+            is_ours = Path(server.cwd()) == self.data_dir.resolve()
+        except psutil.Error:
             return
         if not is_ours:
             return
-        children = _children(pid)
+        children = _children(server.pid)
         for sign, seconds in ((signal.SIGINT, STOP_SECONDS), (signal.SIGKILL, 5.0)):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, sign)
+            with contextlib.suppress(psutil.Error):
+                server.send_signal(sign)
             for _ in _ticks(seconds):
-                if not any(_is_alive(p) for p in (pid, *children)):
+                if not any(_is_alive(process) for process in (server, *children)):
                     return
 
     def _log_tail(self) -> str:

@@ -12,6 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import psutil
+
+from runners.supervision.processes import is_alive, signal_all, started_at
+
 PR_SET_CHILD_SUBREAPER = 36
 MARK = "REPLICATOR_DEMO_FOLDER"
 
@@ -26,58 +30,43 @@ class Identity:
     """A process for certain: a pid alone may belong to somebody else by now."""
 
     pid: int
-    started: int
+    started: float
 
     @classmethod
     def of(cls, pid: int) -> Identity | None:
         """The process that has this pid now; None where there is none, or only a zombie."""
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            return None if fields[0] == "Z" else cls(pid, int(fields[19]))
-        return None
+        started = started_at(pid)
+        known = None if started is None else cls(pid, started)
+        return known if known and known.is_alive() else None
 
     def is_alive(self) -> bool:
         """Whether that very process still lives."""
-        return Identity.of(self.pid) == self
+        return is_alive(self.pid, self.started)
 
-    def send(self, number: int) -> None:
+    def send(self, number: signal.Signals) -> None:
         """Signal it, if it is still that process."""
         if self.is_alive():
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(self.pid, number)
-
-
-def _parents() -> dict[int, int]:
-    table = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-                table[int(folder.name)] = int(fields[1])
-    return table
+            signal_all([self.pid], number)
 
 
 def descendants(roots: Iterable[int]) -> set[Identity]:
     """Every living process below these pids, themselves not included."""
-    parents = _parents()
-    found: set[int] = set(roots)
-    while more := {pid for pid, parent in parents.items() if parent in found and pid not in found}:
-        found |= more
-    return {known for pid in found - set(roots) if (known := Identity.of(pid))}
+    above = set(roots)
+    found: set[int] = set()
+    for pid in above:
+        with contextlib.suppress(psutil.Error):
+            found |= {child.pid for child in psutil.Process(pid).children(recursive=True)}
+    return {known for pid in found - above if (known := Identity.of(pid))}
 
 
 def marked(folder: Path) -> set[Identity]:
     """Every process whose environment names this demo's folder, ourselves and our forebears excepted."""
-    sign = f"{MARK}={folder}".encode()
-    parents, own = _parents(), {os.getpid()}
-    pid = os.getpid()
-    while pid := parents.get(pid, 0):
-        own.add(pid)
+    own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     found = set()
-    for pid in parents.keys() - own:
-        with contextlib.suppress(OSError):
-            if sign in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-                known = Identity.of(pid)
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.pid not in own and process.environ().get(MARK) == str(folder):
+                known = Identity.of(process.pid)
                 found |= {known} if known else set()
     return found
 

@@ -1,4 +1,4 @@
-"""Operating-system processes of runs: start, recognise again, end with all their descendants. Reads Linux's /proc."""
+"""Operating-system processes of runs: start, recognise again, end with all their descendants."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+import psutil
+
 from replicators.private import opened_privately, private_folder
 
-_TICKS = os.sysconf("SC_CLK_TCK")
-PROC = Path("/proc")
 HOSTNAME = socket.gethostname()[:120]
 LEASE = "REPLICATOR_RUN_LEASE"
 
 
-def _stat(pid: int) -> list[str] | None:
-    try:
-        text = (PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    return text.rpartition(")")[2].split()
-
-
 def started_at(pid: int) -> float | None:
-    """When a process started, in seconds since the machine's start; with the pid it names a process for ever."""
-    fields = _stat(pid)
-    return None if fields is None else int(fields[19]) / _TICKS
+    """When a process started, in seconds since the machine's start. With the pid it names a process for ever.
+
+    A clock that is set moves `create_time` and `boot_time` alike, so their difference stays. The clock may be set
+    between the two reads; then they are read again.
+    """
+    with contextlib.suppress(psutil.Error):
+        boot = psutil.boot_time()
+        while True:
+            created, before, boot = psutil.Process(pid).create_time(), boot, psutil.boot_time()
+            if before == boot:
+                return round(created - boot, 2)
+    return None
 
 
 def is_alive(pid: int, start: float | None) -> bool:
     """Whether that very process still runs; a zombie doesn't."""
-    fields = _stat(pid)
-    return (
-        fields is not None
-        and fields[0] not in "ZX"
-        and (start is None or int(fields[19]) / _TICKS == start)
-    )
+    with contextlib.suppress(psutil.Error):
+        if psutil.Process(pid).status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
+            return start is None or started_at(pid) == start
+    return False
 
 
 def session_members(session: int) -> list[int]:
     """The living processes of a session: the run, its JVM and its Python workers."""
-    found = []
-    for entry in PROC.iterdir():
-        fields = _stat(int(entry.name)) if entry.name.isdigit() else None
-        if fields is not None and int(fields[3]) == session and fields[0] not in "ZX":
-            found.append(int(entry.name))
-    return found
+    return [pid for pid in psutil.pids() if _session(pid) == session and is_alive(pid, None)]
+
+
+def _session(pid: int) -> int | None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        return os.getsid(pid)
+    return None
 
 
 def signal_all(pids: list[int], number: signal.Signals) -> None:

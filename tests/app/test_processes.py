@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from replicators.models import Replicator
@@ -99,12 +101,55 @@ def test_an_adopted_process_is_known_by_pid_and_start_time(fake: Fake) -> None:
     assert not is_alive(worker, None)
 
 
+def test_a_clock_that_is_set_makes_no_process_a_stranger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guards `started_at`: by the clock's time a living run would be taken for gone, and started twice.
+    What earlier versions recorded is the same number."""
+    own = os.getpid()
+    fields = Path(f"/proc/{own}/stat").read_text().rpartition(")")[2].split()
+    start = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    assert started_at(own) == start
+    boot = psutil.boot_time()
+    clock = iter([boot, boot, boot - 3600.0])
+    for module in (psutil, psutil._pslinux):
+        monkeypatch.setattr(module, "boot_time", lambda: next(clock, boot - 3600.0))
+    assert started_at(own) == start
+    assert is_alive(own, start)
+
+
+@pytest.mark.parametrize("error", [psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied])
+def test_a_process_that_ends_while_it_is_looked_at_is_not_alive(
+    error: type[psutil.Error], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards `is_alive`, `started_at` and `session_members`: between two reads a process may end or be a zombie."""
+
+    def ended(process: psutil.Process) -> Any:
+        raise error(process.pid)
+
+    own = os.getpid()
+    with monkeypatch.context() as patched:
+        patched.setattr(psutil.Process, "status", ended)
+        assert not is_alive(own, None)
+        assert session_members(os.getsid(own)) == []
+    monkeypatch.setattr(psutil.Process, "create_time", ended)
+    assert started_at(own) is None
+    assert not is_alive(own, 1.0)
+
+
+def test_a_zombie_is_not_alive() -> None:
+    """Guards `is_alive`: nobody may have collected a run that ended."""
+    child = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert psutil.pid_exists(child.pid)
+    assert not is_alive(child.pid, None)
+    child.wait()
+
+
 def test_the_lease_is_not_in_the_arguments_which_everybody_can_read(fake: Fake) -> None:
     """Guards `spawn_command`: with a lease anybody who reaches the database can write as the run."""
     fake.spawn("run", "a-lease")
     child, _ = fake.wait()
-    assert b"a-lease" not in Path(f"/proc/{child}/cmdline").read_bytes()
-    assert f"{LEASE}=a-lease".encode() in Path(f"/proc/{child}/environ").read_bytes().split(b"\0")
+    assert "a-lease" not in " ".join(psutil.Process(child).cmdline())
+    assert psutil.Process(child).environ()[LEASE] == "a-lease"
 
 
 def test_the_output_of_a_run_is_its_users_alone(fake: Fake, tmp_path: Path) -> None:

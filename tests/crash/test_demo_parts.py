@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
@@ -45,14 +46,10 @@ def pids(demo: Demo, part: str) -> list[int]:
     noted = {Identity(*one) for one in demo.place.read(demo.place.processes)["processes"]}
     alive = {p for p in noted if p.is_alive()} | marked(demo.place.folder)
     for process in sorted(alive, key=lambda p: (p.started, p.pid)):
-        try:
-            command = (
-                Path(f"/proc/{process.pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
-            )
-        except OSError:
-            continue
-        if all(word in command for word in PARTS[part]):
-            found.append(process.pid)
+        with suppress(psutil.Error):
+            command = " ".join(psutil.Process(process.pid).cmdline()) + " "
+            if all(word in command for word in PARTS[part]):
+                found.append(process.pid)
     return found
 
 

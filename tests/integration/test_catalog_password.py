@@ -35,7 +35,7 @@ def command_words(pid: int) -> list[str]:
     """The words of the command lines of a process and its descendants; one that has ended meanwhile has none."""
     words = psutil.Process(pid).cmdline()
     for child in psutil.Process(pid).children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
+        with suppress(psutil.Error):
             words += child.cmdline()
     return words
 
