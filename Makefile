@@ -63,8 +63,9 @@ bench: setup-tests ## measure, print a table, write benchmarks/results.json
 openapi: ## write docs/openapi.yaml
 	$(PY) manage.py spectacular --validate --file docs/openapi.yaml
 
-docs: openapi ## write the API's description and the configuration's page and example
+docs: openapi ## write the API's description, the configuration's page and example, and the table of promises
 	$(PY) manage.py configuration_docs
+	$(PY) -m tests.promises
 
 migrate: ## bring the program's database and static files up to date
 	$(PY) manage.py migrate --noinput

@@ -31,6 +31,7 @@ from runners.states import (
     TableState,
 )
 from runners.templatetags import running
+from tests import promises
 
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ("replicators", "runners", "assessments", "drafts")
@@ -326,20 +327,24 @@ def test_only_the_engine_and_the_lakehouse_know_spark() -> None:
     assert {p for p in found if not p.startswith(allowed)} == set()
 
 
-# --- plan --------------------------------------------------------------------------------------------------------
+# --- promises ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", ["plan", "guarantees"])
-def test_every_test_that_a_page_names_is_there(page: str) -> None:
-    text = (ROOT / f"docs/{page}.md").read_text()
-    named, path = [], ""
-    for file, name in re.findall(r"`([a-z0-9_/]+\.py)?::(\w+)`", text):
-        path = file or path
-        named.append((path, name))
-    missing = [
-        f"{path}::{name}"
-        for path, name in named
-        if not re.search(rf"^ *(def|class) {name}\b", (ROOT / "tests" / path).read_text(), re.M)
-    ]
-    assert named
+def test_every_test_that_a_promise_names_is_there() -> None:
+    missing = []
+    for named in promises.named_tests():
+        file, *names = named.split("::")
+        path = ROOT / "tests" / file
+        text = path.read_text() if path.is_file() else ""
+        if not text or any(not re.search(rf"^ *(def|class) {n}\b", text, re.M) for n in names):
+            missing.append(named)
     assert missing == []
+
+
+def test_the_page_of_promises_is_the_one_that_the_list_gives() -> None:
+    assert promises.PAGE.read_text() == promises.page(promises.areas()), "run `make docs`"
+
+
+def test_a_promise_has_a_test_or_says_what_shows_it() -> None:
+    listed = [one for area in promises.areas() for one in area["promise"]]
+    assert [one["text"] for one in listed if bool(one.get("tests")) == ("no_test" in one)] == []
