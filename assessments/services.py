@@ -31,8 +31,6 @@ from replicators.reach import require_reach
 
 TEST_SECONDS = 10.0
 T = TypeVar("T")
-_LOST = frozenset({"source:position-lost", "source:slot-missing", "source:slot-invalidated"})
-"""What `LogReader.prepare` says of a log that does not go on."""
 
 
 @contextmanager
@@ -129,7 +127,7 @@ def log_fault(*, kind: str, params: Any, name: str, position: Position) -> Repli
     try:
         _looked("source", ask, min(TEST_SECONDS, settings.LOOK_SECONDS))
     except ReplicationError as err:
-        return err if err.code in _LOST else None
+        return err if err.message.ends_log else None
     return None
 
 

@@ -176,11 +176,11 @@ def styleguide(request: HttpRequest) -> HttpResponse:
         raise Http404
     problems = [
         {
-            "code": "source:wal-level",
+            "code": "source:database-missing",
             "severity": "ERROR",
-            "title": "Logical decoding is off",
-            "message": "The server runs with `wal_level=replica`, so its changes can't be read.",
-            "suggestion": "Set `wal_level=logical` and restart the server.",
+            "title": "Database missing",
+            "message": "There is no database `shop` on the server.",
+            "suggestion": "Check the database name.",
             "impact": "Nothing can be copied.",
         },
         {
@@ -191,11 +191,11 @@ def styleguide(request: HttpRequest) -> HttpResponse:
             "suggestion": "Add a key, or accept that only inserts follow.",
         },
         {
-            "code": "source:log-kept",
+            "code": "target:folder-made",
             "severity": "INFO",
-            "title": "How long the log is kept",
-            "message": "The server keeps its log for 168 hours.",
-            "suggestion": "Nothing, unless a replicator may be paused for longer.",
+            "title": "Folders are made",
+            "message": "`/data/shop` is not there. It is made when the replicator starts.",
+            "suggestion": "If it should be there already, check the spelling.",
         },
     ]
     context = {"forced_theme": request.GET.get("theme", ""), "problems": problems}

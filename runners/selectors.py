@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from replicators.config import InvalidConfig
 from replicators.connectors.model.schema import TableId
-from replicators.connectors.problems.messages import MESSAGES, WAITS
+from replicators.connectors.problems.lookup import message_of
 from replicators.connectors.problems.problem import Severity
 from replicators.models import Replicator
 from runners.metrics.copying import copy_progress
@@ -105,8 +105,8 @@ def _error(replicator: Any, progress: Progress | None, totals: Totals) -> dict[s
     found = error_shown(
         progress.error_code, progress.error_facts, progress.error_since or progress.failing_since
     )
-    if found and progress.is_given_up and progress.error_code in WAITS:
-        found["suggestion"] = MESSAGES["run:retry-time-used-up"].suggestion
+    if found and progress.is_given_up and message_of(progress.error_code).waits:
+        found["suggestion"] = message_of("run:retry-time-used-up").suggestion
     return found
 
 

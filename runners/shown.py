@@ -9,7 +9,7 @@ from typing import Any
 from django.utils import timezone
 
 from replicators.connectors.model.schema import TableId
-from replicators.connectors.problems.messages import MESSAGES
+from replicators.connectors.problems.lookup import message_of
 from replicators.models import Replicator
 from runners.metrics.status import FRESH_SECONDS, Shown, tables_held
 from runners.metrics.totals import Totals
@@ -167,7 +167,7 @@ def error_shown(
     values = {**facts}
     if table is not None:
         values = {"table": str(table), "schema": table.schema, "name": table.name, **facts}
-    message = MESSAGES.get(code, MESSAGES["internal:unexpected"]).render(values)
+    message = message_of(code).render(values)
     return {
         "code": code,
         "title": message.title,

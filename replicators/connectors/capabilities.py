@@ -12,14 +12,13 @@ from replicators.connectors.model.modes import Mode
 class SourceCapabilities:
     """Abilities of a source.
 
-    `can_park`: a row with a value that can't be carried can be told from the others. `follows_keyless`: its log has the whole old
-    rows of every table, so that updates and deletes are followed without a key too. `log_label` and `reader_label` are the source's own words for its log and for what keeps our place in it.
+    `has_exact_snapshot`: a first copy shows one moment. `can_park`: a row with a value that can't be carried can be told
+    from the others. `follows_keyless`: its log has the whole old rows of every table, so that updates and deletes are
+    followed without a key too. `minimum_version`: of the server. `log_label` and `reader_label` are the source's own words
+    for its log and for what keeps our place in it.
     """
 
-    has_log: bool = True
     has_exact_snapshot: bool = True
-    has_truncate: bool = True
-    can_read_rows: bool = False
     has_row_filters: bool = False
     can_park: bool = False
     follows_keyless: bool = False
@@ -46,10 +45,4 @@ class TargetCapabilities:
     can_rewind: bool = False
     has_watermarks: bool = False
     is_replaced_at_once: bool = False
-    has_atomic_token: bool = True
-    has_staging: bool = True
-    can_add_column: bool = True
-    can_drop_column: bool = True
-    can_rename_column: bool = False
-    formats: tuple[str, ...] = ()
     modes: tuple[Mode, ...] = (Mode.MIRROR,)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from replicators.connectors.model.schema import (
     TableSelection,
     TableSummary,
 )
+from replicators.connectors.problems.message import Message
 from replicators.connectors.problems.problem import Problem
 from replicators.connectors.setup import SetupStep, no_setup
 from replicators.connectors.snapshot import ViewOpener
@@ -68,7 +69,8 @@ class SourcePlugin:
     of that slot name makes at the source, and a delete removes. `keeps_values`: of a source that tells `SchemaStep`s, whether a
     conversion from one column to another, by a statement with that type's text, leaves every value as it is; `shape_at`: a
     description by the catalog as rows would tell it at a position, the log being captured up to another (None: they don't fit).
-    `places`: the hosts and files that the params lead to, so that they are judged before anything is opened.
+    `places`: the hosts and files that the params lead to, so that they are judged before anything is opened. `messages`: the
+    texts of the codes that only this source has.
     """
 
     name: str
@@ -91,6 +93,7 @@ class SourcePlugin:
     keeps_values: Callable[[Column, Column, str], bool] | None = None
     shape_at: Callable[[TableSchema, Position, int], TableSchema | None] | None = None
     places: Callable[[Any], tuple[Place, ...]] = lambda _: ()
+    messages: Mapping[str, Message] = field(default_factory=dict)
     icon: str = "database"
     is_hidden: bool = False
 

@@ -18,6 +18,7 @@ from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import LogicalType
 from replicators.connectors.model.watermarks import Watermark
+from replicators.connectors.problems.message import Message
 from replicators.connectors.problems.problem import Problem
 from replicators.connectors.setup import SetupStep, no_setup
 from replicators.connectors.tasks import Tasks
@@ -370,7 +371,8 @@ class TargetPlugin:
     imports at its first use, imported beforehand while Spark starts. `driver_properties`: Java's properties for drivers that Spark's
     driver loads; what is secret they name by files, which are put into the folder given. `apart_seconds`: for a
     time that changes are kept, how far apart older versions lie that are kept for rewinds beyond the history; 0: none are. `places`: the
-    hosts and files that the params lead to, so that they are judged before anything is opened."""
+    hosts and files that the params lead to, so that they are judged before anything is opened. `messages`: the texts of the
+    codes that only this target has."""
 
     name: str
     label: str
@@ -390,5 +392,6 @@ class TargetPlugin:
     modules: Callable[[Any], tuple[str, ...]] = lambda _: ()
     places: Callable[[Any], tuple[Place, ...]] = lambda _: ()
     resolved_seconds: float = 5.0
+    messages: Mapping[str, Message] = field(default_factory=dict)
     icon: str = "database"
     is_hidden: bool = False

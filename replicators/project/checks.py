@@ -21,10 +21,9 @@ Found = list[CheckMessage]
 
 
 def plugins(_: Any = None) -> Found:
-    """Every plugin's folder is sound."""
+    """Every plugin's folder is sound, and so are the texts that it brings."""
     try:
-        registry.sources()
-        registry.targets()
+        registry.messages()
     except (LookupError, ImportError) as err:
         return [Error(f"A connector can't be loaded: {err}", id="replicators.E002")]
     return []

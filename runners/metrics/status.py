@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from replicators.connectors.problems.messages import MESSAGES
+from replicators.connectors.problems.lookup import message_of
 from runners.states import COLOURS, LABELS, RunState, TableState
 
 FRESH_SECONDS = 15.0
@@ -47,7 +47,8 @@ def _time(seconds: float) -> str:
 
 
 def _title(code: str) -> str:
-    return MESSAGES[code].title if code in MESSAGES and "{" not in MESSAGES[code].title else ""
+    title = message_of(code).title if code else ""
+    return "" if "{" in title else title
 
 
 def _running(facts: Facts) -> Shown:

@@ -8,7 +8,8 @@ from typing import Any
 from django.db import transaction
 
 from replicators.config import Options
-from replicators.connectors.problems.messages import MESSAGES, Retry
+from replicators.connectors.problems.lookup import message_of
+from replicators.connectors.problems.message import Retry
 from runners.events.write import event_add
 from runners.models import Progress, Run
 from runners.services import progress_of
@@ -49,7 +50,7 @@ def failure_note(*, run: Run, code: str, facts: dict[str, Any], now: datetime) -
     progress = progress_of(run.replicator)
     if is_quiet(run, now):
         progress.failures, progress.failing_since = 0, None
-    retry = MESSAGES[code].retry
+    retry = message_of(code).retry
     progress.failures += 1
     progress.failing_since = min((progress.failing_since or now) + _idle(progress, run, now), now)
     progress.retry_at = now + timedelta(seconds=delay_seconds(progress.failures, retry))

@@ -16,7 +16,7 @@ from django.utils import timezone
 from replicators import audit
 from replicators.config import InvalidConfig, source_plugin
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.problems.messages import Retry
+from replicators.connectors.problems.message import Retry
 from replicators.models import Replicator
 from replicators.private import opened_privately, private_folder
 from replicators.services import source_of

@@ -14,7 +14,6 @@ from django.db import DatabaseError, InterfaceError, close_old_connections, tran
 from django.db.models import Q
 from django.utils import timezone
 
-from replicators.connectors.problems.messages import MESSAGES
 from runners.models import Progress, Run
 from runners.services import back_off_clear, run_ask_stop
 from runners.states import RunState
@@ -236,10 +235,9 @@ class Supervisor:
 @transaction.atomic
 def run_lose(*, run: Run, code: str, facts: dict[str, Any], event: str, now: datetime) -> None:
     """End a run that failed or was lost, and count it; nothing where it has ended already."""
-    known = code if code in MESSAGES else "internal:unexpected"
     try:
-        run_transition(run=run, event=event, code=known, facts=facts, lease="", step="")
+        run_transition(run=run, event=event, code=code, facts=facts, lease="", step="")
     except IllegalTransition:
         logger.info("Run %s had ended already.", run.pk)
         return
-    failure_note(run=run, code=known, facts=facts, now=now)
+    failure_note(run=run, code=code, facts=facts, now=now)

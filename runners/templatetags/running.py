@@ -14,6 +14,8 @@ from django.utils.safestring import SafeString
 from replicators.config import plugin_of
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.lookup import message_of
+from replicators.connectors.problems.message import Help
 from replicators.templatetags.ui import compact, duration
 from runners.events.texts import SCHEMA_EVENTS, schema_text
 from runners.metrics.charts import Series, line_path
@@ -92,23 +94,6 @@ _ORIGINS = {
     "error": "It could not go on.",
     "change": "It starts again, with what was changed.",
 }
-_MENDED_BY_EDIT = frozenset(
-    {
-        "source:unreachable", "source:unknown-host", "source:timeout", "source:login-refused",
-        "source:database-missing", "source:tls", "source:tls-file", "config:place-refused", "target:place-unusable", "source:standby", "source:server-id-in-use",
-        "target:unreachable", "target:timeout", "config:invalid", "config:secrets-unreadable",
-    }
-)  # fmt: skip
-_REMOVES = frozenset({"source:table-missing", "source:table-renamed"})
-_CHANGES = frozenset(
-    {
-        "source:column-missing", "source:column-unsupported", "source:column-compressed", "source:column-generated",
-        "source:column-partial", "source:column-reserved", "source:value-unsupported", "source:filter-invalid",
-        "source:filter-unsupported", "source:mode-inexact", "source:no-parking", "log:too-many-parked", "target:column-case",
-        "target:column-lossy", "target:column-reserved", "target:column-unsupported", "target:mode-column", "target:mode-filter",
-        "target:mode-inserts", "target:mode-missing", "target:mode-needs-key", "target:mode-parking", "target:mode-updates",
-    }
-)  # fmt: skip
 SPARK_WIDTH, SPARK_HEIGHT = 112, 28
 CHART_WIDTH, CHART_HEIGHT = 600, 160
 
@@ -199,13 +184,14 @@ def event_text(event: Event) -> str:
 @register.filter
 def is_mended_by_edit(code: str) -> bool:
     """Whether an error may be gone once the replicator's connections are entered rightly."""
-    return code in _MENDED_BY_EDIT
+    return message_of(code).help is Help.EDIT
 
 
 @register.filter
 def table_help(code: str) -> str:
     """What helps a table that fails by this where a re-sync alone fails again: `remove` it or `change` what is copied."""
-    return "remove" if code in _REMOVES else "change" if code in _CHANGES else ""
+    helped = message_of(code).help
+    return str(helped) if helped in {Help.REMOVE, Help.CHANGE} else ""
 
 
 def _table(event: Event) -> TableId | None:

@@ -10,7 +10,8 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from replicators.connectors.problems.messages import MESSAGES, WAITS, Retry, Scope
+from replicators.connectors.problems.lookup import messages
+from replicators.connectors.problems.message import Retry, Scope
 from replicators.models import Replicator
 from runners.models import Progress, Run
 from runners.services import replicator_pause
@@ -92,13 +93,25 @@ def test_the_error_of_a_failed_run_stays_while_paused(
     assert 'data-code="source:unreachable"' in html and "5 tries failed." in html
 
 
+def test_an_error_of_a_plugin_that_left_can_be_read(
+    browser: Client, replicator: Replicator
+) -> None:
+    """Guards what is stored: a code that no plugin has any more broke the page that showed it."""
+    make_failing(replicator, "source:clock-stopped")
+    html = page(browser, replicator.get_absolute_url())
+    assert 'data-code="source:clock-stopped"' in html and "whose text is not here" in html
+    told = error_by_rest(browser)
+    assert told is not None and "`source:clock-stopped`" in told["message"]
+    assert "Install that connector again" in told["suggestion"]
+
+
 def test_every_advice_to_wait_for_the_next_try_is_known() -> None:
-    """Guards the list of codes whose advice is another one once they are given up."""
+    """Guards `Message.waits`: such an advice is another one once the error is given up."""
     waits = re.compile(r"is (tried|started|read|made) again|^Nothing to do[:.]")
     asked = {
         code
-        for code, message in MESSAGES.items()
+        for code, message in messages().items()
         if message.scope is Scope.RUN and message.retry is Retry.AUTO
         if waits.search(message.suggestion)
     }
-    assert asked == WAITS
+    assert asked == {code for code, message in messages().items() if message.waits}

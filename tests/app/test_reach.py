@@ -19,7 +19,8 @@ from replicators.connectors.addresses import Place
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.problems.messages import MESSAGES, Retry
+from replicators.connectors.problems.lookup import message_of
+from replicators.connectors.problems.message import Retry
 from replicators.models import Replicator
 from runners.management.commands import run_replicator
 from runners.models import Run
@@ -153,7 +154,7 @@ def test_hosts_are_taken_by_name_pattern_and_network(
     refused = ("db.example", "both.x", "evil-db.example", "unknown.x", "1.1.1.1")
     assert [host_refusal(h) for h in taken] == [""] * len(taken)
     assert all("not among the hosts" in host_refusal(h) for h in refused)
-    assert MESSAGES["config:place-refused"].retry is Retry.AFTER_FIX, "unknown.x may be back soon"
+    assert message_of("config:place-refused").retry is Retry.AFTER_FIX, "unknown.x may be back soon"
     sockets = [_socket_refusal(f) for f in ("/run/mysqld", "/tmp")]
     assert sockets[0] == "" and "not among the hosts" in sockets[1]
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
-from replicators.connectors.problems.messages import MESSAGES, Retry
+from replicators.connectors.problems.lookup import message_of
+from replicators.connectors.problems.message import Retry
 from runners.engine import failpoints
 from tests.harness import DEADLINE_SECONDS, Child, World
 
@@ -45,7 +46,7 @@ class Keeper:
             self._forget(hit)
             return
         error = child.run.error_code
-        is_passing = code == EXIT_ERROR and MESSAGES[error].retry is Retry.AUTO
+        is_passing = code == EXIT_ERROR and message_of(error).retry is Retry.AUTO
         assert is_passing, f"the run ended with {code}, {error}\n{child.tail()}"
         self.counts[f"ended by {error}"] += 1
 

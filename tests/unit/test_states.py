@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from replicators.connectors.problems.messages import Retry
+from replicators.connectors.problems.message import Retry
 from runners.metrics.status import (
     Facts,
     LagFacts,

@@ -21,6 +21,7 @@ from replicators.connectors.model.changes import SEQUENCE_SHIFT, change_schema
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.lookup import message_of
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.connectors.snapshot import ChunkReader, SnapshotSession
 from replicators.connectors.source import SourcePlugin
@@ -271,7 +272,7 @@ class SourceContract:
                 second.prepare([shape], session.point.position)
                 return
             code = code_of(lambda: second.prepare([shape], session.point.position))
-        assert code in {"source:slot-missing", "source:position-lost"}
+        assert message_of(code).ends_log
 
     def _drain(self, plugin: SourcePlugin, params: Any, reader: LogReader) -> list[LogBlock]:
         """Blocks up to a heartbeat that is sent now."""

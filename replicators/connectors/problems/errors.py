@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from replicators.connectors.model.schema import TableId
-from replicators.connectors.problems.messages import MESSAGES, Message, Retry, Scope
+from replicators.connectors.problems.lookup import is_known, message_of
+from replicators.connectors.problems.message import Message, Retry, Scope
 
 __all__ = ["ReplicationError", "Retry", "Scope", "driver_of"]
 
@@ -16,7 +17,7 @@ class ReplicationError(Exception):
     """
 
     def __init__(self, code: str, *, table: TableId | None = None, **facts: object) -> None:
-        if code not in MESSAGES:
+        if not is_known(code):
             raise KeyError(f"no message for error code {code!r}")
         self.code = code
         self.table = table
@@ -30,15 +31,15 @@ class ReplicationError(Exception):
             values.setdefault("table", str(self.table))
             values.setdefault("schema", self.table.schema)
             values.setdefault("name", self.table.name)
-        return MESSAGES[self.code].render(values)
+        return message_of(self.code).render(values)
 
     @property
     def retry(self) -> Retry:
-        return MESSAGES[self.code].retry
+        return message_of(self.code).retry
 
     @property
     def scope(self) -> Scope:
-        return MESSAGES[self.code].scope
+        return message_of(self.code).scope
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         return (_rebuild, (self.code, self.table, self.facts))

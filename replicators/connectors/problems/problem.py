@@ -7,7 +7,8 @@ from enum import StrEnum
 from typing import Any
 
 from replicators.connectors.model.schema import TableId
-from replicators.connectors.problems.messages import MESSAGES, Message
+from replicators.connectors.problems.lookup import message_of
+from replicators.connectors.problems.message import Message
 
 
 class Severity(StrEnum):
@@ -20,7 +21,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A code with the facts its message needs; texts come from `messages.MESSAGES` when it is shown."""
+    """A code with the facts its message needs; its texts are looked up when it is shown."""
 
     code: str
     severity: Severity = Severity.ERROR
@@ -51,7 +52,7 @@ class Problem:
             values.setdefault("name", self.table.name)
         if self.column is not None:
             values.setdefault("column", self.column)
-        return MESSAGES[self.code].render(values)
+        return message_of(self.code).render(values)
 
     def to_json(self) -> dict[str, Any]:
         """The form that REST and stored assessments use."""

@@ -36,9 +36,7 @@ PLUGIN = SourcePlugin(
     label="Memory",
     summary="Four small tables in memory, for tests.",
     params=MemoryParams,
-    capabilities=SourceCapabilities(
-        has_log=False, has_exact_snapshot=False, can_read_rows=True, has_row_filters=True
-    ),
+    capabilities=SourceCapabilities(has_exact_snapshot=False, has_row_filters=True),
     catalog=MemoryCatalog,
     checks=MemoryChecks,
     log_reader=_no_log,

@@ -12,6 +12,7 @@ from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.snapshot import SnapshotSession, ViewWait
 from replicators.connectors.source import Catalog, Checks, SourcePlugin
 from replicators.sources.mysql.conversions import keeps_values
+from replicators.sources.mysql.messages import MESSAGES
 from replicators.sources.mysql.params import MysqlParams, places
 from replicators.sources.mysql.setup import setup
 
@@ -98,4 +99,5 @@ PLUGIN = SourcePlugin(
     keeps_values=keeps_values,
     shape_at=_shape_at,
     places=places,
+    messages=MESSAGES,
 )

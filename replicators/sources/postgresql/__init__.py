@@ -10,6 +10,7 @@ from replicators.connectors.log import LogReader
 from replicators.connectors.model.positions import Position
 from replicators.connectors.snapshot import SnapshotSession, ViewWait
 from replicators.connectors.source import Catalog, Checks, RowReader, SourcePlugin
+from replicators.sources.postgresql.messages import MESSAGES
 from replicators.sources.postgresql.params import PostgresqlParams, places
 from replicators.sources.postgresql.setup import setup
 
@@ -83,7 +84,6 @@ PLUGIN = SourcePlugin(
         minimum_version="14",
         log_label="WAL",
         reader_label="replication slot",
-        can_read_rows=True,
         has_row_filters=True,
         can_park=True,
     ),
@@ -100,4 +100,5 @@ PLUGIN = SourcePlugin(
     objects=_objects,
     row_reader=_row_reader,
     places=places,
+    messages=MESSAGES,
 )

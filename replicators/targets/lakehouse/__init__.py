@@ -8,6 +8,7 @@ from replicators.connectors.capabilities import Delivery, TargetCapabilities
 from replicators.connectors.target import TargetPlugin
 from replicators.connectors.tasks import Tasks
 from replicators.targets.lakehouse.conf import driver_properties, jars, spark_conf
+from replicators.targets.lakehouse.messages import MESSAGES
 from replicators.targets.lakehouse.params import LakehouseParams, places
 from replicators.targets.lakehouse.setup import setup
 from replicators.targets.lakehouse.statements import MODES
@@ -52,7 +53,6 @@ PLUGIN = TargetPlugin(
         can_rewind=True,
         has_watermarks=True,
         is_replaced_at_once=True,
-        formats=("iceberg", "delta"),
         modes=MODES,
     ),
     fit=fit,
@@ -67,5 +67,6 @@ PLUGIN = TargetPlugin(
     rehearsals=_rehearsals,
     modules=_modules,
     places=places,
+    messages=MESSAGES,
     icon="building-warehouse",
 )

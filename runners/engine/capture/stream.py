@@ -33,9 +33,6 @@ logger = logging.getLogger("replicator.run")
 
 RECONNECT_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0)
 QUIET_SECONDS = 600.0
-POSITION_LOST = frozenset(
-    {"source:position-lost", "source:slot-missing", "source:slot-invalidated"}
-)
 
 
 class Streaming:
@@ -185,7 +182,7 @@ class Streaming:
             try:
                 self._reader.prepare(tables, position)
             except ReplicationError as err:
-                if err.code not in POSITION_LOST:
+                if not err.message.ends_log:
                     raise
                 fail_all(self._store, err)
                 with self._control() as control:
@@ -243,7 +240,7 @@ class Streaming:
             self._drop_cut_transaction()
             self._connect_again()
         except ReplicationError as err:
-            if err.code in POSITION_LOST:
+            if err.message.ends_log:
                 fail_all(self._store, err)
             raise
 
@@ -319,7 +316,7 @@ class Streaming:
             self.start(memory.position)
         except ReplicationError as err:
             self._reader.close()
-            if err.code in POSITION_LOST or err.retry is not Retry.AUTO:
+            if err.message.ends_log or err.retry is not Retry.AUTO:
                 raise
             self.capture.fault = err
 

@@ -12,6 +12,7 @@ from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.lookup import message_of
 from replicators.connectors.schema.defaults import value_of
 from replicators.connectors.schema.diff import (
     ChangeKind,
@@ -35,22 +36,8 @@ from runners.engine.fold.keyless import check_shape
 from runners.engine.quarantine.decide import image_names
 from runners.engine.store.protocol import Store, TableRow
 
-RESYNCED = frozenset(
-    {
-        "source:key-changed",
-        "source:table-replaced",
-        "source:table-unpublished",
-        "source:change-unlogged",
-        "source:schema-ambiguous",
-        "log:rows-passed-over",
-        "target:evolve",
-    }
-)
-"""Faults of a table that a fresh copy mends, since the source's table is fine."""
 VANISHED = frozenset({"source:table-missing", "source:table-renamed"})
 """The source has the table no longer under its name. A log may tell so of the time before a copy that is being made."""
-RENAMED_AWAY = frozenset({"target:column-reserved", "target:mode-column"})
-"""Faults of a column's name. The log before the renaming has the old one for ever, so a fresh copy goes on."""
 AGAIN_TIMES, AGAIN_SECONDS = 3, 600.0
 
 
@@ -181,7 +168,8 @@ class Evolver:
 
     def mends(self, row: TableRow, code: str, *, is_counted: bool = True) -> bool:
         """Whether the policy is to copy a table afresh after this fault. One that comes again and again is left failing."""
-        if code not in RESYNCED or self.policy is not SchemaPolicy.EVOLVE or row.keeps_past:
+        is_mended = message_of(code).copy_mends
+        if not is_mended or self.policy is not SchemaPolicy.EVOLVE or row.keeps_past:
             return False
         now = time.monotonic()
         with self._lock:
@@ -194,10 +182,11 @@ class Evolver:
         return True
 
     def mends_name(self, row: TableRow, shape: TableSchema) -> bool:
-        """Whether the policy is to copy a table afresh that failed with a column's name, now that the source has no such column."""
+        """Whether the policy is to copy a table afresh that failed with a column's name, now that the source has no
+        such column. The log before the renaming has the old name for ever, so only a fresh copy goes on."""
         is_gone = row.error_facts.get("column") not in {c.name for c in shape.columns}
         is_ours = self.policy is SchemaPolicy.EVOLVE and not row.keeps_past
-        return row.error_code in RENAMED_AWAY and is_gone and is_ours
+        return message_of(row.error_code).is_of_name and is_gone and is_ours
 
     def fault(self, table: TableId, code: str, facts: Mapping[str, str]) -> None:
         """A table's log can't be decoded: it fails until its re-sync, which the policy may ask for at once. While it is copied, its log may

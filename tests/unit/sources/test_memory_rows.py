@@ -22,17 +22,9 @@ def test_only_rows_of_the_keys_come(monkeypatch: pytest.MonkeyPatch) -> None:
     there = [{"id": n, "details": "{}", "made_at": at} for n in (1, 2, 3)]
     monkeypatch.setitem(rows.ROWS, table.id, there)
     plugin = registry.sources()["memory"]
-    assert plugin.capabilities.can_read_rows
     assert plugin.row_reader is not None
     with plugin.row_reader(parse(plugin.params, {"host": "here"})) as reader:
         found, position = reader.read(table, pa.table({"id": pa.array([2, 3, 4], pa.int64())}))
     assert found.schema == table.arrow_schema()
     assert [r["id"] for r in found.to_pylist()] == [2, 3]
     assert position == rows.END
-
-
-def test_a_source_that_can_read_rows_says_so() -> None:
-    """Guards the capability `can_read_rows` of every plugin against its `row_reader`: told without one, the assessment
-    would promise what stops a table later."""
-    for plugin in registry.sources().values():
-        assert plugin.capabilities.can_read_rows == (plugin.row_reader is not None), plugin.name
