@@ -160,6 +160,11 @@ class World:
     """One replicator with everything real around it; `application` is the URL of the program's own database. `choices`: what is copied of some tables. `flags` hold failpoints off while their files exist."""
 
     kind: ClassVar[str] = "postgresql"
+    program: ClassVar[tuple[str, ...]] = (
+        sys.executable,
+        str(ROOT / "manage.py"),
+        "run_replicator",
+    )
 
     folder: Path
     database: Database
@@ -193,24 +198,29 @@ class World:
         mode = self.modes.get(name, "")
         return {"schema": self.schema, "name": name, "mode": mode, **self.choices.get(name, {})}
 
+    def target_params(self) -> tuple[str, dict[str, Any]]:
+        """The target's kind, and its parameters."""
+        return "lakehouse", {
+            "format": self.format,
+            "catalog_name": CATALOG,
+            "catalog_uri": f"sqlite:///{self.folder}/catalog.db",
+            "warehouse": str(self.warehouse),
+            "namespace": self.namespace,
+            **self.target,
+        }
+
     def __post_init__(self) -> None:
         self.flags = self.folder / "flags"
         self.flags.mkdir()
         self.warehouse = self.folder / "warehouse"
+        target_kind, target_params = self.target_params()
         self.replicator: Replicator = replicator_create(
             actor=None,
             name=self.folder.name,
             source_kind=self.kind,
             source_params={**self.database.params, **self.source},
-            target_kind="lakehouse",
-            target_params={
-                "format": self.format,
-                "catalog_name": CATALOG,
-                "catalog_uri": f"sqlite:///{self.folder}/catalog.db",
-                "warehouse": str(self.warehouse),
-                "namespace": self.namespace,
-                **self.target,
-            },
+            target_kind=target_kind,
+            target_params=target_params,
             tables=self.chosen(),
             options={"seal_seconds": 0.3, "merge_seconds": 0.3, **self.options},
         )
@@ -243,7 +253,7 @@ class World:
         output = self.folder / f"{run.pk}.log"
         with output.open("wb") as log:
             process = subprocess.Popen(
-                [sys.executable, str(ROOT / "manage.py"), "run_replicator", str(run.pk)],
+                [*self.program, str(run.pk)],
                 cwd=ROOT, env={**self._environment(environment), LEASE: run.lease},
                 stdin=subprocess.DEVNULL,
                 stdout=log, stderr=subprocess.STDOUT, start_new_session=True,

@@ -1,0 +1,36 @@
+"""The process of a run without a JVM: `python -m tests.local.run <run>`, as `manage.py run_replicator <run>` otherwise. The engine's parts are the
+product's own; tasks are threads of this process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import django
+
+from tests.local.target import NAME, PLUGIN
+
+
+@contextmanager
+def _no_session(*_: Any) -> Iterator[None]:
+    yield None
+
+
+def main() -> None:
+    """Set up what differs, and run."""
+    django.setup()
+    from replicators.connectors import registry
+    from runners.engine import run
+    from runners.engine.tasks.local import LocalTasks
+    from runners.management.commands.run_replicator import Command
+
+    registry.targets()[NAME] = PLUGIN
+    run.opened_for = _no_session  # type: ignore[assignment]
+    run.SparkTasks = lambda _: LocalTasks()  # type: ignore[assignment, misc]
+    Command().run_from_argv(["manage.py", "run_replicator", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    main()
