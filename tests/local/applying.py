@@ -92,9 +92,7 @@ def _unsent(changes: pa.Table, batch: FoldedBatch) -> dict[int, tuple[Any, ...]]
     }
 
 
-def _merged(
-    rows: pa.Table, changes: pa.Table, table: TargetTable, batch: FoldedBatch
-) -> pa.Table:
+def _merged(rows: pa.Table, changes: pa.Table, table: TargetTable, batch: FoldedBatch) -> pa.Table:
     at = _places(rows, batch)
     unsent = _unsent(changes, batch)
     if any(origin not in at for origin in unsent.values()):

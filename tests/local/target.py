@@ -1,4 +1,4 @@
-"""The local target, for tests only: `MergeTarget` over `LocalTable`s, with its token in its own commit, rewinds and watermarks."""
+"""The local target, for tests only: a `MergeTarget` over `LocalTable`s, `Rewindable` and `Watermarked`, its token in its own commit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from replicators.connectors.capabilities import TargetCapabilities
+from replicators.connectors.capabilities import Delivery, TargetCapabilities
 from replicators.connectors.model.modes import Mode, stored
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import LogicalType, Unsupported
@@ -179,9 +179,6 @@ class LocalWriter:
         live = self._table(table)
         live.commit(filled(live.rows(), column.name, value))
 
-    def maintain(self, table: TargetTable, keep_seconds: float = 0.0) -> dict[str, Any]:
-        return {}
-
     # --- rewinds -------------------------------------------------------------------------------------------------
     def version_at(self, table: TargetTable, sequence: int) -> KeptVersion | None:
         own = [s for s in self._table(table).versions() if s.generation == table.generation]
@@ -284,13 +281,16 @@ PLUGIN = TargetPlugin(
     summary="Parquet files in a folder, for tests.",
     params=LocalParams,
     capabilities=TargetCapabilities(
-        can_rename_column=True, modes=(Mode.MIRROR, Mode.MULTISET)
+        delivery=Delivery.EXACTLY_ONCE,
+        can_rewind=True,
+        has_watermarks=True,
+        is_replaced_at_once=True,
+        can_rename_column=True,
+        modes=(Mode.MIRROR, Mode.MULTISET),
     ),
     fit=fit,
     checks=LocalChecks,
     writer=LocalWriter,
-    spark_conf=lambda _: {},
-    jars=lambda _: (),
     history_seconds=lambda _: LocalWriter.history_seconds,
     is_hidden=True,
 )
