@@ -109,7 +109,7 @@ class Taken:
             self._failure = err
 
     def _decode(self) -> None:
-        """As the pipeline's loop: what is sealed, up to eight segments a job."""
+        """As the run's loop: what is sealed, up to eight segments a job."""
         while self._spark is not None:
             with self._wake:
                 self._wake.wait_for(lambda: self._sealed or self._is_over)

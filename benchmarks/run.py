@@ -23,7 +23,7 @@ from benchmarks.resources import turn
 from replicators.connectors import registry
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.params import parse
-from runners.engine.run import Job, run_pipeline
+from runners.engine.run import Job, run_engine
 from runners.engine.store.protocol import MemoryStore
 
 REPLICATOR = "bench"
@@ -156,7 +156,7 @@ def main() -> int:
     teller = threading.Thread(target=_tell, args=(store, folder / "states.json", told))
     teller.start()
     try:
-        run_pipeline(job, store, place.settings(folder), stop)
+        run_engine(job, store, place.settings(folder), stop)
     finally:
         told.set()
         teller.join()

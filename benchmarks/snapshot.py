@@ -11,9 +11,9 @@ from typing import Any
 
 from benchmarks import place
 from benchmarks.copied import TABLE, Copied, mysql, postgresql, sums
-from benchmarks.copiers import copy_by_dlt, copy_by_programs
 from benchmarks.report import Peer, Result
 from benchmarks.resources import Cpu, turn
+from benchmarks.snapshot_programs import copy_by_dlt, copy_by_programs
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import TargetTable
 from runners.engine.decode.job import load as load_object

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from replicators.connectors.closing import Closing
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
-from replicators.connectors.snapshot import ViewWait
+from replicators.connectors.snapshot import SnapshotWait
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class LogControl(Closing, Protocol):
         ...
 
     def add_tables(
-        self, tables: Sequence[TableSchema], wait: ViewWait | None = None
+        self, tables: Sequence[TableSchema], wait: SnapshotWait | None = None
     ) -> Sequence[TableSchema]:
         """Let the stream carry these tables too; idempotent; committed when it returns. Those that it did not carry before:
         what was done to them until now it will never tell. `wait` hears of locks that keep it waiting."""

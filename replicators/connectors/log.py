@@ -12,7 +12,7 @@ from replicators.connectors.closing import Closing
 from replicators.connectors.model.changes import OpCounts
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema
-from replicators.connectors.snapshot import SnapshotSession, ViewWait
+from replicators.connectors.snapshot import SnapshotSession, SnapshotWait
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class LogReader(Closing, Protocol):
         self,
         tables: Sequence[TableSchema],
         position: Position | None,
-        wait: ViewWait | None = None,
+        wait: SnapshotWait | None = None,
     ) -> None:
         """Make what is needed at the source (slot, publication) where it is missing and `position` is None, otherwise
         verify that the log continues at `position`: `source:position-lost`, `source:slot-missing`,
@@ -74,11 +74,11 @@ class LogReader(Closing, Protocol):
         ...
 
 
-class FirstViewOpener(Protocol):
-    """Makes the log's start, and opens the view that belongs to it; waits as `ViewOpener` does."""
+class FirstSnapshotOpener(Protocol):
+    """Makes the log's start, and opens the view that belongs to it; waits as `SnapshotOpener` does."""
 
     def __call__(
-        self, params: Any, name: str, reader: LogReader, wait: ViewWait | None = None, /
+        self, params: Any, name: str, reader: LogReader, wait: SnapshotWait | None = None, /
     ) -> SnapshotSession: ...
 
 

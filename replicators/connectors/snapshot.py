@@ -49,18 +49,23 @@ class OpenTransaction:
         return who + age + query
 
 
-class ViewWait(Protocol):
+class SnapshotWait(Protocol):
     """Hears about once a second that a view, or a table's lock, can't be had yet; gives up by raising."""
 
     def __call__(self, waited_seconds: float, holders: Sequence[OpenTransaction], /) -> None: ...
 
 
-class ViewOpener(Protocol):
+class SnapshotOpener(Protocol):
     """Opens a consistent view of now. `wait` may be called where the source lets it wait; what it raises is raised here,
     and nothing is left at the source then. `after`: as in `ControlOpener`."""
 
     def __call__(
-        self, params: Any, name: str, wait: ViewWait | None = None, after: Position | None = None, /
+        self,
+        params: Any,
+        name: str,
+        wait: SnapshotWait | None = None,
+        after: Position | None = None,
+        /,
     ) -> SnapshotSession: ...
 
 
@@ -103,7 +108,7 @@ class ResumableSession(SnapshotSession, Protocol):
 
 
 @runtime_checkable
-class OwnViewSession(SnapshotSession, Protocol):
+class OwnSnapshotSession(SnapshotSession, Protocol):
     """A session whose chunks are read while rows change, but that can read single tables in a view of their own."""
 
     def point_of(self, table: TableSchema, *, is_exact: bool) -> SnapshotPoint:

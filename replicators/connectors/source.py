@@ -12,7 +12,7 @@ from replicators.connectors.addresses import Place
 from replicators.connectors.capabilities import SourceCapabilities
 from replicators.connectors.closing import Closing
 from replicators.connectors.control import ControlOpener
-from replicators.connectors.log import FirstViewOpener, LogReader
+from replicators.connectors.log import FirstSnapshotOpener, LogReader
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import (
     Column,
@@ -24,7 +24,7 @@ from replicators.connectors.model.schema import (
 from replicators.connectors.problems.message import Message
 from replicators.connectors.problems.problem import Problem
 from replicators.connectors.setup import SetupStep, no_setup
-from replicators.connectors.snapshot import ViewOpener
+from replicators.connectors.snapshot import SnapshotOpener
 
 
 class Catalog(Closing, Protocol):
@@ -82,8 +82,8 @@ class SourcePlugin:
     checks: Callable[[Any], Checks]
     log_reader: Callable[[Any, str], LogReader]
     log_control: ControlOpener
-    snapshot_first: FirstViewOpener
-    snapshot_again: ViewOpener
+    snapshot_first: FirstSnapshotOpener
+    snapshot_again: SnapshotOpener
     chunk_reader: str
     decoder: str
     translate: Callable[[BaseException], Exception]

@@ -104,7 +104,7 @@ ENGINE_HELP = {
     "retry_seconds": "How long a failing table is tried again; a replicator's option wins.",
     "heartbeat_seconds": "Time between two marks written into the source's log.",
     "catalog_seconds": "Time between two looks into the source's catalog, for what its log does not tell.",
-    "view_wait_seconds": "How long a copy waits for transactions that are open at the source before it is tried again.",
+    "snapshot_wait_seconds": "How long a copy waits for transactions that are open at the source before it is tried again.",
     "step_deadline_seconds": "Time after which a step counts as stuck and the run is ended.",
     "lease_seconds": "Length of a run's lease. A run waits six tenths of it for its own database; the run of a machine that is lost is started again after it.",
     "maintain_every_commits": "Commits of a target table between two compactions.",

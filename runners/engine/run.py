@@ -10,12 +10,12 @@ from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from replicators.connectors.schema.policy import follows_renames
-from replicators.connectors.snapshot import ViewWait
+from replicators.connectors.snapshot import SnapshotWait
 from runners.engine.apply.merge import Merger
 from runners.engine.apply.recovery import recover_tables
 from runners.engine.apply.refill import Filler
 from runners.engine.apply.rewind import Rewinder
-from runners.engine.capture.heartbeat import Pulse
+from runners.engine.capture.heartbeat import Heartbeat
 from runners.engine.capture.reader import discard_open_tail
 from runners.engine.capture.stream import Streaming
 from runners.engine.changelog.backlog import Backlog
@@ -25,14 +25,14 @@ from runners.engine.checkpoints.rounds import Rounds
 from runners.engine.decode.job import load
 from runners.engine.decode.thread import Decoding
 from runners.engine.job import Job
-from runners.engine.scheduler import TableJobs
-from runners.engine.schema.drift import CatalogWatch, look
+from runners.engine.scheduler import Scheduler
 from runners.engine.schema.evolution import Evolver
+from runners.engine.schema.watch import DriftWatch, look
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot.chunks import Snapshotter
-from runners.engine.snapshot.consistent import FirstView
+from runners.engine.snapshot.consistent import FirstSnapshot
 from runners.engine.snapshot.estimates import estimate_rows
-from runners.engine.snapshot.waiting import PatientWait, StopAsked, Views
+from runners.engine.snapshot.waiting import ConsistentSnapshots, PatientWait, StopAsked
 from runners.engine.store.protocol import Desire, Store, is_copied
 from runners.engine.tasks.on_spark import SparkTasks
 from runners.engine.tasks.opening import opened_for
@@ -42,7 +42,7 @@ from runners.engine.watchdog import Watchdog
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Job", "Pipeline", "run_pipeline"]
+__all__ = ["EngineRun", "Job", "run_engine"]
 
 logger = logging.getLogger("replicator.run")
 
@@ -52,7 +52,7 @@ PRUNE_SECONDS = 60.0
 PRUNE_PORTIONS = 8
 
 
-def run_pipeline(
+def run_engine(
     job: Job,
     store: Store,
     settings: RunnerSettings,
@@ -68,12 +68,12 @@ def run_pipeline(
                 spark = opened.enter_context(opened_for(job, settings))
             if store.desire() is Desire.RUN and not stop.is_set():
                 with suppress(StopAsked):
-                    Pipeline(job, store, settings, spark, watchdog, stop).run()
+                    EngineRun(job, store, settings, spark, watchdog, stop).run()
     finally:
         watchdog.close()
 
 
-class Pipeline:
+class EngineRun:
     """The parts of one run, and the loop that orders them."""
 
     def __init__(
@@ -115,8 +115,8 @@ class Pipeline:
             estimate_rows(self._job, self._store)
         self._run_threads(first)
 
-    def _wait(self) -> ViewWait:
-        return PatientWait(self._settings.view_wait_seconds, self._should_stop, self._store)
+    def _wait(self) -> SnapshotWait:
+        return PatientWait(self._settings.snapshot_wait_seconds, self._should_stop, self._store)
 
     def _should_stop(self) -> bool:
         return self._stop.is_set() or self._store.desire() is Desire.STOP
@@ -175,14 +175,14 @@ class Pipeline:
         )
 
     # --- loop ----------------------------------------------------------------------------------------------------
-    def _run_threads(self, first: FirstView | None) -> None:
+    def _run_threads(self, first: FirstSnapshot | None) -> None:
         job, params = self._job, self._job.source_params
         chunk_reader = load(job.source.chunk_reader)
-        views = Views(
+        snapshots = ConsistentSnapshots(
             backlog=self._backlog,
             publish=self._streaming.publish,
             describe=self._streaming.shapes,
-            open_view=lambda wait: job.source.snapshot_again(
+            open_snapshot=lambda wait: job.source.snapshot_again(
                 params, job.slot, wait, self._streaming.capture.position
             ),
             wait=self._wait,
@@ -199,7 +199,7 @@ class Pipeline:
             ),
             first=first,
         )
-        pulse = Pulse(
+        heartbeat = Heartbeat(
             lambda: job.source.log_control(params, job.slot, self._streaming.capture.position),
             self._store,
             self._log,
@@ -207,7 +207,7 @@ class Pipeline:
             lambda: self._streaming.capture,
             self._settings,
         )
-        self._tables = TableJobs(
+        self._tables = Scheduler(
             store=self._store,
             merger=self._merger,
             writer=self._writer,
@@ -215,29 +215,29 @@ class Pipeline:
             watchdog=self._watchdog,
             settings=self._settings,
             replicator=job.replicator,
-            snapshots=views,
+            snapshots=snapshots,
             decoding=self._decoding,
             streaming=self._streaming,
-            rounds=self._make_rounds(pulse),
+            rounds=self._make_rounds(heartbeat),
             rewinder=self._rewinder,
             evolver=self._evolver,
             is_spark_lost=lambda: jvm_ended(self._spark),
             drops_vanished=job.options.drops_vanished,
         )
         follows = follows_renames(self._evolver.policy)
-        self._catalog = CatalogWatch(
+        self._catalog = DriftWatch(
             lambda: look(job, self._store, follows=follows), self._settings.catalog_seconds
         )
         self._decoding.start()
-        pulse.start()
+        heartbeat.start()
         self._catalog.start()
         try:
-            self._loop(views)
+            self._loop(snapshots)
         finally:
             self._stop.set()
-            self._close(pulse, views)
+            self._close(heartbeat, snapshots)
 
-    def _make_rounds(self, pulse: Pulse) -> Rounds:
+    def _make_rounds(self, heartbeat: Heartbeat) -> Rounds:
         return Rounds(
             store=self._store,
             writer=self._writer,
@@ -245,12 +245,12 @@ class Pipeline:
             settings=self._settings,
             replicator=self._job.replicator,
             has_pending=lambda row, end: bool(self._merger.pending(row, end)),
-            known_until=lambda: pulse.known_until,
+            known_until=lambda: heartbeat.known_until,
             publish=self._publisher.offer,
-            source_now=pulse.now,
+            source_now=heartbeat.now,
         )
 
-    def _loop(self, views: Views) -> None:
+    def _loop(self, snapshots: ConsistentSnapshots) -> None:
         asked_at = pruned_at = time.monotonic()
         while not self._stop.is_set():
             now = time.monotonic()
@@ -268,7 +268,7 @@ class Pipeline:
                     self._tables.see(found)
                 is_copying = self._tables.turn()
             if not is_copying:
-                views.release()
+                snapshots.release()
             if now - pruned_at >= min(PRUNE_SECONDS, max(1.0, self._settings.keep_seconds)):
                 pruned_at = now
                 self._prune()
@@ -289,13 +289,13 @@ class Pipeline:
             self._backlog.dropped(s.number for s in segments)
             self._log.unlink([s.path for s in segments] + [f.path for f in files])
 
-    def _close(self, pulse: Pulse, views: Views) -> None:
+    def _close(self, heartbeat: Heartbeat, snapshots: ConsistentSnapshots) -> None:
         with self._watchdog.step("stop", 120):
             self._streaming.stop()
             self._decoding.join()
             self._tables.drain()
             self._publisher.close()
-            views.release()
-            pulse.close()
+            snapshots.release()
+            heartbeat.close()
             self._catalog.close()
             self._streaming.close()

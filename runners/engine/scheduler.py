@@ -22,12 +22,12 @@ from runners.engine.checkpoints.rounds import Rounds
 from runners.engine.decode.thread import Decoding
 from runners.engine.errors import RETRY_LAST_SECONDS, ends_run, fail_again
 from runners.engine.pacing import Pacing
-from runners.engine.schema.drift import Look
+from runners.engine.schema.drift import SchemaDrift, SchemaDrifts
 from runners.engine.schema.evolution import Evolver, ResyncDue
-from runners.engine.schema.findings import Finding, Findings
+from runners.engine.schema.watch import Look
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot.consistent import SnapshotSource
-from runners.engine.snapshot.table import Copier
+from runners.engine.snapshot.table import TableSnapshots
 from runners.engine.store.protocol import (
     FRESH,
     Store,
@@ -43,7 +43,7 @@ SKIP_SECONDS = 30.0
 REMOVAL_SECONDS = 60.0
 
 
-class TableJobs:
+class Scheduler:
     """Schedules the tables' jobs on a few threads. `snapshots` gives the snapshotter of the present consistent view with
     the described tables, its point and the sequence its tables start at."""
 
@@ -79,11 +79,11 @@ class TableJobs:
         self._evolver = evolver
         self._drops_vanished = drops_vanished
         self._is_spark_lost = is_spark_lost
-        self._findings = Findings(evolver, streaming.is_done)
+        self._drifts = SchemaDrifts(evolver, streaming.is_done)
         self._rounds = rounds
         self._rewinder = rewinder
         self._pacing = Pacing(backlog, settings.merge_seconds)
-        self._copier = Copier(
+        self._table_snapshots = TableSnapshots(
             store, snapshots, streaming, replicator, patience=settings.retry_seconds
         )
         self._pool = ThreadPoolExecutor(settings.merge_parallel, "table")
@@ -114,7 +114,7 @@ class TableJobs:
 
     def see(self, look: Look) -> None:
         """The source's catalog was looked into: what it means for each table is done in the next turns."""
-        self._findings.see(look)
+        self._drifts.see(look)
         self._store.tables_appeared(look.appeared)
 
     def drain(self) -> None:
@@ -127,16 +127,16 @@ class TableJobs:
             self._choose(row)
             return
         if row.is_resync_asked or row.is_outdated:
-            self._start(row, "restart", self._restart_in_new_view, self._pool)
+            self._start(row, "restart", self._restart_in_new_snapshot, self._pool)
             return
-        if self._act_on_finding(row):
+        if self._act_on_drift(row):
             return
         if self._backlog.size_bytes(row.id) > self._settings.table_limit_bytes:
             self._drop_backlog(row)
             return
         match row.state:
             case TableState.WAITING | TableState.SNAPSHOTTING:
-                if self._copier.is_due(row.id):
+                if self._table_snapshots.is_due(row.id):
                     self._start(row, "snapshot", self._snapshot, self._copies)
             case TableState.FAILING:
                 self._retry(row)
@@ -147,28 +147,28 @@ class TableJobs:
             case _:
                 pass
 
-    def _act_on_finding(self, row: TableRow) -> bool:
-        finding = self._findings.of(row)
-        if finding is None:
+    def _act_on_drift(self, row: TableRow) -> bool:
+        drift = self._drifts.of(row)
+        if drift is None:
             return False
-        if finding.is_gone and self._drops_vanished and self._store.table_vanished(row.id):
+        if drift.is_gone and self._drops_vanished and self._store.table_vanished(row.id):
             logger.info("The table is gone at the source.", extra={"table": str(row.id)})
-        elif finding.error is not None and finding.is_refused:
-            self._start(row, "withdrawal", partial(self._withdraw, finding.error), self._pool)
-        elif finding.error is not None:
-            self._fault(row, finding.error, time.time())
-        elif finding.resync:
-            self._evolver.resync(row, finding.resync)
-        elif finding.called is not None:
-            self._evolver.renamed(row, finding.called)
-        elif finding.shape is not None:
-            self._start(row, "schema change", partial(self._follow, finding), self._pool)
+        elif drift.error is not None and drift.is_refused:
+            self._start(row, "withdrawal", partial(self._withdraw, drift.error), self._pool)
+        elif drift.error is not None:
+            self._fault(row, drift.error, time.time())
+        elif drift.resync:
+            self._evolver.resync(row, drift.resync)
+        elif drift.called is not None:
+            self._evolver.renamed(row, drift.called)
+        elif drift.shape is not None:
+            self._start(row, "schema change", partial(self._follow, drift), self._pool)
         return True
 
-    def _follow(self, finding: Finding, row: TableRow) -> None:
-        assert finding.shape is not None
+    def _follow(self, drift: SchemaDrift, row: TableRow) -> None:
+        assert drift.shape is not None
         self._rounds.changed(row.id)
-        self._merger.follow(row, finding.shape, finding.position)
+        self._merger.follow(row, drift.shape, drift.position)
 
     def _withdraw(self, err: ReplicationError, row: TableRow) -> None:
         self._streaming.withdraw(TableSelection(row.id), row.schema)
@@ -210,7 +210,7 @@ class TableJobs:
         self._removals.pop(row.id, None)
         logger.info("The table was removed.", extra={"table": str(row.id)})
 
-    def _restart_in_new_view(self, row: TableRow) -> None:
+    def _restart_in_new_snapshot(self, row: TableRow) -> None:
         """A view that is open already may be older than what the table's copy is to be mended of."""
         self._snapshots.forget(row.id)
         self._restart(row)
@@ -342,7 +342,7 @@ class TableJobs:
             self._store.table_progress(row.id, is_replay_asked=False)
 
     def _snapshot(self, row: TableRow) -> None:
-        if self._copier.copy(row):
+        if self._table_snapshots.copy(row):
             self._rounds.copied(row.id)
             self._mark(row.id)
 

@@ -34,7 +34,7 @@ class RunnerSettings:
     retry_seconds: float = 24 * 3600.0
     heartbeat_seconds: float = 5.0
     catalog_seconds: float = 60.0
-    view_wait_seconds: float = 120.0
+    snapshot_wait_seconds: float = 120.0
     step_deadline_seconds: float = 900.0
     lease_seconds: float = 120.0
     maintain_every_commits: int = 50

@@ -49,7 +49,7 @@ class TestCommand:
     def _call(self, run: Run, monkeypatch: pytest.MonkeyPatch, loop: Any) -> int:
         import runners.engine.run
 
-        monkeypatch.setattr(runners.engine.run, "run_pipeline", loop)
+        monkeypatch.setattr(runners.engine.run, "run_engine", loop)
         monkeypatch.setattr(run_replicator.signal, "signal", lambda *_: None)
         monkeypatch.setenv(LEASE, run.lease)
         with pytest.raises(SystemExit) as caught:

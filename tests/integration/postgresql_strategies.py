@@ -32,7 +32,7 @@ class Kind:
     sql: str
     values: Texts
     name: str = ""
-    misfits: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
 
 
 def either(*edges: str) -> Texts:
@@ -166,11 +166,11 @@ def arrays(item: Texts) -> Texts:
     )
 
 
-def both(name: str, sql: str, values: Texts, *misfits: str) -> list[Kind]:
+def both(name: str, sql: str, values: Texts, *unsupported: str) -> list[Kind]:
     """A type of the type table, and arrays of it."""
-    nested = tuple(f"{{{m}}}" for m in misfits)
+    nested = tuple(f"{{{m}}}" for m in unsupported)
     return [
-        Kind(sql, values, name, misfits),
+        Kind(sql, values, name, unsupported),
         Kind(f"{sql}[]", arrays(values), name, (*nested, "{{NULL}}")),
     ]
 

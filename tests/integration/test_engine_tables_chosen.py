@@ -61,7 +61,8 @@ def test_tables_come_and_go_while_the_others_go_on(world_maker: MakeWorld) -> No
         traffic = Traffic(world.database)
         held = world.folder / "held"
         child = world.start(
-            REPLICATOR_VIEW_WAIT_SECONDS="60", REPLICATOR_FAILPOINTS=f"snapshot_loaded=hold:{held}"
+            REPLICATOR_SNAPSHOT_WAIT_SECONDS="60",
+            REPLICATOR_FAILPOINTS=f"snapshot_loaded=hold:{held}",
         )
         world.settle()
         assert world.published() == {"items", "pairs"}
@@ -167,12 +168,12 @@ def test_a_wait_that_takes_too_long_is_given_up_said_and_tried_again(
 ) -> None:
     """A forgotten transaction, here also a prepared one, must not keep the copy's thread or the run for ever."""
     with world_maker(tables=("items", "pairs")) as world:
-        child = world.start(REPLICATOR_VIEW_WAIT_SECONDS="2")
+        child = world.start(REPLICATOR_SNAPSHOT_WAIT_SECONDS="2")
         world.settle()
         with world.database.connect() as holder, holder.transaction():
             holder.execute("INSERT INTO shop.views VALUES (-1, 'open', now())")
             world.add("views")
-            world.until_states("failing source:view-waits", "views")
+            world.until_states("failing source:snapshot-waits", "views")
             assert str(holder.info.backend_pid) in world.row("views").error_facts["holder"]
             left = world.database.execute(
                 "SELECT count(*) FROM pg_replication_slots WHERE temporary"

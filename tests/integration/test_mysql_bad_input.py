@@ -16,8 +16,8 @@ import pytest
 from replicators.connectors.log import LogBlock
 from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.sources.mysql.checks import MysqlChecks
+from replicators.sources.mysql.continuity import LACKS
 from replicators.sources.mysql.dump import COM_REGISTER_SLAVE
-from replicators.sources.mysql.lineage import LACKS
 from replicators.sources.mysql.log import LogControl, LogReader
 from replicators.sources.mysql.params import MysqlParams
 from tests.integration.mysql_source import (

@@ -11,8 +11,8 @@ import pytest
 from replicators.connectors.log import DecodedTable, LogBlock
 from replicators.connectors.model.positions import Position
 from replicators.connectors.problems.errors import ReplicationError, Retry
+from replicators.sources.mysql.continuity import LACKS, PURGED
 from replicators.sources.mysql.control import LogControl
-from replicators.sources.mysql.lineage import LACKS, PURGED
 from replicators.sources.mysql.log import LogReader
 from replicators.sources.mysql.offsets import MysqlGtids
 from replicators.sources.mysql.snapshot import ChunkReader, SnapshotSession

@@ -12,8 +12,8 @@ import pytest
 
 from replicators.connectors.model.positions import Position
 from replicators.connectors.problems.errors import ReplicationError, Retry
-from replicators.sources.mysql import lineage as lineage_module
-from replicators.sources.mysql.lineage import BEHIND
+from replicators.sources.mysql import continuity as continuity_module
+from replicators.sources.mysql.continuity import BEHIND
 from replicators.sources.mysql.log import LogReader
 from tests.harness import until
 from tests.integration.mysql_source import MEGABYTE, NAME, Follower, following, params_of
@@ -147,7 +147,7 @@ def test_a_file_s_time_that_does_not_come_is_asked_for_again(
     with following(any_database, "t") as follower, LogReader(follower.params, NAME) as reader:
         position = follower.session.point.position
         reader.prepare(follower.tables, position)
-        monkeypatch.setattr(lineage_module, "LOOK_SECONDS", 0.0)
+        monkeypatch.setattr(continuity_module, "LOOK_SECONDS", 0.0)
         with pytest.raises(ReplicationError) as caught:
             reader.prepare(follower.tables, position)
     assert (caught.value.code, caught.value.retry) == ("source:connection-lost", Retry.AUTO)

@@ -195,7 +195,7 @@ def test_a_transaction_that_never_ends_is_named(
                 SnapshotSession(params_of(database), NAME)
             process = f"process {connection.thread_id()}"
             assert (caught.value.code, caught.value.facts["holder"]) == (
-                "source:view-waits",
+                "source:snapshot-waits",
                 process,
             )
             heard = []

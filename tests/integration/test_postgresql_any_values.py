@@ -282,10 +282,10 @@ def test_any_value_is_the_same_by_copy_and_by_log(server: Server, examples: int)
         rows = data.draw(rows_of(server))
         for at in data.draw(st.lists(st.sampled_from(odd), min_size=1, max_size=3)):
             data.draw(st.sampled_from(rows))[at] = data.draw(
-                st.sampled_from(server.kinds[at].misfits)
+                st.sampled_from(server.kinds[at].unsupported)
             )
         hold_marked(server, rows)
 
     run(check, examples)
-    if odd := [i for i, kind in enumerate(server.kinds) if kind.misfits]:
+    if odd := [i for i, kind in enumerate(server.kinds) if kind.unsupported]:
         run(check_marked, examples)

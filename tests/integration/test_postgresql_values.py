@@ -219,7 +219,7 @@ def test_each_value_is_the_same_by_binary_by_text_and_as_expected(edges):
 
 @pytest.mark.parametrize("binary", [True, False])
 def test_values_without_a_place_are_marked_and_their_column_is_named(edges, binary):
-    """Guards `misfits.read_images_with_misfits`: without the mark in `_faulty` the NULL that stands for such a value
+    """Guards `unsupported.read_images_with_unsupported`: without the mark in `_faulty` the NULL that stands for such a value
     would be merged as if the source had it."""
     cases = [(native, literal) for native, literals in REFUSED.items() for literal in literals]
     tables = [f"r{i}" for i in range(len(cases))]

@@ -119,7 +119,7 @@ class FurtherWrites:
         )
         self._sql(*self._random.choice(acts))
 
-    def misfit(self) -> None:
+    def unsupported_value(self) -> None:
         """A value that the target can't hold, a change of such a row, and one that fits again."""
         one, two = self._id(100), self._id(100)
         value = self._random.choice(self._source.odd_values)

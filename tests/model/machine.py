@@ -90,7 +90,7 @@ class Machine:
     def _further(self) -> Weights:
         f, a = self.further, self.acts
         return {
-            f.keep: 120, f.keep_nothing: 10, f.empty: 5, f.add_column_kept: 6, f.visit: 50, f.pick: 50, f.misfit: 30,
+            f.keep: 120, f.keep_nothing: 10, f.empty: 5, f.add_column_kept: 6, f.visit: 50, f.pick: 50, f.unsupported_value: 30,
             self.shapes.write: 50, self.reshape: 45, a.filter_else: 3, a.new_table: 5, a.drop_table: 4, a.write_extra: 15,
         }  # fmt: skip
 

@@ -22,13 +22,13 @@ from benchmarks import (
     binlog,
     capture,
     changes,
-    copiers,
     growth,
     growth_size,
     lag,
     merge,
     place,
     programs,
+    snapshot_programs,
 )
 from benchmarks.copied import sums
 from benchmarks.report import Peer
@@ -37,15 +37,18 @@ from demo import shop
 
 
 def test_a_copy_with_other_values_in_the_same_number_of_rows_is_wrong(tmp_path: Path) -> None:
-    """Guards `copied.sums`, which `copiers.checked` asks: fails where rows are counted only, or where two rows may swap a value."""
+    """Guards `copied.sums`, which `snapshot_programs.checked` asks: fails where rows are counted only, or where two rows may swap a value."""
     right = sums(_copied())
     pq.write_table(_copied(), tmp_path / "right.parquet")
     pq.write_table(_copied(swapped=True), tmp_path / "wrong.parquet")
     ran = programs.Ran(2.0, 0.5)
-    good = copiers.checked("p", ran, [tmp_path / "right.parquet"], right)
+    good = snapshot_programs.checked("p", ran, [tmp_path / "right.parquet"], right)
     assert good == Peer("p", 2, 0.5)
-    assert copiers.checked("p", ran, [tmp_path / "wrong.parquet"], right).missing == copiers.WRONG
-    assert copiers.checked("p", ran, [], right).missing == copiers.WRONG
+    assert (
+        snapshot_programs.checked("p", ran, [tmp_path / "wrong.parquet"], right).missing
+        == snapshot_programs.WRONG
+    )
+    assert snapshot_programs.checked("p", ran, [], right).missing == snapshot_programs.WRONG
     assert sums(_copied(is_wide=False)) == right
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import benchmarks.__main__ as command
-from benchmarks import LINES, copiers, line, programs, report, resources, versions
+from benchmarks import LINES, line, programs, report, resources, snapshot_programs, versions
 from benchmarks.page import cells, page, table
 from benchmarks.peers import environments
 from benchmarks.report import Peer, Result
@@ -82,7 +82,7 @@ def test_a_peer_that_is_not_there_is_in_the_table_with_the_reason(kept: Path) ->
 def test_a_peer_that_can_not_be_installed_is_missing_and_ends_nothing(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `copiers._by_program`; fails where `Missing` is not turned into a peer without a figure."""
+    """Guards `snapshot_programs._by_program`; fails where `Missing` is not turned into a peer without a figure."""
     (kept / "sling.txt").touch()
     monkeypatch.setattr(environments, "HERE", kept)
     monkeypatch.setattr(environments, "FOLDER", kept / "peers")
@@ -91,7 +91,7 @@ def test_a_peer_that_can_not_be_installed_is_missing_and_ends_nothing(
     class Made:
         program_url = ""
 
-    (peer,) = copiers.copy_by_programs(kept, Made(), (1,), ("sling",))  # type: ignore[arg-type]
+    (peer,) = snapshot_programs.copy_by_programs(kept, Made(), (1,), ("sling",))  # type: ignore[arg-type]
     assert peer == Peer("sling", None, missing="not installed: ERROR: not-there")
 
 

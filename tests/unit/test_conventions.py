@@ -308,7 +308,7 @@ def test_modules_stay_readable() -> None:
     assert long == {}
 
 
-def test_the_pipeline_only_orders_the_steps() -> None:
+def test_the_run_only_orders_the_steps() -> None:
     assert len((ROOT / "runners/engine/run.py").read_text().splitlines()) <= 400
 
 

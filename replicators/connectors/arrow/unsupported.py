@@ -15,7 +15,7 @@ Fault = tuple[int, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Misfits:
+class UnsupportedValues:
     """`marks` and `reasons` are the columns `FAULT_FIELDS`, as long as the rows."""
 
     marks: pa.Array
@@ -26,7 +26,9 @@ class Misfits:
         return bool(self.marks.null_count < len(self.marks))
 
 
-def misfits(faults: Iterable[Fault], rows: int, columns: Sequence[Column]) -> Misfits:
+def unsupported_values(
+    faults: Iterable[Fault], rows: int, columns: Sequence[Column]
+) -> UnsupportedValues:
     """The marks of so many rows; the faults, which are few, one by one."""
     width = (len(columns) + 7) // 8
     marks: list[bytearray | None] = [None] * rows
@@ -36,7 +38,7 @@ def misfits(faults: Iterable[Fault], rows: int, columns: Sequence[Column]) -> Mi
         bits[column >> 3] |= 1 << (column & 7)
         told = f"{columns[column].name}: {reason}"
         reasons[row] = told if reasons[row] is None else f"{reasons[row]}; {told}"
-    return Misfits(
+    return UnsupportedValues(
         pa.array([None if m is None else bytes(m) for m in marks], FAULT_FIELDS[0].type),
         pa.array(reasons, FAULT_FIELDS[1].type),
     )

@@ -261,7 +261,7 @@ MESSAGES: Mapping[str, Message] = {
         retry=Retry.AUTO,
         waits=True,
     ),
-    "source:view-waits": of_table(
+    "source:snapshot-waits": of_table(
         "Waiting for open transactions at the source",
         "A consistent copy has to wait for transactions that were open before it. After {seconds} "
         "s it still waits for {holder}.",

@@ -17,7 +17,7 @@ MOVING = (StepKind.RENAMED, StepKind.MODIFIED, StepKind.REWRITTEN)
 
 
 @dataclass(slots=True)
-class Lineage:
+class ColumnNumbering:
     """Which column each name is: `numbers` by name in lower case; `modified` and `added` have the steps of a number. A name that
     is in no statement, or came from a column that nobody knew, has none."""
 
@@ -27,7 +27,7 @@ class Lineage:
     added: dict[int, SchemaStep] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, numbers: Mapping[str, int]) -> Lineage:
+    def of(cls, numbers: Mapping[str, int]) -> ColumnNumbering:
         """Before any step."""
         found = {name.lower(): number for name, number in numbers.items()}
         return cls(found, max(found.values(), default=0) + 1)
@@ -62,24 +62,24 @@ def changes_by_steps(
     had_numbers = all(c.ordinal for c in old.columns)
     old = with_numbers(old)
     fresh = [s for s in new.steps if s.position > old.upto]
-    lineage = Lineage.of({c.name: c.ordinal for c in old.columns})
-    lineage.go(fresh)
+    numbering = ColumnNumbering.of({c.name: c.ordinal for c in old.columns})
+    numbering.go(fresh)
     told = [_rewritten(s.text) for s in fresh if s.kind is StepKind.REWRITTEN]
     if any(s.kind in MOVING and s.position <= old.read_upto for s in fresh):
         told.append(_rewritten("columns were changed while the table was copied"))
     columns = []
     for column in new.columns:
-        number = lineage.numbers.get(column.name.lower(), 0)
+        number = numbering.numbers.get(column.name.lower(), 0)
         if not number:
             told.append(_rewritten(f"no statement tells where column {column.name} comes from"))
-            number, lineage.next = lineage.next, lineage.next + 1
+            number, numbering.next = numbering.next, numbering.next + 1
         columns.append(replace(column, ordinal=number))
     new = replace(new, columns=tuple(columns))
     told += _unfilled(old, new, fresh)
     changes = list(compare(old, new))
     if not had_numbers and any(c.kind is ChangeKind.RENAMED for c in changes):
         told.append(_rewritten("the copy was made before its columns had numbers"))
-    _judge_modified(changes, old, new, lineage, keeps)
+    _judge_modified(changes, old, new, numbering, keeps)
     return old, new, (*changes, *told)
 
 
@@ -112,13 +112,13 @@ def _judge_modified(
     changes: list[SchemaChange],
     old: TableSchema,
     new: TableSchema,
-    lineage: Lineage,
+    numbering: ColumnNumbering,
     keeps: KeepsValues | None,
 ) -> None:
     """A conversion that may have changed values is a change of type, also between types that look the same here."""
     before = {c.ordinal: c for c in old.columns}
     for column in new.columns:
-        steps = lineage.modified.get(column.ordinal, [])
+        steps = numbering.modified.get(column.ordinal, [])
         known = before.get(column.ordinal)
         if not steps or known is None:
             continue

@@ -8,7 +8,7 @@ from typing import Self
 from replicators.connectors.control import LogStatus
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
-from replicators.connectors.snapshot import ViewWait
+from replicators.connectors.snapshot import SnapshotWait
 from replicators.sources.memory.catalog import require_reachable
 from replicators.sources.memory.params import MemoryParams
 
@@ -29,7 +29,7 @@ class MemoryControl:
         return LogStatus()
 
     def add_tables(
-        self, tables: Sequence[TableSchema], wait: ViewWait | None = None
+        self, tables: Sequence[TableSchema], wait: SnapshotWait | None = None
     ) -> Sequence[TableSchema]:
         """There is no stream."""
         return ()

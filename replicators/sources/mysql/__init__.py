@@ -9,7 +9,7 @@ from replicators.connectors.control import LogControl
 from replicators.connectors.log import LogReader
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
-from replicators.connectors.snapshot import SnapshotSession, ViewWait
+from replicators.connectors.snapshot import SnapshotSession, SnapshotWait
 from replicators.connectors.source import Catalog, Checks, SourcePlugin
 from replicators.sources.mysql.conversions import keeps_values
 from replicators.sources.mysql.messages import MESSAGES
@@ -44,7 +44,7 @@ def _log_control(params: Any, name: str, after: Position | None = None) -> LogCo
 
 
 def _snapshot_first(
-    params: Any, name: str, reader: LogReader, wait: ViewWait | None = None
+    params: Any, name: str, reader: LogReader, wait: SnapshotWait | None = None
 ) -> SnapshotSession:
     from replicators.sources.mysql.snapshot import SnapshotSession as Session
 
@@ -52,7 +52,7 @@ def _snapshot_first(
 
 
 def _snapshot_again(
-    params: Any, name: str, wait: ViewWait | None = None, after: Position | None = None
+    params: Any, name: str, wait: SnapshotWait | None = None, after: Position | None = None
 ) -> SnapshotSession:
     from replicators.sources.mysql.snapshot import SnapshotSession as Session
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from replicators.connectors.arrow.unsupported import Fault, misfits
+from replicators.connectors.arrow.unsupported import Fault, unsupported_values
 from replicators.connectors.model.changes import FAULT_FIELDS
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import arrow_type
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.forms import NotText, finish
-from replicators.sources.mysql.misfits import fitting, no_days
 from replicators.sources.mysql.results import Block
+from replicators.sources.mysql.unsupported import fitting, no_days
 
 GEOMETRY_HEAD = 4
 TEXTS = ("time", "date_text", "datetime_text", "timestamp_text")
@@ -48,7 +48,7 @@ def to_batch(block: Block, table: TableSchema, *, marks: bool = False) -> pa.Rec
         faults += [(row, place, reason) for row, reason in found]
     schema = table.arrow_schema()
     if faults:
-        told = misfits(faults, len(arrays[0]), table.columns)
+        told = unsupported_values(faults, len(arrays[0]), table.columns)
         schema = pa.schema([*schema, *FAULT_FIELDS])
         arrays += [told.marks, told.reasons]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -12,7 +12,7 @@ from replicators.connectors.control import LogStatus
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.snapshot import ViewWait
+from replicators.connectors.snapshot import SnapshotWait
 from replicators.sources.mysql.connections import (
     Connection,
     connect,
@@ -21,8 +21,8 @@ from replicators.sources.mysql.connections import (
     records,
     server_of,
 )
+from replicators.sources.mysql.continuity import counted, file_stamp
 from replicators.sources.mysql.errors import translate
-from replicators.sources.mysql.lineage import counted, file_stamp
 from replicators.sources.mysql.offsets import Coordinates
 from replicators.sources.mysql.params import MysqlParams
 
@@ -91,7 +91,7 @@ class LogControl:
         return self._began[1]
 
     def add_tables(
-        self, tables: Sequence[TableSchema], wait: ViewWait | None = None
+        self, tables: Sequence[TableSchema], wait: SnapshotWait | None = None
     ) -> Sequence[TableSchema]:
         """The log holds every table; the reader is told by `follow`."""
         return ()

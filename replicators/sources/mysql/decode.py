@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from replicators.connectors.arrow.unsupported import Misfits
+from replicators.connectors.arrow.unsupported import UnsupportedValues
 from replicators.connectors.log import DecodedTable, LogPlace, Poison
 from replicators.connectors.model.changes import (
     Op,
@@ -27,11 +27,11 @@ from replicators.connectors.model.changes import (
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.expand import Damaged, expand
-from replicators.sources.mysql.misfits import Place, Read, read_with_misfits
 from replicators.sources.mysql.offsets import value_at
 from replicators.sources.mysql.segments import Index, index_segment
 from replicators.sources.mysql.shapes import Shape, shape_without_rows
 from replicators.sources.mysql.steps import steps_of
+from replicators.sources.mysql.unsupported import Place, Read, read_with_unsupported
 from replicators.sources.mysql.values import Images, Layout, ValueFault, measure, read_images
 
 
@@ -307,7 +307,7 @@ def _decode_part(part: Part, rows: _Rows, charsets: dict[int, str]) -> pa.Table:
         )  # fmt: skip
 
     try:
-        images, misfits = _images(read, columns, before, schema)
+        images, unsupported = _images(read, columns, before, schema)
     except ValueFault as fault:
         raise _stopped(fault, index, part.mine) from fault
     transactions = index.events[part.mine, k.E_TRANSACTION][images.event]
@@ -322,15 +322,15 @@ def _decode_part(part: Part, rows: _Rows, charsets: dict[int, str]) -> pa.Table:
         *images.after,
         *([images.before] if images.before is not None else []),
     ]
-    if misfits is None:
+    if unsupported is None:
         return pa.Table.from_arrays(arrays, schema=change_schema(schema))
-    arrays += [misfits.marks, misfits.reasons]
+    arrays += [unsupported.marks, unsupported.reasons]
     return pa.Table.from_arrays(arrays, schema=faulty_schema(schema))
 
 
 def _images(
     read: Read, columns: Sequence[Place], before: Sequence[Place], schema: TableSchema
-) -> tuple[Images, Misfits | None]:
+) -> tuple[Images, UnsupportedValues | None]:
     """The rows' images; where some values have no neutral form, those as NULL, and which they are. A table without a key
     has no such rows: nothing could tell later which row was left out."""
     try:
@@ -338,8 +338,8 @@ def _images(
     except ValueFault as fault:
         if not fault.is_of_row or not schema.key:
             raise
-    images, misfits = read_with_misfits(read, columns, before, schema.key)
-    return images, misfits or None
+    images, unsupported = read_with_unsupported(read, columns, before, schema.key)
+    return images, unsupported or None
 
 
 def _corrupt(table: TableSchema, offset: int, segment: int) -> Poison:

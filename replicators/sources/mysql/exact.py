@@ -41,7 +41,7 @@ SCHEME = "file:"
 BEGIN = "START TRANSACTION WITH CONSISTENT SNAPSHOT"
 
 
-class ExactView:
+class ExactSnapshot:
     """One table's read view, opened at once, and its rows in files once they were asked for."""
 
     def __init__(self, params: MysqlParams, table: TableSchema) -> None:
@@ -118,7 +118,7 @@ def _written(
         number += 1
 
 
-def viewed(connection: Connection) -> tuple[str, int]:
+def begin_snapshot(connection: Connection) -> tuple[str, int]:
     """Begin a view of a MariaDB server; file and offset of the log up to which it holds everything."""
     query(connection, BEGIN)
     status = dict(query(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'"))
@@ -131,7 +131,7 @@ def viewed(connection: Connection) -> tuple[str, int]:
 
 def _mariadb_place(connection: Connection, server: Server) -> Coordinates:
     """A view, and the place of the log that the server says it belongs to; no lock is needed."""
-    file, offset = viewed(connection)
+    file, offset = begin_snapshot(connection)
     gtids = query(connection, "SELECT BINLOG_GTID_POS(%s, %s)", file, offset)[0][0]
     return Coordinates(server.flavour, server.identity, file, offset, str(gtids or ""))
 

@@ -15,15 +15,15 @@ from replicators.connectors.log import LogBlock
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.snapshot import ViewWait
+from replicators.connectors.snapshot import SnapshotWait
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.blocks import OPEN_BYTES, BlockCutter
 from replicators.sources.mysql.cascades import unlogged_keys
 from replicators.sources.mysql.connections import connect, query, server_of
+from replicators.sources.mysql.continuity import asked_for, moved, verify
 from replicators.sources.mysql.control import LogControl
 from replicators.sources.mysql.dump import Dump, collations
 from replicators.sources.mysql.errors import translate
-from replicators.sources.mysql.lineage import asked_for, moved, verify
 from replicators.sources.mysql.offsets import Coordinates, gtids_of
 from replicators.sources.mysql.params import MysqlParams
 from replicators.sources.mysql.prepared import Prepared
@@ -56,7 +56,7 @@ class LogReader:
         self,
         tables: Sequence[TableSchema],
         position: Position | None,
-        wait: ViewWait | None = None,
+        wait: SnapshotWait | None = None,
     ) -> None:
         """Nothing has to be made at the server. With a position: verify that the log continues there."""
         try:

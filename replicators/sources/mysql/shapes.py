@@ -20,7 +20,7 @@ from replicators.connectors.model.types import (
     Unsupported,
     type_to_json,
 )
-from replicators.connectors.schema.numbering import Lineage
+from replicators.connectors.schema.numbering import ColumnNumbering
 from replicators.connectors.schema.steps import SchemaStep, StepKind
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql import sql
@@ -189,13 +189,13 @@ class Past:
         columns = known.columns if known is not None else ()
         after = known.upto if known is not None else 0
         self._columns = dict(enumerate(columns, 1))
-        self._lineage = Lineage.of({c.name: n for n, c in self._columns.items()})
-        self._lineage.go(s for s in steps if s.position > after)
+        self._numbering = ColumnNumbering.of({c.name: n for n, c in self._columns.items()})
+        self._numbering.go(s for s in steps if s.position > after)
 
     @property
     def names(self) -> frozenset[str]:
         """The names now, in lower case, of the copy's columns and of those that were added."""
-        return frozenset(self._lineage.numbers)
+        return frozenset(self._numbering.numbers)
 
     def known(self, name: str) -> Column | None:
         """The copy's column that has this name now."""
@@ -204,19 +204,19 @@ class Past:
     def said(self, name: str) -> str:
         """The type that the last statement about this column said; "" where none did."""
         number = self._number(name)
-        added = self._lineage.added.get(number)
-        modified = self._lineage.modified.get(number)
+        added = self._numbering.added.get(number)
+        modified = self._numbering.modified.get(number)
         return modified[-1].text if modified else added.old if added else ""
 
     def name_now(self, column: str) -> str:
         """The name, in lower case, that a column of the copy has now; "" where it is gone."""
         old = {c.name: n for n, c in self._columns.items()}.get(column)
-        return next((name for name, n in self._lineage.numbers.items() if n == old), "")
+        return next((name for name, n in self._numbering.numbers.items() if n == old), "")
 
     def filled(self, column: Column) -> tuple[Column, bool]:
         """The column with what old rows have in it, and whether that is known."""
         number = self._number(column.name)
-        step = self._lineage.added.get(number)
+        step = self._numbering.added.get(number)
         if step is None:
             return replace(column, missing=None), True
         try:
@@ -225,10 +225,10 @@ class Past:
             return replace(column, missing=None), False
         return replace(
             column, missing=missing
-        ), missing is None or number not in self._lineage.modified
+        ), missing is None or number not in self._numbering.modified
 
     def _number(self, name: str) -> int:
-        return self._lineage.numbers.get(name.lower(), 0)
+        return self._numbering.numbers.get(name.lower(), 0)
 
 
 def _chosen(table: TableSchema, past: Past, numbers: Mapping[str, int]) -> Iterator[Column]:

@@ -16,18 +16,18 @@ import pymysql
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import Column, TableId, TableSchema, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.snapshot import Chunk, SnapshotPoint, ViewWait
+from replicators.connectors.snapshot import Chunk, SnapshotPoint, SnapshotWait
 from replicators.sources.mysql import sql
 from replicators.sources.mysql.cascades import are_logged, cascades
 from replicators.sources.mysql.catalog import describe
 from replicators.sources.mysql.columns import select_list, to_batch
 from replicators.sources.mysql.connections import Connection, connect, server_of
+from replicators.sources.mysql.continuity import begun_again, counted, file_stamp
 from replicators.sources.mysql.engines import kinds, unlogged_problems
 from replicators.sources.mysql.errors import translate
-from replicators.sources.mysql.exact import SCHEME, ExactView, read_file
+from replicators.sources.mysql.exact import SCHEME, ExactSnapshot, read_file
 from replicators.sources.mysql.filters import filtered, where
 from replicators.sources.mysql.lengths import Limits, cut_by_bytes
-from replicators.sources.mysql.lineage import begun_again, counted, file_stamp
 from replicators.sources.mysql.params import MysqlParams
 from replicators.sources.mysql.ranges import condition, key_ranges, table_size
 from replicators.sources.mysql.results import Block, ResultRows
@@ -39,7 +39,7 @@ CHUNK_BYTES = 128 << 20
 class SnapshotSession:
     """Knows the position that chunks are read after, and the server they are read from. For most tables nothing is held at
     the server, so it never goes away. `after`: the position that the stream has reached; `lost`: one that it lost before it
-    began again; `wait`: as in `connectors.source.ViewOpener`."""
+    began again; `wait`: as in `connectors.source.SnapshotOpener`."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class SnapshotSession:
         name: str,
         after: Position | None = None,
         lost: Position | None = None,
-        wait: ViewWait | None = None,
+        wait: SnapshotWait | None = None,
     ) -> None:
         self.params = params
         try:
@@ -64,7 +64,7 @@ class SnapshotSession:
                 statement="log_bin = ON",
             )
         self._name = name
-        self._exact: dict[TableId, ExactView] = {}
+        self._exact: dict[TableId, ExactSnapshot] = {}
         end = begun_again(counted(end, after), lost)
         self._server = end.server
         stamp = file_stamp(params, name, end.file)
@@ -76,7 +76,7 @@ class SnapshotSession:
         if table.key and not is_exact:
             return self.point
         self._forget(table.id)
-        view = ExactView(self.params, table)
+        view = ExactSnapshot(self.params, table)
         self._exact[table.id] = view
         start = counted(view.start, self.point.position)
         stamp = file_stamp(self.params, self._name, start.file)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.snapshot import OpenTransaction, ViewWait
+from replicators.connectors.snapshot import OpenTransaction, SnapshotWait
 from replicators.sources.mysql.connections import Connection, log_end, query, server_of
-from replicators.sources.mysql.exact import viewed
+from replicators.sources.mysql.exact import begin_snapshot
 from replicators.sources.mysql.held import Held, held
 from replicators.sources.mysql.log import SILENT_SECONDS, LogReader
 from replicators.sources.mysql.offsets import Coordinates, MysqlGtids, file_number, value_at
@@ -25,17 +25,17 @@ READ_BYTES = 1 << 20
 
 
 def visible_end(
-    connection: Connection, params: MysqlParams, name: str, wait: ViewWait | None = None
+    connection: Connection, params: MysqlParams, name: str, wait: SnapshotWait | None = None
 ) -> Coordinates | None:
     """The log's end of a moment ago, with the GTIDs up to there; None where the server writes no log. Every transaction before it can
     be read when this returns. Waits, mostly for less than some milliseconds, until `wait` or our limit gives up
-    (`source:view-waits`)."""
+    (`source:snapshot-waits`)."""
     server = server_of(connection)
     end = log_end(connection, server)
     if end is None:
         return None
     if server.is_mariadb:
-        _until(lambda: _is_viewed(connection, end), list, wait)
+        _until(lambda: _is_in_snapshot(connection, end), list, wait)
         query(connection, "ROLLBACK")
         return end
     if query(connection, "SELECT @@global.gtid_mode")[0][0] != "ON":
@@ -58,7 +58,7 @@ def _holders(found: Held) -> list[OpenTransaction]:
 def _until(
     holds: Callable[[], bool],
     holders: Callable[[], Sequence[OpenTransaction]],
-    wait: ViewWait | None,
+    wait: SnapshotWait | None,
 ) -> None:
     began = time.monotonic()
     say_at = SAY_SECONDS
@@ -66,15 +66,15 @@ def _until(
         waited = time.monotonic() - began
         if wait is None and waited > LIMIT_SECONDS:
             holder = ", ".join(map(str, holders())) or "a transaction that is being committed"
-            raise ReplicationError("source:view-waits", seconds=f"{waited:.0f}", holder=holder)
+            raise ReplicationError("source:snapshot-waits", seconds=f"{waited:.0f}", holder=holder)
         if wait is not None and waited >= say_at:
             wait(waited, holders())
             say_at = waited + SAY_SECONDS
         time.sleep(POLL_SECONDS)
 
 
-def _is_viewed(connection: Connection, end: Coordinates) -> bool:
-    file, offset = viewed(connection)
+def _is_in_snapshot(connection: Connection, end: Coordinates) -> bool:
+    file, offset = begin_snapshot(connection)
     return value_at(file_number(file), offset) >= end.value
 
 

@@ -8,7 +8,7 @@ from replicators.connectors.capabilities import SourceCapabilities
 from replicators.connectors.control import LogControl
 from replicators.connectors.log import LogReader
 from replicators.connectors.model.positions import Position
-from replicators.connectors.snapshot import SnapshotSession, ViewWait
+from replicators.connectors.snapshot import SnapshotSession, SnapshotWait
 from replicators.connectors.source import Catalog, Checks, RowReader, SourcePlugin
 from replicators.sources.postgresql.messages import MESSAGES
 from replicators.sources.postgresql.params import PostgresqlParams, places
@@ -42,7 +42,7 @@ def _log_control(params: Any, slot_name: str, after: Position | None = None) -> 
 
 
 def _snapshot_first(
-    params: Any, slot_name: str, reader: LogReader, wait: ViewWait | None = None
+    params: Any, slot_name: str, reader: LogReader, wait: SnapshotWait | None = None
 ) -> SnapshotSession:
     from replicators.sources.postgresql.snapshot import snapshot_first
 
@@ -50,7 +50,7 @@ def _snapshot_first(
 
 
 def _snapshot_again(
-    params: Any, name: str, wait: ViewWait | None = None, after: Position | None = None
+    params: Any, name: str, wait: SnapshotWait | None = None, after: Position | None = None
 ) -> SnapshotSession:
     from replicators.sources.postgresql.snapshot import snapshot_again
 

@@ -11,7 +11,7 @@ from replicators.connectors.control import LogStatus
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.snapshot import ViewWait
+from replicators.connectors.snapshot import SnapshotWait
 from replicators.sources.postgresql import slots
 from replicators.sources.postgresql.connections import connect
 from replicators.sources.postgresql.errors import translate
@@ -71,7 +71,7 @@ class LogControl:
         return LogStatus(max(retained, 0), is_active, hours, clock, end, is_limited, rate)
 
     def add_tables(
-        self, tables: Sequence[TableSchema], wait: ViewWait | None = None
+        self, tables: Sequence[TableSchema], wait: SnapshotWait | None = None
     ) -> Sequence[TableSchema]:
         """Publish these tables too; those that were not published."""
         return self._ask(lambda c: slots.publish(c, self.slot, tables, wait))

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from replicators.connectors.arrow.unsupported import Misfits
+from replicators.connectors.arrow.unsupported import UnsupportedValues
 from replicators.connectors.log import DecodedTable, PassedOver, Poison
 from replicators.connectors.model.changes import (
     OpCounts,
@@ -26,7 +26,6 @@ from replicators.connectors.model.changes import (
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.sources.postgresql import kernels
 from replicators.sources.postgresql.labels import with_labels
-from replicators.sources.postgresql.misfits import read_images_with_misfits
 from replicators.sources.postgresql.relations import (
     Relation,
     Shape,
@@ -35,6 +34,7 @@ from replicators.sources.postgresql.relations import (
     shape_of,
     version_of,
 )
+from replicators.sources.postgresql.unsupported import read_images_with_unsupported
 from replicators.sources.postgresql.values import Images, Input, ValueFault, read_images
 
 NOT_TOLD = -2
@@ -234,7 +234,7 @@ def _decode_shape(
     keys[[where[name] for name in schema.key]] = True
     given = Input(rows.body, rows.at, mine, rows.scratch)
     try:
-        images, misfits = _images(given, schema, before, where, keys)
+        images, unsupported = _images(given, schema, before, where, keys)
     except ValueFault as fault:
         offset = int(rows.at[mine[max(fault.row, 0)]])
         if not fault.reason:
@@ -257,8 +257,8 @@ def _decode_shape(
         *([images.before] if images.before is not None else []),
     ]
     wanted = change_schema(schema)
-    if misfits is not None:
-        columns += [misfits.marks, misfits.reasons]
+    if unsupported is not None:
+        columns += [unsupported.marks, unsupported.reasons]
         wanted = faulty_schema(schema)
     changes = pa.Table.from_arrays(columns, schema=wanted)
     return DecodedTable(told, version, changes, OpCounts(*counts))
@@ -270,7 +270,7 @@ def _images(
     before: list[Column],
     where: dict[str, int],
     keys: np.ndarray,
-) -> tuple[Images, Misfits | None]:
+) -> tuple[Images, UnsupportedValues | None]:
     """The rows' images; where some values have no neutral form, those as NULL, and which they are. A table without a key
     has no such rows: nothing could tell later which row was left out."""
     after = list(schema.columns)
@@ -279,8 +279,8 @@ def _images(
     except ValueFault as fault:
         if not fault.is_of_row or not schema.key:
             raise
-    images, misfits = read_images_with_misfits(given, after, before, where, keys)
-    return images, misfits or None
+    images, unsupported = read_images_with_unsupported(given, after, before, where, keys)
+    return images, unsupported or None
 
 
 def _corrupt(table: TableSchema, offset: int, segment: int) -> Poison:

@@ -21,7 +21,7 @@ from replicators.connectors.log import LogBlock
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.snapshot import ViewWait
+from replicators.connectors.snapshot import SnapshotWait
 from replicators.sources.postgresql import pump, slots, sql
 from replicators.sources.postgresql.binary import BinaryGuard
 from replicators.sources.postgresql.blocks import OPEN_BYTES, BlockCutter
@@ -70,7 +70,7 @@ class LogReader:
         self,
         tables: Sequence[TableSchema],
         position: Position | None,
-        wait: ViewWait | None = None,
+        wait: SnapshotWait | None = None,
     ) -> None:
         """Without a position: publications, and no slot of that name (`snapshot_first` makes it). With one: verify."""
         link = ReplicationConnection(self.params)

@@ -15,7 +15,7 @@ import psycopg
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.snapshot import OpenTransaction, ViewWait
+from replicators.connectors.snapshot import OpenTransaction, SnapshotWait
 from replicators.sources.postgresql import sql
 from replicators.sources.postgresql.connections import ReplicationConnection
 from replicators.sources.postgresql.offsets import lsn_to_int
@@ -167,7 +167,7 @@ def publish(
     connection: Connection,
     slot: str,
     tables: Sequence[TableSchema],
-    wait: ViewWait | None = None,
+    wait: SnapshotWait | None = None,
 ) -> list[TableSchema]:
     """Make the publications where missing and put `tables` into the right one; committed on return. Idempotent. Those that
     were not in it. A table whose lock others hold is asked for again and again: who stands in line for it would keep all others waiting

@@ -20,15 +20,15 @@ from replicators.connectors.model.changes import FAULT_FIELDS
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Int
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.snapshot import Chunk, SnapshotPoint, ViewWait
+from replicators.connectors.snapshot import Chunk, SnapshotPoint, SnapshotWait
 from replicators.sources.postgresql import copying, kernels, slots, sql
 from replicators.sources.postgresql.columns import as_copied, select_list
 from replicators.sources.postgresql.connections import ReplicationConnection, connect
 from replicators.sources.postgresql.copying import Copying
 from replicators.sources.postgresql.errors import translate
 from replicators.sources.postgresql.filters import where
-from replicators.sources.postgresql.misfits import read_copied_with_misfits
 from replicators.sources.postgresql.params import PostgresqlParams
+from replicators.sources.postgresql.unsupported import read_copied_with_unsupported
 from replicators.sources.postgresql.values import REASONS, ValueFault, read_copied
 
 ROWS_PER_PAGE = 60
@@ -61,14 +61,14 @@ WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' LIMIT 1
 
 
 def snapshot_first(
-    params: PostgresqlParams, slot_name: str, reader: LogReader, wait: ViewWait | None = None
+    params: PostgresqlParams, slot_name: str, reader: LogReader, wait: SnapshotWait | None = None
 ) -> SnapshotSession:
     """Make the slot, and hold the view of its start. `reader.prepare(tables, None)` has made the publications."""
     return SnapshotSession(params, slot_name, temporary=False, wait=wait)
 
 
 def snapshot_again(
-    params: PostgresqlParams, name: str, wait: ViewWait | None = None
+    params: PostgresqlParams, name: str, wait: SnapshotWait | None = None
 ) -> SnapshotSession:
     """Hold a view of now, with its log position, by a temporary slot that is gone when this returns."""
     short = f"{name[:50]}_{secrets.token_hex(4)}"
@@ -84,7 +84,7 @@ class SnapshotSession:
         slot: str,
         *,
         temporary: bool,
-        wait: ViewWait | None = None,
+        wait: SnapshotWait | None = None,
     ) -> None:
         self.params = params
         self._holder = connect(params)
@@ -257,9 +257,11 @@ def _batch(
     except ValueFault as fault:
         if not fault.is_of_row or not schema.key:
             raise
-    arrays, misfits = read_copied_with_misfits(body, row_at, columns, schema.key)
+    arrays, unsupported = read_copied_with_unsupported(body, row_at, columns, schema.key)
     marked = pa.schema([*arrow, *FAULT_FIELDS])
-    return pa.RecordBatch.from_arrays([*arrays, misfits.marks, misfits.reasons], schema=marked)
+    return pa.RecordBatch.from_arrays(
+        [*arrays, unsupported.marks, unsupported.reasons], schema=marked
+    )
 
 
 def warm() -> None:

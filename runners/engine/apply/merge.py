@@ -21,7 +21,7 @@ from runners.engine.apply.refill import Filler
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.fold.filtering import decide, undecided_keys
 from runners.engine.fold.plan import FoldPlan, fold_batch
-from runners.engine.fold.skipped import left_out
+from runners.engine.fold.skipped import skipped_operations
 from runners.engine.quarantine.decide import fold_with_parked
 from runners.engine.schema.evolution import Evolver
 from runners.engine.store.protocol import ChangeFileRow, Store, TableRow
@@ -111,7 +111,7 @@ def fold_plan(
     log: ChangeLog,
 ) -> FoldPlan:
     """What is folded of files of one shape for a merge that ends at `sequence`, of a table that is merged up to `after`."""
-    left = left_out(row.selection, schema, row.mode)
+    left = skipped_operations(row.selection, schema, row.mode)
     return FoldPlan(
         schema=schema,
         files=files,

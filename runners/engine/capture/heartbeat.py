@@ -18,11 +18,11 @@ from runners.engine.changelog.segments import ChangeLog
 from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import Store, TableFigures, TableState
 
-logger = logging.getLogger("replicator.pulse")
+logger = logging.getLogger("replicator.heartbeat")
 TURN_SECONDS = 1.0
 
 
-class Pulse:
+class Heartbeat:
     """`known_until` is the source's time up to which everything committed is known here: the moment of the last heartbeat
     that came back through capture and decoding (CORRECTNESS 33)."""
 
@@ -43,7 +43,7 @@ class Pulse:
         self._capture = capture
         self._settings = settings
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="pulse", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._sent: tuple[int, float] | None = None
         self._came: deque[tuple[int, float]] = deque()
         self._sent_at = 0.0

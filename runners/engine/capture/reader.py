@@ -86,12 +86,12 @@ class Capture:
         self._is_mark_asked.set()
 
     def run(self) -> None:
-        """Read until stopped. Never raises: the pipeline looks at `fault`."""
+        """Read until stopped. Never raises: the run's thread looks at `fault`."""
         try:
             while not self._stop.is_set():
                 self.step()
             self._finish()
-        except BaseException as err:  # noqa: BLE001 - handed to the pipeline's thread
+        except BaseException as err:  # noqa: BLE001 - handed to the run's thread
             self.fault = err
             if self._open is not None:
                 self._open.file.discard()

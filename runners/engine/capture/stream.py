@@ -15,7 +15,7 @@ from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.connectors.schema.policy import follows_renames
-from replicators.connectors.snapshot import ViewWait
+from replicators.connectors.snapshot import SnapshotWait
 from runners.engine import failpoints
 from runners.engine.capture.reader import Capture, discard_open_tail
 from runners.engine.changelog.backlog import Backlog
@@ -26,7 +26,7 @@ from runners.engine.schema.describe import Described, describe_tables
 from runners.engine.schema.evolution import VANISHED
 from runners.engine.schema.selection import followed, known_shape, unmoved
 from runners.engine.settings import RunnerSettings
-from runners.engine.snapshot.consistent import FirstView, places
+from runners.engine.snapshot.consistent import FirstSnapshot, places
 from runners.engine.store.protocol import SegmentRow, Store, TableRow, TableState, chosen
 
 logger = logging.getLogger("replicator.run")
@@ -53,7 +53,7 @@ class Streaming:
         decode_lock: threading.Lock,
         on_seal: Callable[[], None],
         on_fault: Callable[[TableId, str, Mapping[str, str]], None],
-        wait: Callable[[], ViewWait | None] = lambda: None,
+        wait: Callable[[], SnapshotWait | None] = lambda: None,
     ) -> None:
         self._job = job
         self._store = store
@@ -173,8 +173,8 @@ class Streaming:
         )
 
     def prepare(
-        self, position: Position | None, wait: ViewWait
-    ) -> tuple[Position, FirstView | None]:
+        self, position: Position | None, wait: SnapshotWait
+    ) -> tuple[Position, FirstSnapshot | None]:
         """Slot and publication made or verified (CORRECTNESS 23). A lost position fails every table until its re-sync is
         asked for, and the log starts again. Where the log starts, and the first view, with the tables in it, if it does."""
         tables = self._describe(self._chosen)

@@ -126,7 +126,7 @@ class Decoding:
                 self._wake.clear()
                 while not self._stop.is_set() and self._decode_some():
                     pass
-        except BaseException as err:  # noqa: BLE001 - handed to the pipeline's thread
+        except BaseException as err:  # noqa: BLE001 - handed to the run's thread
             self._fault = err
 
     def _decode_some(self) -> bool:

@@ -13,7 +13,7 @@ _OPS = {"inserts": (Op.INSERT,), "updates": (Op.UPDATE,), "deletes": (Op.DELETE,
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class SkippedOperations:
     """`ops`: the operations that no merge looks at. `no_inserts`: inserts are looked at, since the key of one belongs to another
     row from then on, but add nothing."""
 
@@ -26,13 +26,15 @@ def excluded_ops(selection: TableSelection) -> tuple[int, ...]:
     return tuple(int(op) for kind in selection.excluded for op in _OPS[kind])
 
 
-def left_out(selection: TableSelection, schema: TableSchema, mode: Mode) -> LeftOut:
+def skipped_operations(
+    selection: TableSelection, schema: TableSchema, mode: Mode
+) -> SkippedOperations:
     """What a table of this shape leaves out in this mode. A log of changes only lacks what is left out, and a copy to which nothing
     is applied stays as it was made. `target:mode-inserts` where rows that were left out could not be told from the others."""
     ops = excluded_ops(selection)
     if mode is Mode.APPEND or not selection.follows_without_inserts:
-        return LeftOut(ops)
+        return SkippedOperations(ops)
     why = why_inserts(schema, mode)
     if why:
         raise ReplicationError("target:mode-inserts", table=schema.id, why=why)
-    return LeftOut(tuple(op for op in ops if op != Op.INSERT), no_inserts=True)
+    return SkippedOperations(tuple(op for op in ops if op != Op.INSERT), no_inserts=True)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replicators.connectors.arrow.unsupported import Fault, misfits
+from replicators.connectors.arrow.unsupported import Fault, unsupported_values
 from replicators.connectors.model.changes import FAULT_FIELDS
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
@@ -140,7 +140,7 @@ def _marked(rows: pa.Table, found: list[Fault], schema: TableSchema) -> pa.Table
     if "_faulty" in rows.column_names:
         found = [*_known(rows, schema), *found]
         rows = rows.drop_columns([f.name for f in FAULT_FIELDS])
-    told = misfits(found, rows.num_rows, schema.columns)
+    told = unsupported_values(found, rows.num_rows, schema.columns)
     for field, values in zip(FAULT_FIELDS, (told.marks, told.reasons), strict=True):
         rows = rows.append_column(field, values)
     return rows

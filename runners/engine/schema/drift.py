@@ -1,127 +1,151 @@
-"""Looks into the source's catalog from time to time, in a thread of its own: what changed there without a row in the log
-(CORRECTNESS 21). What becomes of it, `found` says; changes nothing itself."""
+"""What a look into the source's catalog means for each table: a fault, a fresh copy, or a shape to follow. Decides; the
+tables' jobs act."""
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from replicators.connectors.control import LogControl
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
-from runners.engine.job import Job
-from runners.engine.schema.describe import describe_tables
-from runners.engine.store.protocol import Store, TableRow, is_live
+from replicators.connectors.schema.diff import ChangeKind
+from replicators.connectors.schema.policy import Verdict
+from runners.engine.schema.evolution import VANISHED, Evolver, decision_on, schema_changes
+from runners.engine.schema.selection import followed
+from runners.engine.schema.watch import Look
+from runners.engine.store.protocol import TableRow, TableState
 
-logger = logging.getLogger("replicator.run")
+UNSENT = frozenset({ChangeKind.TABLE_REPLACED, ChangeKind.REPLACED, ChangeKind.PARTITIONS_CHANGED})
+"""Changes that no message of the log tells: there is nothing to wait for."""
+REFUSED = "source:partition-identity"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What was found. `shapes`: the chosen tables that are there, with all of their columns; `renamed`: those that have another
-    name now and are not followed there; `missed`: those that are gone; `left`: those whose changes the stream does not carry, though they are the same;
-    `appeared`: tables that nobody chose yet; `known`: what was known of the tables before; `refused`: those
-    whose changes the source refuses while they are in the stream, with the statement that mends it. `position`: everything that was seen was committed before this log position."""
+class SchemaDrift:
+    """One of: an `error` of the table (`is_gone`: it vanished; `is_refused`: it must leave the
+    stream first), `resync`, why only a fresh copy is right, the name
+    by which it is `called` at the source now, or the `shape` that its copy is to have. With a `position`: once everything of
+    the table before it is merged."""
 
-    shapes: Mapping[TableId, TableSchema]
-    renamed: Mapping[TableId, TableId] = field(default_factory=dict)
-    missed: frozenset[TableId] = frozenset()
-    left: frozenset[TableId] = frozenset()
-    appeared: tuple[TableId, ...] = ()
+    error: ReplicationError | None = None
+    shape: TableSchema | None = None
     position: int = 0
-    known: Mapping[TableId, TableRow] = field(default_factory=dict)
-    refused: Mapping[TableId, str] = field(default_factory=dict)
-
-    def is_of(self, row: TableRow) -> bool:
-        """Whether a table's copy is still the one that was looked at: a newer one may have a newer shape than was seen."""
-        then = self.known.get(row.id)
-        return then is not None and (then.schema, then.generation) == (row.schema, row.generation)
+    called: TableId | None = None
+    resync: str = ""
+    is_gone: bool = False
+    is_refused: bool = False
 
 
-def look(job: Job, store: Store, *, follows: bool) -> Look:
-    """Look once: some queries, whatever the number of tables. `follows`: a table with another name is followed there."""
-    rows = store.tables()
-    live = [r for r in rows if is_live(r)]
-    known = [r.schema for r in live if r.schema is not None and r.is_snapshot_done]
-    with job.source.catalog(job.source_params) as catalog:
-        listed = [t.id for t in catalog.list_tables()]
-        found = describe_tables(
-            catalog,
-            [r.selection for r in live],
-            [r.schema for r in live if r.schema is not None],
-            follows=follows,
-        )
-    shapes = found.shapes
-    renamed = {t.id: found.renamed[t.id] for t in known if t.id in found.renamed}
-    reached = store.memory().position
-    with job.source.log_control(job.source_params, job.slot, reached) as control:
-        same = [t for t in known if t.id in shapes and shapes[t.id].native_id == t.native_id]
-        left = _left(control, same)
-        refused = _refused(control, known)
-        position = control.status().end
-    schemas = {r.id.schema for r in live}
-    asked = {r.id for r in rows} | {s.source_id for s in shapes.values()}
-    return Look(
-        shapes,
-        renamed,
-        frozenset(t.id for t in known if t.id not in shapes and t.id not in renamed),
-        left,
-        tuple(t for t in listed if t not in asked and t.schema in schemas),
-        position,
-        {r.id: r for r in live},
-        refused,
-    )
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What looks said of a table and its copy (`shape` None: it is not there), and the log's place by which the first of
+    those that said the same was over."""
+
+    shape: TableSchema | None
+    copy: tuple[TableSchema | None, int]
+    position: int
 
 
-def _left(control: LogControl, tables: list[TableSchema]) -> frozenset[TableId]:
-    unpublished = getattr(control, "unpublished", None)
-    if unpublished is None:
-        return frozenset()
-    return frozenset(t.id for t in unpublished(tables))
+class SchemaDrifts:
+    """Keeps the last look, and gives each table's drift once. `is_done`: whether everything of a table up to a place of the log
+    is decoded and merged. What the log may say better is not told before that; looks that say the same don't begin to wait anew."""
+
+    def __init__(self, evolver: Evolver, is_done: Callable[[TableRow, int], bool]) -> None:
+        self._evolver = evolver
+        self._is_done = is_done
+        self._look = Look({})
+        self._left: set[TableId] = set()
+        self._seen: dict[TableId, _Seen] = {}
+
+    def see(self, look: Look) -> None:
+        """A new look."""
+        self._look = look
+        self._left = set(look.shapes) | set(look.renamed) | look.missed
+        before, self._seen = self._seen, {}
+        for table in self._left & set(look.known):
+            row = look.known[table]
+            now = _Seen(look.shapes.get(table), (row.schema, row.generation), look.position)
+            then = before.get(table)
+            is_same = then is not None and (then.shape, then.copy) == (now.shape, now.copy)
+            self._seen[table] = then if then is not None and is_same else now
+
+    def of(self, row: TableRow) -> SchemaDrift | None:
+        """What the last look says of a table; None where nothing is to do, or it was told."""
+        if row.id not in self._left or row.schema is None or not row.is_snapshot_done:
+            return None
+        found = self._drift(row, row.schema) if self._look.is_of(row) else None
+        if found is not None and found.position and not self._is_done(row, found.position):
+            return None
+        self._left.discard(row.id)
+        return found
+
+    def _drift(self, row: TableRow, schema: TableSchema) -> SchemaDrift | None:
+        if row.state is TableState.FAILING:
+            return self._of_failing(row)
+        if row.id in self._look.renamed:
+            return _stops(row, "source:table-renamed", now=str(self._look.renamed[row.id]))
+        if row.id not in self._look.shapes:
+            return self._of_missing(row, schema)
+        if row.id in self._look.refused:
+            statement = self._look.refused[row.id]
+            err = ReplicationError(REFUSED, table=row.id, statement=statement)
+            return SchemaDrift(err, is_refused=True)
+        if row.id in self._look.left:
+            return _stops(row, "source:table-unpublished")
+        return self._of_shape(row, schema)
+
+    def _of_missing(self, row: TableRow, schema: TableSchema) -> SchemaDrift:
+        """A log that tells of columns tells also what became of the table, in its place: another name, or another table."""
+        position = self._seen[row.id].position if schema.upto else 0
+        err = ReplicationError("source:table-missing", table=row.id)
+        return SchemaDrift(err, position=position, is_gone=True)
+
+    def _of_failing(self, row: TableRow) -> SchemaDrift | None:
+        """One that was missed and is there again lacks what was done meanwhile. One that the log told to be gone is gone. A look
+        from before the fault says nothing of it."""
+        then = self._look.known[row.id]
+        if (then.state, then.error_code) != (row.state, row.error_code):
+            return None
+        if row.id not in self._look.shapes:
+            is_missing = row.error_code == "source:table-missing"
+            return SchemaDrift(is_gone=True) if is_missing else None
+        if row.error_code == REFUSED and row.id in self._look.refused:
+            return None
+        if self._evolver.mends_name(row, self._look.shapes[row.id]):
+            column = row.error_facts.get("column", "")
+            return SchemaDrift(resync=f"the source has no column {column} any more")
+        is_back = row.error_code in VANISHED or row.error_code == REFUSED
+        return _stops(row, "source:table-replaced") if is_back else None
+
+    def _of_shape(self, row: TableRow, old: TableSchema) -> SchemaDrift | None:
+        found = self._look.shapes[row.id]
+        if found.called is not None and found.called != old.source_id:
+            return SchemaDrift(called=found.called)
+        if not found.layout:  # the source's log tells of every change itself
+            return None
+        new = followed(found, row.selection, old, self._evolver.policy)
+        if found.upto:  # the log tells of every change, but only where rows come
+            is_same = _told(new) == _told(old)
+            return None if is_same else SchemaDrift(shape=new, position=self._seen[row.id].position)
+        new = replace(new.bare, member=old.member)
+        if new == old:
+            return None
+        changes = schema_changes(row, old, new)
+        decision = decision_on(self._evolver.policy, row, changes, old)
+        if decision.verdict is Verdict.RESYNC:
+            is_told_perhaps = {c.kind for c in changes} == {
+                ChangeKind.REWRITTEN
+            }  # by a TRUNCATE of all parts
+            position = self._seen[row.id].position if is_told_perhaps else 0
+            return SchemaDrift(resync=decision.text, position=position)
+        if decision.verdict is Verdict.STOP and any(c.kind in UNSENT for c in changes):
+            return SchemaDrift(self._evolver.stopped(row, decision))
+        return SchemaDrift(shape=new, position=self._seen[row.id].position)
 
 
-def _refused(control: LogControl, tables: list[TableSchema]) -> Mapping[TableId, str]:
-    ask = getattr(control, "refused", None)
-    return {} if ask is None else ask(tables)
+def _told(schema: TableSchema) -> tuple[object, ...]:
+    return ({c.name: c.type for c in schema.columns}, schema.key, schema.left_out)
 
 
-class CatalogWatch:
-    """Looks every `seconds`; `take` gives the last look once. A source that can't be asked is asked again the next time."""
-
-    def __init__(self, ask: Callable[[], Look], seconds: float) -> None:
-        self._ask = ask
-        self._seconds = seconds
-        self._stop = threading.Event()
-        self._lock = threading.Lock()
-        self._last: Look | None = None
-        self._thread = threading.Thread(target=self._run, name="catalog", daemon=True)
-
-    def start(self) -> None:
-        """Begin."""
-        self._thread.start()
-
-    def close(self) -> None:
-        """End."""
-        self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join(30)
-
-    def take(self) -> Look | None:
-        """The last look, if it was not taken yet."""
-        with self._lock:
-            last, self._last = self._last, None
-        return last
-
-    def _run(self) -> None:
-        while not self._stop.wait(self._seconds):
-            try:
-                found = self._ask()
-            except ReplicationError as err:
-                logger.warning("The source's catalog could not be read: %s", err.message.text)
-            except Exception:
-                logger.exception("Looking into the source's catalog failed.")
-            else:
-                with self._lock:
-                    self._last = found
+def _stops(row: TableRow, code: str, **facts: str) -> SchemaDrift:
+    return SchemaDrift(ReplicationError(code, table=row.id, **facts))

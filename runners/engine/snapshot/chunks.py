@@ -32,7 +32,7 @@ from runners.engine.quarantine.decide import check_limit
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import resume
 from runners.engine.snapshot.progress import CopyChunk, CopyRow
-from runners.engine.snapshot.unsupported import Sieve, held_rows
+from runners.engine.snapshot.unsupported import SupportedRows, held_rows
 from runners.engine.store.protocol import Store
 
 CHUNKS_A_JOB = 4
@@ -118,7 +118,7 @@ def _sync(path: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Copied:
-    """What a task made of a portion: its file, its rows, and the rows that wait (`Sieve.held`)."""
+    """What a task made of a portion: its file, its rows, and the rows that wait (`SupportedRows.held`)."""
 
     number: int
     path: str
@@ -134,9 +134,9 @@ def _copy_portion(
     parks: bool,
     row_limit: int,
 ) -> _Copied:
-    sieve = Sieve(read, parks=parks, row_limit=row_limit)
-    path, rows = _write(portion, sieve, schema, place)
-    return _Copied(portion.number, path, rows, sieve.held)
+    supported = SupportedRows(read, parks=parks, row_limit=row_limit)
+    path, rows = _write(portion, supported, schema, place)
+    return _Copied(portion.number, path, rows, supported.held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ class Snapshotter:
         return session.layout(schema) if isinstance(session, ResumableSession) else ""
 
     def _check_place(self, schema: TableSchema) -> None:
-        """A table that is rewritten may look empty in all views from before (PostgreSQL's manual, caveats of MVCC), and lies elsewhere:
+        """A table that is rewritten may look empty in all snapshots from before (PostgreSQL's manual, caveats of MVCC), and lies elsewhere:
         another view is wanted."""
         if self._place and self._layout(schema) != self._place:
             self._store.log("WARNING", "The table was rewritten since its view.", schema.id)
@@ -322,7 +322,7 @@ class Snapshotter:
         self._on_progress(schema, 0)
 
     def _level(self, work: _Work, done: Sequence[CopyChunk]) -> list[CopyChunk] | None:
-        """Bring chunks of several views to the present one: see `resume`."""
+        """Bring chunks of several snapshots to the present one: see `resume`."""
         position = self._session.point.position.value
         files = resume.wait_for_log(
             self._store,

@@ -10,7 +10,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.snapshot import ResumableSession, SnapshotSession
 from runners.engine.snapshot.chunks import Snapshotter
 
-FirstView = tuple[SnapshotSession, Sequence[TableSchema], Mapping[TableId, str]]
+FirstSnapshot = tuple[SnapshotSession, Sequence[TableSchema], Mapping[TableId, str]]
 """A session, the shapes of the tables in it, and where their rows lie."""
 
 
@@ -25,7 +25,7 @@ def places(session: SnapshotSession, shapes: Sequence[TableSchema]) -> dict[Tabl
     return found
 
 
-class View:
+class ConsistentSnapshot:
     """A consistent view, as one table's snapshot needs it. `place`: where the table's rows lay when it was opened; None: not told."""
 
     def __init__(
@@ -44,9 +44,9 @@ class View:
 
 
 class SnapshotSource:
-    """Gives the view for a table. Implemented by `views.Views`."""
+    """Gives the view for a table. Implemented by `waiting.ConsistentSnapshots`."""
 
-    def view(self, table: TableId, *, is_exact: bool = False) -> View | None:
+    def snapshot(self, table: TableId, *, is_exact: bool = False) -> ConsistentSnapshot | None:
         """The view to copy the table in; None where a stop is near. `source:table-missing` and others of the source."""
         raise NotImplementedError
 

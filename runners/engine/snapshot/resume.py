@@ -1,7 +1,7 @@
 """Going on with a table's snapshot whose view ended: with the session that held it, or with the run (CORRECTNESS 17).
 
 Why it is exact. Call the first view's log position P, that of the present view V. Chunks are ranges of a table's physical
-places; those that were finished were read in earlier views, at P or later.
+places; those that were finished were read in earlier snapshots, at P or later.
 1. A row that no transaction touched between P and V is the same in every view, and lies at the same place: only an update moves
    a row, or a rewrite of the whole table, which `layout` shows. So it was copied exactly once, as it is at V.
 2. Every row that was touched between P and V is in the log with its key, and with its old key where it changed that. All log of

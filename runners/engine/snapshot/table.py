@@ -1,4 +1,4 @@
-"""A table's copy: in which view, under which generation, and its end in the store."""
+"""A table's copy: in which snapshot, under which generation, and its end in the store."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from runners.engine import failpoints
 from runners.engine.apply.merge import target_table
 from runners.engine.capture.stream import Streaming
 from runners.engine.errors import fail_again, retry_delay, tried_seconds
-from runners.engine.snapshot.consistent import SnapshotSource, View
+from runners.engine.snapshot.consistent import ConsistentSnapshot, SnapshotSource
 from runners.engine.store.protocol import Store, TableRow, TableState
 
-logger = logging.getLogger("replicator.copier")
+logger = logging.getLogger("replicator.snapshot")
 QUIET_SECONDS = 600.0
 CUTS = frozenset({"source:snapshot-lost", "source:connection-lost", "source:unreachable"})
 
 
-class Copier:
+class TableSnapshots:
     """One call for a table at a time, by its job."""
 
     def __init__(
@@ -60,16 +60,16 @@ class Copier:
             return False
         if self._store.table(row.id).state is not TableState.SNAPSHOTTING:
             return False  # It failed meanwhile: what was published is another generation's than the next copy's.
-        view, uuid, rows = done
+        snapshot, uuid, rows = done
         self._store.record_snapshot_rows(row.id, rows, rows)
         self._store.table_event(
             row.id,
             "table_snapshot_done",
-            schema=self._streaming.copied(view.schema),
+            schema=self._streaming.copied(snapshot.schema),
             table_uuid=uuid,
-            merged_sequence=view.sequence,
-            token_sequence=view.sequence,
-            snapshot_position=view.position,
+            merged_sequence=snapshot.sequence,
+            token_sequence=snapshot.sequence,
+            snapshot_position=snapshot.position,
             shape_sequence=0,
             is_snapshot_done=True,
             error_code="",
@@ -94,18 +94,18 @@ class Copier:
         self._after[row.id] = time.monotonic() + delay
         self._store.table_progress(row.id, failures=row.failures + 1, failing_seconds=tried)
 
-    def _copied(self, row: TableRow) -> tuple[View, str, int] | None:
-        """Copy the table in a consistent view, or go on with a copy that was cut off: the view, the target's UUID and the
+    def _copied(self, row: TableRow) -> tuple[ConsistentSnapshot, str, int] | None:
+        """Copy the table in a consistent snapshot, or go on with a copy that was cut off: the snapshot, the target's UUID and the
         rows; None where a stop was asked."""
-        view = self._snapshots.view(row.id, is_exact=row.needs_exact)
-        if view is None:
+        snapshot = self._snapshots.snapshot(row.id, is_exact=row.needs_exact)
+        if snapshot is None:
             return None
-        if not view.schema.columns:
+        if not snapshot.schema.columns:
             raise ReplicationError("source:no-columns", table=row.id)
         is_cut = row.state is TableState.SNAPSHOTTING
-        table, mode = target_table(self._replicator, row), mode_for(row.mode_asked, view.schema)
+        table, mode = target_table(self._replicator, row), mode_for(row.mode_asked, snapshot.schema)
         can_go_on = is_cut and mode is row.mode and not row.needs_exact
-        known = view.snapshotter.find(table, view.schema) if can_go_on else None
+        known = snapshot.snapshotter.find(table, snapshot.schema) if can_go_on else None
         is_new = known is None
         if is_new:
             self._store.copy_forget(row.id)
@@ -118,9 +118,9 @@ class Copier:
         )
         row = self._store.table(row.id)
         table = target_table(self._replicator, row)
-        parks = replace(row, schema=view.schema).parks
-        done = view.snapshotter.copy(
-            table, view.schema, view.sequence, known,
-            parks=parks, resumes=not row.needs_exact, place=view.place,
+        parks = replace(row, schema=snapshot.schema).parks
+        done = snapshot.snapshotter.copy(
+            table, snapshot.schema, snapshot.sequence, known,
+            parks=parks, resumes=not row.needs_exact, place=snapshot.place,
         )  # fmt: skip
-        return None if done is None else (view, *done)
+        return None if done is None else (snapshot, *done)

@@ -19,7 +19,7 @@ from runners.engine.quarantine.rows import ParkedRow
 NUMBERS_A_CHUNK = 1 << 20
 
 
-class Sieve:
+class SupportedRows:
     """A `ChunkReader` for one chunk that keeps what does not fit in `held`, or raises `source:value-unsupported`, or
     `source:value-too-large` for a row of more than `row_limit` bytes (0: none is)."""
 

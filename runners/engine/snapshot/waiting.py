@@ -13,17 +13,22 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.schema.numbering import with_numbers
 from replicators.connectors.snapshot import (
     OpenTransaction,
-    OwnViewSession,
+    OwnSnapshotSession,
     SnapshotSession,
-    ViewWait,
+    SnapshotWait,
 )
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.schema.selection import unmoved
 from runners.engine.snapshot.chunks import Snapshotter
-from runners.engine.snapshot.consistent import FirstView, SnapshotSource, View, places
-from runners.engine.store.events import Notices
+from runners.engine.snapshot.consistent import (
+    ConsistentSnapshot,
+    FirstSnapshot,
+    SnapshotSource,
+    places,
+)
+from runners.engine.store.events import Events
 
-logger = logging.getLogger("replicator.views")
+logger = logging.getLogger("replicator.snapshot")
 
 SAY_AFTER_SECONDS = 2.0
 SAY_EVERY_SECONDS = 30.0
@@ -35,18 +40,18 @@ class StopAsked(Exception):
 
 
 class PatientWait:
-    """A `ViewWait` that says in the log, in an event and in the status which transactions are waited for, and gives up at the limit
-    (`source:view-waits`, or `source:lock-waits`) or at a stop (`StopAsked`)."""
+    """A `SnapshotWait` that says in the log, in an event and in the status which transactions are waited for, and gives up at the limit
+    (`source:snapshot-waits`, or `source:lock-waits`) or at a stop (`StopAsked`)."""
 
     def __init__(
         self,
         limit_seconds: float,
         should_stop: Callable[[], bool],
-        notices: Notices | None = None,
+        events: Events | None = None,
     ) -> None:
         self._limit = limit_seconds
         self._should_stop = should_stop
-        self._notices = notices
+        self._events = events
         self._told: tuple[tuple[int, str], ...] | None = None
         self._say_at = SAY_AFTER_SECONDS
 
@@ -55,7 +60,7 @@ class PatientWait:
             raise StopAsked
         if waited_seconds >= self._limit:
             holder = str(holders[0]) if holders else "a transaction that it does not name"
-            code = "source:lock-waits" if _is_lock(holders) else "source:view-waits"
+            code = "source:lock-waits" if _is_lock(holders) else "source:snapshot-waits"
             raise ReplicationError(code, seconds=f"{waited_seconds:.0f}", holder=holder)
         if waited_seconds < SAY_AFTER_SECONDS:
             return
@@ -63,9 +68,9 @@ class PatientWait:
         if waited_seconds >= self._say_at:
             self._say_at = waited_seconds + SAY_EVERY_SECONDS
             logger.warning("%s since %.0f s: %s.", _what(holders), waited_seconds, shown)
-        if self._notices is not None:
+        if self._events is not None:
             who = tuple((h.pid, h.name) for h in holders)
-            self._notices.waits(f"{_what(holders)}: {shown}", is_new=who != self._told)
+            self._events.waits(f"{_what(holders)}: {shown}", is_new=who != self._told)
             self._told = who
 
 
@@ -79,9 +84,9 @@ def _what(holders: Sequence[OpenTransaction]) -> str:
     return "A consistent view waits for a transaction of the source"
 
 
-class Views(SnapshotSource):
+class ConsistentSnapshots(SnapshotSource):
     """Holds at most one session open, with the shapes of the tables that were part of the stream before its point: only
-    these may be copied in it. `publish` makes every chosen table part of the stream; `open_view` opens a new view. A shape that
+    these may be copied in it. `publish` makes every chosen table part of the stream; `open_snapshot` opens a new view. A shape that
     `describe` tells differently once the view is open is not the view's: a change that was open before it may be in it."""
 
     def __init__(
@@ -90,15 +95,15 @@ class Views(SnapshotSource):
         backlog: Backlog,
         publish: Callable[[], Sequence[TableSchema]],
         describe: Callable[[], Sequence[TableSchema]],
-        open_view: Callable[[ViewWait], SnapshotSession],
+        open_snapshot: Callable[[SnapshotWait], SnapshotSession],
         snapshotter: Callable[[SnapshotSession, TableId], Snapshotter],
-        wait: Callable[[], ViewWait],
-        first: FirstView | None,
+        wait: Callable[[], SnapshotWait],
+        first: FirstSnapshot | None,
     ) -> None:
         self._backlog = backlog
         self._publish = publish
         self._describe = describe
-        self._open_view = open_view
+        self._open_snapshot = open_snapshot
         self._make = snapshotter
         self._wait = wait
         self._lock = threading.Lock()
@@ -107,7 +112,7 @@ class Views(SnapshotSource):
         self._shapes = {s.id: s for s in first[1]} if first else {}
         self._places = dict(first[2]) if first else {}
 
-    def view(self, table: TableId, *, is_exact: bool = False) -> View | None:
+    def snapshot(self, table: TableId, *, is_exact: bool = False) -> ConsistentSnapshot | None:
         """The present view, or a new one where it went away or the table was not part of the stream before it, or was
         copied in it already. `is_exact`: the copy may not hold what was committed after its point."""
         with self._lock:
@@ -124,14 +129,14 @@ class Views(SnapshotSource):
             if schema is None:
                 raise ReplicationError("source:table-missing", table=table)
             point = session.point
-            if isinstance(session, OwnViewSession):
+            if isinstance(session, OwnSnapshotSession):
                 point = session.point_of(schema, is_exact=is_exact)
             position = point.position.value
             if schema.upto:
                 schema = replace(with_numbers(schema), upto=position)
             sequence = last_sequence(self._backlog.last_before(position))
             place = self._places.get(table)
-            return View(self._make(session, table), schema, position, sequence, place)
+            return ConsistentSnapshot(self._make(session, table), schema, position, sequence, place)
 
     def forget(self, table: TableId) -> None:
         """The table left the stream: the present view is no good for it any more. Does not wait for one that is being opened,
@@ -142,7 +147,7 @@ class Views(SnapshotSource):
         for _ in range(OPENINGS):
             self._close()
             shapes = self._publish()
-            self._session = self._open_view(self._wait())
+            self._session = self._open_snapshot(self._wait())
             self._places = places(self._session, shapes)
             self._shapes = {s.id: s for s in unmoved(shapes, self._describe())}
             if table in self._shapes or all(s.id != table for s in shapes):

@@ -8,7 +8,7 @@ from typing import Protocol
 from replicators.connectors.model.schema import TableId
 
 
-class Notices(Protocol):
+class Events(Protocol):
     """Events that change no state, and tables that come and go at the source."""
 
     def event(self, kind: str, table: TableId, **facts: str) -> None:
@@ -30,12 +30,12 @@ class Notices(Protocol):
         ...
 
 
-class MemoryNotices:
+class MemoryEvents:
     """The twin in memory."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.notices: list[tuple[TableId, str, dict[str, str]]] = []
+        self.told: list[tuple[TableId, str, dict[str, str]]] = []
         self.appeared: tuple[TableId, ...] = ()
         self.vanished: list[TableId] = []
         self.waited: list[tuple[str, bool]] = []
@@ -45,7 +45,7 @@ class MemoryNotices:
 
     def event(self, kind: str, table: TableId, **facts: str) -> None:
         self._write()
-        self.notices.append((table, kind, facts))
+        self.told.append((table, kind, facts))
 
     def waits(self, text: str, *, is_new: bool) -> None:
         self._write()

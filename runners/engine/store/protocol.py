@@ -21,7 +21,7 @@ from runners.engine.changelog.listing import SegmentRow as SegmentRow
 from runners.engine.checkpoints.watermarks import MemoryWatermarks, Watermarks
 from runners.engine.quarantine.rows import MemoryParking, Parking
 from runners.engine.snapshot.progress import Copies, MemoryCopies
-from runners.engine.store.events import MemoryNotices, Notices
+from runners.engine.store.events import Events, MemoryEvents
 from runners.engine.store.table_states import EVENTS_STATE as EVENTS_STATE
 from runners.engine.store.table_states import TableState as TableState
 from runners.engine.store.table_states import is_heard, is_lasting
@@ -131,7 +131,7 @@ class TableFigures:
     backlog_bytes: int = 0
 
 
-class Store(Copies, Notices, Parking, Watermarks, Protocol):
+class Store(Copies, Events, Parking, Watermarks, Protocol):
     """The engine's memory. All writes carry the lease."""
 
     def memory(self) -> Memory: ...
@@ -271,7 +271,7 @@ def chosen(store: Store) -> tuple[TableSelection, ...]:
     return tuple(r.selection for r in store.tables() if r.is_chosen)
 
 
-class MemoryStore(MemoryCopies, MemoryNotices, MemoryParking, MemoryWatermarks):
+class MemoryStore(MemoryCopies, MemoryEvents, MemoryParking, MemoryWatermarks):
     """The twin: the same promises in a dict, for tests of the engine. `lost` makes every write fail with lease-lost."""
 
     def __init__(self, tables: Sequence[TableId] = ()) -> None:

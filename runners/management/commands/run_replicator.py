@@ -132,7 +132,7 @@ def _attach(run: Run) -> RowHandler:
 
 
 def _work(run: Run, lease: str, stop: threading.Event) -> None:
-    from runners.engine.run import run_pipeline
+    from runners.engine.run import run_engine
 
     settings = _read(settings_of, run)
     patience = settings.lease_seconds * PATIENCE
@@ -146,4 +146,4 @@ def _work(run: Run, lease: str, stop: threading.Event) -> None:
     require_reach(job.source, job.source_params)
     require_reach(job.target, job.target_params)
     logger.info("Started.")
-    run_pipeline(job, store, settings, stop)
+    run_engine(job, store, settings, stop)

@@ -11,8 +11,8 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import TargetTable
 from runners.engine.errors import fail_table
 from runners.engine.snapshot.chunks import Snapshotter
-from runners.engine.snapshot.consistent import SnapshotSource, View
-from runners.engine.snapshot.table import CUTS, Copier
+from runners.engine.snapshot.consistent import ConsistentSnapshot, SnapshotSource
+from runners.engine.snapshot.table import CUTS, TableSnapshots
 from runners.engine.store.protocol import FRESH, MemoryStore, TableRow, TableState
 from tests.unit.engine.changes import SCHEMA
 
@@ -25,15 +25,15 @@ class Source(SnapshotSource):
     def __init__(self, code: str = "") -> None:
         self.code = code
 
-    def view(self, table: TableId, *, is_exact: bool = False) -> View | None:
+    def snapshot(self, table: TableId, *, is_exact: bool = False) -> ConsistentSnapshot | None:
         if self.code:
             raise ReplicationError(self.code, table=table, right="SELECT")
         return None
 
 
-def copier(source: Source) -> Copier:
+def table_snapshots(source: Source) -> TableSnapshots:
     nothing: Any = None
-    return Copier(MemoryStore([ROW.id]), source, nothing, "r")
+    return TableSnapshots(MemoryStore([ROW.id]), source, nothing, "r")
 
 
 class Begun(Snapshotter):
@@ -61,14 +61,14 @@ class Streaming:
         return schema
 
 
-class Views(SnapshotSource):
+class ConsistentSnapshots(SnapshotSource):
     """A view whose tables are copied by `snapshotter`."""
 
     def __init__(self, snapshotter: Begun) -> None:
         self.snapshotter = snapshotter
 
-    def view(self, table: TableId, *, is_exact: bool = False) -> View:
-        return View(self.snapshotter, SCHEMA, 7, 70)
+    def snapshot(self, table: TableId, *, is_exact: bool = False) -> ConsistentSnapshot:
+        return ConsistentSnapshot(self.snapshotter, SCHEMA, 7, 70)
 
 
 def test_every_copy_that_is_begun_has_a_generation_of_its_own() -> None:
@@ -76,7 +76,7 @@ def test_every_copy_that_is_begun_has_a_generation_of_its_own() -> None:
     next copy's publishing would take the old rows for its own, and what was committed between the two would be missing."""
     store = MemoryStore([SCHEMA.id])
     snapshotter = Begun(store, fails="source:value-unsupported")
-    made = Copier(store, Views(snapshotter), cast(Any, Streaming()), "r")
+    made = TableSnapshots(store, ConsistentSnapshots(snapshotter), cast(Any, Streaming()), "r")
     assert not made.copy(store.table(SCHEMA.id))
     row = store.table(SCHEMA.id)
     assert (row.state, row.error_code) == (TableState.FAILING, "source:value-unsupported")
@@ -90,17 +90,17 @@ def test_every_copy_that_is_begun_has_a_generation_of_its_own() -> None:
 def test_a_copy_that_is_cut_off_begins_again_and_the_run_goes_on(code: str) -> None:
     """Guards that tables which can't go on with their chunks (no key, history, append) are copied again within the run: its end
     would stop every other table too."""
-    made = copier(Source(code))
+    made = table_snapshots(Source(code))
     assert made.is_due(ROW.id)
     assert not made.copy(ROW)
     assert not made.is_due(ROW.id)
 
 
 def test_a_copy_that_is_cut_off_again_and_again_is_given_up() -> None:
-    """Guards `Copier._cut`: the copy was begun again every five seconds for ever."""
+    """Guards `TableSnapshots._cut`: the copy was begun again every five seconds for ever."""
     store = MemoryStore([ROW.id])
     nothing: Any = None
-    made = Copier(store, Source("source:snapshot-lost"), nothing, "r", patience=30.0)
+    made = TableSnapshots(store, Source("source:snapshot-lost"), nothing, "r", patience=30.0)
     for tries in (1, 2):
         assert not made.copy(store.table(ROW.id))
         row = store.table(ROW.id)
@@ -112,13 +112,13 @@ def test_a_copy_that_is_cut_off_again_and_again_is_given_up() -> None:
 
 
 def test_other_faults_of_a_copy_are_told() -> None:
-    """Guards the list `CUTS` in `Copier.copy`: a missing right taken for a cut would be tried again for ever, and
+    """Guards the list `CUTS` in `TableSnapshots.copy`: a missing right taken for a cut would be tried again for ever, and
     nobody would hear of it."""
     with pytest.raises(ReplicationError):
-        copier(Source("source:select-right")).copy(ROW)
+        table_snapshots(Source("source:select-right")).copy(ROW)
 
 
 def test_a_copy_without_a_view_at_a_stop_is_not_recorded() -> None:
-    """Guards `Copier.copy` where a stop ended the wait for a view: recorded as done, the table would be followed
+    """Guards `TableSnapshots.copy` where a stop ended the wait for a view: recorded as done, the table would be followed
     without its rows."""
-    assert not copier(Source()).copy(ROW)
+    assert not table_snapshots(Source()).copy(ROW)

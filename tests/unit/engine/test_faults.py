@@ -13,7 +13,7 @@ from runners.engine.apply.merge import Merger
 from runners.engine.apply.recovery import recover_tables
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.errors import fail_again, fail_at_start, fail_table
-from runners.engine.run import Pipeline
+from runners.engine.run import EngineRun
 from runners.engine.store.protocol import (
     MemoryStore,
     SegmentRow,
@@ -81,7 +81,7 @@ def test_a_file_is_listed_no_longer_before_it_goes() -> None:
     store.table_event(SCHEMA.id, "table_snapshot_done", merged_sequence=last_sequence(1))
     unlinked: list[tuple[list[str], int]] = []
     log = SimpleNamespace(unlink=lambda paths: unlinked.append((paths, len(store.segments()))))
-    run: Any = object.__new__(Pipeline)
+    run: Any = object.__new__(EngineRun)
     run._store, run._log, run._backlog = store, log, Backlog(store.segments(), 1)
     run._streaming = SimpleNamespace(capture=SimpleNamespace(is_waiting_for_space=False))
     run._log_seconds = 1.0
@@ -108,7 +108,7 @@ def test_a_table_is_tried_again_until_its_retry_time_is_used_up() -> None:
     given_up = tries[-1]
     assert given_up.retry_at is None
     assert needs_log(given_up), "its changes would be gone before somebody looked"
-    assert [kind for _, kind, _ in store.notices] == ["table_given_up"]
+    assert [kind for _, kind, _ in store.told] == ["table_given_up"]
     assert not is_lasting(given_up.error_code, None, is_given_up=True)
 
 

@@ -15,7 +15,7 @@ from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import TableSelection
 from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.fold.no_inserts import fold_no_inserts
-from runners.engine.fold.skipped import LeftOut, left_out
+from runners.engine.fold.skipped import SkippedOperations, skipped_operations
 from tests.unit.engine import no_inserts
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, table_of
 from tests.unit.engine.mode_changes import transactions
@@ -45,7 +45,7 @@ def test_the_copy_is_what_a_naive_replay_keeps_however_the_changes_are_cut(
     """Guards the fold of stays: a MERGE that only lacked its WHEN NOT MATCHED would bring back a row that was deleted and inserted
     again, lose or invent rows that changed their keys, and end otherwise where the batches are cut otherwise."""
     start, changes = transactions(seed, count)
-    ops = left_out(TableSelection(SCHEMA.id, excluded=excluded), SCHEMA, mode).ops
+    ops = skipped_operations(TableSelection(SCHEMA.id, excluded=excluded), SCHEMA, mode).ops
     kept = [c for c in changes if c.op not in ops]
     expected = ORACLES[mode][0](start, kept)
     rng = random.Random(seed)
@@ -112,10 +112,12 @@ def test_a_deleted_row_keeps_its_time_when_its_key_lives_on_elsewhere() -> None:
 def test_a_log_of_changes_only_lacks_them_and_a_copy_that_takes_nothing_stays() -> None:
     """Guards the cheap ways: append folds nothing, and a copy without any kind of change must not lose rows to inserts."""
     without = TableSelection(SCHEMA.id, excluded=("inserts",))
-    assert left_out(without, SCHEMA, Mode.APPEND) == LeftOut((Op.INSERT,))
+    assert skipped_operations(without, SCHEMA, Mode.APPEND) == SkippedOperations((Op.INSERT,))
     nothing = TableSelection(SCHEMA.id, excluded=("inserts", "updates", "deletes"))
-    assert left_out(nothing, SCHEMA, Mode.MIRROR) == LeftOut(COUNTED)
-    assert left_out(without, SCHEMA, Mode.MIRROR) == LeftOut((), no_inserts=True)
+    assert skipped_operations(nothing, SCHEMA, Mode.MIRROR) == SkippedOperations(COUNTED)
+    assert skipped_operations(without, SCHEMA, Mode.MIRROR) == SkippedOperations(
+        (), no_inserts=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -132,5 +134,5 @@ def test_where_rows_could_not_be_told_apart_the_table_stops(
 ) -> None:
     """Guards the refusal: these would silently hold rows that were left out, or lack rows that were not."""
     with pytest.raises(ReplicationError, match=word) as caught:
-        left_out(TableSelection(SCHEMA.id, excluded=("inserts",)), schema, mode)  # type: ignore[arg-type]
+        skipped_operations(TableSelection(SCHEMA.id, excluded=("inserts",)), schema, mode)  # type: ignore[arg-type]
     assert caught.value.code == "target:mode-inserts"

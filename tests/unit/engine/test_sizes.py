@@ -20,7 +20,7 @@ from replicators.connectors.snapshot import Chunk
 from runners.engine import errors
 from runners.engine.decode.job import DecodeTask, decode_segment
 from runners.engine.quarantine import sizes
-from runners.engine.snapshot.unsupported import Sieve
+from runners.engine.snapshot.unsupported import SupportedRows
 from tests.unit.engine.changes import SCHEMA, Change, table_of
 
 LIMIT = 1000
@@ -158,10 +158,10 @@ def test_a_copy_parks_a_row_that_is_too_large_or_stops() -> None:
         yield from rows({"id": 7, "text": "x" * 1001}).to_batches()
 
     chunk = Chunk(WIDE.id, 0, "")
-    sieve = Sieve(read, parks=True, row_limit=LIMIT)
-    (batch,) = sieve(chunk, WIDE)
+    supported = SupportedRows(read, parks=True, row_limit=LIMIT)
+    (batch,) = supported(chunk, WIDE)
     assert batch.num_rows == 20
-    assert sieve.held is not None
+    assert supported.held is not None
     with pytest.raises(ReplicationError) as caught:
-        list(Sieve(read, parks=False, row_limit=LIMIT)(chunk, WIDE))
+        list(SupportedRows(read, parks=False, row_limit=LIMIT)(chunk, WIDE))
     assert caught.value.code == sizes.CODE

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from replicators.connectors.model.positions import Position
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.sources.mysql.continuity import asked_for
 from replicators.sources.mysql.held import held_in
-from replicators.sources.mysql.lineage import asked_for
 from replicators.sources.mysql.offsets import (
     MARIADB,
     MYSQL,

@@ -307,7 +307,7 @@ def test_a_bad_value_poisons_its_table_only():
 
 
 def test_text_that_is_not_utf8_names_column_and_row():
-    """Guards `read_images_with_misfits` (CORRECTNESS 30): the one bad value is marked with its reason, and the rows
+    """Guards `read_images_with_unsupported` (CORRECTNESS 30): the one bad value is marked with its reason, and the rows
     around it are decoded."""
     rows = [ITEMS.insert(int4(i), b"ok", int8(i)) for i in range(5)]
     bad = ITEMS.insert(int4(9), b"\xff\xfe", int8(9))

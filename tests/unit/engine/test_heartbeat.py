@@ -15,7 +15,7 @@ from replicators.connectors.model.changes import first_sequence
 from replicators.connectors.model.positions import Position
 from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.capture import heartbeat as module
-from runners.engine.capture.heartbeat import Pulse
+from runners.engine.capture.heartbeat import Heartbeat
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.settings import RunnerSettings
@@ -50,7 +50,7 @@ class Source:
 
 
 class Place:
-    """A pulse that beats fast, over one segment that is captured and decoded when the test says so."""
+    """A heartbeat that beats fast, over one segment that is captured and decoded when the test says so."""
 
     def __init__(self, folder: Path) -> None:
         self.source = Source()
@@ -60,7 +60,7 @@ class Place:
         self.backlog = Backlog([], 0)
         self.store = MemoryStore([TABLE])
         self.store.table_event(TABLE, "table_snapshot_done", is_snapshot_done=True)
-        self.pulse = Pulse(
+        self.heartbeat = Heartbeat(
             lambda: self.source,  # type: ignore[arg-type,return-value]
             self.store,
             ChangeLog(str(folder), "r1", "a1"),
@@ -71,12 +71,12 @@ class Place:
 
     @property
     def lag(self) -> float | None:
-        return self.pulse.lag(TABLE)[0]
+        return self.heartbeat.lag(TABLE)[0]
 
     def until(self, holds: Callable[[], bool]) -> None:
         deadline = time.monotonic() + 20
         while not holds():
-            assert time.monotonic() < deadline, (self.lag, self.pulse.known_until)
+            assert time.monotonic() < deadline, (self.lag, self.heartbeat.known_until)
             time.sleep(0.005)
 
     def beats(self, number: int = 3) -> None:
@@ -90,13 +90,13 @@ class Place:
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     monkeypatch.setattr(module, "TURN_SECONDS", 0.01)
     made = Place(tmp_path)
-    made.pulse.start()
+    made.heartbeat.start()
     yield made
-    made.pulse.close()
+    made.heartbeat.close()
 
 
 def test_lag_is_unknown_until_a_heartbeat_came_back_through_decoding(place: Place) -> None:
-    """Guards `Pulse._settle` (CORRECTNESS 33): a heartbeat that is captured and not decoded says nothing of changes
+    """Guards `Heartbeat._settle` (CORRECTNESS 33): a heartbeat that is captured and not decoded says nothing of changes
     before it, and lag 0 would be a lie."""
     place.beats()
     assert place.lag is None
@@ -109,7 +109,7 @@ def test_lag_is_unknown_until_a_heartbeat_came_back_through_decoding(place: Plac
 
 
 def test_lag_is_the_sources_clock_less_the_oldest_unmerged_commit(place: Place) -> None:
-    """Guards `Pulse.now` (CORRECTNESS 33): by our clock, a source whose clock is ahead would never lag."""
+    """Guards `Heartbeat.now` (CORRECTNESS 33): by our clock, a source whose clock is ahead would never lag."""
     place.capture.position = Position(150)
     place.until(lambda: place.lag == 0.0)
     place.backlog.sealed(segment(1))
@@ -135,7 +135,7 @@ def test_a_change_of_shape_that_is_known_and_not_applied_is_lag_though_it_has_no
 def test_lag_grows_again_where_heartbeats_stay_away(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the freshness in `Pulse.lag` (CORRECTNESS 33): a source that no longer answers would stay at lag 0."""
+    """Guards the freshness in `Heartbeat.lag` (CORRECTNESS 33): a source that no longer answers would stay at lag 0."""
     place.capture.position = Position(150)
     place.until(lambda: place.lag == 0.0)
     place.source.is_dead = True
@@ -155,9 +155,9 @@ def test_lag_is_the_same_while_our_clock_is_set_back_an_hour(
     place.beats()
     place.backlog.sealed(segment(1))
     place.backlog.decoded([1], [change_file(1)])
-    before, back = place.pulse.lag(TABLE)[0], time.time() - 3600
+    before, back = place.heartbeat.lag(TABLE)[0], time.time() - 3600
     monkeypatch.setattr(module.time, "time", lambda: back)
-    after = place.pulse.lag(TABLE)[0]
+    after = place.heartbeat.lag(TABLE)[0]
     assert before is not None
     assert after is not None
     assert abs(after - before) < 60
@@ -170,30 +170,30 @@ def test_heartbeats_come_back_one_by_one_where_decoding_is_always_behind(tmp_pat
     for number in range(1, 12):
         place.backlog.sealed(segment(number))
         place.capture.position = Position(150)
-        place.pulse._sent_at = 0.0
-        place.pulse._beat()
-        place.pulse._settle()
+        place.heartbeat._sent_at = 0.0
+        place.heartbeat._beat()
+        place.heartbeat._settle()
         if number > 4:
             place.backlog.decoded([number - 4], [])
-        known.append(place.pulse.known_until)
+        known.append(place.heartbeat.known_until)
     assert known[-1] is not None
     assert known[-1] > (known[-3] or 0.0)
 
 
 def test_the_page_is_told_when_the_source_last_answered(place: Place) -> None:
-    """Guards `source_at` in `Pulse.facts`: set without an answer, the page would show old figures of the source as
+    """Guards `source_at` in `Heartbeat.facts`: set without an answer, the page would show old figures of the source as
     present ones."""
     place.beats()
-    place.until(lambda: place.pulse.facts()["source_at"] is not None)
+    place.until(lambda: place.heartbeat.facts()["source_at"] is not None)
     place.source.is_dead = True
     place.beats()
-    last = place.pulse.facts()["source_at"]
+    last = place.heartbeat.facts()["source_at"]
     place.beats()
-    assert place.pulse.facts()["source_at"] == last
+    assert place.heartbeat.facts()["source_at"] == last
 
 
 def test_a_failing_table_whose_changes_were_dropped_is_not_level(place: Place) -> None:
-    """Guards `Pulse._write`: with nothing of the table listed its lag would be 0 for as long as it fails, and so might be the whole
+    """Guards `Heartbeat._write`: with nothing of the table listed its lag would be 0 for as long as it fails, and so might be the whole
     replicator's; what is not known is counted from the fault."""
     place.capture.position = Position(150)
     place.until(lambda: place.lag == 0.0)

@@ -16,10 +16,10 @@ from replicators.connectors.schema.policy import SchemaPolicy
 from replicators.connectors.schema.steps import SchemaStep, StepKind
 from replicators.connectors.target import TargetTable
 from runners.engine.quarantine.decide import of_snapshot, parked_rows
-from runners.engine.schema.drift import Look
+from runners.engine.schema.drift import SchemaDrifts
 from runners.engine.schema.evolution import AGAIN_TIMES, Evolver, ResyncDue
-from runners.engine.schema.findings import Findings
 from runners.engine.schema.selection import followed
+from runners.engine.schema.watch import Look
 from runners.engine.store.protocol import MemoryStore, TableRow, TableState
 
 TABLE = TableId("shop", "t")
@@ -61,7 +61,7 @@ class Place:
 
     @property
     def events(self) -> list[str]:
-        return [kind for _, kind, _ in self.store.notices]
+        return [kind for _, kind, _ in self.store.told]
 
     def follow(self, *columns: Column, is_look: bool = False, **changes: Any) -> str:
         """What became of a new shape: `resync`, an error's code, or nothing."""
@@ -221,11 +221,11 @@ def at_once(row: TableRow, position: int) -> bool:
     return True
 
 
-def finding(place: Place, look: Look) -> Any:
-    findings = Findings(place.evolver, at_once)
-    findings.see(replace(look, known={TABLE: place.row}))
-    found = findings.of(place.row)
-    assert findings.of(place.row) is None, "told once"
+def drift(place: Place, look: Look) -> Any:
+    drifts = SchemaDrifts(place.evolver, at_once)
+    drifts.see(replace(look, known={TABLE: place.row}))
+    found = drifts.of(place.row)
+    assert drifts.of(place.row) is None, "told once"
     return found
 
 
@@ -237,14 +237,14 @@ def seen(**changes: Any) -> Look:
 def test_a_look_finds_what_no_row_tells() -> None:
     """A table that was made again, another partition, a name that moved: the log says nothing of them."""
     place = Place("evolve")
-    assert finding(place, seen()) is None
-    assert "made again" in finding(place, seen(native_id=71)).resync
-    assert "attached" in finding(place, seen(partitions=(70, -80))).resync
-    assert finding(place, Look({}, renamed={TABLE: TableId("a", "b")})).error.facts["now"] == "a.b"
-    assert finding(place, Look({}, missed=frozenset({TABLE}))).is_gone
+    assert drift(place, seen()) is None
+    assert "made again" in drift(place, seen(native_id=71)).resync
+    assert "attached" in drift(place, seen(partitions=(70, -80))).resync
+    assert drift(place, Look({}, renamed={TABLE: TableId("a", "b")})).error.facts["now"] == "a.b"
+    assert drift(place, Look({}, missed=frozenset({TABLE}))).is_gone
     left = Look({TABLE: SHAPE}, left=frozenset({TABLE}))
-    assert finding(place, left).error.code == "source:table-unpublished"
-    assert finding(Place("stop"), seen(native_id=71)).error.code == "source:schema-changed"
+    assert drift(place, left).error.code == "source:table-unpublished"
+    assert drift(Place("stop"), seen(native_id=71)).error.code == "source:schema-changed"
 
 
 def test_parts_with_other_files_are_read_again_unless_the_log_tells_that_all_rows_went() -> None:
@@ -253,37 +253,37 @@ def test_parts_with_other_files_are_read_again_unless_the_log_tells_that_all_row
     place = Place("evolve")
     place.store.table_progress(TABLE, schema=replace(SHAPE, marks=((70, 1), (71, 1))))
     emptied = seen(marks=((70, 2), (71, 1)))
-    found = finding(place, emptied)
+    found = drift(place, emptied)
     assert ("partitions emptied" in found.resync, found.position) == (True, 50)
-    findings = Findings(place.evolver, lambda row, position: False)
-    findings.see(replace(emptied, known={TABLE: place.row}))
-    assert findings.of(place.row) is None
+    drifts = SchemaDrifts(place.evolver, lambda row, position: False)
+    drifts.see(replace(emptied, known={TABLE: place.row}))
+    assert drifts.of(place.row) is None
     place.evolver.emptied(place.row)
-    assert findings.of(place.row) is None
+    assert drifts.of(place.row) is None
     assert place.row.schema is not None and place.row.schema.marks == ()
-    again = finding(place, emptied)
+    again = drift(place, emptied)
     assert again.resync == "" and again.shape.marks == ((70, 2), (71, 1))
     assert place.follow(is_look=True, marks=((70, 2), (71, 1))) == ""
     assert place.follow(marks=()) == "" and place.row.schema.marks == ((70, 2), (71, 1))
-    assert finding(place, emptied) is None
+    assert drift(place, emptied) is None
 
 
 def test_a_new_name_is_noted_and_told_once_and_the_log_does_not_take_it_back() -> None:
     """Shapes of the log say no name: were theirs stored, the table would be taken for renamed at every look."""
     place, now = Place("evolve"), TableId("shop", "z")
-    found = finding(place, seen(called=now))
+    found = drift(place, seen(called=now))
     assert (found.called, found.shape, found.error) == (now, None, None)
     place.evolver.renamed(place.row, found.called)
     assert place.row.schema == replace(SHAPE, called=now) and place.events == ["schema_followed"]
     assert place.follow(storage="") == "" and place.follow(is_look=True) == ""
     assert place.row.schema == replace(SHAPE, called=now)
-    assert finding(place, seen(called=now)) is None
-    assert finding(place, seen(called=TABLE)).called == TABLE
+    assert drift(place, seen(called=now)) is None
+    assert drift(place, seen(called=TABLE)).called == TABLE
 
 
 def test_a_shape_waits_for_the_rows_before_it() -> None:
     """Followed at once, rows of the older shape would come after it."""
-    found = finding(Place("stop"), seen(columns=(ID, N)))
+    found = drift(Place("stop"), seen(columns=(ID, N)))
     assert (found.error, found.position) == (None, 50) and found.shape is not None
 
 
@@ -291,10 +291,10 @@ def test_a_shape_waits_for_the_rows_before_it() -> None:
 def test_a_look_at_another_copy_says_nothing(since: dict[str, Any]) -> None:
     """The table may have been merged or copied since, to a newer shape: the look would take that back."""
     place = Place("evolve")
-    findings = Findings(place.evolver, at_once)
-    findings.see(replace(seen(columns=(ID, N)), known={TABLE: place.row}))
+    drifts = SchemaDrifts(place.evolver, at_once)
+    drifts.see(replace(seen(columns=(ID, N)), known={TABLE: place.row}))
     place.store.table_progress(TABLE, **since)
-    assert findings.of(place.row) is None
+    assert drifts.of(place.row) is None
 
 
 def test_a_table_that_is_there_again_is_copied_afresh() -> None:
@@ -303,7 +303,7 @@ def test_a_table_that_is_there_again_is_copied_afresh() -> None:
     place.store.table_event(
         TABLE, "table_failed", error_code="source:table-missing", error_facts={}, retry_at=None
     )
-    found = finding(place, seen())
+    found = drift(place, seen())
     assert found.error.code == "source:table-replaced"
     assert place.evolver.mends(place.row, found.error.code)
 
@@ -327,10 +327,10 @@ def test_a_table_whose_columns_name_was_mended_is_copied_afresh(
     place.store.table_event(
         TABLE, "table_failed", error_code="target:column-reserved", error_facts=facts
     )
-    findings = Findings(place.evolver, lambda *_: True)
+    drifts = SchemaDrifts(place.evolver, lambda *_: True)
     known = {TABLE: place.row}
-    findings.see(Look({TABLE: replace(SHAPE, columns=columns)}, known=known))
-    found = findings.of(place.row)
+    drifts.see(Look({TABLE: replace(SHAPE, columns=columns)}, known=known))
+    found = drifts.of(place.row)
     assert (found is not None and "_pos" in found.resync) is is_mended
 
 
@@ -348,13 +348,13 @@ def test_a_table_that_keeps_its_owner_from_writing_leaves_the_stream_and_comes_b
     """Left in the stream, every update of the partition would fail at the source."""
     place = Place("evolve")
     refused = replace(seen(), refused={TABLE: "ALTER TABLE x"}, left=frozenset({TABLE}))
-    found = finding(place, refused)
+    found = drift(place, refused)
     assert found.is_refused and found.error.facts["statement"] == "ALTER TABLE x"
     place.store.table_event(
         TABLE, "table_failed", error_code=found.error.code, error_facts={}, retry_at=None
     )
-    assert finding(place, refused) is None
-    assert place.evolver.mends(place.row, finding(place, seen()).error.code)
+    assert drift(place, refused) is None
+    assert place.evolver.mends(place.row, drift(place, seen()).error.code)
 
 
 def test_a_fault_that_comes_again_and_again_is_left_failing() -> None:
@@ -450,15 +450,15 @@ def test_a_step_is_followed_once() -> None:
 def test_a_table_that_the_log_tells_to_be_gone() -> None:
     """Guards the policy of vanished tables, and what the log tells of the time before a copy."""
     place = stepping("evolve")
-    findings = Findings(place.evolver, at_once)
+    drifts = SchemaDrifts(place.evolver, at_once)
     place.evolver.fault(TABLE, "source:table-missing", {"table": str(TABLE)})
     assert place.row.state is TableState.FAILING
-    findings.see(Look({}, missed=frozenset({TABLE}), known={TABLE: place.row}))
-    found = findings.of(place.row)
+    drifts.see(Look({}, missed=frozenset({TABLE}), known={TABLE: place.row}))
+    found = drifts.of(place.row)
     assert found is not None
     assert found.is_gone
-    findings.see(Look({TABLE: COPY}, known={TABLE: place.row}))
-    again = findings.of(place.row)
+    drifts.see(Look({TABLE: COPY}, known={TABLE: place.row}))
+    again = drifts.of(place.row)
     assert again is not None
     assert again.error is not None
     assert again.error.code == "source:table-replaced"
@@ -471,16 +471,16 @@ def test_a_table_that_the_log_tells_to_be_gone() -> None:
 def test_a_shape_without_rows_waits_for_the_log() -> None:
     """Guards a table that nobody writes to: its change is seen in the catalog, and the log's steps tell what it was."""
     place = stepping("evolve")
-    findings = Findings(place.evolver, at_once)
+    drifts = SchemaDrifts(place.evolver, at_once)
     shape = replace(COPY, columns=COPY.columns[:2], upto=1, layout=((0, "id", 0), (0, "a", 0)))
-    findings.see(Look({TABLE: shape}, position=7, known={TABLE: place.row}))
-    found = findings.of(place.row)
+    drifts.see(Look({TABLE: shape}, position=7, known={TABLE: place.row}))
+    found = drifts.of(place.row)
     assert found is not None
     assert found.shape is not None
     assert (found.position, found.shape.known) == (7, COPY)
     same = replace(COPY, upto=1, layout=((0, "id", 0),))
-    findings.see(Look({TABLE: same}, position=7, known={TABLE: place.row}))
-    assert findings.of(place.row) is None
+    drifts.see(Look({TABLE: same}, position=7, known={TABLE: place.row}))
+    assert drifts.of(place.row) is None
 
 
 def test_the_copy_s_shape_goes_along_where_the_log_has_no_numbers() -> None:
@@ -500,38 +500,38 @@ def test_a_table_that_is_missing_is_told_so_only_once_the_log_had_its_say() -> N
     """Guards the order: where decoding is behind, the log's own statement, with the new name, is still to come. A look that says
     the same again does not begin the wait anew, or a busy log would never be waited for to the end."""
     place, reached = stepping("evolve"), [0]
-    findings = Findings(place.evolver, lambda row, position: reached[0] >= position)
+    drifts = SchemaDrifts(place.evolver, lambda row, position: reached[0] >= position)
 
     def look(position: int) -> None:
         missed = frozenset({TABLE})
-        findings.see(Look({}, missed=missed, position=position, known={TABLE: place.row}))
+        drifts.see(Look({}, missed=missed, position=position, known={TABLE: place.row}))
 
     look(50)
-    assert findings.of(place.row) is None
+    assert drifts.of(place.row) is None
     look(60)
     reached[0] = 49
-    assert findings.of(place.row) is None
+    assert drifts.of(place.row) is None
     reached[0] = 50
-    found = findings.of(place.row)
+    found = drifts.of(place.row)
     assert found is not None
     assert found.error is not None
     assert (found.error.code, found.is_gone) == ("source:table-missing", True)
-    assert findings.of(place.row) is None, "told once"
+    assert drifts.of(place.row) is None, "told once"
     look(70)
     place.evolver.fault(TABLE, "source:table-renamed", {"now": "shop.x"})
-    assert findings.of(place.row) is None
+    assert drifts.of(place.row) is None
     assert place.row.error_code == "source:table-renamed"
 
 
 def test_a_look_from_before_a_fault_says_nothing_of_it() -> None:
     """Guards a renamed table against a look that still saw it: it would seem to be there again, and be copied afresh."""
     place = stepping("evolve")
-    findings = Findings(place.evolver, at_once)
-    findings.see(Look({TABLE: COPY}, known={TABLE: place.row}))
+    drifts = SchemaDrifts(place.evolver, at_once)
+    drifts.see(Look({TABLE: COPY}, known={TABLE: place.row}))
     place.evolver.fault(TABLE, "source:table-renamed", {"now": "shop.x"})
-    assert findings.of(place.row) is None
-    findings.see(Look({TABLE: COPY}, known={TABLE: place.row}))
-    found = findings.of(place.row)
+    assert drifts.of(place.row) is None
+    drifts.see(Look({TABLE: COPY}, known={TABLE: place.row}))
+    found = drifts.of(place.row)
     assert found is not None
     assert found.error is not None
     assert found.error.code == "source:table-replaced"
@@ -540,13 +540,13 @@ def test_a_look_from_before_a_fault_says_nothing_of_it() -> None:
 def test_a_change_without_rows_waits_through_looks_that_say_the_same() -> None:
     """Guards a quiet table beside busy ones: each look lies further ahead than what is merged by then."""
     place, reached = stepping("evolve"), [40]
-    findings = Findings(place.evolver, lambda row, position: reached[0] >= position)
+    drifts = SchemaDrifts(place.evolver, lambda row, position: reached[0] >= position)
     shape = replace(COPY, columns=COPY.columns[:2], upto=1, layout=((0, "id", 0), (0, "a", 0)))
     for position in (50, 60):
-        findings.see(Look({TABLE: shape}, position=position, known={TABLE: place.row}))
-        assert findings.of(place.row) is None
+        drifts.see(Look({TABLE: shape}, position=position, known={TABLE: place.row}))
+        assert drifts.of(place.row) is None
     reached[0] = 55
-    found = findings.of(place.row)
+    found = drifts.of(place.row)
     assert found is not None
     assert found.position == 50
-    assert findings.of(place.row) is None
+    assert drifts.of(place.row) is None

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
-from replicators.connectors.arrow.unsupported import Misfits, misfits, refilled
+from replicators.connectors.arrow.unsupported import UnsupportedValues, refilled, unsupported_values
 from replicators.connectors.model.schema import Column
 from replicators.connectors.model.types import Bytes, arrow_type
 from replicators.sources.postgresql.values import (
@@ -25,9 +25,9 @@ ROWS_AT_ONCE = 1024
 T = TypeVar("T")
 
 
-def read_images_with_misfits(
+def read_images_with_unsupported(
     given: Input, after: list[Column], before: list[Column], where: dict[str, int], keys: np.ndarray
-) -> tuple[Images, Misfits]:
+) -> tuple[Images, UnsupportedValues]:
     """As `read_images`. ValueFault only for what no row can be read without: a damaged message, or a value of a key."""
     key = {name for name, number in where.items() if keys[number]}
 
@@ -47,7 +47,9 @@ def read_images_with_misfits(
     old = images.before
     if old is not None and bad:
         old = refilled(old, before, _fitting_before(given, before, bad, where, keys))
-    return replace(images, after=columns, before=old), misfits(faults, len(given.rows), after)
+    return replace(images, after=columns, before=old), unsupported_values(
+        faults, len(given.rows), after
+    )
 
 
 def _fitting_before(
@@ -67,9 +69,9 @@ def _fitting_before(
     return found
 
 
-def read_copied_with_misfits(
+def read_copied_with_unsupported(
     body: np.ndarray, row_at: np.ndarray, columns: list[Column], key: Sequence[str]
-) -> tuple[list[pa.Array], Misfits]:
+) -> tuple[list[pa.Array], UnsupportedValues]:
     """As `read_copied`, in the same way."""
     arrays, bad = _without(lambda bad: read_copied(body, row_at, _raw(columns, bad)), set(key))
     rows, faults = len(row_at) - 1, []
@@ -81,7 +83,7 @@ def read_copied_with_misfits(
 
         arrays[i], found = _fitting(part, rows, columns[i])
         faults += [(row, i, reason) for row, reason in found]
-    return arrays, misfits(faults, rows, columns)
+    return arrays, unsupported_values(faults, rows, columns)
 
 
 def _without(read: Callable[[set[str]], T], key: set[str]) -> tuple[T, set[str]]:

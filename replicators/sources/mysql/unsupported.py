@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from replicators.connectors.arrow.unsupported import Misfits, misfits, refilled
+from replicators.connectors.arrow.unsupported import UnsupportedValues, refilled, unsupported_values
 from replicators.connectors.model.schema import Column
 from replicators.connectors.model.types import String, arrow_type
 from replicators.sources.mysql import kernels as k
@@ -31,9 +31,9 @@ class Read(Protocol):
     ) -> Images: ...
 
 
-def read_with_misfits(
+def read_with_unsupported(
     read: Read, after: Sequence[Place], before: Sequence[Place], key: Sequence[str]
-) -> tuple[Images, Misfits]:
+) -> tuple[Images, UnsupportedValues]:
     """The images. ValueFault only for what no row can be read without: damage, or a value of a key."""
     images, bad = _without(read, after, before, set(key))
     columns, faults = list(images.after[: len(after)]), []
@@ -46,7 +46,7 @@ def read_with_misfits(
         else:
             columns[i], found = fitting(columns[i], column, finish)
         faults += [(row, i, reason) for row, reason in found]
-    told = misfits(faults, len(images.ops), [c for c, _ in after])
+    told = unsupported_values(faults, len(images.ops), [c for c, _ in after])
     old = images.before
     if old is not None and bad:
         # Days that don't exist are NULL there by now, and no other value of theirs is.

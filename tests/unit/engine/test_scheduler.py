@@ -18,13 +18,13 @@ from replicators.connectors.target import TargetTable, Token
 from runners.engine.apply.maintenance import FIRST_SECONDS, LAST_SECONDS, Upkeep
 from runners.engine.apply.merge import Frontier, Merger
 from runners.engine.changelog.backlog import Backlog
-from runners.engine.scheduler import TableJobs
+from runners.engine.scheduler import Scheduler
 from runners.engine.schema.evolution import Evolver
 from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import MemoryStore, TableRow, TableState
 from tests.unit.engine.changes import SCHEMA
+from tests.unit.engine.test_consistent_snapshots import OTHER, Source, make, point
 from tests.unit.engine.test_frontier import segment
-from tests.unit.engine.test_views import OTHER, Source, make, point
 
 TABLE = SCHEMA.id
 MERGED = last_sequence(5)
@@ -65,7 +65,7 @@ class Jobs:
         nothing = cast(Any, None)
         target = cast(Any, self.target)
         evolver = Evolver(target, self.store, SchemaPolicy.EVOLVE, nothing)
-        self.jobs = TableJobs(
+        self.jobs = Scheduler(
             store=self.store,
             merger=Merger(nothing, target, self.store, nothing, "r1", nothing, evolver),
             writer=target,
@@ -98,7 +98,7 @@ class Jobs:
 def test_a_table_that_has_nothing_to_merge_is_compared_before_it_counts_as_well_again(
     is_behind: bool,
 ) -> None:
-    """Guards `TableJobs._merge`: a target that was restored to an older state, or could not be asked at the start, would count as
+    """Guards `Scheduler._merge`: a target that was restored to an older state, or could not be asked at the start, would count as
     recovered by a retry that merges nothing, and the next merge would write over the hole."""
     jobs = Jobs()
     jobs.target.sequence = last_sequence(3) if is_behind else MERGED
@@ -120,7 +120,7 @@ def test_a_table_that_has_nothing_to_merge_is_compared_before_it_counts_as_well_
 def test_a_table_is_not_blamed_for_a_jvm_that_has_ended(
     monkeypatch: pytest.MonkeyPatch, *, is_lost: bool
 ) -> None:
-    """Guards `TableJobs._with_spark`: each table would fail as one whose target is not reachable."""
+    """Guards `Scheduler._with_spark`: each table would fail as one whose target is not reachable."""
     jobs = Jobs()
 
     def refused(_: TargetTable) -> Token:
@@ -142,7 +142,7 @@ def test_a_table_is_not_blamed_for_a_jvm_that_has_ended(
 
 @pytest.mark.parametrize("fault", [ReplicationError("target:not-writable", table=TABLE), OSError()])
 def test_a_table_whose_files_can_not_be_tidied_up_goes_on(fault: Exception) -> None:
-    """Guards `TableJobs._maintain`: failed and recovered again by each merge, such a table would merge once in minutes, for ever."""
+    """Guards `Scheduler._maintain`: failed and recovered again by each merge, such a table would merge once in minutes, for ever."""
     jobs = Jobs()
     jobs.target.fault = fault
     jobs.jobs._upkeep.merged(TABLE)
@@ -187,10 +187,10 @@ def test_upkeep_waits_for_a_quiet_moment_but_not_for_ever_and_longer_after_each_
 
 
 def test_a_table_that_is_chosen_again_while_it_is_removed_is_copied_in_a_view_of_its_own() -> None:
-    """Guards the place of `forget` in `TableJobs._remove`: a view that another table opened in between may have the table, and the log since
+    """Guards the place of `forget` in `Scheduler._remove`: a view that another table opened in between may have the table, and the log since
     went with the removal, so its changes until the next view would be lost without a word."""
     jobs, source = Jobs(), Source(OTHER)
-    views, _ = make(source, None)
+    snapshots, _ = make(source, None)
     rows = jobs.store._tables
     rows[TABLE] = replace(rows[TABLE], is_chosen=False, is_drop_asked=True)
     seen: list[int] = []
@@ -198,12 +198,12 @@ def test_a_table_that_is_chosen_again_while_it_is_removed_is_copied_in_a_view_of
     def drop(table: TargetTable) -> None:
         rows[TABLE] = replace(rows[TABLE], is_chosen=True, is_drop_asked=False)
         source.shapes = [SCHEMA, OTHER]
-        seen.append(point(views, OTHER.id))
+        seen.append(point(snapshots, OTHER.id))
 
     jobs.jobs._writer = cast(Any, SimpleNamespace(drop=drop))
-    jobs.jobs._snapshots = views
+    jobs.jobs._snapshots = snapshots
     jobs.jobs._streaming = cast(Any, SimpleNamespace(withdraw=lambda *_: None))
     jobs.jobs._decoding = cast(Any, SimpleNamespace(drop=lambda _: None))
     jobs.jobs._remove(jobs.row())
-    seen.append(point(views, TABLE))
+    seen.append(point(snapshots, TABLE))
     assert seen[1] > seen[0]

@@ -16,7 +16,7 @@ from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Date, Int, String
 from replicators.sources.mysql.decode import decode
 from replicators.sources.mysql.forms import NOT_TEXT, finish
-from replicators.sources.mysql.misfits import Place, fitting, read_with_misfits
+from replicators.sources.mysql.unsupported import Place, fitting, read_with_unsupported
 from replicators.sources.mysql.values import NO_DAY, TOO_LARGE, UNSUPPORTED, Images, ValueFault
 from tests.unit.sources.binlog_events import TABLE_MAP, WRITE_ROWS, Fed, Log
 
@@ -68,10 +68,10 @@ class Read:
 PLACES: list[Place] = [(ID, 0), (TEXT, 1), (DAY, 2)]
 
 
-def test_a_row_is_marked_for_each_of_its_columns_and_a_null_is_no_misfit() -> None:
+def test_a_row_is_marked_for_each_of_its_columns_and_a_null_is_no_unsupported_value() -> None:
     """Guards the telling of a day that does not exist from a NULL, that moments asked for as text do not stay in the rows, and that
     before images lose only what does not fit."""
-    images, told = read_with_misfits(Read(), PLACES, PLACES, ["id"])
+    images, told = read_with_unsupported(Read(), PLACES, PLACES, ["id"])
     assert [a.to_pylist() for a in images.after[:2]] == [[1, 2, 3], [None, "grüße", None]]
     assert len(images.after) == len(PLACES)
     assert images.after[2].null_count == 2
@@ -85,10 +85,10 @@ def test_a_row_is_marked_for_each_of_its_columns_and_a_null_is_no_misfit() -> No
 
 @pytest.mark.parametrize("key", [["v"], ["d"]])
 def test_a_value_of_a_key_and_what_is_damaged_are_not_marked_but_raised(key: list[str]) -> None:
-    """Guards `misfits._without`: a key that became NULL could not be parked by its key (CORRECTNESS 30), and damage
-    marked as a misfit would hide it."""
+    """Guards `unsupported._without`: a key that became NULL could not be parked by its key (CORRECTNESS 30), and damage
+    marked as an unsupported value would hide it."""
     with pytest.raises(ValueFault) as caught:
-        read_with_misfits(Read(), PLACES, PLACES, key)
+        read_with_unsupported(Read(), PLACES, PLACES, key)
     assert caught.value.column == key[0]
     assert not ValueFault(0, "v").is_of_row
     assert not ValueFault(0, "v", TOO_LARGE, UNSUPPORTED).is_of_row

@@ -15,9 +15,9 @@ from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Int
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.snapshot import OpenTransaction, SnapshotPoint, ViewWait
+from replicators.connectors.snapshot import OpenTransaction, SnapshotPoint, SnapshotWait
 from runners.engine.changelog.backlog import Backlog
-from runners.engine.snapshot.waiting import PatientWait, StopAsked, Views
+from runners.engine.snapshot.waiting import ConsistentSnapshots, PatientWait, StopAsked
 from runners.engine.store.protocol import MemoryStore
 from tests.unit.engine.changes import SCHEMA
 
@@ -39,7 +39,7 @@ class Session:
 
 
 class Source:
-    """Publishes what is in `shapes` and opens views by number."""
+    """Publishes what is in `shapes` and opens snapshots by number."""
 
     def __init__(self, *shapes: TableSchema) -> None:
         self.shapes = list(shapes)
@@ -50,7 +50,7 @@ class Source:
         self.acts.append("publish")
         return list(self.shapes)
 
-    def open(self, wait: ViewWait) -> Any:
+    def open(self, wait: SnapshotWait) -> Any:
         self.acts.append("open")
         wait(0.0, [])
         self.sessions.append(Session(len(self.sessions)))
@@ -59,32 +59,32 @@ class Source:
 
 def make(
     source: Source, first: Sequence[TableSchema] | None, stop: bool = False
-) -> tuple[Views, Session]:
-    views = Views(
+) -> tuple[ConsistentSnapshots, Session]:
+    snapshots = ConsistentSnapshots(
         backlog=Backlog([], 0),
         publish=source.publish,
         describe=lambda: list(source.shapes),
-        open_view=source.open,
+        open_snapshot=source.open,
         snapshotter=lambda session, table: session,  # type: ignore[arg-type, return-value]
         wait=lambda: PatientWait(60, lambda: stop),
         first=(source.sessions[0], first, {}) if first is not None else None,  # type: ignore[arg-type]
     )
-    return views, source.sessions[0]
+    return snapshots, source.sessions[0]
 
 
-def point(views: Views, table: TableId) -> int:
-    view = views.view(table)
+def point(snapshots: ConsistentSnapshots, table: TableId) -> int:
+    view = snapshots.snapshot(table)
     assert view is not None
     return view.position
 
 
 def test_a_table_that_came_after_the_view_gets_one_that_begins_after_it_was_published() -> None:
-    """Guards CORRECTNESS 18 in `Views.view`: copied in a view from before it was published, a table would lack what was
+    """Guards CORRECTNESS 18 in `ConsistentSnapshots.snapshot`: copied in a view from before it was published, a table would lack what was
     committed in between."""
     source = Source(SCHEMA, OTHER)
-    views, first = make(source, [SCHEMA])
-    assert point(views, SCHEMA.id) == 0
-    assert point(views, OTHER.id) == 1
+    snapshots, first = make(source, [SCHEMA])
+    assert point(snapshots, SCHEMA.id) == 0
+    assert point(snapshots, OTHER.id) == 1
     assert source.acts == ["publish", "open"]
     assert not first.is_open
 
@@ -97,91 +97,91 @@ def test_a_shape_that_changed_while_the_view_was_opened_is_not_the_views() -> No
     wider = replace(SCHEMA, columns=(*SCHEMA.columns, added), upto=9)
     opened = source.open
 
-    def open_late(wait: ViewWait) -> Any:
+    def open_late(wait: SnapshotWait) -> Any:
         if len(source.sessions) == 1:
             source.shapes[0] = wider
         return opened(wait)
 
     source.open = open_late  # type: ignore[method-assign]
-    views, _ = make(source, None)
-    other, view = views.view(OTHER.id), views.view(SCHEMA.id)
+    snapshots, _ = make(source, None)
+    other, view = snapshots.snapshot(OTHER.id), snapshots.snapshot(SCHEMA.id)
     assert view is not None and view.schema.column("late") == added
     assert other is not None and (other.position, view.position) == (1, 2)
     assert source.acts == ["publish", "open"] * 2
 
 
 def test_a_shape_that_changes_all_the_time_is_told_in_the_end() -> None:
-    """Guards the bound `OPENINGS` of `Views._open`: a table that is altered again and again would hold all others'
+    """Guards the bound `OPENINGS` of `ConsistentSnapshots._open`: a table that is altered again and again would hold all others'
     copies up for ever."""
     source = Source(SCHEMA)
-    views, _ = make(source, None)
-    views._describe = lambda: [replace(SCHEMA, storage="other")]
+    snapshots, _ = make(source, None)
+    snapshots._describe = lambda: [replace(SCHEMA, storage="other")]
     with pytest.raises(ReplicationError) as caught:
-        views.view(SCHEMA.id)
+        snapshots.snapshot(SCHEMA.id)
     assert (caught.value.code, caught.value.table) == ("source:table-altered", SCHEMA.id)
 
 
 def test_one_view_serves_all_its_tables_once() -> None:
-    """Guards `Views.view` for a table that is copied twice: its second copy, a re-sync, in the old view would bring
+    """Guards `ConsistentSnapshots.snapshot` for a table that is copied twice: its second copy, a re-sync, in the old view would bring
     back the rows of then."""
     source = Source(SCHEMA, OTHER)
-    views, _ = make(source, None)
-    assert [point(views, t) for t in (SCHEMA.id, OTHER.id, SCHEMA.id)] == [1, 1, 2]
+    snapshots, _ = make(source, None)
+    assert [point(snapshots, t) for t in (SCHEMA.id, OTHER.id, SCHEMA.id)] == [1, 1, 2]
 
 
 def test_a_view_that_no_table_needs_is_closed() -> None:
     """Fails where the source goes on holding old rows for nobody."""
     source = Source(SCHEMA, OTHER)
-    views, first = make(source, [SCHEMA])
-    views.release()
+    snapshots, first = make(source, [SCHEMA])
+    snapshots.release()
     assert not first.is_open
-    assert point(views, SCHEMA.id) == 1
+    assert point(snapshots, SCHEMA.id) == 1
 
 
 def test_a_table_that_left_the_stream_is_not_copied_in_a_view_from_before() -> None:
     """Its changes between the removal and the next publication are in no stream."""
     source = Source(SCHEMA, OTHER)
-    views, _ = make(source, [SCHEMA, OTHER])
-    views.forget(OTHER.id)
-    assert point(views, SCHEMA.id) == 0
-    assert point(views, OTHER.id) == 1
+    snapshots, _ = make(source, [SCHEMA, OTHER])
+    snapshots.forget(OTHER.id)
+    assert point(snapshots, SCHEMA.id) == 0
+    assert point(snapshots, OTHER.id) == 1
 
 
 def test_a_table_that_leaves_does_not_wait_for_a_view_that_is_being_opened() -> None:
-    """Guards `Views.forget`: it is called by jobs that share the threads of all merges, and a view may wait for minutes."""
+    """Guards `ConsistentSnapshots.forget`: it is called by jobs that share the threads of all merges, and a view may wait for minutes."""
     source = Source(SCHEMA, OTHER)
-    views, _ = make(source, None)
+    snapshots, _ = make(source, None)
     opening, done = threading.Event(), threading.Event()
     plain = source.open
 
-    def slow(wait: ViewWait) -> Any:
+    def slow(wait: SnapshotWait) -> Any:
         opening.set()
         assert done.wait(30)
         return plain(wait)
 
-    views._open_view = slow
+    snapshots._open_snapshot = slow
     with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(point, views, SCHEMA.id)
+        first = pool.submit(point, snapshots, SCHEMA.id)
         assert opening.wait(30)
-        views.forget(OTHER.id)
+        snapshots.forget(OTHER.id)
         done.set()
         assert first.result(30) == 1
-    assert point(views, OTHER.id) == 2
+    assert point(snapshots, OTHER.id) == 2
 
 
 def test_a_table_that_the_source_has_not_is_named() -> None:
-    """Guards `source:table-missing` in `Views.view`: a table that was dropped before its copy fails alone, with its
+    """Guards `source:table-missing` in `ConsistentSnapshots.snapshot`: a table that was dropped before its copy fails alone, with its
     name."""
-    views, _ = make(Source(SCHEMA), None)
+    snapshots, _ = make(Source(SCHEMA), None)
     with pytest.raises(ReplicationError) as caught:
-        views.view(OTHER.id)
+        snapshots.snapshot(OTHER.id)
     assert (caught.value.code, caught.value.table) == ("source:table-missing", OTHER.id)
 
 
 def test_a_stop_ends_the_wait_without_a_fault() -> None:
-    """Guards how `Views.view` takes `StopAsked`: as a fault it would count against the table that happened to wait."""
-    views, _ = make(Source(SCHEMA), None, stop=True)
-    assert views.view(SCHEMA.id) is None
+    """Guards how `ConsistentSnapshots.snapshot` takes `StopAsked`: as a fault it would count against the table that happened to wait."""
+    snapshots, _ = make(Source(SCHEMA), None, stop=True)
+    assert snapshots.snapshot(SCHEMA.id) is None
 
 
 def test_a_wait_tells_who_is_waited_for_now_and_then_and_gives_up_at_its_limit(
@@ -191,7 +191,7 @@ def test_a_wait_tells_who_is_waited_for_now_and_then_and_gives_up_at_its_limit(
     the names nobody finds it (CORRECTNESS 18)."""
     wait = PatientWait(60, lambda: False)
     holders = [OpenTransaction(41, 90.0, 12.0), OpenTransaction(0, 7.0, name="moved-money")]
-    with caplog.at_level(logging.WARNING, "replicator.views"):
+    with caplog.at_level(logging.WARNING, "replicator.snapshot"):
         for second in range(60):
             wait(float(second), holders)
     told = [r.getMessage() for r in caplog.records]
@@ -200,7 +200,7 @@ def test_a_wait_tells_who_is_waited_for_now_and_then_and_gives_up_at_its_limit(
     assert "prepared transaction 'moved-money', open for 7 s" in told[0]
     with pytest.raises(ReplicationError) as caught:
         wait(60.0, holders)
-    assert caught.value.code == "source:view-waits"
+    assert caught.value.code == "source:snapshot-waits"
     assert "process 41" in caught.value.message.text
 
 
@@ -250,8 +250,8 @@ def test_a_copy_that_must_be_exact_belongs_to_its_own_views_point() -> None:
     """Guards CORRECTNESS 19 for modes that keep every change: the session's point may be older than what is read."""
     source = Source(SCHEMA, OTHER)
     source.sessions = [OwnViews(5)]
-    views, _ = make(source, [SCHEMA, OTHER])
-    exact, other = views.view(SCHEMA.id, is_exact=True), views.view(OTHER.id)
+    snapshots, _ = make(source, [SCHEMA, OTHER])
+    exact, other = snapshots.snapshot(SCHEMA.id, is_exact=True), snapshots.snapshot(OTHER.id)
     assert exact is not None and other is not None
     assert (exact.position, other.position) == (777, 5)
 
@@ -262,8 +262,8 @@ def test_a_copy_counts_columns_that_the_source_does_not() -> None:
     bare = tuple(replace(c, ordinal=0) for c in SCHEMA.columns)
     source = Source(replace(SCHEMA, columns=bare, upto=1), OTHER)
     source.sessions = [Session(n) for n in range(7)]
-    views, _ = make(source, None)
-    view, other = views.view(SCHEMA.id), views.view(OTHER.id)
+    snapshots, _ = make(source, None)
+    view, other = snapshots.snapshot(SCHEMA.id), snapshots.snapshot(OTHER.id)
     assert view is not None
     assert other is not None
     assert [c.ordinal for c in view.schema.columns] == list(range(1, len(bare) + 1))
@@ -297,11 +297,11 @@ class Placed(Session):
 
 def test_where_rows_lie_is_asked_when_the_view_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     """Guards `view.places`: asked when a table's turn comes, which may be hours later, a rewrite in between would not be seen."""
-    monkeypatch.setattr("tests.unit.engine.test_views.Session", Placed)
+    monkeypatch.setattr("tests.unit.engine.test_consistent_snapshots.Session", Placed)
     source = Source(OTHER, SCHEMA)
-    views, _ = make(source, None)
-    view = views.view(SCHEMA.id)
+    snapshots, _ = make(source, None)
+    view = snapshots.snapshot(SCHEMA.id)
     assert view is not None and view.place == "place 2"
-    other = views.view(OTHER.id)
+    other = snapshots.snapshot(OTHER.id)
     assert other is not None and other.place is None
     assert source.sessions[-1].asked == 2  # type: ignore[attr-defined]
