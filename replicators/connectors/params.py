@@ -79,7 +79,9 @@ def param(
 
 def _describe(f: Field[Any]) -> Param:
     kinds: dict[str, type] = {"str": str, "int": int, "bool": bool}
-    kind = f.type if isinstance(f.type, type) else kinds[str(f.type)]
+    kind = kinds.get(f.type.__name__ if isinstance(f.type, type) else str(f.type))
+    if kind is None:
+        raise TypeError(f"the parameter {f.name!r} is none of {', '.join(kinds)}")
     required = f.default is MISSING
     return Param(
         f.name, kind=kind, default=None if required else f.default, required=required, **f.metadata

@@ -26,7 +26,8 @@ def plugins(_: Any = None) -> Found:
         registry.messages()
     except (LookupError, ImportError) as err:
         return [Error(f"A connector can't be loaded: {err}", id="replicators.E002")]
-    return []
+    hint = "Install a version that fits, or remove the package, then restart the program."
+    return [Warning(text, hint=hint, id="replicators.W005") for text in registry.faults()]
 
 
 def log_folder(_: Any = None) -> Found:

@@ -109,8 +109,8 @@ WHOLE = Message("Title", "Text.", "Do it.")
 @pytest.mark.parametrize(
     ("own", "told"),
     [
-        ({"source:unreachable": WHOLE}, "clock.*'source:unreachable' is taken by the program"),
-        ({"source:wal-level": WHOLE}, "clock.*'source:wal-level' is taken by postgresql"),
+        ({"source:unreachable": WHOLE}, "'source:unreachable' is taken by the program"),
+        ({"source:wal-level": WHOLE}, "'source:wal-level' is taken by postgresql"),
         ({"target:clock": WHOLE}, "'target:clock' does not look like `source:some-words`"),
         ({"source:Clock Stopped": WHOLE}, "does not look like"),
         ({"source:clock": Message("", "Text.", "")}, "'source:clock' has no title and no sugg"),
