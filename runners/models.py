@@ -109,6 +109,7 @@ class Table(models.Model):
     token_sequence = models.BigIntegerField(default=0)
     snapshot_position = models.BigIntegerField(default=0)
     shape_sequence = models.BigIntegerField(default=0)
+    resolved_at = models.FloatField(default=0.0)
     is_snapshot_done = models.BooleanField(default=False)
     is_resync_asked = models.BooleanField(default=False)
     rewind_to = models.DateTimeField(null=True, blank=True)

@@ -13,6 +13,14 @@ import time
 from functools import cache
 from pathlib import Path
 
+SINK_NAMES = (
+    "snapshot_part_delivered",
+    "snapshot_delivered",
+    "changes_delivered",
+    "resolved_recorded",
+    "resolved_told",
+)
+"""Of a `ChangeSink`'s order."""
 NAMES = (
     "segment_renamed",
     "segment_recorded",
@@ -35,6 +43,7 @@ NAMES = (
     "snapshot_loaded",
     "snapshot_published",
     "snapshot_recorded",
+    *SINK_NAMES,
 )
 
 

@@ -7,29 +7,23 @@ import threading
 import time
 import uuid
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 from replicators.connectors.schema.policy import follows_renames
 from replicators.connectors.snapshot import SnapshotWait
-from runners.engine.apply.merge import Merger
 from runners.engine.apply.recovery import recover_tables
-from runners.engine.apply.refill import Filler
-from runners.engine.apply.rewind import Rewinder
 from runners.engine.capture.heartbeat import Heartbeat
 from runners.engine.capture.reader import discard_open_tail
 from runners.engine.capture.stream import Streaming
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
-from runners.engine.checkpoints.publish import Publisher
-from runners.engine.checkpoints.rounds import Rounds
 from runners.engine.decode.job import load
 from runners.engine.decode.thread import Decoding
 from runners.engine.job import Job
+from runners.engine.kinds import Kit
 from runners.engine.scheduler import Scheduler
-from runners.engine.schema.evolution import Evolver
 from runners.engine.schema.watch import DriftWatch, look
 from runners.engine.settings import RunnerSettings
-from runners.engine.snapshot.chunks import Snapshotter
 from runners.engine.snapshot.consistent import FirstSnapshot
 from runners.engine.snapshot.estimates import estimate_rows
 from runners.engine.snapshot.waiting import ConsistentSnapshots, PatientWait, StopAsked
@@ -95,10 +89,9 @@ class EngineRun:
         self._log = ChangeLog(
             settings.log_url, job.replicator, uuid.uuid4().hex[:8], settings.log_spool_dir
         )
-        self._writer = cast(Any, job.target.writer(job.target_params, self._tasks))
+        self._target = job.target.writer(job.target_params, self._tasks)
         apart = job.target.apart_seconds(job.target_params, settings.keep_seconds)
         self._log_seconds = settings.keep_seconds + apart
-        self._publisher = Publisher(self._writer, job.replicator, settings.watermark_seconds)
 
     # --- start ---------------------------------------------------------------------------------------------------
     def run(self) -> None:
@@ -110,7 +103,7 @@ class EngineRun:
             self._sweep()
             self._make_parts(last_number)
             position, first = self._streaming.prepare(memory.position, self._wait())
-            recover_tables(self._rewinder, self._merger, self._store, self._backlog)
+            recover_tables(self._rewinder, self._applier, self._store, self._backlog)
             self._streaming.start(position)
             estimate_rows(self._job, self._store)
         self._run_threads(first)
@@ -132,22 +125,12 @@ class EngineRun:
     def _make_parts(self, last_number: int) -> None:
         job, store, log = self._job, self._store, self._log
         self._backlog = Backlog(store.segments(), last_number)
-        reader, params = job.source.row_reader, job.source_params
-        limit = self._settings.row_limit_bytes
-        filler = Filler(self._writer, (lambda: reader(params)) if reader else None, limit)
-        policy = job.options.schema_changes
-        self._evolver = Evolver(self._writer, store, policy, job.source)
-        self._merger = Merger(
-            self._tasks, self._writer, store, log, job.replicator, filler, self._evolver
-        )
-        self._rewinder = Rewinder(
-            self._tasks,
-            self._writer,
-            store,
-            log,
-            job.replicator,
-            on_progress=lambda table: self._watchdog.extend(f"rewind of {table}"),
-            should_stop=self._stop.is_set,
+        self._kit = Kit(job, self._target, self._tasks, store, log, self._settings, self._backlog)
+        self._publisher = self._kit.publisher()
+        self._evolver = self._kit.evolver()
+        self._applier = self._kit.applier(self._evolver)
+        self._rewinder = self._kit.rewinder(
+            lambda table: self._watchdog.extend(f"rewind of {table}"), self._stop.is_set
         )
         self._decoding = Decoding(
             self._tasks,
@@ -158,7 +141,7 @@ class EngineRun:
             self._watchdog,
             self._stop,
             self._evolver.fault,
-            limit,
+            self._settings.row_limit_bytes,
         )
         self._streaming = Streaming(
             job,
@@ -178,27 +161,6 @@ class EngineRun:
     def _run_threads(self, first: FirstSnapshot | None) -> None:
         job, params = self._job, self._job.source_params
         chunk_reader = load(job.source.chunk_reader)
-        snapshots = ConsistentSnapshots(
-            backlog=self._backlog,
-            publish=self._streaming.publish,
-            describe=self._streaming.shapes,
-            open_snapshot=lambda wait: job.source.snapshot_again(
-                params, job.slot, wait, self._streaming.capture.position
-            ),
-            wait=self._wait,
-            snapshotter=lambda session, table: Snapshotter(
-                self._tasks,
-                self._writer,
-                session,
-                chunk_reader(params, session.point.token),
-                self._settings,
-                self._store,
-                on_progress=lambda s, rows: self._watchdog.extend(f"snapshot of {s.id}", rows),
-                should_stop=lambda: self._stop.is_set() or not is_copied(self._store, table),
-                is_log_full=lambda: self._streaming.capture.is_waiting_for_space,
-            ),
-            first=first,
-        )
         heartbeat = Heartbeat(
             lambda: job.source.log_control(params, job.slot, self._streaming.capture.position),
             self._store,
@@ -207,10 +169,28 @@ class EngineRun:
             lambda: self._streaming.capture,
             self._settings,
         )
+        snapshots = ConsistentSnapshots(
+            backlog=self._backlog,
+            publish=self._streaming.publish,
+            describe=self._streaming.shapes,
+            open_snapshot=lambda wait: job.source.snapshot_again(
+                params, job.slot, wait, self._streaming.capture.position
+            ),
+            wait=self._wait,
+            snapshotter=lambda session, table: self._kit.copier(
+                session,
+                chunk_reader(params, session.point.token),
+                now=heartbeat.now,
+                on_progress=lambda s, rows: self._watchdog.extend(f"snapshot of {s.id}", rows),
+                should_stop=lambda: self._stop.is_set() or not is_copied(self._store, table),
+                is_log_full=lambda: self._streaming.capture.is_waiting_for_space,
+            ),
+            first=first,
+        )
         self._tables = Scheduler(
             store=self._store,
-            merger=self._merger,
-            writer=self._writer,
+            merger=self._applier,
+            writer=self._target,
             backlog=self._backlog,
             watchdog=self._watchdog,
             settings=self._settings,
@@ -218,8 +198,9 @@ class EngineRun:
             snapshots=snapshots,
             decoding=self._decoding,
             streaming=self._streaming,
-            rounds=self._make_rounds(heartbeat),
+            rounds=self._kit.rounds(heartbeat, self._applier, self._publisher),
             rewinder=self._rewinder,
+            resolver=self._kit.resolver(heartbeat),
             evolver=self._evolver,
             is_spark_lost=lambda: jvm_ended(self._spark),
             drops_vanished=job.options.drops_vanished,
@@ -236,19 +217,6 @@ class EngineRun:
         finally:
             self._stop.set()
             self._close(heartbeat, snapshots)
-
-    def _make_rounds(self, heartbeat: Heartbeat) -> Rounds:
-        return Rounds(
-            store=self._store,
-            writer=self._writer,
-            backlog=self._backlog,
-            settings=self._settings,
-            replicator=self._job.replicator,
-            has_pending=lambda row, end: bool(self._merger.pending(row, end)),
-            known_until=lambda: heartbeat.known_until,
-            publish=self._publisher.offer,
-            source_now=heartbeat.now,
-        )
 
     def _loop(self, snapshots: ConsistentSnapshots) -> None:
         asked_at = pruned_at = time.monotonic()
@@ -294,7 +262,8 @@ class EngineRun:
             self._streaming.stop()
             self._decoding.join()
             self._tables.drain()
-            self._publisher.close()
+            if self._publisher is not None:
+                self._publisher.close()
             snapshots.release()
             heartbeat.close()
             self._catalog.close()

@@ -12,13 +12,14 @@ from typing import Any
 
 from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.target import Maintained, MergeTarget
+from replicators.connectors.target import Maintained, Resolved, Target
 from runners.engine.apply.maintenance import Upkeep, ends_more, figures_told
-from runners.engine.apply.merge import Merger, skip_to, target_table
+from runners.engine.apply.merge import Applier, skip_to, target_table
+from runners.engine.apply.resolve import Resolver
 from runners.engine.apply.rewind import Rewinder
 from runners.engine.capture.stream import Streaming
 from runners.engine.changelog.backlog import Backlog
-from runners.engine.checkpoints.rounds import Rounds
+from runners.engine.checkpoints.rounds import TableRounds
 from runners.engine.decode.thread import Decoding
 from runners.engine.errors import RETRY_LAST_SECONDS, ends_run, fail_again
 from runners.engine.pacing import Pacing
@@ -41,6 +42,7 @@ from runners.engine.watchdog import Watchdog
 logger = logging.getLogger("replicator.tables")
 SKIP_SECONDS = 30.0
 REMOVAL_SECONDS = 60.0
+RESOLVED_A_JOB = 500
 
 
 class Scheduler:
@@ -51,8 +53,8 @@ class Scheduler:
         self,
         *,
         store: Store,
-        merger: Merger,
-        writer: MergeTarget,
+        merger: Applier,
+        writer: Target,
         backlog: Backlog,
         watchdog: Watchdog,
         settings: RunnerSettings,
@@ -61,8 +63,9 @@ class Scheduler:
         decoding: Decoding,
         streaming: Streaming,
         evolver: Evolver,
-        rounds: Rounds,
-        rewinder: Rewinder,
+        rounds: TableRounds,
+        rewinder: Rewinder | None,
+        resolver: Resolver | None = None,
         drops_vanished: bool = False,
         is_spark_lost: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -82,6 +85,7 @@ class Scheduler:
         self._drifts = SchemaDrifts(evolver, streaming.is_done)
         self._rounds = rounds
         self._rewinder = rewinder
+        self._resolver = resolver
         self._pacing = Pacing(backlog, settings.merge_seconds)
         self._table_snapshots = TableSnapshots(
             store, snapshots, streaming, replicator, patience=settings.retry_seconds
@@ -105,6 +109,7 @@ class Scheduler:
         for row in rows:
             if row.id not in self._busy:
                 self._consider(row)
+        self._resolve_idle(rows)
         self._rounds.turn(rows, self._busy, self._note_version)
         if time.monotonic() - self._skipped_at > SKIP_SECONDS:
             self._skipped_at = time.monotonic()
@@ -236,7 +241,8 @@ class Scheduler:
     def _merge_if_due(self, row: TableRow) -> None:
         """Merges come first (CORRECTNESS 32)."""
         has_work = self._backlog.oldest(row.id) is not None or row.is_replay_asked
-        if self._upkeep.is_due(row.id, has_work=has_work):
+        is_kept_up = isinstance(self._writer, Maintained)
+        if is_kept_up and self._upkeep.is_due(row.id, has_work=has_work):
             self._start(row, "maintain", self._maintain, self._pool)
         elif has_work and self._pacing.is_due(row.id):
             self._pacing.begun(row.id)
@@ -319,6 +325,7 @@ class Scheduler:
             if self._merger.is_ahead(row.id):
                 self._rounds.give_up(row.id)
         self._mark(row.id)
+        self._resolve(self._store.table(row.id))
         self._rounds.arrive(self._store.table(row.id))
         self._pacing.ended(row.id, is_cut=is_cut)
         if row.state is TableState.FAILING:
@@ -347,6 +354,13 @@ class Scheduler:
             self._mark(row.id)
 
     def _rewind(self, row: TableRow) -> None:
+        if self._rewinder is None:
+            refused = ReplicationError("target:no-rewind", table=row.id)
+            self._store.table_event(
+                row.id, "table_rewind_refused", error_code=refused.code,
+                error_facts=refused.facts, rewind_to=None,
+            )  # fmt: skip
+            return
         self._rounds.changed(row.id)
         self._rewinder.rewind(row)
         self._mark(row.id)
@@ -357,11 +371,11 @@ class Scheduler:
         self._backlog.mark(table, self._merger.unmerged(self._store.table(table)), touched)
 
     def _maintain(self, row: TableRow) -> None:
+        assert isinstance(self._writer, Maintained)
         self._rounds.changed(row.id)
         started = time.monotonic()
         table = target_table(self._replicator, row)
         try:
-            assert isinstance(self._writer, Maintained)
             done = figures_told(self._writer.maintain(table, self._settings.keep_seconds))
         except Exception as err:
             if ends_more(err):
@@ -374,6 +388,28 @@ class Scheduler:
         self._upkeep.done(row.id)
         took = time.monotonic() - started
         logger.debug("Maintained in %.1f s%s.", took, done, extra={"table": str(row.id)})
+
+    def _resolve(self, row: TableRow) -> None:
+        """After a delivery, by the table's job: how far it is resolved now, where that is to be told."""
+        mark = self._resolver.due(row) if self._resolver is not None else None
+        if self._resolver is not None and mark is not None:
+            self._resolver.record({row.id: mark})
+            self._resolver.tell(row, mark)
+
+    def _resolve_idle(self, rows: list[TableRow]) -> None:
+        """Tables without work are resolved too: one job records the marks of many in one transaction, and tells each."""
+        if self._resolver is None:
+            return
+        due = [(r, m) for r in rows if r.id not in self._busy and (m := self._resolver.due(r))]
+        for first in range(0, len(due), RESOLVED_A_JOB):
+            part = due[first : first + RESOLVED_A_JOB]
+            job = self._pool.submit(self._resolve_all, self._resolver, part)
+            self._busy |= {row.id: job for row, _ in part}
+
+    def _resolve_all(self, resolver: Resolver, due: list[tuple[TableRow, Resolved]]) -> None:
+        resolver.record({row.id: mark for row, mark in due})
+        for row, mark in due:
+            self._guarded(row, "mark", partial(resolver.tell, mark=mark))
 
     def _skip_idle(self, rows: list[TableRow]) -> None:
         reached = self._backlog.frontier

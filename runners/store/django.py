@@ -371,6 +371,11 @@ class DjangoStore:
             row.rows_parked = len(self.parked(table, row.generation, row.merged_sequence))
             row.save(update_fields=["rows_parked"])
 
+    def record_resolved(self, resolved: Mapping[TableId, float]) -> None:
+        with self._write():
+            for table, at in resolved.items():
+                self._row(table).filter(resolved_at__lt=at).update(resolved_at=at)
+
     def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
         changed = {t: f for t, f in figures.items() if self._figures.get(t) != f}
         with self._write():

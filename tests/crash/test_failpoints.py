@@ -28,7 +28,7 @@ AT_CHOICE = ("tables_published", "tables_withdrawn")
 AT_ROUND = ("round_ended", "rewind_begun", "rewind_replayed", "rewind_published")
 AT_PARK = ("rows_parked",)
 AT_CHANGE = ("target_evolved",)
-NOT_LIVE = (*AT_START, *AT_CHOICE, *AT_ROUND, *AT_PARK, *AT_CHANGE)
+NOT_LIVE = (*failpoints.SINK_NAMES, *AT_START, *AT_CHOICE, *AT_ROUND, *AT_PARK, *AT_CHANGE)
 LIVE = tuple(n for n in failpoints.NAMES if n not in NOT_LIVE)
 
 

@@ -245,7 +245,7 @@ def test_a_copy_that_can_not_go_on_starts_again(life: Life, change: str) -> None
 
 
 def test_a_table_that_was_rewritten_after_its_view_waits_for_another_one(life: Life) -> None:
-    """Guards `Snapshotter._check_place`: to a view from before it, a table that an ALTER TABLE has rewritten is empty, so that a copy which
+    """Guards `layout.check_place`: to a view from before it, a table that an ALTER TABLE has rewritten is empty, so that a copy which
     waited for its turn meanwhile was one of nothing."""
     reader, session = begin(life.database, SLOT, [life.table])
     with reader, session, LogControl(params_of(life.database), SLOT) as control:

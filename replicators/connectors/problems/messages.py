@@ -435,6 +435,12 @@ MESSAGES: Mapping[str, Message] = {
         "Choose another namespace, or drop that table.",
         "Nothing is written to it.",
     ),
+    "target:no-rewind": of_table(
+        "The target keeps no older versions",
+        "The target of `{table}` keeps no older versions, so the table can't be rewound.",
+        "Re-sync the table instead: it is copied afresh.",
+        "The table goes on as it was.",
+    ),
     "target:rewind-too-early": of_table(
         "The target does not reach back so far",
         "The target has no version of `{table}` from before {asked} that can still be opened.",

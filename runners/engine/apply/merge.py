@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -125,58 +126,27 @@ def fold_plan(
     )
 
 
-class Merger:
-    """Merges tables, one call a table at a time; several tables side by side from threads."""
+class Applier(ABC):
+    """Brings decoded changes to the target, one call a table at a time; several tables side by side from threads. How, its two kinds
+    say: `Merger` and `deliver.Deliverer`."""
 
-    def __init__(
-        self,
-        tasks: Tasks,
-        writer: MergeTarget,
-        store: Store,
-        log: ChangeLog,
-        replicator: str,
-        filler: Filler,
-        evolver: Evolver,
-    ) -> None:
-        self._tasks = tasks
-        self._writer = writer
+    def __init__(self, store: Store, log: ChangeLog, replicator: str, evolver: Evolver) -> None:
         self._store = store
         self._log = log
         self._replicator = replicator
-        self._filler = filler
         self._evolver = evolver
-        self._ahead: set[TableId] = set()
+
+    @abstractmethod
+    def recover(self, row: TableRow) -> None:
+        """Compare the target with what is recorded, once a start and before a failed table goes on."""
+
+    @abstractmethod
+    def merge(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> bool:
+        """Apply the first of the files; afterwards the table's merged sequence is recorded. False where it must wait."""
 
     def is_ahead(self, table: TableId) -> bool:
-        """Whether the table's last merge has values that were read at the source, and may be of a later moment than its end."""
-        return table in self._ahead
-
-    def recover(self, row: TableRow) -> None:
-        """Compare the target's token with what is recorded (CORRECTNESS 13), once a start; the target wins where it is
-        ahead of us by a merge whose recording a crash cut off. Its segments are still listed then, since the table needs
-        them; others are of a time that our database does not remember, as after its restore."""
-        token = self._writer.token(target_table(self._replicator, row))
-        if token is None:
-            raise ReplicationError("target:table-missing", table=row.id)
-        if (token.replicator, token.generation) != (self._replicator, row.generation):
-            raise ReplicationError("target:table-replaced", table=row.id)
-        if row.table_uuid and token.table_uuid != row.table_uuid:
-            raise ReplicationError("target:table-replaced", table=row.id)
-        if token.sequence < row.token_sequence:
-            raise ReplicationError("target:table-behind", table=row.id)
-        if token.sequence > row.merged_sequence and not self._may_end(row, token.sequence):
-            raise ReplicationError("target:table-ahead", table=row.id)
-        if token.sequence > row.token_sequence:
-            merged = max(token.sequence, row.merged_sequence)
-            self._store.table_progress(
-                row.id, token_sequence=token.sequence, merged_sequence=merged
-            )
-
-    def _may_end(self, row: TableRow, sequence: int) -> bool:
-        """Whether a merge of what is listed may have ended there: in a listed segment, or right before a file (`next_batch`)."""
-        return any(s.number == segment_of(sequence) for s in self._store.segments()) or any(
-            f.first_sequence == sequence + 1 for f in self.unmerged(row)
-        )
+        """Whether the target has values of the table that may be of a later moment than its last merge's end."""
+        return False
 
     def pending(self, row: TableRow, reached: Frontier) -> list[ChangeFileRow]:
         """The table's listed files that are not merged and are not in its snapshot."""
@@ -188,38 +158,6 @@ class Merger:
             row.id, after=row.merged_sequence, upto=last_sequence(2**31 - 1)
         )
         return [f for f in files if f.last_position >= row.snapshot_position]
-
-    def merge(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> bool:
-        """One merge of the first files (or, where there are none, of parked rows); afterwards the table's merged sequence is
-        recorded. False where it must wait for more of the log: a row that was read at the source belongs to a later moment, or
-        no sequence is free for another commit."""
-        plan = self._plan(row, files, reached)
-        sequence = plan.sequence
-        if sequence <= row.token_sequence:
-            return False
-        began = time.monotonic()
-        batch, counts = fold_with_parked(self._store, row, plan) or fold_batch(self._tasks, plan)
-        folded = time.monotonic()
-        try:
-            if not self._write(row, batch):
-                return False
-        finally:
-            for path in batch.paths:
-                with suppress(OSError):
-                    folder.remove(path)
-        failpoints.hit("target_merged")
-        took = (folded - began, time.monotonic() - folded)
-        logger.debug(
-            "Merged %d changes: fold %.2f s, write %.2f s",
-            counts.rows,
-            *took,
-            extra={"table": str(row.id)},
-        )
-        if any(f.counts.truncates for f in plan.files):
-            self._evolver.emptied(row)
-        self._store.record_merged(row.id, sequence, sequence, counts)
-        failpoints.hit("merge_recorded")
-        return True
 
     def _plan(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> FoldPlan:
         """What the next merge folds, once the target has its shape."""
@@ -264,6 +202,89 @@ class Merger:
                 return done
             done = segment.position.value if segment.is_closed else done
         return captured.value if captured else done
+
+
+class Merger(Applier):
+    """Merges tables into a `MergeTarget`."""
+
+    def __init__(
+        self,
+        tasks: Tasks,
+        writer: MergeTarget,
+        store: Store,
+        log: ChangeLog,
+        replicator: str,
+        filler: Filler,
+        evolver: Evolver,
+    ) -> None:
+        super().__init__(store, log, replicator, evolver)
+        self._tasks = tasks
+        self._writer = writer
+        self._filler = filler
+        self._ahead: set[TableId] = set()
+
+    def is_ahead(self, table: TableId) -> bool:
+        """Whether the table's last merge has values that were read at the source, and may be of a later moment than its end."""
+        return table in self._ahead
+
+    def recover(self, row: TableRow) -> None:
+        """Compare the target's token with what is recorded (CORRECTNESS 13), once a start; the target wins where it is
+        ahead of us by a merge whose recording a crash cut off. Its segments are still listed then, since the table needs
+        them; others are of a time that our database does not remember, as after its restore."""
+        token = self._writer.token(target_table(self._replicator, row))
+        if token is None:
+            raise ReplicationError("target:table-missing", table=row.id)
+        if (token.replicator, token.generation) != (self._replicator, row.generation):
+            raise ReplicationError("target:table-replaced", table=row.id)
+        if row.table_uuid and token.table_uuid != row.table_uuid:
+            raise ReplicationError("target:table-replaced", table=row.id)
+        if token.sequence < row.token_sequence:
+            raise ReplicationError("target:table-behind", table=row.id)
+        if token.sequence > row.merged_sequence and not self._may_end(row, token.sequence):
+            raise ReplicationError("target:table-ahead", table=row.id)
+        if token.sequence > row.token_sequence:
+            merged = max(token.sequence, row.merged_sequence)
+            self._store.table_progress(
+                row.id, token_sequence=token.sequence, merged_sequence=merged
+            )
+
+    def _may_end(self, row: TableRow, sequence: int) -> bool:
+        """Whether a merge of what is listed may have ended there: in a listed segment, or right before a file (`next_batch`)."""
+        return any(s.number == segment_of(sequence) for s in self._store.segments()) or any(
+            f.first_sequence == sequence + 1 for f in self.unmerged(row)
+        )
+
+    def merge(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> bool:
+        """One merge of the first files (or, where there are none, of parked rows); afterwards the table's merged sequence is
+        recorded. False where it must wait for more of the log: a row that was read at the source belongs to a later moment, or
+        no sequence is free for another commit."""
+        plan = self._plan(row, files, reached)
+        sequence = plan.sequence
+        if sequence <= row.token_sequence:
+            return False
+        began = time.monotonic()
+        batch, counts = fold_with_parked(self._store, row, plan) or fold_batch(self._tasks, plan)
+        folded = time.monotonic()
+        try:
+            if not self._write(row, batch):
+                return False
+        finally:
+            for path in batch.paths:
+                with suppress(OSError):
+                    folder.remove(path)
+        failpoints.hit("target_merged")
+        took = (folded - began, time.monotonic() - folded)
+        logger.debug(
+            "Merged %d changes: fold %.2f s, write %.2f s",
+            counts.rows,
+            *took,
+            extra={"table": str(row.id)},
+        )
+        if any(f.counts.truncates for f in plan.files):
+            self._evolver.emptied(row)
+        self._store.record_merged(row.id, sequence, sequence, counts)
+        failpoints.hit("merge_recorded")
+        return True
 
     def _write(self, row: TableRow, batch: FoldedBatch) -> bool:
         table = target_table(self._replicator, row)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from replicators.connectors.problems.errors import ReplicationError
-from runners.engine.apply.merge import Merger
+from runners.engine.apply.merge import Applier
 from runners.engine.apply.rewind import Rewinder
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.errors import fail_at_start, retry_delay
@@ -18,9 +18,12 @@ def adopt_all(rewinder: Rewinder, store: Store) -> None:
             rewinder.adopt(store.table(row.id))
 
 
-def recover_tables(rewinder: Rewinder, merger: Merger, store: Store, backlog: Backlog) -> None:
+def recover_tables(
+    rewinder: Rewinder | None, merger: Applier, store: Store, backlog: Backlog
+) -> None:
     """A table whose target is not as it was left fails; the others go on. A failing one is compared before its next merge."""
-    adopt_all(rewinder, store)
+    if rewinder is not None:
+        adopt_all(rewinder, store)
     for row in store.tables():
         touched = backlog.touched(row.id)
         if not row.is_snapshot_done:

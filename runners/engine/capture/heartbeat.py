@@ -20,11 +20,13 @@ from runners.engine.store.protocol import Store, TableFigures, TableState
 
 logger = logging.getLogger("replicator.heartbeat")
 TURN_SECONDS = 1.0
+MARKS_KEPT = 1000
 
 
 class Heartbeat:
     """`known_until` is the source's time up to which everything committed is known here: the moment of the last heartbeat
-    that came back through capture and decoding (CORRECTNESS 33)."""
+    that came back through capture and decoding (CORRECTNESS 33). `marks`: the last of these moments, each with the segment up to which
+    the log was decoded for it."""
 
     def __init__(
         self,
@@ -51,6 +53,7 @@ class Heartbeat:
         self._status_at: float | None = None
         self._clock_offset = time.time() - time.monotonic()
         self.known_until: float | None = None
+        self.marks: tuple[tuple[int, float], ...] = ()
 
     def start(self) -> None:
         """Begin."""
@@ -115,8 +118,9 @@ class Heartbeat:
             self._came.append((last, self._sent[1]))
             self._sent = None
         while self._came and self._backlog.frontier.segment >= self._came[0][0]:
-            _, at = self._came.popleft()
+            segment, at = self._came.popleft()
             self.known_until = max(at, self.known_until or 0.0)
+            self.marks = (*self.marks[-MARKS_KEPT:], (segment, self.known_until))
 
     def lag(self, table: TableId) -> tuple[float | None, float | None]:
         """Lag in seconds and since when something is unmerged; both None while nothing is known."""

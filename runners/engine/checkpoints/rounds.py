@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from replicators.connectors.model.changes import last_sequence
 from replicators.connectors.model.positions import Position
@@ -59,6 +60,54 @@ def cut(reached: Frontier, segment: int) -> Frontier:
     if reached.segment <= segment:
         return reached
     return Frontier(segment, tuple(n for n in reached.closed if n <= segment))
+
+
+class TableRounds(Protocol):
+    """What a table's jobs ask of the rounds."""
+
+    def limit(self, table: TableId) -> tuple[Frontier, bool]: ...
+    def arrive(self, row: TableRow) -> None: ...
+    def give_up(self, table: TableId) -> None: ...
+    def changed(self, table: TableId) -> None: ...
+    def copied(self, table: TableId) -> None: ...
+    def turn(
+        self,
+        rows: Sequence[TableRow],
+        busy: Container[TableId],
+        start: Callable[[TableRow], None],
+    ) -> Watermark | None: ...
+
+
+class NoRounds:
+    """For a target without versions that could be told: each table goes as far as it can, and no watermark is published."""
+
+    def __init__(self, backlog: Backlog) -> None:
+        self._backlog = backlog
+
+    def limit(self, table: TableId) -> tuple[Frontier, bool]:
+        """The decode frontier."""
+        return self._backlog.frontier, False
+
+    def arrive(self, row: TableRow) -> None:
+        """Nobody waits for the table."""
+
+    def give_up(self, table: TableId) -> None:
+        """The same."""
+
+    def changed(self, table: TableId) -> None:
+        """There is no version."""
+
+    def copied(self, table: TableId) -> None:
+        """The same."""
+
+    def turn(
+        self,
+        rows: Sequence[TableRow],
+        busy: Container[TableId],
+        start: Callable[[TableRow], None],
+    ) -> Watermark | None:
+        """Nothing to begin."""
+        return None
 
 
 class Rounds:

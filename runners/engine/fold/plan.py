@@ -95,11 +95,12 @@ def read_changes(plan: FoldPlan, *, with_faults: bool = False) -> pa.Table:
     """The counting rows of the plan's files, by sequence, with `faulty_schema` where asked; `log:file-corrupt` names the
     segment in its facts."""
     schema = faulty_schema(plan.schema) if with_faults else change_schema(plan.schema)
-    parts = [_read_file(file, schema) for file in plan.files]
-    return _counting(pa.concat_tables(parts) if parts else schema.empty_table(), plan)
+    parts = [read_file(file, schema) for file in plan.files]
+    return counting(pa.concat_tables(parts) if parts else schema.empty_table(), plan)
 
 
-def _read_file(file: ChangeFileRow, schema: pa.Schema) -> pa.Table:
+def read_file(file: ChangeFileRow, schema: pa.Schema) -> pa.Table:
+    """A change file's rows; `log:file-corrupt` where it is not as it was written."""
     try:
         data = files.read(file.path)
     except OSError as err:
@@ -117,13 +118,14 @@ def _read_bucket(plan: FoldPlan, bucket: int, buckets: int) -> pa.Table:
     key = () if plan.mode is Mode.APPEND else plan.schema.key
     moves = any(f.has_key_changes for f in plan.files)
     parts = [
-        of_bucket(_counting(_read_file(file, schema), plan), key, bucket, buckets, moves=moves)
+        of_bucket(counting(read_file(file, schema), plan), key, bucket, buckets, moves=moves)
         for file in plan.files
     ]
     return pa.concat_tables(parts).sort_by("_sequence")
 
 
-def _counting(changes: pa.Table, plan: FoldPlan) -> pa.Table:
+def counting(changes: pa.Table, plan: FoldPlan) -> pa.Table:
+    """The rows that count, of some of the plan's."""
     if plan.excluded:
         left_out = pa.array(plan.excluded, changes.schema.field("_op").type)
         changes = changes.filter(pc.invert(pc.is_in(changes.column("_op"), value_set=left_out)))
@@ -138,7 +140,8 @@ def _counting(changes: pa.Table, plan: FoldPlan) -> pa.Table:
     return changes.filter(keep)
 
 
-def _counts(changes: pa.Table) -> OpCounts:
+def counts_of(changes: pa.Table) -> OpCounts:
+    """How many rows there are of each operation."""
     found = {
         int(e["values"]): int(e["counts"])
         for e in pc.value_counts(changes.column("_op")).to_pylist()
@@ -169,7 +172,7 @@ def _count_to_file(
     _write(rows, path)
     digests = rows.column(ROW_HASH).to_pylist() if rows.num_rows <= MAX_KEYS else []
     is_emptied = counted.truncate or truncate
-    return FoldPart(path, rows.num_rows, _counts(changes), is_emptied, (), False, [], digests)
+    return FoldPart(path, rows.num_rows, counts_of(changes), is_emptied, (), False, [], digests)
 
 
 def fold_to_file(
@@ -184,7 +187,7 @@ def fold_to_file(
     """Fold and write one Parquet file."""
     if mode is Mode.MULTISET:
         return _count_to_file(changes, schema, path, truncate=truncate)
-    counts = _counts(changes)
+    counts = counts_of(changes)
     if no_inserts:
         counts = replace(counts, inserts=0)
     found = folded(changes, schema, mode, no_inserts=no_inserts)
@@ -287,7 +290,7 @@ def _last_truncate(plan: FoldPlan) -> int:
     for file in plan.files:
         if file.counts.truncates:
             rows = files.read_table(file.path, columns=["_sequence", "_op", "_position"])
-            rows = _counting(rows, plan)
+            rows = counting(rows, plan)
             found = rows.filter(pc.equal(rows.column("_op"), int(Op.TRUNCATE))).column("_sequence")
             last = max([last, *found.to_pylist()[-1:]])
     return last

@@ -225,6 +225,14 @@ def _unfit(table: TableId, reasons: pa.ChunkedArray) -> ReplicationError:
     return ReplicationError(code, table=table, **facts)
 
 
+def refuse_unfit(table: TableId, plan: FoldPlan) -> None:
+    """For a target beside which nothing waits: the error of the first value that could not be carried."""
+    if any(f.faults for f in plan.files):
+        reasons = read_changes(plan, with_faults=True).column("_fault_reason")
+        if reasons.null_count < len(reasons):
+            raise _unfit(table, reasons)
+
+
 def fold_with_parked(
     store: Store, row: TableRow, plan: FoldPlan
 ) -> tuple[FoldedBatch, OpCounts] | None:

@@ -140,11 +140,12 @@ def decision_on(
 
 
 class Evolver:
-    """Follows schema changes of tables, one call a table at a time."""
+    """Follows schema changes of tables, one call a table at a time. `writer` None: the target is a `ChangeSink`, which finds the new
+    shape in the changes that follow."""
 
     def __init__(
         self,
-        writer: MergeTarget,
+        writer: MergeTarget | None,
         store: Store,
         policy: SchemaPolicy,
         source: SourcePlugin | None = None,
@@ -281,22 +282,34 @@ class Evolver:
     ) -> None:
         old = row.schema
         assert old is not None
+        if self._writer is not None:
+            self._change(self._writer, old, table, decision, new)
+        failpoints.hit("target_evolved")
+        event = "schema_followed" if decision.verdict is Verdict.FOLLOW else "schema_kept"
+        self._store.event(event, row.id, change=decision.text, policy=str(self.policy))
+
+    def _change(
+        self,
+        writer: MergeTarget,
+        old: TableSchema,
+        table: TargetTable,
+        decision: Decision,
+        new: TableSchema,
+    ) -> None:
+        """Make the target's table and its rows fit."""
         kept = [c for c in decision.changes if verdict(self.policy, c) is Verdict.KEEP]
         if decision.verdict is Verdict.FOLLOW or self.policy is SchemaPolicy.LENIENT:
             staying = {c.old.name for c in kept if c.old is not None}
             shape = replace(old, columns=tuple(c for c in old.columns if c.name not in staying))
-            self._writer.evolve(table, shape, new)
+            writer.evolve(table, shape, new)
             for column in _filled(decision.changes):
                 assert column.missing is not None
                 value = value_of(column.type, column.missing)
-                self._writer.fill_column(table, column, value)
+                writer.fill_column(table, column, value)
         elif self.policy is SchemaPolicy.IGNORE:
             for change in kept:
                 if change.old is not None and change.kind is not ChangeKind.RETYPED:
-                    self._writer.fill_column(table, change.old, None)
-        failpoints.hit("target_evolved")
-        event = "schema_followed" if decision.verdict is Verdict.FOLLOW else "schema_kept"
-        self._store.event(event, row.id, change=decision.text, policy=str(self.policy))
+                    writer.fill_column(table, change.old, None)
 
 
 def _filled(changes: Sequence[SchemaChange]) -> list[Column]:

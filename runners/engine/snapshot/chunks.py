@@ -31,6 +31,7 @@ from runners.engine.fold.keyless import with_hashes
 from runners.engine.quarantine.decide import check_limit
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import resume
+from runners.engine.snapshot.layout import check_place, layout
 from runners.engine.snapshot.progress import CopyChunk, CopyRow
 from runners.engine.snapshot.unsupported import SupportedRows, held_rows
 from runners.engine.store.protocol import Store
@@ -200,7 +201,7 @@ class Snapshotter:
             return None
         if (
             (known.generation, known.schema) == (table.generation, schema)
-            and known.layout == self._layout(schema)
+            and known.layout == layout(self._session, schema)
             and resume.is_log_whole(self._store, known)
             and not self._store.parked(table.source, table.generation, 0)
             and self._writer.snapshot_place_again(table, schema, known.folder)
@@ -229,8 +230,8 @@ class Snapshotter:
         away. `parks`: rows that the target can't hold wait beside it; otherwise they are an error. `resumes`: one that is cut off may
         go on in a later view. `place`: where the rows lay when the view was opened (default: now)."""
         self._parks, self._resumes = parks, resumes
-        self._place = self._layout(schema) if place is None else place
-        self._check_place(schema)
+        self._place = layout(self._session, schema) if place is None else place
+        check_place(self._session, schema, self._place, self._store)
         work = self._go_on(table, schema, known) if known else None
         try:
             files = self._files(work or self._begin(table, schema, sequence))
@@ -249,18 +250,6 @@ class Snapshotter:
         published = self._writer.publish_snapshot(table, schema, sequence)
         failpoints.hit("snapshot_published")
         return published, rows
-
-    def _layout(self, schema: TableSchema) -> str:
-        """Where the source says that rows lie; empty where its chunks are no good in another view."""
-        session = self._session
-        return session.layout(schema) if isinstance(session, ResumableSession) else ""
-
-    def _check_place(self, schema: TableSchema) -> None:
-        """A table that is rewritten may look empty in all snapshots from before (PostgreSQL's manual, caveats of MVCC), and lies elsewhere:
-        another view is wanted."""
-        if self._place and self._layout(schema) != self._place:
-            self._store.log("WARNING", "The table was rewritten since its view.", schema.id)
-            raise ReplicationError("source:snapshot-lost")
 
     def _begin(self, table: TargetTable, schema: TableSchema, sequence: int) -> _Work:
         planned = self._session.plan(schema, rows_per_chunk=self._settings.rows_per_chunk)
@@ -310,7 +299,7 @@ class Snapshotter:
             self._tell(schema, copy.chunks, done)
         if self._should_stop():
             return None
-        self._check_place(schema)
+        check_place(self._session, schema, self._place, self._store)
         return self._level(work, done) if work.is_resumed else done
 
     def _tell(

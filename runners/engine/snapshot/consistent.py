@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Protocol
 
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.snapshot import ResumableSession, SnapshotSession
-from runners.engine.snapshot.chunks import Snapshotter
+from replicators.connectors.target import TargetTable
+from runners.engine.snapshot.progress import CopyRow
 
 FirstSnapshot = tuple[SnapshotSession, Sequence[TableSchema], Mapping[TableId, str]]
 """A session, the shapes of the tables in it, and where their rows lie."""
@@ -25,12 +27,35 @@ def places(session: SnapshotSession, shapes: Sequence[TableSchema]) -> dict[Tabl
     return found
 
 
+class TableCopier(Protocol):
+    """Copies tables inside one consistent view: `chunks.Snapshotter` or `deliver.SinkSnapshotter`."""
+
+    def find(self, table: TargetTable, schema: TableSchema) -> CopyRow | None:
+        """The table's snapshot that this view can go on with; one that can't is forgotten."""
+        ...
+
+    def copy(
+        self,
+        table: TargetTable,
+        schema: TableSchema,
+        sequence: int,
+        known: CopyRow | None = None,
+        *,
+        parks: bool = False,
+        resumes: bool = True,
+        place: str | None = None,
+    ) -> tuple[str, int] | None:
+        """Copy the table, whose changes begin after `sequence`: the target's UUID of it and its rows; None where a stop was
+        asked."""
+        ...
+
+
 class ConsistentSnapshot:
     """A consistent view, as one table's snapshot needs it. `place`: where the table's rows lay when it was opened; None: not told."""
 
     def __init__(
         self,
-        snapshotter: Snapshotter,
+        snapshotter: TableCopier,
         schema: TableSchema,
         position: int,
         sequence: int,

@@ -19,11 +19,11 @@ from replicators.connectors.snapshot import (
 )
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.schema.selection import unmoved
-from runners.engine.snapshot.chunks import Snapshotter
 from runners.engine.snapshot.consistent import (
     ConsistentSnapshot,
     FirstSnapshot,
     SnapshotSource,
+    TableCopier,
     places,
 )
 from runners.engine.store.events import Events
@@ -96,7 +96,7 @@ class ConsistentSnapshots(SnapshotSource):
         publish: Callable[[], Sequence[TableSchema]],
         describe: Callable[[], Sequence[TableSchema]],
         open_snapshot: Callable[[SnapshotWait], SnapshotSession],
-        snapshotter: Callable[[SnapshotSession, TableId], Snapshotter],
+        snapshotter: Callable[[SnapshotSession, TableId], TableCopier],
         wait: Callable[[], SnapshotWait],
         first: FirstSnapshot | None,
     ) -> None:

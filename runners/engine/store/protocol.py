@@ -44,6 +44,7 @@ class TableRow:
     target's table where `is_drop_asked`), `columns`, `excluded` and `filter` as in `TableSelection`, `is_resync_asked`,
     `rewind_to` (a time in seconds since the epoch), `is_replay_asked` (parked rows are to be tried again), `mode_asked` and `unfit` (the table's own or the replicator's). `mode`
     is the one that the copy was made in. `failures` in a row, and the time that was spent on them; `is_given_up`: the retry time is used up.
+    `resolved_at`: the last `Resolved.at` that a `ChangeSink` was or is to be told of this generation, or when its snapshot was read.
     """
 
     id: TableId
@@ -74,6 +75,7 @@ class TableRow:
     is_replay_asked: bool = False
     rows_parked: int = 0
     unfit: str = "stop"
+    resolved_at: float = 0.0
 
     @property
     def parks(self) -> bool:
@@ -206,6 +208,10 @@ class Store(Copies, Events, Parking, Watermarks, Protocol):
         self, table: TableId, sequence: int, token: int | None, counts: OpCounts
     ) -> None:
         """Step 6; `token` None: nothing was written to the target."""
+        ...
+
+    def record_resolved(self, resolved: Mapping[TableId, float]) -> None:
+        """Each table's `resolved_at`, where it moves forward, in one transaction."""
         ...
 
     def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
@@ -386,6 +392,12 @@ class MemoryStore(MemoryCopies, MemoryEvents, MemoryParking, MemoryWatermarks):
             token_sequence=row.token_sequence if token is None else token,
         )
         self.counts[table] = self.counts.get(table, OpCounts()) + counts
+
+    def record_resolved(self, resolved: Mapping[TableId, float]) -> None:
+        self._write()
+        for table, at in resolved.items():
+            row = self._tables[table]
+            self._tables[table] = replace(row, resolved_at=max(at, row.resolved_at))
 
     def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
         self.figures.update(figures)

@@ -1,0 +1,158 @@
+"""The parts of a run that depend on what its target is: one that is merged into, or one that takes every change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.snapshot import ChunkReader, SnapshotSession
+from replicators.connectors.target import ChangeSink, MergeTarget, Target, Watermarked
+from replicators.connectors.tasks import Tasks
+from runners.engine.apply.deliver import Deliverer
+from runners.engine.apply.merge import Applier, Merger
+from runners.engine.apply.refill import Filler
+from runners.engine.apply.resolve import Resolver
+from runners.engine.apply.rewind import Rewinder, RewindTarget
+from runners.engine.capture.heartbeat import Heartbeat
+from runners.engine.changelog.backlog import Backlog
+from runners.engine.changelog.segments import ChangeLog
+from runners.engine.checkpoints.publish import Publisher
+from runners.engine.checkpoints.rounds import NoRounds, Rounds, TableRounds
+from runners.engine.job import Job
+from runners.engine.schema.evolution import Evolver
+from runners.engine.settings import RunnerSettings
+from runners.engine.snapshot.chunks import Snapshotter
+from runners.engine.snapshot.consistent import TableCopier
+from runners.engine.snapshot.deliver import SinkSnapshotter
+from runners.engine.store.protocol import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What makes the parts of a run."""
+
+    job: Job
+    target: Target
+    tasks: Tasks
+    store: Store
+    log: ChangeLog
+    settings: RunnerSettings
+    backlog: Backlog
+
+    @property
+    def replicator(self) -> str:
+        """Whose tables they are."""
+        return self.job.replicator
+
+    def evolver(self) -> Evolver:
+        """Follows schema changes."""
+        writer = self.target if isinstance(self.target, MergeTarget) else None
+        return Evolver(writer, self.store, self.job.options.schema_changes, self.job.source)
+
+    def applier(self, evolver: Evolver) -> Applier:
+        """Brings changes to the target."""
+        if isinstance(self.target, ChangeSink):
+            return Deliverer(self.target, self.store, self.log, self.replicator, evolver)
+        reader, params = self.job.source.row_reader, self.job.source_params
+        filler = Filler(
+            self._merged,
+            (lambda: reader(params)) if reader else None,
+            self.settings.row_limit_bytes,
+        )
+        return Merger(
+            self.tasks, self._merged, self.store, self.log, self.replicator, filler, evolver
+        )
+
+    @property
+    def _merged(self) -> MergeTarget:
+        if not isinstance(self.target, MergeTarget):
+            raise TypeError(f"{self.job.target.name} is neither a MergeTarget nor a ChangeSink")
+        return self.target
+
+    def rewinder(
+        self, on_progress: Callable[[TableId], None], should_stop: Callable[[], bool]
+    ) -> Rewinder | None:
+        """Takes tables back to a time; None where the target keeps no versions."""
+        if not isinstance(self.target, RewindTarget):
+            return None
+        return Rewinder(
+            self.tasks,
+            self.target,
+            self.store,
+            self.log,
+            self.replicator,
+            on_progress=on_progress,
+            should_stop=should_stop,
+        )
+
+    def publisher(self) -> Publisher | None:
+        """Tells readers of the target of watermarks; None where it can't be."""
+        if not isinstance(self.target, Watermarked):
+            return None
+        return Publisher(self.target, self.replicator, self.settings.watermark_seconds)
+
+    def rounds(
+        self, heartbeat: Heartbeat, applier: Applier, publisher: Publisher | None
+    ) -> TableRounds:
+        """Moments at which tables are level, where the target has versions to name."""
+        if publisher is None or not isinstance(self.target, Watermarked):
+            return NoRounds(self.backlog)
+        return Rounds(
+            store=self.store,
+            writer=self.target,
+            backlog=self.backlog,
+            settings=self.settings,
+            replicator=self.replicator,
+            has_pending=lambda row, end: bool(applier.pending(row, end)),
+            known_until=lambda: heartbeat.known_until,
+            publish=publisher.offer,
+            source_now=heartbeat.now,
+        )
+
+    def resolver(self, heartbeat: Heartbeat) -> Resolver | None:
+        """Tells a sink how far its tables are resolved."""
+        if not isinstance(self.target, ChangeSink):
+            return None
+        return Resolver(
+            self.target,
+            self.store,
+            self.backlog,
+            self.replicator,
+            lambda: heartbeat.marks,
+            self.job.target.resolved_seconds,
+        )
+
+    def copier(
+        self,
+        session: SnapshotSession,
+        reader: ChunkReader,
+        *,
+        now: Callable[[], float],
+        on_progress: Callable[[TableSchema, int], None],
+        should_stop: Callable[[], bool],
+        is_log_full: Callable[[], bool],
+    ) -> TableCopier:
+        """Copies tables in a view."""
+        if isinstance(self.target, ChangeSink):
+            return SinkSnapshotter(
+                self.target,
+                session,
+                reader,
+                self.settings,
+                self.store,
+                now=now,
+                on_progress=on_progress,
+                should_stop=should_stop,
+            )
+        return Snapshotter(
+            self.tasks,
+            self._merged,
+            session,
+            reader,
+            self.settings,
+            self.store,
+            on_progress=on_progress,
+            should_stop=should_stop,
+            is_log_full=is_log_full,
+        )
