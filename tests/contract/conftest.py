@@ -3,5 +3,7 @@
 import pytest
 
 pytest.register_assert_rewrite(
-    "replicators.connectors.contract.source", "replicators.connectors.contract.target"
+    "replicators.connectors.contract.sink",
+    "replicators.connectors.contract.source",
+    "replicators.connectors.contract.target",
 )

@@ -1,0 +1,42 @@
+"""The files target: every change in Parquet or JSON lines, in folders by table and time. Importing this loads no driver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from replicators.connectors.capabilities import Delivery, TargetCapabilities
+from replicators.connectors.target import TargetPlugin
+from replicators.connectors.tasks import Tasks
+from replicators.targets.files.messages import MESSAGES
+from replicators.targets.files.params import FilesParams, places
+from replicators.targets.files.types import fit
+
+__all__ = ["PLUGIN"]
+
+
+def _checks(params: FilesParams) -> Any:
+    from replicators.targets.files.checks import FilesChecks
+
+    return FilesChecks(params)
+
+
+def _writer(params: FilesParams, tasks: Tasks) -> Any:
+    from replicators.targets.files.writer import FilesSink
+
+    return FilesSink(params, tasks)
+
+
+PLUGIN = TargetPlugin(
+    name="files",
+    label="Files",
+    summary="Every change in Parquet or JSON lines, in folders by table and time; closed folders are ready to load.",
+    params=FilesParams,
+    capabilities=TargetCapabilities(delivery=Delivery.EXACTLY_ONCE),
+    fit=fit,
+    checks=_checks,
+    writer=_writer,
+    places=places,
+    messages=MESSAGES,
+    icon="files",
+    is_hidden=True,
+)

@@ -1,0 +1,99 @@
+"""Preflight of a files target: can the location be used, and whose are the tables' folders?"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Self
+
+from replicators.connectors import files, looks
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import Problem
+from replicators.connectors.target import FitKind
+from replicators.targets.files import layout
+from replicators.targets.files.errors import translated
+from replicators.targets.files.marker import is_used, read_marker
+from replicators.targets.files.params import FilesParams
+from replicators.targets.files.types import fit
+
+
+class FilesChecks:
+    """`TargetChecks`. A test of the connection looks and writes nothing; the assessment of chosen tables writes a probe, where the location
+    is there, and removes it again."""
+
+    def __init__(self, params: FilesParams) -> None:
+        self._params = params
+
+    def close(self) -> None:
+        """Nothing stays open."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def connection(self) -> list[Problem]:
+        """Is the folder there, or can it be made; does the store answer?"""
+        root = self._params.root
+        if not files.is_url(root):
+            found = looks.folder(root)
+            return [found] if found else []
+        return _told(lambda: looks.store(root))
+
+    def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
+        """Folders that are taken, and types that do not fit; then whether files can be written, read, listed and removed."""
+        found = [p for t in tables for p in _columns(t)]
+        try:
+            with translated():
+                found += [p for t in tables if (p := self._owner(t, replicator))]
+        except ReplicationError as err:
+            return [*found, Problem.of(err.code)]
+        return [*found, *(_told(self._probe) if tables else [])]
+
+    def _owner(self, table: TableSchema, replicator: str) -> Problem | None:
+        root = layout.table_folder(self._params.root, table.id)
+        known = read_marker(root)
+        if known is None and not is_used(root):
+            return None
+        if known is not None and replicator and known.replicator == replicator:
+            return None
+        return Problem.of("target:table-taken", table=table.id, target=root.rpartition("/")[2])
+
+    def _probe(self) -> None:
+        root = self._params.root
+        if not files.is_url(root) and not looks.is_folder(root):
+            return
+        path, data = f"{root}/_probe-{uuid.uuid4().hex}", b"probe"
+        files.write(path, data)
+        try:
+            if files.read(path).to_pybytes() != data:
+                raise ReplicationError("target:probe-lost", fault="read with another content")
+            if path not in {p for p, _ in files.listed(root)}:
+                raise ReplicationError("target:probe-lost", fault="missing in the list of files")
+        finally:
+            files.remove(path)
+
+
+def _told(act: Callable[[], None]) -> list[Problem]:
+    try:
+        with translated():
+            act()
+    except ReplicationError as err:
+        return [Problem(err.code, facts=tuple(err.facts.items()))]
+    return []
+
+
+def _columns(table: TableSchema) -> list[Problem]:
+    return [
+        Problem.of(
+            "target:column-unsupported",
+            table=table.id,
+            column=column.name,
+            native=column.native,
+            reason=fitted.reason,
+        )
+        for column in table.supported
+        if (fitted := fit(column.type)).kind is FitKind.UNSUPPORTED
+    ]

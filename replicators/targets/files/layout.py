@@ -1,0 +1,114 @@
+"""Where files lie and how they are called. Names sort as the changes do. Knows no file system.
+
+<location>/<schema>.<table>/                          the table's folder
+    _table.json                                       whose it is
+    g000001/                                          a generation: one copy of the table, begun by a snapshot
+        _resolved.json                                how far its buckets are closed
+        _schema-0001.json                             the shape of the rows of version 1
+        _deliveries/...json                           the program's own notes, removed when their buckets are closed
+        2026-11-24/                                   a day, in UTC
+            2026-11-24-07-05/                         a bucket
+                <first>-<last>-<lane>-<part>-<try>.parquet
+                _manifest.json                        the bucket is closed: these files, and no others
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from replicators.connectors.model.schema import TableId
+
+MANIFEST = "_manifest.json"
+RESOLVED = "_resolved.json"
+MARKER = "_table.json"
+DELIVERIES = "_deliveries"
+LONGEST = 100
+"""Characters of a name within a folder's name, which has two and may have 255."""
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+def plain(name: str) -> str:
+    """`name` as part of a file's name, another for each name: other characters as their code between two `~`. Of one that would be
+    too long, a beginning and a digest."""
+    made = "".join(c if c in _PLAIN else f"~{ord(c):x}~" for c in name)
+    if made[:1] == "_":
+        made = "~5f~" + made[1:]
+    if len(made) <= LONGEST:
+        return made
+    return f"{made[:60]}~~{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+
+
+def table_folder(location: str, table: TableId) -> str:
+    """The folder of a table."""
+    return f"{location}/{plain(table.schema)}.{plain(table.name)}"
+
+
+def generation_name(generation: int) -> str:
+    """The name of a generation's folder."""
+    return f"g{generation:06d}"
+
+
+def is_generation(name: str) -> bool:
+    """Whether a folder of this name holds a generation."""
+    return name[:1] == "g" and name[1:].isascii() and name[1:].isdecimal()
+
+
+def time_of(micros: int) -> datetime:
+    """A moment from microseconds since the epoch; the last one there is for later ones."""
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC)
+
+
+def iso(micros: int) -> str:
+    """A moment as text, in UTC."""
+    return time_of(micros).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Spans of time of one length, counted from the epoch, so that a day's begin at its midnight in UTC. A bucket is known by the
+    microsecond at which it begins."""
+
+    seconds: int
+
+    @property
+    def micros(self) -> int:
+        return self.seconds * 1_000_000
+
+    def start(self, micros: int) -> int:
+        """The bucket of a moment."""
+        return micros // self.micros * self.micros
+
+    def end(self, bucket: int) -> int:
+        """The moment after a bucket, at which the next one begins."""
+        return bucket + self.micros
+
+
+def bucket_name(bucket: int) -> str:
+    """A bucket's name."""
+    return time_of(bucket).strftime("%Y-%m-%d-%H-%M")
+
+
+def day_name(micros: int) -> str:
+    """The name of a moment's day."""
+    return time_of(micros).strftime("%Y-%m-%d")
+
+
+def bucket_folder(bucket: int) -> str:
+    """A bucket's folder, within its generation's."""
+    return f"{day_name(bucket)}/{bucket_name(bucket)}"
+
+
+def file_name(first: int, last: int, lane: int, part: int, attempt: str, ending: str) -> str:
+    """The name of a data file: those of a table sort as the changes in them."""
+    return f"{first:019d}-{last:019d}-{lane:06d}-{part:04d}-{attempt}{ending}"
+
+
+def schema_name(version: int) -> str:
+    """The name of the file with a schema version."""
+    return f"_schema-{version:04d}.json"

@@ -1,0 +1,92 @@
+"""The settings of a files target. Parsing only; nothing is opened here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from replicators.connectors.addresses import Place
+from replicators.connectors.locations import location_fault, location_places
+from replicators.connectors.params import InvalidParams, param
+
+PARQUET, JSON_LINES = "Parquet", "JSON lines"
+LENGTHS = {
+    "10 seconds": 10,
+    "1 minute": 60,
+    "5 minutes": 300,
+    "15 minutes": 900,
+    "1 hour": 3600,
+    "1 day": 86400,
+}
+COMPRESSIONS = ("automatic", "zstd", "gzip", "snappy", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class FilesParams:
+    """Where the files go, what they look like, and how much time goes into one bucket."""
+
+    location: str = param(
+        "Location",
+        help="Folder or object store that holds the files, for example /data/changes or s3://bucket/changes. "
+        "Settings and keys of a store are read from this program's environment.",
+        secrets_go="a store's settings and keys are read from this program's environment",
+        check=location_fault,
+    )
+    format: str = param("Format", default=PARQUET, choices=(PARQUET, JSON_LINES))
+    bucket: str = param(
+        "Time bucket",
+        help="Changes that were committed within this time lie in one folder. It is closed once nothing older can come.",
+        default="1 minute",
+        choices=tuple(LENGTHS),
+    )
+    compression: str = param(
+        "Compression",
+        help="Automatic: zstd for Parquet, gzip for JSON lines",
+        default="automatic",
+        choices=COMPRESSIONS,
+    )
+    before_images: bool = param(
+        "Keep before images",
+        help="Whole old rows are written too, of tables whose source sends them",
+        default=True,
+    )
+
+    def __post_init__(self) -> None:
+        if self.format == JSON_LINES and self.compression == "snappy":
+            raise InvalidParams({"compression": "must be another one: JSON lines can't use snappy"})
+
+    @property
+    def root(self) -> str:
+        """The location without a slash at its end, and a local one as a path."""
+        text = self.location.removeprefix("file://") if self.is_local else self.location
+        for other in ("s3a://", "s3n://"):
+            text = "s3://" + text[len(other) :] if text.startswith(other) else text
+        return text.rstrip("/")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a local folder."""
+        return "://" not in self.location or self.location.startswith("file:")
+
+    @property
+    def codec(self) -> str:
+        """The compression, by Arrow's name; empty for none."""
+        if self.compression == "automatic":
+            return "zstd" if self.format == PARQUET else "gzip"
+        return "" if self.compression == "none" else self.compression
+
+    @property
+    def ending(self) -> str:
+        """How the files' names end."""
+        if self.format == PARQUET:
+            return ".parquet"
+        return ".jsonl" + {"gzip": ".gz", "zstd": ".zst"}.get(self.codec, "")
+
+    @property
+    def bucket_seconds(self) -> int:
+        """The length of a bucket."""
+        return LENGTHS[self.bucket]
+
+
+def places(params: FilesParams) -> tuple[Place, ...]:
+    """The folder or the server that holds the files."""
+    return location_places(params.location, "Location")

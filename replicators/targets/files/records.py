@@ -1,0 +1,187 @@
+"""Turns rows of change files into the records that files hold. All by column; knows no file.
+
+| column | Arrow type | meaning |
+|---|---|---|
+| `_sequence` | int64 | the place of the change in the order of all changes; rows of the first copy share one |
+| `_operation` | string | read, insert, update, delete or truncate |
+| `_committed_at` | timestamp[us, UTC] | the source's commit time; of a read row the time of its snapshot |
+| `_transaction` | int64 | the source's transaction number |
+| `_schema` | int32 | the schema version |
+| `_unsent` | list of string, NULL: none | columns whose value was not sent and did not change: NULL in `after`, left out in JSON |
+| `key` | struct of the key's columns | the row's key, of a deleted row its old one; NULL for a truncate |
+| `old_key` | struct of the key's columns | the key before, where the change altered it |
+| `after` | struct of all columns | the row after the change; NULL for a delete and a truncate |
+| `before` | struct of all columns | the row before the change, where the source sends whole old rows and they are kept |
+
+A table without a key has neither `key` nor `old_key`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from replicators.connectors.model.changes import Op
+from replicators.connectors.model.schema import TableSchema
+
+OPERATIONS = ("insert", "update", "delete", "truncate", "read")
+"""Names of `Op`, by its number."""
+UNSENT = pa.list_(pa.string())
+Mask = np.ndarray[Any, np.dtype[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Records of one table, and which values of `after` were not sent, by column; only columns with such values are named."""
+
+    rows: pa.RecordBatch
+    unsent: dict[str, Mask]
+
+    def slice(self, begin: int, end: int) -> Records:
+        """The records from `begin` up to and without `end`."""
+        cut = {name: mask[begin:end] for name, mask in self.unsent.items()}
+        return Records(self.rows.slice(begin, end - begin), cut)
+
+
+def keeps_before(schema: TableSchema, is_wanted: bool) -> bool:
+    """Whether records of this table have `before`."""
+    return is_wanted and schema.full_before
+
+
+def record_schema(schema: TableSchema, has_before: bool) -> pa.Schema:
+    """The Arrow schema of a table's records."""
+    image = schema.arrow_schema()
+    key = pa.struct([image.field(name) for name in schema.key])
+    keys = [pa.field("key", key), pa.field("old_key", key)] if schema.key else []
+    before = [pa.field("before", pa.struct(list(image)))] if has_before else []
+    return pa.schema(
+        [
+            pa.field("_sequence", pa.int64(), nullable=False),
+            pa.field("_operation", pa.string(), nullable=False),
+            pa.field("_committed_at", pa.timestamp("us", tz="UTC"), nullable=False),
+            pa.field("_transaction", pa.int64(), nullable=False),
+            pa.field("_schema", pa.int32(), nullable=False),
+            pa.field("_unsent", UNSENT),
+            *keys,
+            pa.field("after", pa.struct(list(image))),
+            *before,
+        ]
+    )
+
+
+def records(batch: pa.RecordBatch, schema: TableSchema, version: int, has_before: bool) -> Records:
+    """The records of rows in the form of `changes.change_schema`."""
+    shape = record_schema(schema, has_before)
+    op = batch.column("_op").to_numpy(zero_copy_only=False)
+    is_gone = (op == int(Op.DELETE)) | (op == int(Op.TRUNCATE))
+    before = _before(batch, schema)
+    columns = {c.name: batch.column(c.name) for c in schema.columns}
+    unsent = _unsent_masks(batch.column("_unchanged"), schema)
+    if schema.full_before and before is not None:
+        _fill(columns, unsent, before)
+    arrays = [
+        batch.column("_sequence"),
+        pa.array(np.array(OPERATIONS, object)[op], pa.string()),
+        batch.column("_committed_at"),
+        batch.column("_transaction"),
+        pa.array(np.full(len(op), version, np.int32)),
+        _names(unsent, len(op)),
+    ]
+    if schema.key:
+        key = [columns[name] for name in schema.key]
+        arrays.append(_struct(key, shape.field("key").type, op == int(Op.TRUNCATE)))
+        arrays.append(_old_key(key, before, shape.field("key").type, op))
+    arrays.append(_struct(list(columns.values()), shape.field("after").type, is_gone))
+    if has_before:
+        sent = before if before is not None else pa.nulls(len(op), shape.field("before").type)
+        arrays.append(sent.cast(shape.field("before").type))
+    return Records(pa.RecordBatch.from_arrays(arrays, schema=shape), unsent)
+
+
+def _before(batch: pa.RecordBatch, schema: TableSchema) -> pa.StructArray | None:
+    if "_before" not in batch.schema.names:
+        return None
+    before = batch.column("_before")
+    return None if before.null_count == len(before) else before
+
+
+def _struct(arrays: list[pa.Array], kind: pa.StructType, is_null: Mask) -> pa.StructArray:
+    return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=pa.array(is_null))
+
+
+def _unsent_masks(bits: pa.Array, schema: TableSchema) -> dict[str, Mask]:
+    """Which values were not sent, by column."""
+    if bits.null_count == len(bits):
+        return {}
+    offsets, data = _buffers(bits)
+    some = np.flatnonzero(bits.is_valid().to_numpy(zero_copy_only=False))
+    found: dict[str, Mask] = {}
+    starts, ends = offsets[:-1][some], offsets[1:][some]
+    for i, column in enumerate(schema.columns):
+        at = starts + (i >> 3)
+        is_there = at < ends
+        is_set = np.zeros(len(some), bool)
+        is_set[is_there] = (data[at[is_there]] >> (i & 7)) & 1 != 0
+        if is_set.any():
+            mask = np.zeros(len(bits), bool)
+            mask[some[is_set]] = True
+            found[column.name] = mask
+    return found
+
+
+def _buffers(array: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The offsets of a binary array's values, and the bytes that they count in."""
+    offsets = np.frombuffer(array.buffers()[1], np.int32)
+    offsets = offsets[array.offset : array.offset + len(array) + 1]
+    data = array.buffers()[2]
+    return offsets, np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
+def _fill(columns: dict[str, pa.Array], unsent: dict[str, Mask], before: pa.StructArray) -> None:
+    """Take what was not sent from the whole old row, where there is one (CORRECTNESS 9)."""
+    is_sent = before.is_valid().to_numpy(zero_copy_only=False)
+    for name in list(unsent):
+        can = unsent[name] & is_sent
+        if can.any():
+            old = pc.struct_field(before, [name])
+            columns[name] = pc.if_else(pa.array(can), old, columns[name])
+            unsent[name] = unsent[name] & ~is_sent
+        if not unsent[name].any():
+            del unsent[name]
+
+
+def _names(unsent: dict[str, Mask], rows: int) -> pa.Array:
+    """For each row the names of the columns that were not sent, NULL for none."""
+    if not unsent:
+        return pa.nulls(rows, UNSENT)
+    matrix = np.column_stack(list(unsent.values()))
+    counts = matrix.sum(axis=1)
+    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
+    names = np.array(list(unsent), object)[np.nonzero(matrix)[1]]
+    return pa.ListArray.from_arrays(
+        pa.array(offsets), pa.array(names, pa.string()), mask=pa.array(counts == 0)
+    )
+
+
+def _old_key(
+    key: list[pa.Array],
+    before: pa.StructArray | None,
+    kind: pa.StructType,
+    op: np.ndarray[Any, Any],
+) -> pa.Array:
+    """The key before an update that altered it."""
+    is_update = op == int(Op.UPDATE)
+    if before is None or not is_update.any():
+        return pa.nulls(len(op), kind)
+    old = [pc.struct_field(before, [f.name]) for f in kind]
+    is_other = np.zeros(len(op), bool)
+    for was, now in zip(old, key, strict=True):
+        is_same = pc.fill_null(pc.equal(was, now), False).to_numpy(zero_copy_only=False)
+        is_null = pc.and_(was.is_null(), now.is_null()).to_numpy(zero_copy_only=False)
+        is_other |= ~(is_same | is_null)
+    is_told = is_update & is_other & before.is_valid().to_numpy(zero_copy_only=False)
+    return _struct(old, kind, ~is_told) if is_told.any() else pa.nulls(len(op), kind)

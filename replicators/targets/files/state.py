@@ -1,0 +1,305 @@
+"""What is known of a generation's files: which deliveries are in it, and how far its buckets are closed. It lies beside the files.
+
+The truth is in the notes of deliveries: a file that no note names is no part of the copy, whoever wrote it and whenever. A note is written
+once all its files are there, and removed once all its buckets are closed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from replicators.connectors import files
+from replicators.connectors.model.schema import TableSchema
+from replicators.targets.files import layout
+from replicators.targets.files.lanes import DataFile
+
+JOINED = 100
+"""So many notes become one, so that a new run has few to read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A delivery: the files that hold a snapshot's lanes, or the changes after `after` up to `sequence`. `covers`: paths of notes whose
+    files are in this one too."""
+
+    path: str
+    number: int
+    is_snapshot: bool
+    after: int
+    sequence: int
+    files: tuple[DataFile, ...]
+    covers: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "number": self.number,
+            "is_snapshot": self.is_snapshot,
+            "after": self.after,
+            "sequence": self.sequence,
+            "files": [f.to_json() for f in self.files],
+            "covers": list(self.covers),
+        }
+
+
+@dataclass(slots=True)
+class Generation:
+    """One generation of a table, as it lies in its folder. `closed`: buckets that begin before this are closed; `newest`: no later row goes
+    into a bucket before this one; `is_swept`: no file lies about that a try left behind. `schemas`: version of each known shape."""
+
+    folder: str
+    closed: int = 0
+    is_whole: bool = False
+    notes: list[Note] = field(default_factory=list)
+    schemas: dict[str, int] = field(default_factory=dict)
+    is_swept: bool = False
+
+    # --- reading -------------------------------------------------------------------------------------------------
+    @classmethod
+    def load(cls, folder: str, buckets: layout.Buckets) -> Generation:
+        """Read what lies in the folder; OSError."""
+        made = cls(folder)
+        told = files.read_if_there(f"{folder}/{layout.RESOLVED}")
+        if told is not None:
+            known = json.loads(told)
+            made.closed, made.is_whole = known["closed_micros"], known["is_copy_complete"]
+        made.notes = _notes(f"{folder}/{layout.DELIVERIES}")
+        for path, _ in files.listed(folder):
+            name = path.rpartition("/")[2]
+            if name.startswith("_schema-"):
+                shape = json.loads(bytes(files.read(path)))
+                made.schemas[json.dumps(shape["table"], sort_keys=True)] = shape["version"]
+        for bucket in made.open_buckets():
+            if files.is_there(f"{folder}/{layout.bucket_folder(bucket)}/{layout.MANIFEST}"):
+                made.closed = max(made.closed, buckets.end(bucket))
+        return made
+
+    @property
+    def newest(self) -> int:
+        """The newest bucket that has rows."""
+        return max((f.bucket for n in self.notes for f in n.files), default=self.closed)
+
+    def open_buckets(self) -> list[int]:
+        """The buckets that have files and are not closed, the oldest first."""
+        return sorted({f.bucket for f in self.files() if f.bucket >= self.closed})
+
+    def files(self) -> list[DataFile]:
+        """The files that notes name: of a snapshot's lane those that were written last."""
+        lanes: dict[int, list[DataFile]] = {}
+        changes: list[DataFile] = []
+        for note in self.notes:
+            if note.is_snapshot:
+                by_lane: dict[int, list[DataFile]] = {}
+                for made in note.files:
+                    by_lane.setdefault(made.lane, []).append(made)
+                lanes |= by_lane
+            else:
+                changes += note.files
+        return [*(f for some in lanes.values() for f in some), *changes]
+
+    def can_begin(self, upto: int) -> bool:
+        """Whether readers may look at the generation once the buckets before `upto` are closed: all of its snapshot is in these."""
+        return self.is_whole or all(
+            f.bucket < upto for n in self.notes if n.is_snapshot for f in n.files
+        )
+
+    # --- writing -------------------------------------------------------------------------------------------------
+    def version(self, schema: TableSchema) -> int:
+        """The version of a table's shape; a new one is written down."""
+        shape = _shape(schema)
+        key = json.dumps(shape, sort_keys=True)
+        if key not in self.schemas:
+            version = max(self.schemas.values(), default=0) + 1
+            _put(
+                f"{self.folder}/{layout.schema_name(version)}", {"version": version, "table": shape}
+            )
+            self.schemas[key] = version
+        return self.schemas[key]
+
+    def forget_after(self, sequence: int) -> None:
+        """Take back changes beyond `sequence`, which were delivered and not recorded: first the notes, then their files."""
+        gone = [n for n in self.notes if not n.is_snapshot and n.sequence > sequence]
+        if gone:
+            files.remove_all(n.path for n in gone)
+            self.notes = [n for n in self.notes if n not in gone]
+            files.remove_all(f"{self.folder}/{f.path}" for n in gone for f in n.files)
+
+    def sweep(self) -> None:
+        """Remove data files of open buckets that no note names."""
+        if self.is_swept:
+            return
+        known = {f.path for f in self.files()}
+        for path, _ in files.listed(f"{self.folder}/{layout.DELIVERIES}"):
+            if path.endswith(".part"):
+                files.remove(path)
+        first = layout.day_name(self.closed)
+        for day in files.folders(self.folder):
+            if day[:1].isdigit() and day >= first:
+                for path in files.listed_below(f"{self.folder}/{day}"):
+                    inner = path.removeprefix(f"{self.folder}/")
+                    bucket = inner.split("/")[1] if inner.count("/") == 2 else ""
+                    is_open = bucket >= layout.bucket_name(self.closed)
+                    if is_open and inner not in known and not inner.endswith(layout.MANIFEST):
+                        files.remove(path)
+        self.is_swept = True
+
+    def note(
+        self,
+        *,
+        is_snapshot: bool,
+        after: int,
+        sequence: int,
+        made: Sequence[DataFile],
+        attempt: str,
+    ) -> None:
+        """Write a delivery down: from now on its files count."""
+        superseded = self._superseded(made) if is_snapshot else []
+        number = 1 + max((n.number for n in self.notes), default=0)
+        self._write(number, is_snapshot, after, sequence, tuple(made), (), attempt)
+        files.remove_all(f"{self.folder}/{f.path}" for f in superseded)
+        self._join(attempt)
+
+    def _superseded(self, made: Iterable[DataFile]) -> list[DataFile]:
+        lanes = {f.lane for f in made}
+        return [f for n in self.notes if n.is_snapshot for f in n.files if f.lane in lanes]
+
+    def _write(
+        self,
+        number: int,
+        is_snapshot: bool,
+        after: int,
+        sequence: int,
+        made: tuple[DataFile, ...],
+        covers: tuple[str, ...],
+        attempt: str,
+    ) -> Note:
+        folder = f"{self.folder}/{layout.DELIVERIES}"
+        files.make_durable_folder(folder, self.folder)
+        name = f"{number:09d}-{attempt}{'-joined' if covers else ''}.json"
+        note = Note(f"{folder}/{name}", number, is_snapshot, after, sequence, made, covers)
+        _put(note.path, note.to_json())
+        self.notes = sorted([*self.notes, note], key=lambda n: n.number)
+        return note
+
+    def _join(self, attempt: str) -> None:
+        """Make one note of many: all but the last, which may not be recorded yet."""
+        for is_snapshot in (True, False):
+            some = [n for n in self.notes[:-1] if n.is_snapshot is is_snapshot and not n.covers]
+            if len(some) < JOINED:
+                continue
+            wanted = {f.path for f in self.files()}
+            made = tuple(f for n in some for f in n.files if f.path in wanted)
+            last = some[-1]
+            covers = tuple(n.path for n in some)
+            self.notes = [n for n in self.notes if n not in some]
+            self._write(
+                last.number, is_snapshot, some[0].after, last.sequence, made, covers, attempt
+            )
+            files.remove_all(covers)
+
+    def close(self, buckets: layout.Buckets, upto: int, mark: dict[str, Any]) -> None:
+        """Close all buckets that begin before `upto`: a manifest for each that has files, the oldest first, then `_resolved.json`."""
+        self.is_whole = True
+        open_files: dict[int, list[DataFile]] = {}
+        for made in self.files():
+            if self.closed <= made.bucket < upto:
+                open_files.setdefault(made.bucket, []).append(made)
+        for bucket in sorted(open_files):
+            path = f"{self.folder}/{layout.bucket_folder(bucket)}/{layout.MANIFEST}"
+            _put(path, self._manifest(buckets, bucket, open_files[bucket], mark))
+            self.closed = buckets.end(bucket)
+        told = {
+            "closed_before": layout.iso(upto),
+            "is_copy_complete": True,
+            "resolved_at": mark["resolved_at"],
+            "sequence": mark["sequence"],
+            "closed_micros": upto,
+        }
+        _put(f"{self.folder}/{layout.RESOLVED}", told)
+        self.closed = upto
+        done = [n for n in self.notes if all(f.bucket < upto for f in n.files)]
+        self.notes = [n for n in self.notes if n not in done]
+        files.remove_all(n.path for n in done)
+
+    def _manifest(
+        self, buckets: layout.Buckets, bucket: int, made: list[DataFile], mark: dict[str, Any]
+    ) -> dict[str, Any]:
+        made = sorted(made, key=lambda f: f.name)
+        operations: dict[str, int] = {}
+        for one in made:
+            for name, rows in one.operations.items():
+                operations[name] = operations.get(name, 0) + rows
+        place = f"{self.folder}/{layout.bucket_folder(bucket)}"
+        return {
+            **mark,
+            "bucket": layout.bucket_name(bucket),
+            "from": layout.iso(bucket),
+            "to": layout.iso(buckets.end(bucket)),
+            "rows": sum(f.rows for f in made),
+            "bytes": sum(f.size for f in made),
+            "operations": operations,
+            "first_sequence": made[0].first,
+            "last_sequence": max(f.last for f in made),
+            "schema_versions": sorted({f.version for f in made}),
+            "files": [
+                {
+                    "name": f.name, "rows": f.rows, "bytes": f.size, "operations": f.operations,
+                    "first_sequence": f.first, "last_sequence": f.last, "schema_version": f.version,
+                }
+                for f in made
+            ],
+            "entries": [
+                {
+                    "url": f"{place}/{f.name}", "mandatory": True,
+                    "meta": {"content_length": f.size},
+                }
+                for f in made
+            ],
+        }  # fmt: skip
+
+
+def _put(path: str, data: dict[str, Any]) -> None:
+    files.publish(path, json.dumps(data, ensure_ascii=False, indent=1).encode())
+
+
+def _shape(schema: TableSchema) -> dict[str, Any]:
+    """What a reader has to know of a table's shape; another shape is another version."""
+    return {
+        "schema": schema.id.schema,
+        "name": schema.id.name,
+        "key": list(schema.key),
+        "has_whole_old_rows": schema.full_before,
+        "columns": [
+            {k: v for k, v in c.to_json().items() if k in {"name", "type", "native", "nullable"}}
+            for c in schema.columns
+        ],
+    }
+
+
+def _notes(folder: str) -> list[Note]:
+    """The notes in a folder, the oldest first, without those that another one covers."""
+    paths = [p for p, _ in files.listed(folder) if p.endswith(".json")]
+    with ThreadPoolExecutor(files.SIDE_BY_SIDE) as pool:
+        texts = list(pool.map(files.read_if_there, paths))
+    found = []
+    for path, text in zip(paths, texts, strict=True):
+        if text is None:
+            continue
+        known = json.loads(text)
+        made = tuple(DataFile.from_json(f) for f in known["files"])
+        found.append(
+            Note(
+                path,
+                known["number"],
+                known["is_snapshot"],
+                known["after"],
+                known["sequence"],
+                made,
+                tuple(known["covers"]),
+            )  # fmt: skip
+        )
+    covered = {p for n in found for p in n.covers}
+    return sorted((n for n in found if n.path not in covered), key=lambda n: n.number)

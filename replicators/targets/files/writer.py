@@ -1,0 +1,199 @@
+"""The files target: a `ChangeSink` that writes every change once, into buckets by time, and closes a bucket with a manifest.
+
+A delivery is: take back what an earlier, unrecorded one left; write the lanes' files in tasks; write the note that names them. Closing is:
+a manifest for each bucket, the oldest first; then `_resolved.json`; then the notes go.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from replicators.connectors import files
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.target import BatchKind, ChangeBatch, Resolved, TargetTable
+from replicators.connectors.tasks import Tasks
+from replicators.targets.files import layout
+from replicators.targets.files.errors import translated
+from replicators.targets.files.lanes import DataFile, Form, LaneWork, with_floor, write_lane
+from replicators.targets.files.marker import Marker, is_used, read_marker
+from replicators.targets.files.params import PARQUET, FilesParams
+from replicators.targets.files.state import Generation
+
+ROWS_HERE = 20_000
+"""Up to so many rows this process writes by itself: a task costs more."""
+AHEAD_MICROS = 300_000_000
+"""A commit time that lies further ahead of our clock counts as so far ahead: a source's clock that jumped for a moment must not keep a
+bucket open for years."""
+
+
+class FilesSink:
+    """Writes one location. `clock`: seconds since the epoch."""
+
+    def __init__(
+        self, params: FilesParams, tasks: Tasks, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._params, self._tasks, self._clock = params, tasks, clock
+        self._buckets = layout.Buckets(params.bucket_seconds)
+        self._form = Form(
+            params.ending, params.codec, params.format == PARQUET, params.before_images
+        )
+        self._generations: dict[tuple[TableId, int], Generation] = {}
+
+    def names(self, table: TableId) -> tuple[str, ...]:
+        """The two parts of the name of the table's folder."""
+        return layout.plain(table.schema), layout.plain(table.name)
+
+    def begin(self, table: TargetTable, schema: TableSchema) -> None:
+        """An empty folder for this generation; those before it that never became whole go."""
+        with translated(table.source):
+            root = layout.table_folder(self._params.root, table.source)
+            self._claim(root, table)
+            mine = layout.generation_name(table.generation)
+            for name in files.folders(root):
+                place = f"{root}/{name}"
+                is_left = name < mine and not files.is_there(f"{place}/{layout.RESOLVED}")
+                if layout.is_generation(name) and (name == mine or is_left):
+                    files.remove_folder(place)
+            files.make_durable_folder(f"{root}/{mine}", root)
+            self._forget(table.source)
+            self._generations[table.source, table.generation] = Generation(
+                f"{root}/{mine}", is_swept=True
+            )
+
+    def _claim(self, root: str, table: TargetTable) -> None:
+        """Make the table's folder, or see that it is this replicator's; the marker comes first into it."""
+        known = read_marker(root)
+        if known is not None and known.replicator != table.replicator:
+            raise self._taken(table)
+        if known is None and is_used(root):
+            raise self._taken(table)
+        if not files.is_url(root):
+            files.make_folder(root)
+            files.sync_folder(root.rpartition("/")[0])
+        Marker(table.replicator, table.source, table.generation).write(
+            root, self._params.format, self._params.bucket_seconds
+        )
+
+    def deliver(self, table: TargetTable, batch: ChangeBatch) -> int:
+        """Write the batch into files, and note them; how many rows they hold."""
+        with translated(table.source):
+            known = self._generation(table)
+            try:
+                return self._deliver(known, batch)
+            except BaseException:
+                self._forget(table.source)
+                raise
+
+    def _deliver(self, known: Generation, batch: ChangeBatch) -> int:
+        is_snapshot = batch.kind is BatchKind.SNAPSHOT
+        if not is_snapshot:
+            known.forget_after(batch.after)
+        known.sweep()
+        if not batch.lanes:
+            return 0
+        attempt = uuid.uuid4().hex[:8]
+        floor = max(known.closed, self._buckets.start(round(batch.resolved_at * 1e6)))
+        work = LaneWork(
+            lane=batch.lanes[0],
+            schema=batch.schema,
+            version=known.version(batch.schema),
+            folder=known.folder,
+            form=self._form,
+            buckets=self._buckets,
+            floor=floor if is_snapshot else max(floor, known.newest),
+            ceiling=self._now() + AHEAD_MICROS,
+            attempt=attempt,
+        )
+        works = [replace(work, lane=lane) for lane in batch.lanes]
+        is_small = not is_snapshot and sum(lane.rows for lane in batch.lanes) <= ROWS_HERE
+        written = list(map(write_lane, works)) if is_small else self._tasks.map(write_lane, works)
+        if not is_snapshot:
+            written = self._in_order(known, works, written)
+        made = [one for some in written for one in some]
+        if made:
+            known.note(
+                is_snapshot=is_snapshot, after=batch.after, sequence=batch.sequence, made=made,
+                attempt=attempt,
+            )  # fmt: skip
+        return sum(one.rows for one in made)
+
+    def _in_order(
+        self, known: Generation, works: Sequence[LaneWork], written: Sequence[list[DataFile]]
+    ) -> list[list[DataFile]]:
+        """Lanes are written side by side: one whose first bucket is older than the last of the lane before it is written again."""
+        found, floor = [], works[0].floor
+        for number, (work, made) in enumerate(zip(works, written, strict=True)):
+            if made and made[0].bucket < floor:
+                files.remove_all(f"{known.folder}/{f.path}" for f in made)
+                attempt = f"{work.attempt}{number:04d}"
+                made = write_lane(replace(with_floor(work, floor), attempt=attempt))
+            floor = made[-1].bucket if made else floor
+            found.append(made)
+        return found
+
+    def resolved(self, table: TargetTable, mark: Resolved) -> None:
+        """Close the buckets that ended before the mark."""
+        upto = self._buckets.start(min(round(mark.at * 1e6), self._now() + AHEAD_MICROS))
+        known = self._generations.get((table.source, table.generation))
+        if known is not None and upto <= known.closed:
+            return
+        with translated(table.source):
+            known = known or self._generation(table)
+            ahead = [f.bucket for n in known.notes if n.sequence > mark.sequence for f in n.files]
+            upto = min([upto, *ahead])
+            if upto <= known.closed or not known.can_begin(upto):
+                return
+            facts = {
+                "replicator": table.replicator,
+                "schema": table.source.schema,
+                "table": table.source.name,
+                "generation": table.generation,
+                "is_copy_complete": True,
+                "format": self._params.format,
+                "closed_at": layout.iso(self._now()),
+                "resolved_at": layout.iso(round(mark.at * 1e6)),
+                "sequence": mark.sequence,
+            }
+            try:
+                known.close(self._buckets, upto, facts)
+            except BaseException:
+                self._forget(table.source)
+                raise
+
+    def drop(self, table: TargetTable) -> None:
+        """Remove the table's folder, if it is this replicator's."""
+        with translated(table.source):
+            root = layout.table_folder(self._params.root, table.source)
+            known = read_marker(root)
+            if known is not None and known.replicator == table.replicator:
+                files.remove_folder(root)
+            self._forget(table.source)
+
+    def _now(self) -> int:
+        return round(self._clock() * 1e6)
+
+    def _forget(self, table: TableId) -> None:
+        """What is known of a table is read again: another try may have been cut off anywhere."""
+        for key in [k for k in self._generations if k[0] == table]:
+            self._generations.pop(key)
+
+    def _generation(self, table: TargetTable) -> Generation:
+        key = (table.source, table.generation)
+        if key not in self._generations:
+            root = layout.table_folder(self._params.root, table.source)
+            known = read_marker(root)
+            if known is None:
+                raise ReplicationError("target:table-missing", table=table.source)
+            if (known.replicator, known.generation) != (table.replicator, table.generation):
+                raise ReplicationError("target:table-replaced", table=table.source)
+            folder = f"{root}/{layout.generation_name(table.generation)}"
+            self._generations[key] = Generation.load(folder, self._buckets)
+        return self._generations[key]
+
+    def _taken(self, table: TargetTable) -> ReplicationError:
+        target = ".".join(self.names(table.source))
+        return ReplicationError("target:table-taken", table=table.source, target=target)
