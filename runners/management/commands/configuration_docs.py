@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md, docs/setup.md and .env.example from the settings' and the plugins' own definitions."""
+"""Writes what docs/ and .env.example have from the settings' and the plugins' own definitions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from replicators.connectors.setup import SetupStep
 from replicators.project.runner import variable
 from replicators.project.variables import ENGINE_HELP, VARIABLES, Variable
 from runners.engine.settings import RunnerSettings
+from runners.management import connectors
 
 
 def variables() -> list[Variable]:
@@ -97,7 +98,7 @@ change the plugins, not this file. *Test connection* and the assessment say what
 class Command(BaseCommand):
     """`--check` fails where a file is not up to date."""
 
-    help = "Writes docs/configuration.md, docs/setup.md and .env.example."
+    help = "Writes docs/configuration.md, docs/connectors.md, docs/setup.md and .env.example."
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Write or compare."""
@@ -107,6 +108,7 @@ class Command(BaseCommand):
         """Write all of them, or compare them."""
         files = {
             "docs/configuration.md": markdown(),
+            "docs/connectors.md": connectors.markdown(),
             "docs/setup.md": setup_markdown(),
             ".env.example": env_example(),
         }

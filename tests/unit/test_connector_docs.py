@@ -1,0 +1,63 @@
+"""docs/connectors.md: every field of the capabilities has words, and odd values stay inside their cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import pytest
+
+from replicators.connectors import registry
+from replicators.connectors.capabilities import Delivery, SourceCapabilities, TargetCapabilities
+from replicators.connectors.params import param
+from replicators.connectors.target import Fit, FitKind, TargetPlugin
+from runners.management import connectors
+
+
+def test_every_capability_has_words() -> None:
+    known = {f.name for kind in (SourceCapabilities, TargetCapabilities) for f in fields(kind)}
+    assert known - set(connectors.WORDS) == set()
+
+
+@dataclass(frozen=True, slots=True)
+class OddParams:
+    key: str = param("Key", secret=True, default="")
+    side: str = param("Left | right", choices=("left", "right"), default="left")
+    is_big: bool = param("Big", default=False, help="Two\nlines.")
+
+
+def odd(kind: FitKind) -> TargetPlugin:
+    can = TargetCapabilities(delivery=Delivery.AT_LEAST_ONCE)
+    plain = registry.targets()["memory"]
+    return replace(
+        plain,
+        name="odd",
+        params=OddParams,
+        capabilities=can,
+        fit=lambda _: Fit(kind, "N|M", "why not"),
+        is_hidden=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (FitKind.LOSSY, "| JSON | `N\\|M` (loses something: why not) |"),
+        (FitKind.UNSUPPORTED, "| JSON | no place: why not |"),
+        (FitKind.EXACT, "| JSON | `N\\|M` |"),
+    ],
+)
+def test_what_a_plugin_says_stands_in_its_cell(
+    kind: FitKind, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin = odd(kind)
+    monkeypatch.setattr(registry, "targets", lambda: {"odd": plugin})
+    lines = connectors.markdown().splitlines()
+    assert told in lines
+    assert "| Delivery | at least once: after a crash a change may be there twice |" in lines
+    assert "| `key` | Key | text | none | Secret: it is kept encrypted and never shown. |" in lines
+    assert "| `side` | Left \\| right | `left`, `right` | `left` |  |" in lines
+    assert "| `is_big` | Big | yes or no | `no` | Two lines. |" in lines
+
+
+def test_a_hidden_plugin_is_not_in_the_docs() -> None:
+    assert "### Memory" not in connectors.markdown()
