@@ -10,7 +10,7 @@ from replicators.connectors.model.modes import (
     FILTERED,
     NEEDS_EXACT,
     NEEDS_KEY,
-    PARKING,
+    QUARANTINE,
     Mode,
     extra_columns,
     mode_for,
@@ -34,7 +34,7 @@ def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> l
     problems = [p for s in shapes for p in _of_table(s, found[s.id], known)]
     problems += _inserts(config, shapes, found)
     chosen = {t.id: t for t in config.tables}
-    problems += [p for s in shapes for p in _parking(config, chosen[s.id], s, found[s.id])]
+    problems += [p for s in shapes for p in _quarantine(config, chosen[s.id], s, found[s.id])]
     return problems + [
         p for t in config.tables if t.id in found for p in _chosen(config, t, found[t.id])
     ]
@@ -65,19 +65,19 @@ def _inserts(
                 yield Problem.of("target:mode-inserts", table=shape.id, why=why)
 
 
-def _parking(
+def _quarantine(
     config: ReplicatorConfig, table: TableSelection, schema: TableSchema, mode: Mode
 ) -> Iterator[Problem]:
-    """Rows that are to be parked where they can't be: an error where it was chosen for this very table, otherwise told."""
-    if (table.unfit or config.options.unfit_values) != "park":
+    """Rows that are to be quarantined where they can't be: an error where it was chosen for this very table, otherwise told."""
+    if (table.unsupported or config.options.unsupported_values) != "quarantine":
         return
-    severity = Severity.ERROR if table.unfit else Severity.WARNING
-    if not config.source.capabilities.can_park:
+    severity = Severity.ERROR if table.unsupported else Severity.WARNING
+    if not config.source.capabilities.can_quarantine:
         label = config.source.label
-        yield Problem.of("source:no-parking", severity=severity, table=table.id, source=label)
-    elif mode not in PARKING or not schema.key:
+        yield Problem.of("source:no-quarantine", severity=severity, table=table.id, source=label)
+    elif mode not in QUARANTINE or not schema.key:
         label = text_of(mode).label + ("" if schema.key else " without a key")
-        yield Problem.of("target:mode-parking", severity=severity, table=table.id, mode=label)
+        yield Problem.of("target:mode-quarantine", severity=severity, table=table.id, mode=label)
 
 
 def _of_table(schema: TableSchema, mode: Mode, known: tuple[Mode, ...]) -> Iterator[Problem]:

@@ -38,10 +38,10 @@ def assessed_digest(draft: Draft) -> str:
                 t["name"],
                 sorted(t.get("columns") or ()),
                 sorted(t.get("excluded") or ()),
-                *(t.get(name) or "" for name in ("mode", "filter", "unfit")),
+                *(t.get(name) or "" for name in ("mode", "filter", "unsupported")),
             ]
             for t in draft.tables
         ),
         options.mode,
-        options.unfit_values,
+        options.unsupported_values,
     )

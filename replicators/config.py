@@ -10,7 +10,7 @@ from typing import Any, Self
 from replicators.connectors import params, registry
 from replicators.connectors.filters.language import parse as parse_filter
 from replicators.connectors.model.modes import CHOICES
-from replicators.connectors.model.schema import EXCLUDABLE, UNFIT, TableId, TableSelection
+from replicators.connectors.model.schema import EXCLUDABLE, UNSUPPORTED, TableId, TableSelection
 from replicators.connectors.params import InvalidParams
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import SourcePlugin
@@ -82,8 +82,10 @@ def _table(raw: Any) -> TableSelection:
         raise ValueError(f"excluded may name {', '.join(EXCLUDABLE[:-1])} and {EXCLUDABLE[-1]}")
     kept = tuple(kind for kind in EXCLUDABLE if kind in excluded)
     mode, row_filter = _mode(raw.get("mode")), _filter(raw.get("filter"))
-    unfit = _unfit(raw.get("unfit"))
-    return TableSelection(TableId(schema, name), tuple(columns), kept, mode, row_filter, unfit)
+    unsupported = _unsupported(raw.get("unsupported"))
+    return TableSelection(
+        TableId(schema, name), tuple(columns), kept, mode, row_filter, unsupported
+    )
 
 
 def _mode(raw: Any) -> str:
@@ -103,15 +105,15 @@ def _filter(raw: Any) -> str:
     return text
 
 
-def _unfit(raw: Any) -> str:
+def _unsupported(raw: Any) -> str:
     """What a table does at a value that does not fit; empty for what the replicator does."""
-    if raw in (None, "", *UNFIT):
+    if raw in (None, "", *UNSUPPORTED):
         return str(raw or "")
-    raise ValueError(f"unfit must be {' or '.join(UNFIT)}")
+    raise ValueError(f"unsupported must be {' or '.join(UNSUPPORTED)}")
 
 
 def parse_tables(data: Any) -> tuple[TableSelection, ...]:
-    """`[{"schema", "name", "columns", "excluded", "mode", "filter", "unfit"}]` as selections; InvalidConfig where something is wrong or doubled."""
+    """`[{"schema", "name", "columns", "excluded", "mode", "filter", "unsupported"}]` as selections; InvalidConfig where something is wrong or doubled."""
     if not isinstance(data, (list, tuple)):
         raise InvalidConfig({"tables": "must be a list"})
     tables = tuple(_named(raw) for raw in data)
@@ -145,7 +147,7 @@ def tables_to_json(tables: Iterable[TableSelection]) -> list[dict[str, Any]]:
             "excluded": list(t.excluded),
             "mode": str(t.mode),
             "filter": t.filter,
-            "unfit": t.unfit,
+            "unsupported": t.unsupported,
         }
         for t in tables
     ]

@@ -7,7 +7,7 @@ from dataclasses import Field, asdict, dataclass, field, fields
 from typing import Any, Self
 
 from replicators.connectors.model import modes
-from replicators.connectors.model.schema import UNFIT
+from replicators.connectors.model.schema import UNSUPPORTED
 from replicators.invalid import InvalidConfig
 
 
@@ -40,11 +40,16 @@ def _choice(label: str, choices: Sequence[Choice], *, help: str, applies: str) -
     return field(default=choices[0].value, metadata=metadata)
 
 
-UNFIT_VALUES = (
-    Choice(UNFIT[0], "Stop the table", "Nothing of it is merged until a person has looked at it."),
+RENAMED = {"unfit": "unsupported", "unfit_values": "unsupported_values"}
+"""Options, and fields of a table, that had another name before."""
+
+UNSUPPORTED_CHOICES = (
     Choice(
-        UNFIT[1],
-        "Park the row",
+        UNSUPPORTED[0], "Stop the table", "Nothing of it is merged until a person has looked at it."
+    ),
+    Choice(
+        UNSUPPORTED[1],
+        "Quarantine the row",
         "The row waits beside the target, is counted, and can be replayed; the rest goes on.",
     ),
 )
@@ -119,9 +124,9 @@ class Options:
         help="How tables are copied, and what becomes of deleted rows; a table may differ.",
         applies="at once, by copying the tables afresh",
     )  # fmt: skip
-    unfit_values: str = _choice(
-        "Values the target can't hold", UNFIT_VALUES,
-        help="What happens at a value such as an infinite date; rows are parked only in mirrors and with soft delete, and not where inserts are left out.",
+    unsupported_values: str = _choice(
+        "Values the target can't hold", UNSUPPORTED_CHOICES,
+        help="What happens at a value such as an infinite date; rows are quarantined only in mirrors and with soft delete, and not where inserts are left out.",
         applies="at once, for what is read from then on",
     )  # fmt: skip
     schema_changes: str = _choice(
@@ -168,10 +173,14 @@ class Options:
         return asdict(self)
 
 
+def _unknown(name: str) -> str:
+    return f"is called `{RENAMED[name]}` now" if name in RENAMED else "is not an option"
+
+
 def _read(kind: type[Options], data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """The values that are right, and what is wrong with the others."""
     known = {f.name: f for f in fields(kind)}
-    errors = {f"options.{k}": "is not an option" for k in data if k not in known}
+    errors = {f"options.{k}": _unknown(k) for k in data if k not in known}
     values: dict[str, Any] = {}
     for name, raw in data.items():
         if name not in known or raw in (None, ""):

@@ -116,7 +116,7 @@ class Table(models.Model):
     is_chosen = models.BooleanField(default=True)
     is_drop_asked = models.BooleanField(default=False)
     is_replay_asked = models.BooleanField(default=False)
-    rows_parked = models.PositiveIntegerField(default=0)
+    rows_quarantined = models.PositiveIntegerField(default=0)
     error_code = models.CharField(max_length=60, blank=True)
     error_facts = models.JSONField(default=dict, blank=True)
     error_since = models.DateTimeField(null=True, blank=True)
@@ -218,11 +218,11 @@ class ChangeFile(models.Model):
         return self.path
 
 
-class ParkedRow(models.Model):
-    """A change that waits beside the target (`engine.parked.ParkedRow`), known by generation and sequence; `freed_at` is the
+class QuarantinedRow(models.Model):
+    """A change that waits beside the target (`engine.quarantine.rows.QuarantinedRow`), known by generation and sequence; `freed_at` is the
     sequence of the merge that took it."""
 
-    table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="parked")
+    table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="quarantined")
     generation = models.PositiveIntegerField()
     sequence = models.BigIntegerField()
     key = models.TextField()
@@ -236,7 +236,7 @@ class ParkedRow(models.Model):
         ordering = ("sequence",)
         constraints = (
             models.UniqueConstraint(
-                fields=["table", "generation", "sequence"], name="one_parked_row_per_sequence"
+                fields=["table", "generation", "sequence"], name="one_quarantined_row_per_sequence"
             ),
         )
 

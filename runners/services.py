@@ -19,7 +19,7 @@ from runners.events.write import act_add
 from runners.models import Progress, Run, Table
 from runners.states import TableState
 from runners.supervision.dispatch import nudge
-from runners.tables.quarantine import parked_rows
+from runners.tables.quarantine import quarantined_rows
 from runners.tables.rewinding import rewind_window
 from runners.transitions import IllegalTransition, run_transition, table_transition
 
@@ -348,13 +348,13 @@ def table_retry(*, replicator: Replicator, schema: str, name: str, actor: Actor)
 
 @transaction.atomic
 def table_replay(*, replicator: Replicator, schema: str, name: str, actor: Actor) -> Table:
-    """Merge the table's parked rows with NULL in place of what the target can't hold; the run does it with its next merge.
-    Those that are parked later wait again. `Table.DoesNotExist`; IllegalTransition where nothing is parked."""
+    """Merge the table's quarantined rows with NULL in place of what the target can't hold; the run does it with its next merge.
+    Those that are quarantined later wait again. `Table.DoesNotExist`; IllegalTransition where nothing is quarantined."""
     row = replicator_locked(replicator, "table_replay_asked")
     table = table_of(row, schema, name)
-    accepted = parked_rows(table).update(is_accepted=True)
+    accepted = quarantined_rows(table).update(is_accepted=True)
     if not accepted:
-        text = f"No row of {schema}.{name} is parked."
+        text = f"No row of {schema}.{name} is quarantined."
         raise IllegalTransition(table.state, "table_replay_asked", message=text)
     Table.objects.filter(pk=table.pk).update(is_replay_asked=True)
     act_add(

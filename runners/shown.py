@@ -57,7 +57,7 @@ class TableView:
             "is_resync_asked": row.is_resync_asked,
             "is_replay_asked": row.is_replay_asked,
             "rewind_to": row.rewind_to,
-            "rows_parked": row.rows_parked,
+            "rows_quarantined": row.rows_quarantined,
             "retry_at": row.retry_at,
             "needs_resync": row.needs_resync,
             "is_given_up": row.is_given_up,

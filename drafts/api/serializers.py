@@ -16,7 +16,7 @@ from replicators.api.serializers import (
     StrictMixin,
     TableChoiceSerializer,
     TableWordMixin,
-    UnfitField,
+    UnsupportedField,
 )
 from replicators.connectors.model.schema import EXCLUDABLE
 from replicators.services import params_shown
@@ -82,7 +82,7 @@ class TableAddSerializer(TableWordMixin, StrictMixin, serializers.Serializer[Any
     )
     mode = ModeField()
     filter = FilterField()
-    unfit = UnfitField()
+    unsupported = UnsupportedField()
 
 
 class TableModeSerializer(TableWordMixin, StrictMixin, serializers.Serializer[Any]):

@@ -13,15 +13,20 @@ from rest_framework import serializers
 from replicators.api.schema import options_schema, params_schema
 from replicators.connectors.filters.language import MAX_LENGTH
 from replicators.connectors.model.modes import CHOICES
-from replicators.connectors.model.schema import EXCLUDABLE, UNFIT
+from replicators.connectors.model.schema import EXCLUDABLE, UNSUPPORTED
 from replicators.connectors.params import Param, describe
 from replicators.connectors.problems.problem import Severity
 from replicators.invalid import InvalidConfig
 from replicators.models import Replicator
-from replicators.options import Options
+from replicators.options import RENAMED, Options
 from replicators.services import params_shown
 
 _TEXT = "Must be a text."
+
+
+def _unknown(name: str) -> str:
+    new = RENAMED.get(name)
+    return f"This field is called `{new}` now." if new else "This field is not known."
 
 
 class StrictMixin:
@@ -31,9 +36,7 @@ class StrictMixin:
         if isinstance(data, dict):
             unknown = sorted(set(data) - set(self.fields))  # type: ignore[attr-defined]
             if unknown:
-                raise serializers.ValidationError(
-                    {name: ["This field is not known."] for name in unknown}
-                )
+                raise serializers.ValidationError({name: [_unknown(name)] for name in unknown})
             numbers = [name for name, value in data.items() if self._is_number_as_text(name, value)]
             if numbers:
                 raise serializers.ValidationError({name: [_TEXT] for name in numbers})
@@ -170,13 +173,13 @@ class ModeField(serializers.ChoiceField):
         )
 
 
-class UnfitField(serializers.ChoiceField):
+class UnsupportedField(serializers.ChoiceField):
     """What becomes of a value that the target can't hold."""
 
     def __init__(self) -> None:
-        text = "What this table does at a value that the target can't hold; empty: as the option `unfit_values` says."
+        text = "What this table does at a value that the target can't hold; empty: as the option `unsupported_values` says."
         super().__init__(
-            choices=list(UNFIT), required=False, allow_blank=True, default="", help_text=text
+            choices=list(UNSUPPORTED), required=False, allow_blank=True, default="", help_text=text
         )
 
 
@@ -217,7 +220,7 @@ class TableChoiceSerializer(TableWordMixin, StrictMixin, serializers.Serializer[
     )
     mode = ModeField()
     filter = FilterField()
-    unfit = UnfitField()
+    unsupported = UnsupportedField()
 
 
 @extend_schema_field(options_schema())

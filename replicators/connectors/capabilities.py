@@ -12,7 +12,7 @@ from replicators.connectors.model.modes import Mode
 class SourceCapabilities:
     """Abilities of a source.
 
-    `has_exact_snapshot`: a first copy shows one moment. `can_park`: a row with a value that can't be carried can be told
+    `has_exact_snapshot`: a first copy shows one moment. `can_quarantine`: a row with a value that can't be carried can be told
     from the others. `follows_keyless`: its log has the whole old rows of every table, so that updates and deletes are
     followed without a key too. `minimum_version`: of the server. `log_label` and `reader_label` are the source's own words
     for its log and for what keeps our place in it.
@@ -20,7 +20,7 @@ class SourceCapabilities:
 
     has_exact_snapshot: bool = True
     has_row_filters: bool = False
-    can_park: bool = False
+    can_quarantine: bool = False
     follows_keyless: bool = False
     minimum_version: str = ""
     log_label: str = "log"

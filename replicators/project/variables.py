@@ -96,7 +96,7 @@ ENGINE_HELP = {
     "watermark_seconds": "Least time between two rows of the target's table `replicator_progress`; 0: none are written.",
     "merge_parallel": "Tables merged at a time.",
     "rows_per_chunk": "Rows of a snapshot's chunk.",
-    "row_limit_bytes": "Bytes of texts, bytes and lists of one row above which it is not copied: its table stops, or the row is parked where rows are. Spark's JVM has a row many times; with a higher limit give `REPLICATOR_SPARK_DRIVER_MEMORY` twenty times as much more.",
+    "row_limit_bytes": "Bytes of texts, bytes and lists of one row above which it is not copied: its table stops, or the row is quarantined where rows are. Spark's JVM has a row many times; with a higher limit give `REPLICATOR_SPARK_DRIVER_MEMORY` twenty times as much more.",
     "log_limit_bytes": "Size of a replicator's change log at which reading waits.",
     "table_limit_bytes": "Backlog of a table at which it is stopped and needs a re-sync.",
     "disk_reserve_bytes": "Free space on the log's disk below which reading waits.",

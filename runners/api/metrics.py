@@ -84,11 +84,11 @@ def _who(view: ReplicatorView) -> list[str]:
 
 def _sums(views: list[ReplicatorView]) -> Iterator[Metric]:
     rows = Table.objects.shown().order_by().values("replicator_id")
-    found = rows.annotate(p=Sum("rows_parked"), b=Sum("backlog_bytes"))
+    found = rows.annotate(p=Sum("rows_quarantined"), b=Sum("backlog_bytes"))
     sums: dict[Any, dict[str, Any]] = {row["replicator_id"]: {**row} for row in found}
     known = [v for v in views if v.replicator.pk in sums]
     for name, key, about in (
-        ("parked_rows", "p", "Rows that wait beside the target."),
+        ("quarantined_rows", "p", "Rows that wait beside the target."),
         ("backlog_bytes", "b", "Change files that are not merged."),
     ):
         values = [(_who(v), float(sums[v.replicator.pk][key])) for v in known]

@@ -51,7 +51,7 @@ class TableSerializer(TableStatusSerializer):
     is_resync_asked = serializers.BooleanField()
     is_replay_asked = serializers.BooleanField()
     rewind_to = serializers.DateTimeField(allow_null=True)
-    rows_parked = serializers.IntegerField()
+    rows_quarantined = serializers.IntegerField()
     retry_at = serializers.DateTimeField(allow_null=True)
     needs_resync = serializers.BooleanField()
     is_given_up = serializers.BooleanField()
@@ -330,29 +330,29 @@ class DeleteQuerySerializer(serializers.Serializer[Any]):
     )
 
 
-class ParkedRowSerializer(serializers.Serializer[Any]):
+class QuarantinedRowSerializer(serializers.Serializer[Any]):
     """A change that waits, known by generation and sequence; `key` is JSON."""
 
     generation = serializers.IntegerField()
     sequence = serializers.IntegerField()
     key = serializers.CharField()
     reason = serializers.CharField()
-    parked_at = serializers.DateTimeField()
+    quarantined_at = serializers.DateTimeField()
 
 
-class ParkedSerializer(serializers.Serializer[Any]):
-    """A table's parked rows by sequence; `after` is the cursor of the next request."""
+class QuarantinedSerializer(serializers.Serializer[Any]):
+    """A table's quarantined rows by sequence; `after` is the cursor of the next request."""
 
     schema = serializers.CharField()
     table = serializers.CharField()
-    rows_parked = serializers.IntegerField()
+    rows_quarantined = serializers.IntegerField()
     is_replay_asked = serializers.BooleanField()
     after = serializers.IntegerField(allow_null=True)
-    rows = ParkedRowSerializer(many=True)
+    rows = QuarantinedRowSerializer(many=True)
 
 
-class ParkedQuerySerializer(serializers.Serializer[Any]):
-    """What is asked of the parked rows."""
+class QuarantinedQuerySerializer(serializers.Serializer[Any]):
+    """What is asked of the quarantined rows."""
 
     schema = serializers.CharField(max_length=255, trim_whitespace=False)
     table = serializers.CharField(max_length=255, trim_whitespace=False)

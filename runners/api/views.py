@@ -30,7 +30,7 @@ from runners.api import serializers
 from runners.logs import read
 from runners.models import Table
 from runners.tables import discovery
-from runners.tables.quarantine import parked_json, parked_page
+from runners.tables.quarantine import quarantined_json, quarantined_page
 from runners.tables.watermarks import watermarks_shown
 
 _TAGS = ["replicators"]
@@ -195,28 +195,28 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
         return self._table_act(services.table_retry)
 
     @extend_schema(
-        summary="Merge a table's parked rows, with NULL in place of what the target can't hold",
+        summary="Merge a table's quarantined rows, with NULL in place of what the target can't hold",
         **_TABLE_ACT,
     )
     @action(detail=True, methods=["post"], url_path="tables/replay")
     def replay(self, request: Request, pk: str) -> Response:
         return self._table_act(services.table_replay)
 
-    @asks(serializers.ParkedQuerySerializer)
+    @asks(serializers.QuarantinedQuerySerializer)
     @extend_schema(
-        summary="The rows of a table that are parked",
+        summary="The rows of a table that are quarantined",
         tags=_TAGS,
-        responses={200: serializers.ParkedSerializer, 400: ErrorSerializer, **_MISSING},
+        responses={200: serializers.QuarantinedSerializer, 400: ErrorSerializer, **_MISSING},
     )
-    @action(detail=True, url_path="tables/parked", pagination_class=None, filter_backends=[])
-    def parked(self, request: Request, pk: str) -> Response:
-        query = asked(serializers.ParkedQuerySerializer, request)
+    @action(detail=True, url_path="tables/quarantined", pagination_class=None, filter_backends=[])
+    def quarantined(self, request: Request, pk: str) -> Response:
+        query = asked(serializers.QuarantinedQuerySerializer, request)
         name = query.pop("table")
         try:
-            table, rows = parked_page(self.get_object(), name=name, **query)
+            table, rows = quarantined_page(self.get_object(), name=name, **query)
         except Table.DoesNotExist as err:
             raise Http404 from err
-        return Response(serializers.ParkedSerializer(parked_json(table, rows)).data)
+        return Response(serializers.QuarantinedSerializer(quarantined_json(table, rows)).data)
 
     @extend_schema(
         summary="Take a table back to a time, then apply the changes since again",

@@ -88,7 +88,7 @@ def fail_all(store: Store, err: ReplicationError) -> None:
             fail_table(store, row.id, err.code, err.facts)
 
 
-def unfit(why: str) -> tuple[str, dict[str, str]]:
+def unsupported(why: str) -> tuple[str, dict[str, str]]:
     """Code and facts for a value that could not be carried; `why` is its column and the reason."""
     column, _, reason = why.partition(": ")
     code = sizes.CODE if sizes.is_of_size(reason) else "source:value-unsupported"

@@ -27,7 +27,7 @@ NAMES = (
     "source_acknowledged",
     "change_files_written",
     "change_files_listed",
-    "rows_parked",
+    "rows_quarantined",
     "target_evolved",
     "target_merged",
     "merge_recorded",

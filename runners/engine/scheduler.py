@@ -342,9 +342,9 @@ class Scheduler:
             self._store.table_progress(row.id, failures=0, failing_seconds=0.0)
 
     def _replayed(self, row: TableRow) -> None:
-        """The parked rows were tried again; not done where more were accepted meanwhile."""
+        """The quarantined rows were tried again; not done where more were accepted meanwhile."""
         fresh = self._store.table(row.id)
-        waiting = self._store.parked(row.id, row.generation, fresh.merged_sequence)
+        waiting = self._store.quarantined(row.id, row.generation, fresh.merged_sequence)
         if not any(p.is_accepted for p in waiting):
             self._store.table_progress(row.id, is_replay_asked=False)
 

@@ -202,7 +202,7 @@ def table_rewind(request: HttpRequest, pk: str) -> HttpResponse:
 
 table_retry = _table_act(services.table_retry, "{table} is tried again now.", "was not retried")
 table_replay = _table_act(
-    services.table_replay, "The parked rows of {table} will be replayed.", "was not replayed"
+    services.table_replay, "The quarantined rows of {table} will be replayed.", "was not replayed"
 )
 
 

@@ -25,7 +25,7 @@ from runners import selectors
 from runners.logs import read
 from runners.models import Table
 from runners.pages import panels
-from runners.tables.quarantine import PARKED_SHOWN, parked_page
+from runners.tables.quarantine import QUARANTINED_SHOWN, quarantined_page
 
 EVENTS = 100
 RUNS = 20
@@ -74,20 +74,25 @@ def log(request: HttpRequest, found: Replicator) -> HttpResponseBase:
 
 
 @panels.page
-def parked(request: HttpRequest, found: Replicator) -> HttpResponse:
+def quarantined(request: HttpRequest, found: Replicator) -> HttpResponse:
     """The rows of a table that wait beside the target, and why."""
     schema, name = request.GET.get("schema", ""), request.GET.get("table", "")
     raw = request.GET.get("after", "")
     after = int(raw) if re.fullmatch("-?[0-9]{1,19}", raw) else None
     try:
-        table, rows = parked_page(found, schema=schema, name=name, after=after, limit=PARKED_SHOWN)
+        table, rows = quarantined_page(
+            found, schema=schema, name=name, after=after, limit=QUARANTINED_SHOWN
+        )
     except Table.DoesNotExist as err:
         raise Http404 from err
     context = panels.head_context(request, found, "tables")
-    more = rows[-1].sequence if len(rows) == PARKED_SHOWN else None
-    context |= {"row": table, "parked": rows, "more": more}
+    more = rows[-1].sequence if len(rows) == QUARANTINED_SHOWN else None
+    context |= {"row": table, "quarantined": rows, "more": more}
     return render_page(
-        request, "runners/replicator_parked.html", "runners/partials/_parked.html", context
+        request,
+        "runners/replicator_quarantined.html",
+        "runners/partials/_quarantined.html",
+        context,
     )
 
 

@@ -12,12 +12,12 @@ from runners.models import Event, Progress, Table
 
 @dataclass(frozen=True, slots=True)
 class Stake:
-    """Rows of first copies, changes merged since, rows parked; how long a table's last copy took; the change log's size. None: not
+    """Rows of first copies, changes merged since, rows quarantined; how long a table's last copy took; the change log's size. None: not
     known."""
 
     rows: int = 0
     changes: int = 0
-    parked: int = 0
+    quarantined: int = 0
     copy_seconds: float | None = None
     log_bytes: int | None = None
 
@@ -25,7 +25,7 @@ class Stake:
 def table_stake(row: Table) -> Stake:
     """Of one table."""
     changes = row.inserts + row.updates + row.deletes
-    return Stake(row.rows_snapshotted, changes, row.rows_parked, _copy_seconds(row))
+    return Stake(row.rows_snapshotted, changes, row.rows_quarantined, _copy_seconds(row))
 
 
 def _copy_seconds(row: Table) -> float | None:
@@ -47,7 +47,7 @@ def replicator_stake(replicator: Replicator) -> Stake:
         .aggregate(
             rows=Sum("rows_snapshotted", default=0),
             changes=Sum(F("inserts") + F("updates") + F("deletes"), default=0),
-            parked=Sum("rows_parked", default=0),
+            quarantined=Sum("rows_quarantined", default=0),
         )
     )
     progress = Progress.objects.filter(replicator=replicator).first()

@@ -30,6 +30,6 @@ urlpatterns = [
     path(f"{_ONE}tables/rewind/", actions.table_rewind, name="table-rewind"),
     path(f"{_ONE}tables/ignore/", actions.new_table_ignore, name="new-table-ignore"),
     path(f"{_ONE}tables/retry/", actions.table_retry, name="table-retry"),
-    path(f"{_ONE}tables/parked/", history.parked, name="table-parked"),
+    path(f"{_ONE}tables/quarantined/", history.quarantined, name="table-quarantined"),
     path(f"{_ONE}tables/replay/", actions.table_replay, name="table-replay"),
 ]

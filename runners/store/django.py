@@ -18,7 +18,7 @@ from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
 from runners.engine.checkpoints.watermarks import Watermark
-from runners.engine.quarantine.rows import ParkedRow as ParkedChange
+from runners.engine.quarantine.rows import QuarantinedRow as QuarantinedChange
 from runners.engine.snapshot.progress import CopyChunk, CopyRow
 from runners.engine.store.protocol import (
     ChangeFileRow,
@@ -33,8 +33,8 @@ from runners.events.write import event_add
 from runners.metrics.record import record_metrics
 from runners.models import (
     ChangeFile,
-    ParkedRow,
     Progress,
+    QuarantinedRow,
     Run,
     Segment,
     SnapshotChunk,
@@ -49,8 +49,8 @@ from runners.store.mapping import (
     file_model,
     file_row,
     moment,
-    parked_model,
-    parked_row,
+    quarantined_model,
+    quarantined_row,
     segment_model,
     segment_row,
     selections,
@@ -242,7 +242,7 @@ class DjangoStore:
                 **values,
             )
             if event == "table_snapshot_done":
-                self._count_parked(table)
+                self._count_quarantined(table)
             return table_row(row, self._chosen())
 
     def table_progress(self, table: TableId, **changes: Any) -> None:
@@ -312,40 +312,40 @@ class DjangoStore:
         with self._write():
             self._copy(table).delete()
 
-    # --- parked rows ---------------------------------------------------------------------------------------------
-    def _parked(self, table: TableId, generation: int) -> Any:
-        return ParkedRow.objects.filter(table__in=self._row(table), generation=generation)
+    # --- quarantined rows ---------------------------------------------------------------------------------------------
+    def _quarantined(self, table: TableId, generation: int) -> Any:
+        return QuarantinedRow.objects.filter(table__in=self._row(table), generation=generation)
 
-    def parked(self, table: TableId, generation: int, upto: int) -> list[ParkedChange]:
-        waiting = self._parked(table, generation).filter(
+    def quarantined(self, table: TableId, generation: int, upto: int) -> list[QuarantinedChange]:
+        waiting = self._quarantined(table, generation).filter(
             Q(freed_at=None) | Q(freed_at__gt=upto), sequence__lte=upto
         )
-        return [parked_row(p) for p in waiting]
+        return [quarantined_row(p) for p in waiting]
 
-    def record_parked(
+    def record_quarantined(
         self,
         table: TableId,
         generation: int,
-        rows: Sequence[ParkedChange],
+        rows: Sequence[QuarantinedChange],
         freed: Sequence[int] = (),
         at: int = 0,
         after: int | None = None,
     ) -> None:
         with self._write():
             owner = self._row(table).get()
-            mine = self._parked(table, generation)
+            mine = self._quarantined(table, generation)
             if after is not None:
                 mine.filter(sequence__gt=after).delete()
                 mine.filter(freed_at__gt=after).update(freed_at=None)
             mine.filter(freed_at__lte=owner.merged_sequence).delete()
-            models = [parked_model(owner, generation, r) for r in rows]
-            ParkedRow.objects.bulk_create(models, 500, ignore_conflicts=True)
+            models = [quarantined_model(owner, generation, r) for r in rows]
+            QuarantinedRow.objects.bulk_create(models, 500, ignore_conflicts=True)
             for first in range(0, len(freed), 500):
                 mine.filter(sequence__in=freed[first : first + 500]).update(freed_at=at)
 
-    def parked_forget(self, table: TableId, generation: int) -> None:
+    def quarantined_forget(self, table: TableId, generation: int) -> None:
         with self._write():
-            ParkedRow.objects.filter(
+            QuarantinedRow.objects.filter(
                 table__in=self._row(table), generation__lte=generation
             ).delete()
 
@@ -362,14 +362,14 @@ class DjangoStore:
                 deletes=F("deletes") + counts.deletes,
                 **({} if token is None else {"token_sequence": token}),
             )
-            self._count_parked(table)
+            self._count_quarantined(table)
 
-    def _count_parked(self, table: TableId) -> None:
+    def _count_quarantined(self, table: TableId) -> None:
         """So many rows wait, as the pages show it; asked only where some did or do."""
         row = self._row(table).get()
-        if row.rows_parked or row.parked.exists():
-            row.rows_parked = len(self.parked(table, row.generation, row.merged_sequence))
-            row.save(update_fields=["rows_parked"])
+        if row.rows_quarantined or row.quarantined.exists():
+            row.rows_quarantined = len(self.quarantined(table, row.generation, row.merged_sequence))
+            row.save(update_fields=["rows_quarantined"])
 
     def record_resolved(self, resolved: Mapping[TableId, float]) -> None:
         with self._write():

@@ -11,10 +11,10 @@ from replicators.config import parse_tables
 from replicators.connectors.model.changes import OpCounts
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.positions import Position
-from replicators.connectors.model.schema import UNFIT, TableId, TableSchema, TableSelection
+from replicators.connectors.model.schema import UNSUPPORTED, TableId, TableSchema, TableSelection
 from replicators.models import Replicator
 from replicators.options import Options
-from runners.engine.quarantine.rows import ParkedRow
+from runners.engine.quarantine.rows import QuarantinedRow
 from runners.engine.snapshot.progress import CopyChunk, CopyRow
 from runners.engine.store.protocol import (
     ChangeFileRow,
@@ -23,14 +23,14 @@ from runners.engine.store.protocol import (
     TableState,
 )
 from runners.models import ChangeFile, Segment, SnapshotChunk, SnapshotCopy, Table
-from runners.models import ParkedRow as Parked
+from runners.models import QuarantinedRow as Quarantined
 
 _SAME = frozenset(
     {
         "generation", "table_uuid", "merged_sequence", "token_sequence", "snapshot_position",
         "shape_sequence", "resolved_at",
         "is_snapshot_done", "error_code", "error_facts", "failures", "failing_seconds", "is_given_up", "is_resync_asked",
-        "is_drop_asked", "is_replay_asked", "rows_parked",
+        "is_drop_asked", "is_replay_asked", "rows_quarantined",
     }
 )  # fmt: skip
 
@@ -59,7 +59,9 @@ def selections(
             return {}
     options = Options.parse(replicator.options)
     return {
-        t.id: replace(t, mode=t.mode or options.mode, unfit=t.unfit or options.unfit_values)
+        t.id: replace(
+            t, mode=t.mode or options.mode, unsupported=t.unsupported or options.unsupported_values
+        )
         for t in parse_tables(said)
     }
 
@@ -76,7 +78,7 @@ def table_row(row: Table, chosen: Mapping[TableId, TableSelection]) -> TableRow:
         filter=selection.filter,
         mode=Mode(row.mode),
         mode_asked=Mode(selection.mode or Mode.MIRROR),
-        unfit=selection.unfit or UNFIT[0],
+        unsupported=selection.unsupported or UNSUPPORTED[0],
         state=TableState(row.state),
         schema=TableSchema.from_json(row.shape) if row.shape else None,
         retry_at=seconds(row.retry_at),
@@ -206,9 +208,9 @@ def copy_row(table: TableId, row: SnapshotCopy) -> CopyRow:
     )
 
 
-def parked_model(table: Table, generation: int, row: ParkedRow) -> Parked:
-    """A parked row, not saved."""
-    return Parked(
+def quarantined_model(table: Table, generation: int, row: QuarantinedRow) -> Quarantined:
+    """A quarantined row, not saved."""
+    return Quarantined(
         table=table,
         generation=generation,
         sequence=row.sequence,
@@ -218,6 +220,6 @@ def parked_model(table: Table, generation: int, row: ParkedRow) -> Parked:
     )
 
 
-def parked_row(row: Parked) -> ParkedRow:
-    """The engine's view of a parked row."""
-    return ParkedRow(row.sequence, row.key, row.reason, bytes(row.image), row.is_accepted)
+def quarantined_row(row: Quarantined) -> QuarantinedRow:
+    """The engine's view of a quarantined row."""
+    return QuarantinedRow(row.sequence, row.key, row.reason, bytes(row.image), row.is_accepted)

@@ -77,7 +77,7 @@ EVENTS = {
     "table_rewind_refused": ("alert-triangle", "Rewind refused"),
     "table_rewound": ("circle-check", "Table rewound"),
     "table_retry_asked": ("reload", "Retry requested"),
-    "table_replay_asked": ("reload", "Replay of parked rows requested"),
+    "table_replay_asked": ("reload", "Replay of quarantined rows requested"),
     "schema_followed": ("table", "Schema change followed"),
     "schema_kept": ("table", "Schema change left out"),
     "schema_resync": ("refresh", "Re-sync after a schema change"),
@@ -127,7 +127,7 @@ def health() -> WorkerHealth:
 
 @register.filter
 def key_text(key: str) -> str:
-    """A parked row's key, kept as a JSON object, as `name = value` for each of its columns; what is none stays as it is."""
+    """A quarantined row's key, kept as a JSON object, as `name = value` for each of its columns; what is none stays as it is."""
     try:
         values = json.loads(key)
     except ValueError:

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.django_db
 ONE = "/api/v1/replicators/{pk}/"
 READ = {
     "/api/v1/", "/api/v1/plugins/", "/api/v1/plugins/source/memory/", "/api/v1/replicators/", ONE,
-    f"{ONE}tables/parked/?schema=shop&table=orders",
-    "/replicators/{pk}/tables/parked/?schema=shop&table=orders",
+    f"{ONE}tables/quarantined/?schema=shop&table=orders",
+    "/replicators/{pk}/tables/quarantined/?schema=shop&table=orders",
     f"{ONE}export/", f"{ONE}status/", f"{ONE}logs/", f"{ONE}events/", f"{ONE}metrics/",
     f"{ONE}watermarks/", f"{ONE}tables/new/", f"{ONE}tables/",
     "/api/v1/drafts/", "/api/schema/", "/metrics",
@@ -63,8 +63,8 @@ COVERED = {
     "replicators", "activity", "drafts", "replicator", "replicator-activity", "replicator-head",
     "replicator-charts", "replicator-tables", "duplicate", "health",
     "replicator-configuration", "replicator-delete", "replicator-edit", "table-resync", "table-retry", "new",
-    "table-add", "tables-pick", "table-columns", "table-remove", "tables", "table-parked", "table-replay",
-    "replicator-parked", "replicator-replay",
+    "table-add", "tables-pick", "table-columns", "table-remove", "tables", "table-quarantined", "table-replay",
+    "replicator-quarantined", "replicator-replay",
     "new-table-ignore", "replicator-new-tables",
     "replicator-ignore", "replicator-deletion",
     "draft", "draft-delete", "draft-name", "draft-source", "draft-target", "draft-tables",

@@ -21,7 +21,7 @@ def copied(replicator: Replicator) -> Replicator:
     """A replicator with figures."""
     Table.objects.update(state="replicating", is_snapshot_done=True)
     Table.objects.filter(name="orders").update(
-        rows_snapshotted=1500, inserts=20, updates=3, deletes=1, rows_parked=2
+        rows_snapshotted=1500, inserts=20, updates=3, deletes=1, rows_quarantined=2
     )
     names = {"replicator": replicator, "schema_name": "shop", "table_name": "orders"}
     begun = Event.objects.create(kind="table_snapshot_started", **names)
@@ -45,7 +45,7 @@ def test_a_resync_is_asked_about_with_figures(
         "1.5&nbsp;k</span> rows copied",
         "24 changes merged",
         "took 40 s",
-        "2 parked rows",
+        "2 quarantined rows",
     ):
         assert told in html
     assert "kept of the past" not in html

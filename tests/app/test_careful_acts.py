@@ -108,7 +108,7 @@ def test_without_javascript_a_removed_table_leads_to_a_page_that_is_there(
 
 @pytest.mark.parametrize(
     "changed",
-    [{"filter": "id > 1"}, {"excluded": ["inserts"]}, {"unfit": "park"}],
+    [{"filter": "id > 1"}, {"excluded": ["inserts"]}, {"unsupported": "quarantine"}],
     ids=["filter", "kinds", "values"],
 )
 def test_a_report_is_old_when_anything_that_it_looked_at_changed(

@@ -12,7 +12,7 @@ from django.utils import timezone
 from replicators.connectors.model.schema import TableId
 from replicators.models import Replicator
 from runners.events.write import event_add
-from runners.models import LogLine, NewTable, ParkedRow, Table
+from runners.models import LogLine, NewTable, QuarantinedRow, Table
 from tests.app.factories import make_replicator
 from tests.app.pages import htmx, make_live
 
@@ -23,7 +23,7 @@ TABLE = TableId(HOSTILE, HOSTILE)
 FORM = {"schema": HOSTILE, "table": HOSTILE}
 MARKUP = ("<script>alert", "<b>x</b>", "' onmouseover")
 PAGES = (
-    "", "head/", "charts/", "tables/", "logs/", "activity/", "configuration/", "edit/", "delete/", "tables/parked/",
+    "", "head/", "charts/", "tables/", "logs/", "activity/", "configuration/", "edit/", "delete/", "tables/quarantined/",
     "tables/remove/", "tables/rewind/", "tables/columns/",
 )  # fmt: skip
 
@@ -38,11 +38,11 @@ def hostile(db: None) -> Replicator:
     run = make_live(made)
     facts = {"reason": HOSTILE, "table": HOSTILE}
     Table.objects.update(
-        state="failing", error_code="target:unreachable", error_facts=facts, rows_parked=1,
+        state="failing", error_code="target:unreachable", error_facts=facts, rows_quarantined=1,
         merged_sequence=9, generation=1, lag_seconds=5, shape={"called": [HOSTILE, "x" + HOSTILE]},
     )  # fmt: skip
     key = json.dumps({HOSTILE: HOSTILE})
-    ParkedRow.objects.create(
+    QuarantinedRow.objects.create(
         table=Table.objects.get(), generation=1, sequence=1, key=key, reason=HOSTILE, image=b""
     )
     LogLine.objects.create(

@@ -66,7 +66,7 @@ KINDS = {
     "replicator_segments_waiting": "gauge",
     "replicator_state": "gauge",
     "replicator_tables": "gauge",
-    "replicator_parked_rows": "gauge",
+    "replicator_quarantined_rows": "gauge",
     "replicator_backlog_bytes": "gauge",
     "replicators_workers_ok": "gauge",
     "replicators_reconciled_age_seconds": "gauge",
@@ -81,7 +81,7 @@ def test_the_figures_are_told_as_prometheus_reads_them(
     name = 'shop "eu"\\1\n'
     Replicator.objects.filter(pk=replicator.pk).update(name=name)
     Table.objects.filter(name="orders").update(
-        state="failing", inserts=5, updates=2, rows_parked=3, backlog_bytes=10**12
+        state="failing", inserts=5, updates=2, rows_quarantined=3, backlog_bytes=10**12
     )
     progress = progress_of(replicator)
     progress.facts = {"log_bytes": 2048, "is_backpressure": True, "hours_left": None}
@@ -113,7 +113,7 @@ def test_the_figures_are_told_as_prometheus_reads_them(
         ("replicator_tables", "snapshotting"): 0,
         ("replicator_tables", "waiting"): 0,
         ("replicator_tables", "replicating"): 0,
-        ("replicator_parked_rows",): 3,
+        ("replicator_quarantined_rows",): 3,
         ("replicator_backlog_bytes",): 10**12,
     }
     rest = {s.name: s.value for s in samples if not s.labels}

@@ -153,12 +153,14 @@ def test_a_log_says_which_table_it_is_filtered_by_also_where_it_has_no_line(
     assert "<option selected>shop.orders</option>" in html and "No line matches" in html
 
 
-@pytest.mark.parametrize(("unfit", "told"), [("park", "parks rows"), ("stop", "stops at values")])
+@pytest.mark.parametrize(
+    ("unsupported", "told"), [("quarantine", "quarantines rows"), ("stop", "stops at values")]
+)
 def test_what_a_table_does_at_values_that_do_not_fit_is_read_on_the_pages(
-    unfit: str, told: str, browser: Client, editor: Any
+    unsupported: str, told: str, browser: Client, editor: Any
 ) -> None:
     """Guards a choice that REST stores for one table: no page but the JSON showed it."""
-    tables = [{"schema": "shop", "name": "orders", "unfit": unfit}]
+    tables = [{"schema": "shop", "name": "orders", "unsupported": unsupported}]
     made, draft = make_replicator(tables=tables), make_draft(editor, tables=tables)
     assert f"{told} that do not fit" in page(browser, f"{made.get_absolute_url()}configuration/")
     assert f"{told} that do not fit" in page(browser, f"/drafts/{draft.pk}/summary/")

@@ -114,12 +114,12 @@ def test_a_table_is_added_without_the_columns_that_can_not_be_copied(
     place = TableId("shop", "places")
     error = Severity.ERROR
     code = "source:column-unsupported"
-    unfit = Problem.of(code, severity=error, table=place, column="shape", native="x")
+    unsupported = Problem.of(code, severity=error, table=place, column="shape", native="x")
     told = MemoryChecks.tables
 
     def tables(checks: MemoryChecks, found: Any) -> list[Problem]:
         is_whole = any(t.id == place and not t.columns for t in found)
-        return [unfit] if is_whole else told(checks, found)
+        return [unsupported] if is_whole else told(checks, found)
 
     monkeypatch.setattr(MemoryChecks, "tables", tables)
     press(browser, replicator, "list")

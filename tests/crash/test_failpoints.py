@@ -26,9 +26,9 @@ AT_START = (
 AT_RESYNC = ("snapshot_chunks_recorded", "snapshot_loaded", "snapshot_published")
 AT_CHOICE = ("tables_published", "tables_withdrawn")
 AT_ROUND = ("round_ended", "rewind_begun", "rewind_replayed", "rewind_published")
-AT_PARK = ("rows_parked",)
+AT_QUARANTINE = ("rows_quarantined",)
 AT_CHANGE = ("target_evolved",)
-NOT_LIVE = (*failpoints.SINK_NAMES, *AT_START, *AT_CHOICE, *AT_ROUND, *AT_PARK, *AT_CHANGE)
+NOT_LIVE = (*failpoints.SINK_NAMES, *AT_START, *AT_CHOICE, *AT_ROUND, *AT_QUARANTINE, *AT_CHANGE)
 LIVE = tuple(n for n in failpoints.NAMES if n not in NOT_LIVE)
 
 

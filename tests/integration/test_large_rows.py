@@ -10,13 +10,13 @@ from runners.engine.quarantine.sizes import CODE
 from runners.models import Run
 from tests.harness import World
 from tests.mysql_world import MysqlWorld
-from tests.parked import keys, waiting
+from tests.quarantined import keys, waiting
 from tests.world_fixtures import MakeWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 TABLES = ("odd", "stops", "fine")
-CHOICES = {"odd": {"unfit": "park"}}
+CHOICES = {"odd": {"unsupported": "quarantine"}}
 SOURCES = ["postgres", "mariadb", pytest.param("mysql", marks=pytest.mark.long)]
 LARGE = 2_000_000
 SMALL_LIMIT = {"REPLICATOR_ROW_LIMIT_BYTES": "1M"}

@@ -144,9 +144,9 @@ class Checks:
         if (
             not wrong
             and not told
-            and Table.objects.get(replicator=self.world.replicator, name=name).rows_parked
+            and Table.objects.get(replicator=self.world.replicator, name=name).rows_quarantined
         ):
-            wrong = ["rows are parked, though all fit"]
+            wrong = ["rows are quarantined, though all fit"]
         return [f"{ours} / {theirs}", *map(str, told[:10]), *wrong] if told or wrong else []
 
     def _kept(

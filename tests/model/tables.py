@@ -15,7 +15,7 @@ MODES = {"softly": "soft_delete", "stages": "history", "changes": "append"}
 FURTHER = (*MODES, "visits", "picked", "odd", "shapes")
 CHOICES: Mapping[str, Mapping[str, str]] = {
     "picked": {"filter": "n < 50"},
-    "odd": {"unfit": "park"},
+    "odd": {"unsupported": "quarantine"},
 }
 ROWS = 40
 PAST = """

@@ -56,7 +56,7 @@ def test_no_random_walk_of_changes_kills_and_cuts_makes_source_and_target_differ
     transactions by position (1), the frontier (2), stable row numbers (3), a file for each shape (5), the truncate barrier (6),
     the folds of each mode (7), the delete half of a changed key (8), filling of unsent columns (9), key ranges over old keys
     (11), digests of rows without a key (12), the token in the target (13), staging of rewinds and copies (15, 18), columns by
-    number (21), parking by key (30), the cut at a round's end (31)."""
+    number (21), quarantine by key (30), the cut at a round's end (31)."""
     tables = (*TABLES, *FURTHER)
     with (
         EmbeddedPostgres() as server,

@@ -25,10 +25,10 @@ def schema_of(*names: str, key: tuple[str, ...] = ("id",)) -> TableSchema:
 
 
 def config_of(
-    mode: str, own: str = "", source: str = "postgresql", unfit: str = "", **options_more: str
+    mode: str, own: str = "", source: str = "postgresql", unsupported: str = "", **options_more: str
 ) -> ReplicatorConfig:
     """A replicator from PostgreSQL into the memory target, which has every mode."""
-    tables = parse_tables([{"schema": "s", "name": "t", "mode": own, "unfit": unfit}])
+    tables = parse_tables([{"schema": "s", "name": "t", "mode": own, "unsupported": unsupported}])
     options = Options.parse({"mode": mode, **options_more})
     return ReplicatorConfig("n", source, None, "memory", None, tables, options)
 
@@ -104,34 +104,34 @@ def test_a_copy_in_another_mode_than_asked_is_made_afresh() -> None:
     [
         ("mirror", "postgresql", ""),
         ("soft_delete", "postgresql", ""),
-        ("history", "postgresql", "target:mode-parking"),
-        ("append", "postgresql", "target:mode-parking"),
+        ("history", "postgresql", "target:mode-quarantine"),
+        ("append", "postgresql", "target:mode-quarantine"),
         ("mirror", "mysql", ""),
-        ("mirror", "memory", "source:no-parking"),
+        ("mirror", "memory", "source:no-quarantine"),
     ],
 )
-def test_parking_is_refused_for_a_table_and_told_for_all_where_it_can_not_be(
+def test_quarantine_is_refused_for_a_table_and_told_for_all_where_it_can_not_be(
     mode: str, source: str, code: str
 ) -> None:
     """Guards against a choice without effect: the table would stop at a value though somebody asked that it goes on."""
     codes = [code] if code else []
-    for unfit, options, severity in (
-        ("park", {}, Severity.ERROR),
-        ("", {"unfit_values": "park"}, Severity.WARNING),
-        ("stop", {"unfit_values": "park"}, None),
+    for unsupported, options, severity in (
+        ("quarantine", {}, Severity.ERROR),
+        ("", {"unsupported_values": "quarantine"}, Severity.WARNING),
+        ("stop", {"unsupported_values": "quarantine"}, None),
     ):
-        config = config_of(mode, source=source, unfit=unfit, **options)
+        config = config_of(mode, source=source, unsupported=unsupported, **options)
         found = mode_problems(config, [schema_of("a")])
-        found = [p for p in found if "parking" in p.code]
+        found = [p for p in found if "quarantine" in p.code]
         assert [p.code for p in found] == (codes if severity else [])
         assert all(p.severity is severity for p in found)
 
 
-def test_a_table_kept_by_count_can_not_park() -> None:
+def test_a_table_kept_by_count_can_not_quarantine() -> None:
     """Its rows are known by all of their values: one that is not known can't be waited for."""
     shape = TableSchema(NAME, schema_of("a").columns, (), full_before=True)
-    codes = [p.code for p in mode_problems(config_of("mirror", unfit="park"), [shape])]
-    assert "target:mode-parking" in codes
+    codes = [p.code for p in mode_problems(config_of("mirror", unsupported="quarantine"), [shape])]
+    assert "target:mode-quarantine" in codes
 
 
 def test_what_can_not_be_read_of_stored_options_is_at_its_default() -> None:

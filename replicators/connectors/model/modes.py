@@ -31,7 +31,7 @@ CHOICES = (Mode.MIRROR, Mode.SOFT_DELETE, Mode.HISTORY, Mode.APPEND)
 NEEDS_KEY = frozenset({Mode.SOFT_DELETE, Mode.HISTORY})
 FILTERED = frozenset({Mode.MIRROR, Mode.MULTISET})
 """The modes in which a table may have a row filter."""
-PARKING = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
+QUARANTINE = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
 """The modes in which a row that the target can't hold may wait beside it: those that keep only a row's last image."""
 NEEDS_EXACT = frozenset({Mode.HISTORY, Mode.APPEND})
 """The modes that need a snapshot of one moment: changes that are applied to it a second time show (CORRECTNESS 19)."""

@@ -205,7 +205,7 @@ class TableSummary:
 
 
 EXCLUDABLE = ("inserts", "updates", "deletes")
-UNFIT = ("stop", "park")
+UNSUPPORTED = ("stop", "quarantine")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class TableSelection:
     """A table that a replicator copies; no `columns` means all of them, also those added later. `excluded` names the kinds
     of changes that are not applied to the copy (`EXCLUDABLE`); a TRUNCATE counts as deletes. Without inserts the copy keeps
     up the rows that its snapshot had. `filter` is the text of a row filter
-    (`filters`). `mode` is a `modes.Mode`, `unfit` (`UNFIT`) says what happens at a value that the target can't hold; empty: as the
+    (`filters`). `mode` is a `modes.Mode`, `unsupported` (`UNSUPPORTED`) says what happens at a value that the target can't hold; empty: as the
     replicator says."""
 
     id: TableId
@@ -221,7 +221,7 @@ class TableSelection:
     excluded: tuple[str, ...] = field(default=())
     mode: str = ""
     filter: str = ""
-    unfit: str = ""
+    unsupported: str = ""
 
     @property
     def follows_without_inserts(self) -> bool:

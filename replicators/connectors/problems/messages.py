@@ -240,7 +240,7 @@ MESSAGES: Mapping[str, Message] = {
         "Value can't be copied",
         "A value of column `{column}` in table `{table}` can't be copied: {reason}.",
         "Correct the value at the source and re-sync the table, exclude the column, or let such "
-        "rows be parked and re-sync the table.",
+        "rows be quarantined and re-sync the table.",
         "The table stops; the others go on.",
         help=Help.CHANGE,
     ),
@@ -249,7 +249,7 @@ MESSAGES: Mapping[str, Message] = {
         "A row of table `{table}` can't be copied, for the size of its column `{column}`: "
         "{reason}.",
         "Make the value smaller or delete the row, then re-sync the table; or exclude the column; "
-        "or let such rows be parked and re-sync the table; or set `REPLICATOR_ROW_LIMIT_BYTES` "
+        "or let such rows be quarantined and re-sync the table; or set `REPLICATOR_ROW_LIMIT_BYTES` "
         "higher, with twenty times as much more in `REPLICATOR_SPARK_DRIVER_MEMORY`, and re-sync "
         "the table.",
         "The table stops; the others go on.",
@@ -341,16 +341,16 @@ MESSAGES: Mapping[str, Message] = {
         "The table stops; the others go on.",
         copy_mends=True,
     ),
-    "log:rows-parked": of_table(
-        "Rows parked",
+    "log:rows-quarantined": of_table(
+        "Rows quarantined",
         "Table `{table}` has rows, or had some at that time, that the target can't hold.",
-        "Correct the values at the source or replay the parked rows; or re-sync the table.",
+        "Correct the values at the source or replay the quarantined rows; or re-sync the table.",
         "The table stays as it is.",
     ),
-    "log:too-many-parked": of_table(
-        "Too many parked rows",
+    "log:too-many-quarantined": of_table(
+        "Too many quarantined rows",
         "More than {limit} rows of table `{table}` hold values that the target can't hold.",
-        "Correct the values at the source, exclude the column, or replay the parked rows; then "
+        "Correct the values at the source, exclude the column, or replay the quarantined rows; then "
         "re-sync the table.",
         "The table stops; the others go on.",
         help=Help.CHANGE,
@@ -455,9 +455,9 @@ MESSAGES: Mapping[str, Message] = {
         "further back from now on.",
         "The table goes on as it was.",
     ),
-    "target:rewind-parked": of_table(
-        "Rows of the table may be parked",
-        "Rows of `{table}` are parked, were parked, or may be: an older version lacks them, and "
+    "target:rewind-quarantined": of_table(
+        "Rows of the table may be quarantined",
+        "Rows of `{table}` are quarantined, were quarantined, or may be: an older version lacks them, and "
         "the change log does not tell them all.",
         "Re-sync the table instead.",
         "The table goes on as it was.",
@@ -502,8 +502,8 @@ MESSAGES: Mapping[str, Message] = {
         "Take the filter out, or copy the table as a mirror.",
         help=Help.CHANGE,
     ),
-    "source:no-parking": of_table(
-        "Rows of this source can't be parked",
+    "source:no-quarantine": of_table(
+        "Rows of this source can't be quarantined",
         "From {source}, a row of `{table}` with a value that the target can't hold can't be told "
         "from the others.",
         "Choose that the table stops at such a value; corrected at the source, its re-sync brings "
@@ -511,8 +511,8 @@ MESSAGES: Mapping[str, Message] = {
         "The table stops at the first such value.",
         help=Help.CHANGE,
     ),
-    "target:mode-parking": of_table(
-        "Rows can't be parked in this mode",
+    "target:mode-quarantine": of_table(
+        "Rows can't be quarantined in this mode",
         "A copy of `{table}` as {mode} keeps more than a row's last image by its key, so a row "
         "that the target can't hold can't wait beside it.",
         "Choose that the table stops at such a value, or copy it as a mirror with a key, or with "

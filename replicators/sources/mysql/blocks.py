@@ -20,8 +20,8 @@ from replicators.sources.mysql.executed import Executed
 from replicators.sources.mysql.expand import Damaged
 from replicators.sources.mysql.offsets import MARIADB, Coordinates, file_number
 from replicators.sources.mysql.prepared import (
+    HELD_BYTES,
     LOST,
-    PARKED_BYTES,
     Prepared,
     PreparedTransactions,
     is_one_phase,
@@ -174,9 +174,9 @@ class BlockCutter:
         at = int(state[k.P_OPEN_AT]) + 4
         begin = self.buffer[at : at + int(state[k.P_BEGIN_SIZE]) - 4].tobytes()
         is_prepared = self._xid or is_prepared_here(begin, bool(state[k.P_IS_MARIADB]))
-        if is_prepared and not state[k.P_WAS_SENT] and state[k.P_OPEN_LIMIT] < PARKED_BYTES:
+        if is_prepared and not state[k.P_WAS_SENT] and state[k.P_OPEN_LIMIT] < HELD_BYTES:
             self.emit_closed()
-            self.limit_open(PARKED_BYTES)
+            self.limit_open(HELD_BYTES)
         else:
             self.emit_open()
 

@@ -16,7 +16,7 @@ import numpy as np
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.tablemaps import HEADER
 
-PARKED_BYTES = 64 << 20
+HELD_BYTES = 64 << 20
 COPIES_BYTES = 256 << 20
 LOST = -1
 PREPARED_XA = 64

@@ -85,7 +85,7 @@ PLUGIN = SourcePlugin(
         log_label="WAL",
         reader_label="replication slot",
         has_row_filters=True,
-        can_park=True,
+        can_quarantine=True,
     ),
     catalog=_catalog,
     checks=_checks,

@@ -23,7 +23,7 @@ from runners.engine.changelog.segments import ChangeLog
 from runners.engine.fold.filtering import decide, undecided_keys
 from runners.engine.fold.plan import FoldPlan, fold_batch
 from runners.engine.fold.skipped import skipped_operations
-from runners.engine.quarantine.decide import fold_with_parked
+from runners.engine.quarantine.decide import fold_with_quarantined
 from runners.engine.schema.evolution import Evolver
 from runners.engine.store.protocol import ChangeFileRow, Store, TableRow
 
@@ -255,7 +255,7 @@ class Merger(Applier):
         )
 
     def merge(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> bool:
-        """One merge of the first files (or, where there are none, of parked rows); afterwards the table's merged sequence is
+        """One merge of the first files (or, where there are none, of quarantined rows); afterwards the table's merged sequence is
         recorded. False where it must wait for more of the log: a row that was read at the source belongs to a later moment, or
         no sequence is free for another commit."""
         plan = self._plan(row, files, reached)
@@ -263,7 +263,9 @@ class Merger(Applier):
         if sequence <= row.token_sequence:
             return False
         began = time.monotonic()
-        batch, counts = fold_with_parked(self._store, row, plan) or fold_batch(self._tasks, plan)
+        batch, counts = fold_with_quarantined(self._store, row, plan) or fold_batch(
+            self._tasks, plan
+        )
         folded = time.monotonic()
         try:
             if not self._write(row, batch):

@@ -130,8 +130,8 @@ class Rewinder:
             for f in self._store.change_files(row.id, after=0, upto=row.merged_sequence)
             if f.last_position >= row.snapshot_position
         ]
-        if row.parks or row.rows_parked or any(f.faults for f in files):
-            raise ReplicationError("target:rewind-parked", table=row.id)
+        if row.quarantines or row.rows_quarantined or any(f.faults for f in files):
+            raise ReplicationError("target:rewind-quarantined", table=row.id)
         found = self._found(row, sequence_at(files, moment, row.merged_sequence), moment)
         since = [f for f in files if f.last_sequence > found.sequence]
         is_older = row.shape_sequence > 0 and found.sequence <= row.shape_sequence

@@ -34,7 +34,7 @@ PATIENCE_SECONDS = 30.0
 VERSIONS_A_TURN = 32
 """Tables without work whose version is asked for at a time, so that thousands of them don't queue ahead of merges."""
 BEHIND = "behind"
-PARKED = "rows parked"
+QUARANTINED = "rows quarantined"
 
 
 @dataclass
@@ -303,16 +303,16 @@ class Rounds:
         return made
 
     def _why(self, row: TableRow) -> str:
-        if row.rows_parked and row.state is TableState.REPLICATING:
-            return PARKED
+        if row.rows_quarantined and row.state is TableState.REPLICATING:
+            return QUARANTINED
         return BEHIND if is_healthy(row) else str(row.state)
 
 
 def is_healthy(row: TableRow) -> bool:
-    """Whether a round may wait for the table: one with parked rows lacks something at every moment."""
+    """Whether a round may wait for the table: one with quarantined rows lacks something at every moment."""
     return (
         is_live(row)
-        and not row.rows_parked
+        and not row.rows_quarantined
         and row.state is TableState.REPLICATING
         and row.is_snapshot_done
         and not row.is_resync_asked

@@ -15,7 +15,7 @@ from runners.engine import failpoints
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.decode.job import decode_segments, task_for
-from runners.engine.errors import fail_all, fail_table, unfit
+from runners.engine.errors import fail_all, fail_table, unsupported
 from runners.engine.store.protocol import SegmentRow, Store, TableRow, TableState, is_live
 from runners.engine.watchdog import Watchdog
 
@@ -155,7 +155,7 @@ class Decoding:
         failpoints.hit("change_files_written")
         self._log.added(sum(f.size_bytes for f in done.files))
         known = {r.id: r for r in self._store.tables() if is_live(r)}
-        live = self._without_unfit(known, done.faults)
+        live = self._without_unsupported(known, done.faults)
         files = [f for f in done.files if f.table in live]
         gone = [f.path for f in done.files if f.table not in live]
         if gone:
@@ -181,13 +181,13 @@ class Decoding:
         for table in missed(rows, self._passed):
             self._on_poison(table, "log:rows-passed-over", {})
 
-    def _without_unfit(
+    def _without_unsupported(
         self, rows: Mapping[TableId, TableRow], faults: Mapping[TableId, str]
     ) -> set[TableId]:
         """The tables whose files are listed: not those that stop at a value that could not be carried."""
         stopped = {table: why for table, why in faults.items() if table in rows}
-        stopped = {t: why for t, why in stopped.items() if not rows[t].parks}
+        stopped = {t: why for t, why in stopped.items() if not rows[t].quarantines}
         for table, why in stopped.items():
-            code, facts = unfit(why)
+            code, facts = unsupported(why)
             fail_table(self._store, table, code, {"table": str(table), **facts})
         return set(rows) - set(stopped)

@@ -210,10 +210,10 @@ def fold_to_file(
 
 def fold_batch(tasks: Tasks, plan: FoldPlan) -> tuple[FoldedBatch, OpCounts]:
     """Fold the plan's files; the batch for the target and the rows it stands for, by operation. Files with values that could not
-    be carried are `parking`'s to fold: here they would become NULL unseen."""
-    unfit = next((f for f in plan.files if f.faults), None)
-    if unfit is not None:
-        raise ReplicationError("log:rows-parked", table=unfit.table)
+    be carried are `quarantine`'s to fold: here they would become NULL unseen."""
+    unsupported = next((f for f in plan.files if f.faults), None)
+    if unsupported is not None:
+        raise ReplicationError("log:rows-quarantined", table=unsupported.table)
     parts = [_fold_plan(plan)] if plan.is_small else _fold_in_tasks(tasks, plan)
     return batch_of(plan, parts)
 

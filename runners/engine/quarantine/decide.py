@@ -1,10 +1,10 @@
-"""Parked rows: changes whose values a target can't hold wait beside it, by key, until something fits in their place
+"""Quarantined rows: changes whose values a target can't hold wait beside it, by key, until something fits in their place
 (CORRECTNESS 30). How that is decided is pure.
 
-A key's parked changes are folded again in front of every later batch. The key stays parked while a value that could not be
+A key's quarantined changes are folded again in front of every later batch. The key stays quarantined while a value that could not be
 carried is still part of its folded row; a delete, a complete image, or any later value of that column ends it. Keys that
-changes of keys link are parked and freed together, so that no row is filled from one that was changed meanwhile. The
-target keeps, of a parked key, the row it had before.
+changes of keys link are quarantined and freed together, so that no row is filled from one that was changed meanwhile. The
+target keeps, of a quarantined key, the row it had before.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import FoldedBatch
 from runners.engine import failpoints
-from runners.engine.errors import unfit
+from runners.engine.errors import unsupported
 from runners.engine.fold.mirror import after_truncate, key_links, replay, unsent_matrix
 from runners.engine.fold.plan import FoldPlan, batch_of, fold_to_file, read_changes
-from runners.engine.quarantine.rows import ParkedRow
+from runners.engine.quarantine.rows import QuarantinedRow
 from runners.engine.store.protocol import Store, TableRow
 
-PARKED_LIMIT = 10_000
+QUARANTINED_LIMIT = 10_000
 _Marks = np.ndarray[Any, Any]
 _FAULTS = [f.name for f in FAULT_FIELDS]
 
 
 @dataclass(frozen=True, slots=True)
 class Separated:
-    """`fit` has `change_schema`; `held` has `faulty_schema` and is to be parked."""
+    """`fit` has `change_schema`; `held` has `faulty_schema` and is to be quarantined."""
 
     fit: pa.Table
     held: pa.Table
@@ -100,11 +100,11 @@ def _waiting(changes: pa.Table, schema: TableSchema) -> tuple[_Marks, _Marks]:
     op = changes.column("_op").to_numpy().astype(np.int8)
     _, gone, _, sent_by = replay(op, new, old, not_sent, keys)
     is_faulty = faulty[np.maximum(sent_by, 0), np.arange(len(columns))].astype(bool)
-    unfit = (is_faulty & (sent_by >= 0)).any(axis=1) & (gone == 0)
+    unsupported = (is_faulty & (sent_by >= 0)).any(axis=1) & (gone == 0)
     group = groups(new, old, keys)
-    unfit_group = np.zeros(keys, bool)
-    unfit_group[group[unfit]] = True
-    waits: _Marks = unfit_group[group[new]]
+    unsupported_group = np.zeros(keys, bool)
+    unsupported_group[group[unsupported]] = True
+    waits: _Marks = unsupported_group[group[new]]
     is_whole = changes.column("_unchanged").is_null().to_numpy() & (op != int(Op.DELETE))
     is_alone = np.bincount(group, minlength=keys)[group[new]] == 1
     place = np.arange(changes.num_rows)
@@ -114,7 +114,7 @@ def _waiting(changes: pa.Table, schema: TableSchema) -> tuple[_Marks, _Marks]:
     return waits, waits & (place >= last_whole[new])
 
 
-def parked_rows(held: pa.Table, schema: TableSchema, after: int) -> list[ParkedRow]:
+def quarantined_rows(held: pa.Table, schema: TableSchema, after: int) -> list[QuarantinedRow]:
     """What the store keeps of the rows past `after`: one by one, since they are few."""
     rows = []
     for i, sequence in enumerate(held.column("_sequence").to_pylist()):
@@ -123,7 +123,9 @@ def parked_rows(held: pa.Table, schema: TableSchema, after: int) -> list[ParkedR
         one = held.slice(i, 1)
         key = {name: str(one.column(name)[0].as_py()) for name in schema.key}
         reason = one.column("_fault_reason")[0].as_py() or ""
-        rows.append(ParkedRow(sequence, json.dumps(key, ensure_ascii=False), reason, _written(one)))
+        rows.append(
+            QuarantinedRow(sequence, json.dumps(key, ensure_ascii=False), reason, _written(one))
+        )
     return rows
 
 
@@ -134,8 +136,8 @@ def _written(table: pa.Table) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def images(rows: Sequence[ParkedRow], schema: TableSchema) -> pa.Table:
-    """The parked changes with `faulty_schema(schema)`, by sequence. Columns that came after them count as not sent; what does
+def images(rows: Sequence[QuarantinedRow], schema: TableSchema) -> pa.Table:
+    """The quarantined changes with `faulty_schema(schema)`, by sequence. Columns that came after them count as not sent; what does
     not fit a changed type stays faulty."""
     wanted = faulty_schema(schema)
     parts = [wanted.empty_table()]
@@ -150,8 +152,8 @@ def images(rows: Sequence[ParkedRow], schema: TableSchema) -> pa.Table:
     return pa.concat_tables(parts).sort_by("_sequence")
 
 
-def image_names(rows: Sequence[ParkedRow]) -> set[str]:
-    """The columns of which parked changes have values, by their names of then."""
+def image_names(rows: Sequence[QuarantinedRow]) -> set[str]:
+    """The columns of which quarantined changes have values, by their names of then."""
     return {name for row in rows for name in pa.ipc.open_stream(row.image).schema.names}
 
 
@@ -215,13 +217,13 @@ def of_snapshot(rows: pa.Table, schema: TableSchema, position: int, first: int) 
 
 
 def check_limit(table: TableId, count: int) -> None:
-    """`log:too-many-parked` where more rows wait than a person could look at."""
-    if count > PARKED_LIMIT:
-        raise ReplicationError("log:too-many-parked", table=table, limit=PARKED_LIMIT)
+    """`log:too-many-quarantined` where more rows wait than a person could look at."""
+    if count > QUARANTINED_LIMIT:
+        raise ReplicationError("log:too-many-quarantined", table=table, limit=QUARANTINED_LIMIT)
 
 
-def _unfit(table: TableId, reasons: pa.ChunkedArray) -> ReplicationError:
-    code, facts = unfit(str(reasons.drop_null()[0]))
+def _unsupported(table: TableId, reasons: pa.ChunkedArray) -> ReplicationError:
+    code, facts = unsupported(str(reasons.drop_null()[0]))
     return ReplicationError(code, table=table, **facts)
 
 
@@ -230,10 +232,10 @@ def refuse_unfit(table: TableId, plan: FoldPlan) -> None:
     if any(f.faults for f in plan.files):
         reasons = read_changes(plan, with_faults=True).column("_fault_reason")
         if reasons.null_count < len(reasons):
-            raise _unfit(table, reasons)
+            raise _unsupported(table, reasons)
 
 
-def fold_with_parked(
+def fold_with_quarantined(
     store: Store, row: TableRow, plan: FoldPlan
 ) -> tuple[FoldedBatch, OpCounts] | None:
     """The merge's batch where rows of the table wait or will; what has to wait is recorded before anything is written, since a
@@ -241,21 +243,21 @@ def fold_with_parked(
     what does not fit stops the table."""
     if plan.no_inserts:
         return None
-    waiting = store.parked(row.id, row.generation, row.merged_sequence)
+    waiting = store.quarantined(row.id, row.generation, row.merged_sequence)
     if not waiting and not any(f.faults for f in plan.files):
         return None
     found = [images(waiting, plan.schema), read_changes(plan, with_faults=True)]
     if not plan.schema.key:  # The first copy was under way: whether rows could wait was not known when these were listed.
-        raise _unfit(row.id, pa.concat_tables(found).column("_fault_reason"))
+        raise _unsupported(row.id, pa.concat_tables(found).column("_fault_reason"))
     separated = separate(pa.concat_tables(found), plan.schema)
     check_limit(row.id, separated.held.num_rows)
     kept = set(separated.held.column("_sequence").to_pylist())
     freed = [w.sequence for w in waiting if w.sequence not in kept]
-    rows = parked_rows(separated.held, plan.schema, plan.after)
-    store.record_parked(row.id, row.generation, rows, freed, plan.sequence, plan.after)
+    rows = quarantined_rows(separated.held, plan.schema, plan.after)
+    store.record_quarantined(row.id, row.generation, rows, freed, plan.sequence, plan.after)
     if rows:
-        text = f"Rows parked: {len(rows)}, the first since {rows[0].reason}."
+        text = f"Rows quarantined: {len(rows)}, the first since {rows[0].reason}."
         store.log("WARNING", text, row.id)
-    failpoints.hit("rows_parked")
+    failpoints.hit("rows_quarantined")
     path = f"{plan.prefix}-0.parquet"
     return batch_of(plan, [fold_to_file(separated.fit, plan.schema, path, mode=plan.mode)])

@@ -45,7 +45,7 @@ def of_limit(rows: pa.Table, schema: TableSchema, limit: int) -> pa.Table:
 
 
 def refuse(rows: pa.Table, schema: TableSchema, limit: int) -> None:
-    """`source:value-too-large` where one of them is; for rows that nothing can be parked of."""
+    """`source:value-too-large` where one of them is; for rows that nothing can be quarantined of."""
     found = of_limit(rows, schema, limit or rows.nbytes)
     if "_fault_reason" in found.column_names:
         why = str(found.column("_fault_reason").drop_null()[0])

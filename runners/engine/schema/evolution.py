@@ -238,7 +238,7 @@ class Evolver:
             self._store.table_progress(row.id, schema=shape, shape_sequence=shape_sequence)
 
     def _misread(self, row: TableRow, changes: Sequence[SchemaChange]) -> tuple[SchemaChange, ...]:
-        """What follows for parked rows, which have their values by the columns' names of then: a followed name that stood for another
+        """What follows for quarantined rows, which have their values by the columns' names of then: a followed name that stood for another
         column, or will, would give it that one's values, or lose them."""
         moves = (ChangeKind.ADDED, ChangeKind.RENAMED)
         named = [
@@ -246,10 +246,10 @@ class Evolver:
         ]
         if not named:
             return ()
-        names = image_names(self._store.parked(row.id, row.generation, row.merged_sequence))
+        names = image_names(self._store.quarantined(row.id, row.generation, row.merged_sequence))
         if not names & {c.name for change in named for c in (change.old, change.new) if c}:
             return ()
-        text = "parked rows have values under the columns' names of before"
+        text = "quarantined rows have values under the columns' names of before"
         return (SchemaChange(ChangeKind.REWRITTEN, text),)
 
     def _tell_left_out(self, row: TableRow, columns: set[str]) -> None:

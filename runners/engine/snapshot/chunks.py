@@ -132,10 +132,10 @@ def _copy_portion(
     read: ChunkReader,
     schema: TableSchema,
     place: SnapshotPlace,
-    parks: bool,
+    quarantines: bool,
     row_limit: int,
 ) -> _Copied:
-    supported = SupportedRows(read, parks=parks, row_limit=row_limit)
+    supported = SupportedRows(read, quarantines=quarantines, row_limit=row_limit)
     path, rows = _write(portion, supported, schema, place)
     return _Copied(portion.number, path, rows, supported.held)
 
@@ -190,7 +190,7 @@ class Snapshotter:
         self._on_progress = on_progress
         self._should_stop = should_stop
         self._is_log_full = is_log_full
-        self._parks = False
+        self._quarantines = False
         self._resumes = True
         self._place = ""
 
@@ -203,7 +203,7 @@ class Snapshotter:
             (known.generation, known.schema) == (table.generation, schema)
             and known.layout == layout(self._session, schema)
             and resume.is_log_whole(self._store, known)
-            and not self._store.parked(table.source, table.generation, 0)
+            and not self._store.quarantined(table.source, table.generation, 0)
             and self._writer.snapshot_place_again(table, schema, known.folder)
         ):
             return resume.finished(known)
@@ -221,15 +221,15 @@ class Snapshotter:
         sequence: int,
         known: CopyRow | None = None,
         *,
-        parks: bool = False,
+        quarantines: bool = False,
         resumes: bool = True,
         place: str | None = None,
     ) -> tuple[str, int] | None:
         """Copy the table, or go on with a snapshot that `find` gave, and publish it with `sequence` as its token: its UUID
         and its rows; None where a stop was asked (nothing is published then). `source:snapshot-lost` where the view went
-        away. `parks`: rows that the target can't hold wait beside it; otherwise they are an error. `resumes`: one that is cut off may
+        away. `quarantines`: rows that the target can't hold wait beside it; otherwise they are an error. `resumes`: one that is cut off may
         go on in a later view. `place`: where the rows lay when the view was opened (default: now)."""
-        self._parks, self._resumes = parks, resumes
+        self._quarantines, self._resumes = quarantines, resumes
         self._place = layout(self._session, schema) if place is None else place
         check_place(self._session, schema, self._place, self._store)
         work = self._go_on(table, schema, known) if known else None
@@ -254,7 +254,7 @@ class Snapshotter:
     def _begin(self, table: TargetTable, schema: TableSchema, sequence: int) -> _Work:
         planned = self._session.plan(schema, rows_per_chunk=self._settings.rows_per_chunk)
         chunks = tuple(CopyChunk(c.number, c.query, c.rows_estimated) for c in planned)
-        self._store.parked_forget(table.source, table.generation)
+        self._store.quarantined_forget(table.source, table.generation)
         self._writer.begin_snapshot(table, schema)
         place = self._writer.snapshot_place(table, schema)
         place = replace(place, constants=_constants(table, sequence))
@@ -358,7 +358,7 @@ class Snapshotter:
             read=self._reader,
             schema=work.schema,
             place=work.place,
-            parks=self._parks,
+            quarantines=self._quarantines,
             row_limit=self._settings.row_limit_bytes,
         )
         try:
@@ -367,7 +367,7 @@ class Snapshotter:
             if not self._session.is_alive():
                 raise ReplicationError("source:snapshot-lost") from err
             raise
-        self._park(work, {c.number: c.held for c in copied if c.held is not None})
+        self._quarantine(work, {c.number: c.held for c in copied if c.held is not None})
         known = {c.number: c for c in work.copy.chunks}
         done = [CopyChunk(c.number, "", 0, c.path, c.rows, is_done=True) for c in copied]
         return [
@@ -377,12 +377,12 @@ class Snapshotter:
             for c in done
         ]
 
-    def _park(self, work: _Work, held: Mapping[int, bytes]) -> None:
+    def _quarantine(self, work: _Work, held: Mapping[int, bytes]) -> None:
         """Record what waits, before its chunks count as done."""
         table, position = work.table, self._session.point.position.value
         for number, rows in held.items():
-            parked = held_rows(rows, work.schema, position, number)
-            self._store.record_parked(table.source, table.generation, parked)
+            quarantined = held_rows(rows, work.schema, position, number)
+            self._store.record_quarantined(table.source, table.generation, quarantined)
         if held:
-            waiting = self._store.parked(table.source, table.generation, 0)
+            waiting = self._store.quarantined(table.source, table.generation, 0)
             check_limit(table.source, len(waiting))

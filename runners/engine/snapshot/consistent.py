@@ -41,7 +41,7 @@ class TableCopier(Protocol):
         sequence: int,
         known: CopyRow | None = None,
         *,
-        parks: bool = False,
+        quarantines: bool = False,
         resumes: bool = True,
         place: str | None = None,
     ) -> tuple[str, int] | None:

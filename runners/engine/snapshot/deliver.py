@@ -40,7 +40,7 @@ class ChunkLane:
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """The chunk's rows; `source:value-unsupported` where the neutral types can't carry one."""
-        supported = SupportedRows(self.reader, parks=False, row_limit=self.row_limit)
+        supported = SupportedRows(self.reader, quarantines=False, row_limit=self.row_limit)
         for batch in supported(self.chunk, self.schema):
             yield self._as_read(batch)
 
@@ -99,7 +99,7 @@ class SinkSnapshotter:
         sequence: int,
         known: CopyRow | None = None,
         *,
-        parks: bool = False,
+        quarantines: bool = False,
         resumes: bool = True,
         place: str | None = None,
     ) -> tuple[str, int] | None:

@@ -118,9 +118,9 @@ class TableSnapshots:
         )
         row = self._store.table(row.id)
         table = target_table(self._replicator, row)
-        parks = replace(row, schema=snapshot.schema).parks
+        quarantines = replace(row, schema=snapshot.schema).quarantines
         done = snapshot.snapshotter.copy(
             table, snapshot.schema, snapshot.sequence, known,
-            parks=parks, resumes=not row.needs_exact, place=snapshot.place,
+            quarantines=quarantines, resumes=not row.needs_exact, place=snapshot.place,
         )  # fmt: skip
         return None if done is None else (snapshot, *done)

@@ -1,4 +1,4 @@
-"""Takes rows that a target can't hold out of a snapshot's chunk: they are parked, or the table stops."""
+"""Takes rows that a target can't hold out of a snapshot's chunk: they are quarantined, or the table stops."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.snapshot import Chunk, ChunkReader
-from runners.engine.errors import unfit
+from runners.engine.errors import unsupported
 from runners.engine.quarantine import sizes
-from runners.engine.quarantine.decide import check_limit, of_snapshot, parked_rows
-from runners.engine.quarantine.rows import ParkedRow
+from runners.engine.quarantine.decide import check_limit, of_snapshot, quarantined_rows
+from runners.engine.quarantine.rows import QuarantinedRow
 
 NUMBERS_A_CHUNK = 1 << 20
 
@@ -23,9 +23,9 @@ class SupportedRows:
     """A `ChunkReader` for one chunk that keeps what does not fit in `held`, or raises `source:value-unsupported`, or
     `source:value-too-large` for a row of more than `row_limit` bytes (0: none is)."""
 
-    def __init__(self, read: ChunkReader, *, parks: bool, row_limit: int = 0) -> None:
+    def __init__(self, read: ChunkReader, *, quarantines: bool, row_limit: int = 0) -> None:
         self._read = read
-        self._parks = parks
+        self._quarantines = quarantines
         self._row_limit = row_limit
         self._held: list[pa.Table] = []
 
@@ -34,9 +34,9 @@ class SupportedRows:
             if "_faulty" not in batch.schema.names:
                 yield batch
                 continue
-            is_unfit = pc.is_valid(batch.column("_faulty"))
-            self._keep(pa.Table.from_batches([batch.filter(is_unfit)]), schema)
-            yield batch.filter(pc.invert(is_unfit)).select(schema.arrow_schema().names)
+            is_unsupported = pc.is_valid(batch.column("_faulty"))
+            self._keep(pa.Table.from_batches([batch.filter(is_unsupported)]), schema)
+            yield batch.filter(pc.invert(is_unsupported)).select(schema.arrow_schema().names)
 
     def _small(self, batch: pa.RecordBatch, schema: TableSchema) -> pa.RecordBatch:
         if not self._row_limit or batch.nbytes <= self._row_limit:
@@ -45,8 +45,8 @@ class SupportedRows:
         return rows.combine_chunks().to_batches()[0]
 
     def _keep(self, rows: pa.Table, schema: TableSchema) -> None:
-        if not self._parks:
-            code, facts = unfit(rows.column("_fault_reason")[0].as_py())
+        if not self._quarantines:
+            code, facts = unsupported(rows.column("_fault_reason")[0].as_py())
             raise ReplicationError(code, table=schema.id, **facts)
         self._held.append(rows)
         check_limit(schema.id, sum(t.num_rows for t in self._held))
@@ -63,9 +63,9 @@ class SupportedRows:
         return bytes(sink.getvalue().to_pybytes())
 
 
-def held_rows(held: bytes, schema: TableSchema, position: int, number: int) -> list[ParkedRow]:
+def held_rows(held: bytes, schema: TableSchema, position: int, number: int) -> list[QuarantinedRow]:
     """What the store keeps of chunk `number`: inserts from before the log, with sequences of their own below 0."""
     rows = pa.ipc.open_stream(held).read_all()
     first = -(number + 1) * NUMBERS_A_CHUNK
     changes = of_snapshot(rows, schema, position, first)
-    return parked_rows(changes, schema, first - 1)
+    return quarantined_rows(changes, schema, first - 1)

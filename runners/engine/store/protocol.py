@@ -12,14 +12,14 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from replicators.connectors.model.changes import OpCounts, segment_of
-from replicators.connectors.model.modes import KEEPS_PAST, PARKING, RESUMABLE, Mode, mode_for
+from replicators.connectors.model.modes import KEEPS_PAST, QUARANTINE, RESUMABLE, Mode, mode_for
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.changelog.listing import ChangeFileRow as ChangeFileRow
 from runners.engine.changelog.listing import SegmentRow as SegmentRow
 from runners.engine.checkpoints.watermarks import MemoryWatermarks, Watermarks
-from runners.engine.quarantine.rows import MemoryParking, Parking
+from runners.engine.quarantine.rows import MemoryQuarantine, Quarantine
 from runners.engine.snapshot.progress import Copies, MemoryCopies
 from runners.engine.store.events import Events, MemoryEvents
 from runners.engine.store.table_states import EVENTS_STATE as EVENTS_STATE
@@ -42,7 +42,7 @@ class TableRow:
     target's own token said after our last commit. `snapshot_position`: changes committed before it came by snapshot.
     `schema` is the shape that the target has now; versions of the target up to `shape_sequence` have another (0: none). What people ask for: `is_chosen` (otherwise it is to be removed, with the
     target's table where `is_drop_asked`), `columns`, `excluded` and `filter` as in `TableSelection`, `is_resync_asked`,
-    `rewind_to` (a time in seconds since the epoch), `is_replay_asked` (parked rows are to be tried again), `mode_asked` and `unfit` (the table's own or the replicator's). `mode`
+    `rewind_to` (a time in seconds since the epoch), `is_replay_asked` (quarantined rows are to be tried again), `mode_asked` and `unsupported` (the table's own or the replicator's). `mode`
     is the one that the copy was made in. `failures` in a row, and the time that was spent on them; `is_given_up`: the retry time is used up.
     `resolved_at`: the last `Resolved.at` that a `ChangeSink` was or is to be told of this generation, or when its snapshot was read.
     """
@@ -73,17 +73,17 @@ class TableRow:
     mode: Mode = Mode.MIRROR
     mode_asked: Mode = Mode.MIRROR
     is_replay_asked: bool = False
-    rows_parked: int = 0
-    unfit: str = "stop"
+    rows_quarantined: int = 0
+    unsupported: str = "stop"
     resolved_at: float = 0.0
 
     @property
-    def parks(self) -> bool:
-        """Whether a row with a value that can't be carried is parked; otherwise the table stops. Only where the last image of a
+    def quarantines(self) -> bool:
+        """Whether a row with a value that can't be carried is quarantined; otherwise the table stops. Only where the last image of a
         row is all that counts: a history would lack what waits. Not without a key, by which waiting rows are known, nor where inserts
         are left out: what waits is no row of the copy."""
-        has_place = self.mode in PARKING and (self.schema is None or bool(self.schema.key))
-        return self.unfit == "park" and has_place and not self.leaves_inserts_out
+        has_place = self.mode in QUARANTINE and (self.schema is None or bool(self.schema.key))
+        return self.unsupported == "quarantine" and has_place and not self.leaves_inserts_out
 
     @property
     def leaves_inserts_out(self) -> bool:
@@ -133,7 +133,7 @@ class TableFigures:
     backlog_bytes: int = 0
 
 
-class Store(Copies, Events, Parking, Watermarks, Protocol):
+class Store(Copies, Events, Quarantine, Watermarks, Protocol):
     """The engine's memory. All writes carry the lease."""
 
     def memory(self) -> Memory: ...
@@ -277,7 +277,7 @@ def chosen(store: Store) -> tuple[TableSelection, ...]:
     return tuple(r.selection for r in store.tables() if r.is_chosen)
 
 
-class MemoryStore(MemoryCopies, MemoryEvents, MemoryParking, MemoryWatermarks):
+class MemoryStore(MemoryCopies, MemoryEvents, MemoryQuarantine, MemoryWatermarks):
     """The twin: the same promises in a dict, for tests of the engine. `lost` makes every write fail with lease-lost."""
 
     def __init__(self, tables: Sequence[TableId] = ()) -> None:

@@ -240,7 +240,7 @@ def test_a_mark_waits_for_the_end_of_the_transaction_that_is_being_captured(tmp_
 
 
 def test_a_mark_on_a_quiet_log_is_an_empty_segment_at_the_same_position(tmp_path: Path) -> None:
-    """A replay of parked rows needs a sequence that no commit has had; on an idle source the log would bring none."""
+    """A replay of quarantined rows needs a sequence that no commit has had; on an idle source the log would bring none."""
     place = Place(tmp_path, block(100))
     place.turn()
     place.capture.step()

@@ -149,7 +149,7 @@ class _Empty:
         ((), (), False, "target:rewind-too-early"),
         ((1, 2, 6), (1, 2, 3, 4), False, "log:rewind-too-early"),
         ((1, 2, 6), (), True, "target:rewind-shape"),
-        ((1, 2, 6), (), False, "target:rewind-parked"),
+        ((1, 2, 6), (), False, "target:rewind-quarantined"),
     ],
 )
 def test_what_can_not_be_reached_is_refused_and_the_table_goes_on(
@@ -164,7 +164,7 @@ def test_what_can_not_be_reached_is_refused_and_the_table_goes_on(
     """Guards each look before the first write: without it changes would be missing in the rewound rows, or be applied to
     columns that are not there."""
     store.forget(pruned)
-    if code == "target:rewind-parked":
+    if code == "target:rewind-quarantined":
         store.record_decoded([1], [replace(change_file(1), faults=1)])
     if changed:
         wider = replace(SCHEMA, columns=(*SCHEMA.columns, Column("new", String(), "text")))

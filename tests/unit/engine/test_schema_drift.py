@@ -15,7 +15,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.schema.policy import SchemaPolicy
 from replicators.connectors.schema.steps import SchemaStep, StepKind
 from replicators.connectors.target import TargetTable
-from runners.engine.quarantine.decide import of_snapshot, parked_rows
+from runners.engine.quarantine.decide import of_snapshot, quarantined_rows
 from runners.engine.schema.drift import SchemaDrifts
 from runners.engine.schema.evolution import AGAIN_TIMES, Evolver, ResyncDue
 from runners.engine.schema.selection import followed
@@ -120,32 +120,32 @@ def test_rows_known_by_a_hash_are_read_again_where_it_changes() -> None:
     assert Place("evolve", Mode.MULTISET).follow(ID, NOTE, N, ADDED) == "resync"
 
 
-def parking_one(policy: str, mode: Mode = Mode.MIRROR) -> Place:
+def quarantine_one(policy: str, mode: Mode = Mode.MIRROR) -> Place:
     """A table with a row that waits."""
     place = Place(policy, mode)
     held = of_snapshot(pa.table({"id": [1], "note": ["x"], "n": [2]}), SHAPE, 0, -1)
-    rows = parked_rows(held, SHAPE, -2)
-    place.store.record_parked(TABLE, place.row.generation, rows)
+    rows = quarantined_rows(held, SHAPE, -2)
+    place.store.record_quarantined(TABLE, place.row.generation, rows)
     return place
 
 
-def test_a_name_under_which_parked_rows_have_values_is_never_followed() -> None:
-    """Guards parked rows, whose values are kept by names: followed, a rename would lose them, a swap give each column the other's, and
+def test_a_name_under_which_quarantined_rows_have_values_is_never_followed() -> None:
+    """Guards quarantined rows, whose values are kept by names: followed, a rename would lose them, a swap give each column the other's, and
     a new column would have those of a dropped one. Fails where the store is not asked for what waits."""
     renamed, other = replace(NOTE, name="z"), replace(ADDED, type=String(), missing=None)
     for policy, became in (("evolve", "resync"), ("lenient", "source:schema-changed")):
-        assert parking_one(policy).follow(ID, renamed, N) == became
-        place = parking_one(policy)
+        assert quarantine_one(policy).follow(ID, renamed, N) == became
+        place = quarantine_one(policy)
         assert place.follow(ID, N) == "", "no name is another's"
         assert place.follow(ID, N, replace(other, name="z")) == ""
         assert place.follow(ID, N, replace(other, name="note", ordinal=5)) == became
     swapped = (ID, replace(NOTE, name="n"), replace(N, name="note"))
-    assert parking_one("evolve").follow(*swapped) == "resync"
-    assert parking_one("evolve").follow(replace(ID, name="no"), NOTE, N, key=("no",)) == "resync"
-    past = parking_one("evolve", Mode.SOFT_DELETE)
+    assert quarantine_one("evolve").follow(*swapped) == "resync"
+    assert quarantine_one("evolve").follow(replace(ID, name="no"), NOTE, N, key=("no",)) == "resync"
+    past = quarantine_one("evolve", Mode.SOFT_DELETE)
     assert past.follow(ID, renamed, N) == "source:schema-changed" and not past.writer.done
-    freed = parking_one("evolve")
-    freed.store.record_parked(TABLE, freed.row.generation, (), [-1], 0)
+    freed = quarantine_one("evolve")
+    freed.store.record_quarantined(TABLE, freed.row.generation, (), [-1], 0)
     assert freed.follow(ID, renamed, N) == ""
 
 

@@ -123,9 +123,9 @@ def test_marks_that_are_there_stay() -> None:
 
 def test_a_fault_of_size_has_a_code_of_its_own() -> None:
     found = sizes.of_limit(rows({"id": 7, "raw": b"x" * 1001}), WIDE, LIMIT)
-    code, facts = errors.unfit(told(found)[0])
+    code, facts = errors.unsupported(told(found)[0])
     assert (code, facts["column"]) == (sizes.CODE, "raw")
-    assert errors.unfit("at: infinity has no place")[0] == "source:value-unsupported"
+    assert errors.unsupported("at: infinity has no place")[0] == "source:value-unsupported"
 
 
 def changes_of_a_large_row(head: Any, body: Any, segment: int) -> Any:
@@ -158,10 +158,10 @@ def test_a_copy_parks_a_row_that_is_too_large_or_stops() -> None:
         yield from rows({"id": 7, "text": "x" * 1001}).to_batches()
 
     chunk = Chunk(WIDE.id, 0, "")
-    supported = SupportedRows(read, parks=True, row_limit=LIMIT)
+    supported = SupportedRows(read, quarantines=True, row_limit=LIMIT)
     (batch,) = supported(chunk, WIDE)
     assert batch.num_rows == 20
     assert supported.held is not None
     with pytest.raises(ReplicationError) as caught:
-        list(SupportedRows(read, parks=False, row_limit=LIMIT)(chunk, WIDE))
+        list(SupportedRows(read, quarantines=False, row_limit=LIMIT)(chunk, WIDE))
     assert caught.value.code == sizes.CODE

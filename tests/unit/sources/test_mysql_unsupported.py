@@ -85,7 +85,7 @@ def test_a_row_is_marked_for_each_of_its_columns_and_a_null_is_no_unsupported_va
 
 @pytest.mark.parametrize("key", [["v"], ["d"]])
 def test_a_value_of_a_key_and_what_is_damaged_are_not_marked_but_raised(key: list[str]) -> None:
-    """Guards `unsupported._without`: a key that became NULL could not be parked by its key (CORRECTNESS 30), and damage
+    """Guards `unsupported._without`: a key that became NULL could not be quarantined by its key (CORRECTNESS 30), and damage
     marked as an unsupported value would hide it."""
     with pytest.raises(ValueFault) as caught:
         read_with_unsupported(Read(), PLACES, PLACES, key)

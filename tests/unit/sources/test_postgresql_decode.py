@@ -375,7 +375,7 @@ def test_of_many_rows_those_that_do_not_fit_are_told_with_every_column_that_does
 
 
 def test_a_row_that_does_not_fit_keeps_its_unsent_columns_and_its_old_key():
-    """Guards what parking needs of a marked row (CORRECTNESS 9 and 30): read the slow way, it must say the same of
+    """Guards what quarantine needs of a marked row (CORRECTNESS 9 and 30): read the slow way, it must say the same of
     unsent columns and old keys."""
     segment = body(
         begin(),

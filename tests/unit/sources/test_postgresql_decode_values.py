@@ -146,7 +146,7 @@ def test_random_rows_come_out_as_they_went_in(rows):
 
 @pytest.mark.parametrize("text", ["0001-02-29 BC", "0001-02-29 12:00:00 BC", "0044-03-15 BC"])
 def test_a_day_before_our_era_is_out_of_range_and_no_damage(text: str) -> None:
-    """Guards the calendar of years BC, in which 1 BC is a leap year: damage stops the table, a value that has no place parks
+    """Guards the calendar of years BC, in which 1 BC is a leap year: damage stops the table, a value that has no place quarantines
     its row."""
     data = np.frombuffer(text.encode(), np.uint8)
     assert k.parse_date(data, 0, len(data))[0] == k.YEAR

@@ -1,4 +1,4 @@
-"""Parked rows: what waits, what ends it, and what the target holds meanwhile and afterwards."""
+"""Quarantined rows: what waits, what ends it, and what the target holds meanwhile and afterwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.fold.mirror import fold
 from runners.engine.fold.plan import FoldPlan, fold_batch
 from runners.engine.quarantine import decide
-from runners.engine.quarantine.rows import MemoryParking
+from runners.engine.quarantine.rows import MemoryQuarantine
 from runners.engine.store.protocol import TableRow
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, apply, replay, table_of
 from tests.unit.engine.test_frontier import change_file
@@ -28,7 +28,7 @@ ONE, TWO = (1, "a"), (2, "b")
 NAMES = [c.name for c in SCHEMA.columns]
 
 
-class Memory(MemoryParking):
+class Memory(MemoryQuarantine):
     def _write(self) -> None:
         """Anybody may."""
 
@@ -54,7 +54,7 @@ def faulty_table(changes: list[Change], first: int) -> pa.Table:
 
 
 class Replica:
-    """A target and the rows parked beside it, merged batch by batch as the engine does."""
+    """A target and the rows quarantined beside it, merged batch by batch as the engine does."""
 
     def __init__(self, start: dict[Key, Row]) -> None:
         self.rows = dict(start)
@@ -63,15 +63,15 @@ class Replica:
 
     def try_to_merge(self, changes: list[Change]) -> tuple[decide.Separated, int]:
         """What a merge does before it commits: it may be cut off then."""
-        waiting = self.store.parked(SCHEMA.id, 1, self.merged)
+        waiting = self.store.quarantined(SCHEMA.id, 1, self.merged)
         table = faulty_table(changes, self.merged + 1)
         found = pa.concat_tables([decide.images(waiting, SCHEMA), table])
         separated = decide.separate(found, SCHEMA)
         kept = set(separated.held.column("_sequence").to_pylist())
         freed = [w.sequence for w in waiting if w.sequence not in kept]
         upto = self.merged + max(1, len(changes))
-        rows = decide.parked_rows(separated.held, SCHEMA, self.merged)
-        self.store.record_parked(SCHEMA.id, 1, rows, freed, upto, self.merged)
+        rows = decide.quarantined_rows(separated.held, SCHEMA, self.merged)
+        self.store.record_quarantined(SCHEMA.id, 1, rows, freed, upto, self.merged)
         return separated, upto
 
     def merge(self, changes: list[Change]) -> None:
@@ -82,7 +82,7 @@ class Replica:
 
     @property
     def waiting(self) -> list[str]:
-        return [p.key for p in self.store.parked(SCHEMA.id, 1, self.merged)]
+        return [p.key for p in self.store.quarantined(SCHEMA.id, 1, self.merged)]
 
 
 def has_bad(row: Row) -> bool:
@@ -97,7 +97,7 @@ def test_a_row_that_does_not_fit_waits_and_the_others_go_on() -> None:
     assert replica.waiting == ['{"id": "1", "part": "a"}']
 
 
-def test_later_changes_of_a_parked_key_wait_too_until_a_complete_image_or_a_delete() -> None:
+def test_later_changes_of_a_quarantined_key_wait_too_until_a_complete_image_or_a_delete() -> None:
     """Guards rule 30: a later partial image merged alone would be completed from a row that never was."""
     unsent_a = frozenset({"a"})
     replica = Replica({ONE: {"a": "old", "b": "old"}})
@@ -116,11 +116,11 @@ def test_later_changes_of_a_parked_key_wait_too_until_a_complete_image_or_a_dele
 
 
 def test_a_partial_image_that_mends_the_value_ends_it_with_what_was_sent_before() -> None:
-    """Unsent values of the mending change come from the parked ones: from the target they would be old."""
+    """Unsent values of the mending change come from the quarantined ones: from the target they would be old."""
     replica = Replica({ONE: {"a": "old", "b": "old"}})
-    replica.merge([Change(UPDATE, ONE, (BAD, "sent while parked"))])
+    replica.merge([Change(UPDATE, ONE, (BAD, "sent while quarantined"))])
     replica.merge([Change(UPDATE, ONE, ("good", None), unsent=frozenset({"b"}))])
-    assert replica.rows[ONE] == {"a": "good", "b": "sent while parked"}
+    assert replica.rows[ONE] == {"a": "good", "b": "sent while quarantined"}
     assert not replica.waiting
 
 
@@ -135,7 +135,7 @@ def test_keys_that_a_change_of_key_links_wait_together() -> None:
 
 
 def test_a_truncate_ends_all_that_waits() -> None:
-    """Guards the barrier in `parking.separate` (CORRECTNESS 6 and 30): rows parked before a TRUNCATE would come back
+    """Guards the barrier in `quarantine.separate` (CORRECTNESS 6 and 30): rows quarantined before a TRUNCATE would come back
     after it."""
     replica = Replica({})
     replica.merge([Change(INSERT, ONE, (BAD, "1")), Change(INSERT, TWO, (BAD, "2"))])
@@ -145,7 +145,7 @@ def test_a_truncate_ends_all_that_waits() -> None:
 
 
 def test_complete_images_leave_one_waiting_row_for_a_key() -> None:
-    """Guards the limit on parked rows: a row that changes for ever would otherwise reach it alone."""
+    """Guards the limit on quarantined rows: a row that changes for ever would otherwise reach it alone."""
     replica = Replica({})
     for i in range(5):
         replica.merge([Change(INSERT if not i else UPDATE, ONE, (BAD, str(i)))])
@@ -153,35 +153,35 @@ def test_complete_images_leave_one_waiting_row_for_a_key() -> None:
 
 
 def test_a_replay_puts_null_in_place_of_what_does_not_fit() -> None:
-    """Guards `parking.images` for accepted rows: with their marks left on, a row that a person let go with NULL would
+    """Guards `quarantine.images` for accepted rows: with their marks left on, a row that a person let go with NULL would
     wait again."""
     replica = Replica({ONE: {"a": "old", "b": "old"}})
     replica.merge([Change(UPDATE, ONE, (BAD, "1")), Change(INSERT, TWO, ("x", BAD))])
-    replica.store.accept_parked(SCHEMA.id)
+    replica.store.accept_quarantined(SCHEMA.id)
     replica.merge([])
     assert replica.rows == {ONE: {"a": None, "b": "1"}, TWO: {"a": "x", "b": None}}
     assert not replica.waiting
 
 
-def test_what_a_merge_that_was_cut_off_parked_or_freed_counts_only_once_it_is_done() -> None:
-    """Guards "idempotent by (generation, sequence)": before the merge is recorded the same rows are parked and freed again."""
+def test_what_a_merge_that_was_cut_off_quarantined_or_freed_counts_only_once_it_is_done() -> None:
+    """Guards "idempotent by (generation, sequence)": before the merge is recorded the same rows are quarantined and freed again."""
     store = Memory()
     table = faulty_table([Change(INSERT, ONE, (BAD, "1"))], 7)
-    rows = decide.parked_rows(table, SCHEMA, 0)
-    store.record_parked(SCHEMA.id, 1, rows, (), 9)
-    assert not store.parked(SCHEMA.id, 1, 6)
-    store.record_parked(SCHEMA.id, 1, rows, (), 9)
-    assert len(store.parked(SCHEMA.id, 1, 9)) == 1
-    store.record_parked(SCHEMA.id, 1, (), [7], 20)
-    assert len(store.parked(SCHEMA.id, 1, 9)) == 1
-    assert not store.parked(SCHEMA.id, 1, 20)
-    assert not store.parked(SCHEMA.id, 2, 9), "another generation begins without"
+    rows = decide.quarantined_rows(table, SCHEMA, 0)
+    store.record_quarantined(SCHEMA.id, 1, rows, (), 9)
+    assert not store.quarantined(SCHEMA.id, 1, 6)
+    store.record_quarantined(SCHEMA.id, 1, rows, (), 9)
+    assert len(store.quarantined(SCHEMA.id, 1, 9)) == 1
+    store.record_quarantined(SCHEMA.id, 1, (), [7], 20)
+    assert len(store.quarantined(SCHEMA.id, 1, 9)) == 1
+    assert not store.quarantined(SCHEMA.id, 1, 20)
+    assert not store.quarantined(SCHEMA.id, 2, 9), "another generation begins without"
 
 
-def test_parked_rows_follow_a_changed_shape() -> None:
+def test_quarantined_rows_follow_a_changed_shape() -> None:
     """A column that came later is not sent, one that went is left out, and the marks keep their columns."""
     table = faulty_table([Change(UPDATE, ONE, ("x", BAD), unsent=frozenset({"a"}))], 3)
-    rows = decide.parked_rows(table, SCHEMA, 0)
+    rows = decide.quarantined_rows(table, SCHEMA, 0)
     columns = (Column("new", Int(32), "int"), *SCHEMA.columns[:2], SCHEMA.columns[3])
     wider = TableSchema(SCHEMA.id, (*columns, Column("a", String(), "text")), SCHEMA.key)
     found = decide.images(rows, wider)
@@ -227,8 +227,8 @@ def walks(draw: st.DrawFn) -> list[list[Change]]:
 
 
 def test_a_merge_that_takes_the_place_of_one_that_was_cut_off_begins_where_that_began() -> None:
-    """Found by the adversary (seed 603): a run was killed between the park and the commit; the merge after it reached further, to a value that
-    fits, and the row stayed parked for ever, in front of every later change of its key."""
+    """Found by the adversary (seed 603): a run was killed between the quarantine and the commit; the merge after it reached further, to a value that
+    fits, and the row stayed quarantined for ever, in front of every later change of its key."""
     replica = Replica({ONE: {"a": "old", "b": "old"}})
     replica.try_to_merge([Change(UPDATE, ONE, (BAD, "1"))])
     replica.merge([Change(UPDATE, ONE, (BAD, "1")), Change(UPDATE, ONE, ("good", "2"))])
@@ -236,11 +236,11 @@ def test_a_merge_that_takes_the_place_of_one_that_was_cut_off_begins_where_that_
     assert not replica.waiting
 
     replica.merge([Change(UPDATE, ONE, (BAD, "3"))])
-    (parked,) = replica.waiting
+    (quarantined,) = replica.waiting
     replica.try_to_merge([Change(UPDATE, ONE, ("good", "4")), Change(UPDATE, ONE, ("good", "5"))])
     replica.merge([])
     replica.merge([])
-    assert replica.waiting == [parked], "freed by a merge that never was"
+    assert replica.waiting == [quarantined], "freed by a merge that never was"
 
 
 @settings(max_examples=300, deadline=None)
@@ -248,7 +248,7 @@ def test_a_merge_that_takes_the_place_of_one_that_was_cut_off_begins_where_that_
 def test_once_nothing_bad_is_left_the_target_equals_the_source_and_a_row_that_fits_waits_only_where_linked(
     batches: list[list[Change]], data: st.DataObject
 ) -> None:
-    """Guards the whole of parking against a naive replay of the source, with merges that are cut off before their commit and reach less
+    """Guards the whole of quarantine against a naive replay of the source, with merges that are cut off before their commit and reach less
     far or further than those that take their place. Rows that do not fit never arrive; keys that no change
     of key ever touched are either equal to the source or wait; a replay makes all equal, with NULL for what does not fit."""
     start = {(1, "p"): {"a": "s", "b": "t"}, (2, "p"): {"a": "s", "b": "t"}}
@@ -269,30 +269,34 @@ def test_once_nothing_bad_is_left_the_target_equals_the_source_and_a_row_that_fi
             assert waits == is_bad
             if not is_bad:
                 assert replica.rows.get(key) == truth.get(key)
-    replica.store.accept_parked(SCHEMA.id)
+    replica.store.accept_quarantined(SCHEMA.id)
     replica.merge([])
     blank = {k: {n: None if v == BAD else v for n, v in r.items()} for k, r in truth.items()}
     assert replica.rows == blank
     assert not replica.waiting
 
 
-def test_files_with_values_that_could_not_be_carried_are_never_folded_without_parking() -> None:
+def test_files_with_values_that_could_not_be_carried_are_never_folded_without_quarantine() -> None:
     """Guards that no other fold (a rewind's) writes NULL in place of a value."""
     file = replace(change_file(1), faults=1)
     plan = FoldPlan(SCHEMA, (file,), 0, 0, 10, "")
     with pytest.raises(ReplicationError) as caught:
         fold_batch(None, plan)  # type: ignore[arg-type]
-    assert caught.value.code == "log:rows-parked"
+    assert caught.value.code == "log:rows-quarantined"
 
 
 def test_without_a_key_a_value_that_does_not_fit_stops_the_table_and_says_so() -> None:
-    """Guards `TableRow.parks`, and the refusal in `fold_with_parked`: rows without a key can't be told apart once they wait, and the table
+    """Guards `TableRow.quarantines`, and the refusal in `fold_with_quarantined`: rows without a key can't be told apart once they wait, and the table
     failed for ever at an error that nobody knew."""
     keyless = replace(SCHEMA, key=())
-    row = TableRow(SCHEMA.id, unfit="park", schema=keyless)
-    assert not row.parks and replace(row, schema=SCHEMA).parks and replace(row, schema=None).parks
+    row = TableRow(SCHEMA.id, unsupported="quarantine", schema=keyless)
+    assert (
+        not row.quarantines
+        and replace(row, schema=SCHEMA).quarantines
+        and replace(row, schema=None).quarantines
+    )
     reasons = pa.chunked_array([pa.array([None, "at: is infinite; row 7"])])
-    error = decide._unfit(SCHEMA.id, reasons)
+    error = decide._unsupported(SCHEMA.id, reasons)
     assert (error.code, error.facts["column"], error.facts["reason"]) == (
         "source:value-unsupported", "at", "is infinite",
     )  # fmt: skip

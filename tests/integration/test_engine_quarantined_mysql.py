@@ -12,7 +12,7 @@ from tests.harness import World, until
 from tests.model.tables_mysql import numbers
 from tests.mysql_servers import SqlDatabase
 from tests.mysql_world import MysqlWorld
-from tests.parked import keys, waiting
+from tests.quarantined import keys, waiting
 from tests.world_fixtures import MakeWorld
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
@@ -59,7 +59,7 @@ def test_days_that_do_not_exist_wait_and_come_when_they_fit(
     decoder does not tell which rows hold such a value, the table stops; where NULL goes in unasked, a value is lost unseen."""
     with world_maker(
         server=request.getfixturevalue(flavour), kind=MysqlWorld, prepare=make_tables, tables=TABLES,
-        source=SOURCE, options={"unfit_values": "park"},
+        source=SOURCE, options={"unsupported_values": "quarantine"},
     ) as world:  # fmt: skip
         database: Any = world.database
         child = world.start()
@@ -67,13 +67,13 @@ def test_days_that_do_not_exist_wait_and_come_when_they_fit(
         assert waiting(world) == keys(100, 500)
         assert target(world) == fitting(database)
 
-        world.arm("rows_parked")
+        world.arm("rows_quarantined")
         execute(
             database,
             "UPDATE odd SET day = '0000-00-00', v = 'held' WHERE id IN (7, 8, 9)",
             "UPDATE odd SET v = 'goes on' WHERE id = 10",
         )
-        until(child.is_dead, "death at rows_parked")
+        until(child.is_dead, "death at rows_quarantined")
         assert child.wait() == -signal.SIGKILL
         child.end()
         execute(

@@ -9,7 +9,7 @@ import pytest
 
 from runners.services import table_replay
 from tests.harness import World, until
-from tests.parked import keys, waiting
+from tests.quarantined import keys, waiting
 from tests.servers import Database
 from tests.world_fixtures import MakeWorld
 
@@ -49,23 +49,25 @@ def source(world: World, *besides: int) -> dict[int, dict[str, Any]]:
 
 
 def test_rows_that_do_not_fit_wait_and_come_when_they_fit(world_maker: MakeWorld) -> None:
-    """Guards CORRECTNESS 30 from the source's log and first copy to the target, through a kill and a replay. Without the park
+    """Guards CORRECTNESS 30 from the source's log and first copy to the target, through a kill and a replay. Without the quarantine
     before the merge, a kill between both would lose the rows; merging a later change alone would fill it from another row."""
-    with world_maker(prepare=make_tables, tables=TABLES, options={"unfit_values": "park"}) as world:
+    with world_maker(
+        prepare=make_tables, tables=TABLES, options={"unsupported_values": "quarantine"}
+    ) as world:
         child = world.start()
         world.assert_equal("fine")
         world.settle()
         assert waiting(world) == keys(100, 500)
-        assert world.row("odd").rows_parked == 2
+        assert world.row("odd").rows_quarantined == 2
         assert target(world) == source(world, 100, 500)
         before = target(world)
 
-        world.arm("rows_parked")
+        world.arm("rows_quarantined")
         world.database.execute(
             "UPDATE shop.odd SET at = '-infinity', v = 'held' WHERE id IN (7, 8, 9);"
             "UPDATE shop.odd SET v = 'goes on' WHERE id = 10"
         )
-        until(child.is_dead, "death at rows_parked")
+        until(child.is_dead, "death at rows_quarantined")
         assert child.wait() == -signal.SIGKILL
         child.end()
         # The merge that comes instead of the one that was cut off may reach further: one of the rows fits by then.
@@ -93,14 +95,14 @@ def test_rows_that_do_not_fit_wait_and_come_when_they_fit(world_maker: MakeWorld
         world.until(lambda: not world.row("odd").is_replay_asked, "the replay is done")
         world.settle()
         assert not waiting(world)
-        assert world.row("odd").rows_parked == 0
+        assert world.row("odd").rows_quarantined == 0
         assert target(world) == source(world)
         world.assert_equal("fine")
         assert world.stop() == 0
 
 
 @pytest.mark.long
-def test_a_table_stops_at_a_value_that_does_not_fit_unless_it_is_told_to_park(
+def test_a_table_stops_at_a_value_that_does_not_fit_unless_it_is_told_to_quarantine(
     world_maker: MakeWorld,
 ) -> None:
     """Guards the default of the policy: writing NULL in its place unasked would be a silent loss; and a re-sync after the
@@ -125,7 +127,7 @@ def test_a_table_stops_at_a_value_that_does_not_fit_unless_it_is_told_to_park(
         world.until(lambda: world.row("odd").generation > copies, "it is copied again")
         world.until_states("failing source:value-unsupported", "odd")
         assert len(target(world)) == 598, "a re-sync that failed took the old rows away"
-        world.replicator.options["unfit_values"] = "park"
+        world.replicator.options["unsupported_values"] = "quarantine"
         world.replicator.save(update_fields=["options"])
         world.resync("odd")
         world.settle()
@@ -140,7 +142,9 @@ def test_a_value_that_fits_after_its_column_got_another_type_comes_by_itself(
 ) -> None:
     """Guards that a row need not be replayed with NULL to come: what makes its value fit is a change of the source, and that
     either comes by the log or has the table copied afresh, with nothing waiting from before."""
-    with world_maker(prepare=make_tables, tables=TABLES, options={"unfit_values": "park"}) as world:
+    with world_maker(
+        prepare=make_tables, tables=TABLES, options={"unsupported_values": "quarantine"}
+    ) as world:
         world.start()
         world.settle()
         assert waiting(world) == keys(100, 500)

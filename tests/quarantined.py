@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from runners.models import ParkedRow
+from runners.models import QuarantinedRow
 from tests.harness import World
 
 
 def waiting(world: World) -> set[str]:
     """The keys of the rows of `odd` that wait once it is merged as far as it is."""
     row = world.row("odd")
-    found = ParkedRow.objects.filter(
+    found = QuarantinedRow.objects.filter(
         table=row, generation=row.generation, sequence__lte=row.merged_sequence
     )
     return {p.key for p in found if p.freed_at is None or p.freed_at > row.merged_sequence}
 
 
 def keys(*ids: int) -> set[str]:
-    """Keys as parked rows show them."""
+    """Keys as quarantined rows show them."""
     return {f'{{"id": "{i}"}}' for i in ids}
