@@ -9,7 +9,6 @@ from django.conf import settings
 from replicators.connectors import params, registry
 from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import TargetPlugin
-from replicators.models import Replicator
 
 
 def plugins(role: str) -> list[SourcePlugin | TargetPlugin]:
@@ -24,8 +23,3 @@ def plugins(role: str) -> list[SourcePlugin | TargetPlugin]:
 def plugin_params(plugin: SourcePlugin | TargetPlugin) -> tuple[params.Param, ...]:
     """What a plugin asks for, in order."""
     return params.describe(plugin.params)
-
-
-def replicator_get(pk: Any) -> Replicator:
-    """The replicator, also while it is being deleted; `Replicator.DoesNotExist`."""
-    return Replicator.objects.get(pk=pk)

@@ -23,7 +23,6 @@ _KEPT_SECONDS = 10
 class WorkerHealth:
     """`message` is the banner's text, empty when all is well."""
 
-    has_broker: bool
     reconciled_at: datetime | None
     message: str
 
@@ -36,7 +35,7 @@ class WorkerHealth:
 def worker_health() -> WorkerHealth:
     """Two small queries; the broker is asked for only when the workers are silent."""
     at = Sign.objects.filter(name="reconcile").values_list("at", flat=True).first()
-    return WorkerHealth(bool(settings.REDIS_URL), at, _message(at, timezone.now()))
+    return WorkerHealth(at, _message(at, timezone.now()))
 
 
 def _message(at: datetime | None, now: datetime) -> str:

@@ -10,13 +10,16 @@ from replicators.connectors.filters.language import (
     And,
     Compare,
     Expression,
+    FilterError,
     In,
     IsNull,
     Like,
     Not,
     Or,
 )
+from replicators.connectors.filters.types import bind
 from replicators.connectors.model.schema import Column, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,21 @@ class Words:
     column: Callable[[Column], str]
     value: Callable[[Column, Any], str]
     like: Callable[[Column, str], str]
+
+
+def where(table: TableSchema, refusal: Callable[[Column], str], words: Words) -> str:
+    """The condition of the table's filter; '' where it has none. `refusal` says why a column can't be compared.
+
+    Raises:
+        ReplicationError: `source:filter-invalid` where the filter does not fit any more.
+    """
+    if not table.filter:
+        return ""
+    try:
+        return condition(bind(table.filter, table, refusal), table, words)
+    except FilterError as err:
+        reason = str(err).rstrip(".")
+        raise ReplicationError("source:filter-invalid", table=table.id, reason=reason) from err
 
 
 def condition(expression: Expression, table: TableSchema, words: Words) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Self
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.model.schema import (
     Column,
     TableId,
@@ -72,7 +72,7 @@ def _chosen(table: TableSchema, columns: tuple[str, ...]) -> TableSchema:
     return TableSchema(table.id, kept, table.key, table.primary_key, table.native_id)
 
 
-class MemoryCatalog:
+class MemoryCatalog(Closing):
     """`Catalog` over `TABLES`."""
 
     def __init__(self, params: MemoryParams) -> None:
@@ -93,9 +93,3 @@ class MemoryCatalog:
 
     def close(self) -> None:
         """Nothing is open."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.filters.problems import filter_problems
 from replicators.connectors.model.schema import TableSelection
 from replicators.connectors.model.types import Unsupported
@@ -13,7 +13,7 @@ from replicators.sources.memory.catalog import TABLES, require_reachable
 from replicators.sources.memory.params import MemoryParams
 
 
-class MemoryChecks:
+class MemoryChecks(Closing):
     """`Checks`: what the parameters and the tables themselves say."""
 
     def __init__(self, params: MemoryParams) -> None:
@@ -51,9 +51,3 @@ class MemoryChecks:
 
     def close(self) -> None:
         """Nothing is open."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.control import LogStatus
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
@@ -15,7 +15,7 @@ from replicators.sources.memory.params import MemoryParams
 DROPPED: list[str] = []
 
 
-class MemoryControl:
+class MemoryControl(Closing):
     """`LogControl`; what was dropped stands in `DROPPED`."""
 
     def __init__(self, params: MemoryParams, name: str, after: Position | None = None) -> None:
@@ -46,9 +46,3 @@ class MemoryControl:
 
     def close(self) -> None:
         """Nothing is open."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()

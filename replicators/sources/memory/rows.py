@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.sources.memory.catalog import require_reachable
 from replicators.sources.memory.params import MemoryParams
@@ -14,7 +15,7 @@ ROWS: dict[TableId, list[dict[str, Any]]] = {}
 END = 0
 
 
-class MemoryRows:
+class MemoryRows(Closing):
     """`RowReader` over `ROWS`, which tests fill; nothing moves, so the position is `END`."""
 
     def __init__(self, params: MemoryParams) -> None:
@@ -29,9 +30,3 @@ class MemoryRows:
 
     def close(self) -> None:
         """Nothing is open."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()

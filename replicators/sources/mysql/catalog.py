@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import pymysql
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.model.schema import (
     Column,
     TableId,
@@ -61,7 +62,7 @@ WHERE constraint_schema = {schema} AND table_name IN ({names}) AND check_clause 
 HIDDEN = ("ROW START", "ROW END")
 
 
-class MysqlCatalog:
+class MysqlCatalog(Closing):
     """Catalog of one server; one connection, made at once."""
 
     def __init__(self, params: MysqlParams) -> None:
@@ -93,12 +94,6 @@ class MysqlCatalog:
         """End the connection."""
         if self._connection.open:
             self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
 
 def describe(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import pymysql
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.filters.problems import filter_problems
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.problems.columns import column_problems
@@ -67,7 +68,7 @@ REPLICA = Setting(
 )
 
 
-class MysqlChecks:
+class MysqlChecks(Closing):
     """See `connectors.source.Checks`. Connects when asked, so that making it never fails."""
 
     def __init__(self, params: MysqlParams) -> None:
@@ -220,12 +221,6 @@ class MysqlChecks:
 
     def close(self) -> None:
         """Nothing is held."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
 
 def _is_replica(connection: Connection, server: Server) -> bool:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import pymysql
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.control import LogStatus
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
@@ -29,7 +30,7 @@ from replicators.sources.mysql.params import MysqlParams
 T = TypeVar("T")
 
 
-class LogControl:
+class LogControl(Closing):
     """See `connectors.source.LogControl`. Connects when first asked; for one thread."""
 
     def __init__(self, params: MysqlParams, name: str, after: Position | None = None) -> None:
@@ -112,12 +113,6 @@ class LogControl:
         connection, self._connection = self._connection, None
         if connection is not None and connection.open:
             connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
 
 def _end(connection: Connection) -> Coordinates:

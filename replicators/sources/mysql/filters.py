@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from replicators.connectors.filters.language import FilterError
-from replicators.connectors.filters.sql import Words, condition
-from replicators.connectors.filters.types import bind
+from replicators.connectors.filters import sql as sql_filters
+from replicators.connectors.filters.sql import Words
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import Boolean, Date, Enum, Float, String, Timestamp, Uuid
-from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.mysql import sql
 
 ZERO_DATES = "a zero date is another value in the copy"
@@ -57,14 +55,8 @@ WORDS = Words(sql.name, _column, _value, _like)
 
 
 def where(table: TableSchema) -> str:
-    """The condition of the table's filter; '' where it has none. `source:filter-invalid` where it does not fit any more."""
-    if not table.filter:
-        return ""
-    try:
-        return condition(bind(table.filter, table, refusal), table, WORDS)
-    except FilterError as err:
-        reason = str(err).rstrip(".")
-        raise ReplicationError("source:filter-invalid", table=table.id, reason=reason) from err
+    """The condition of the table's filter; '' where it has none."""
+    return sql_filters.where(table, refusal, WORDS)
 
 
 def filtered(condition: str, kept: str) -> str:

@@ -6,11 +6,12 @@ import struct
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pymysql
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.log import LogBlock
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema
@@ -37,7 +38,7 @@ SILENT_SECONDS = 30.0
 MAX_PACKET = 0xFFFFFF
 
 
-class LogReader:
+class LogReader(Closing):
     """The binlog's stream; see `connectors.source.LogReader`. For one thread, but `follow` may come from another."""
 
     def __init__(self, params: MysqlParams, name: str) -> None:
@@ -307,9 +308,3 @@ class LogReader:
         if self._dump is not None:
             self._dump.close()
             self._dump = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()

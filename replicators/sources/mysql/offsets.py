@@ -34,11 +34,6 @@ def value_at(number: int, offset: int) -> int:
     return (number << OFFSET_BITS) | offset
 
 
-def offset_of(value: int) -> int:
-    """The offset within its file."""
-    return value & ((1 << OFFSET_BITS) - 1)
-
-
 @dataclass(frozen=True, slots=True)
 class Coordinates:
     """Where in which file; `stamp` is the file's time of making (0: not known), by which a reset log is seen. `prepared`:

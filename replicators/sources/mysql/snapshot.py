@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Self
 
 import pyarrow as pa
 import pymysql
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import Column, TableId, TableSchema, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
@@ -36,7 +36,7 @@ from replicators.sources.mysql.visibility import visible_end
 CHUNK_BYTES = 128 << 20
 
 
-class SnapshotSession:
+class SnapshotSession(Closing):
     """Knows the position that chunks are read after, and the server they are read from. For most tables nothing is held at
     the server, so it never goes away. `after`: the position that the stream has reached; `lost`: one that it lost before it
     began again; `wait`: as in `connectors.source.SnapshotOpener`."""
@@ -111,12 +111,6 @@ class SnapshotSession:
         """End views of single tables, with their files; nothing else is held."""
         for table in list(self._exact):
             self._forget(table)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
 
 def _plan(connection: Connection, table: TableSchema, rows_per_chunk: int) -> list[Chunk]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import psycopg
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.model.schema import (
     Column,
     TableId,
@@ -147,7 +148,7 @@ class TypeBook:
         )
 
 
-class PostgresqlCatalog:
+class PostgresqlCatalog(Closing):
     """Catalog of one database; one connection, made at once."""
 
     def __init__(self, params: PostgresqlParams) -> None:
@@ -184,12 +185,6 @@ class PostgresqlCatalog:
     def close(self) -> None:
         """End the connection."""
         self._connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
 
 def describe(

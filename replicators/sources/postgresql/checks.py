@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
 import psycopg
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.filters.problems import filter_problems
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.problems.columns import column_problems
@@ -57,7 +58,7 @@ WHERE c.relkind IN ('r', 'p')
 """
 
 
-class PostgresqlChecks:
+class PostgresqlChecks(Closing):
     """See `connectors.source.Checks`. Connects when asked, so that making it never fails."""
 
     def __init__(self, params: PostgresqlParams) -> None:
@@ -170,9 +171,3 @@ class PostgresqlChecks:
 
     def close(self) -> None:
         """Nothing is held."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()

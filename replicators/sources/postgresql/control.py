@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.control import LogStatus
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema
@@ -30,7 +31,7 @@ FROM (SELECT) one LEFT JOIN pg_replication_slots s ON s.slot_name = %s
 """
 
 
-class LogControl:
+class LogControl(Closing):
     """See `connectors.source.LogControl`. Connects when first used, and again after a cut."""
 
     def __init__(self, params: PostgresqlParams, slot_name: str) -> None:
@@ -113,9 +114,3 @@ class LogControl:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()

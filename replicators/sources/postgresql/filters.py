@@ -5,9 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
-from replicators.connectors.filters.language import FilterError
-from replicators.connectors.filters.sql import Words, condition
-from replicators.connectors.filters.types import bind
+from replicators.connectors.filters import sql as sql_filters
+from replicators.connectors.filters.sql import Words
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import (
     Array,
@@ -19,7 +18,6 @@ from replicators.connectors.model.types import (
     Timestamp,
     Uuid,
 )
-from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.postgresql import sql
 
 BLANKS = "its blanks at the end count in the copy, but not at the source"
@@ -80,12 +78,5 @@ WORDS = Words(sql.name, _column, _value, _like)
 
 
 def where(table: TableSchema) -> str:
-    """The condition of the table's filter; '' where it has none. `source:filter-invalid` where it does not fit any more."""
-    if not table.filter:
-        return ""
-    try:
-        return condition(bind(table.filter, table, refusal), table, WORDS)
-    except FilterError as err:
-        raise ReplicationError(
-            "source:filter-invalid", table=table.id, reason=str(err).rstrip(".")
-        ) from err
+    """The condition of the table's filter; '' where it has none."""
+    return sql_filters.where(table, refusal, WORDS)

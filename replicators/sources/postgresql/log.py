@@ -11,12 +11,12 @@ import termios
 import threading
 import time
 from collections.abc import Sequence
-from typing import Self
 
 import numpy as np
 import psycopg
 from psycopg import pq
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.log import LogBlock
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
@@ -46,7 +46,7 @@ TEXT_UPTO: dict[str, int] = {}
 out when a part of it was handed out already: whoever reads it next begins in text."""
 
 
-class LogReader:
+class LogReader(Closing):
     """A slot's stream; see `connectors.source.LogReader`. For one thread."""
 
     def __init__(self, params: PostgresqlParams, slot_name: str) -> None:
@@ -306,9 +306,3 @@ class LogReader:
         if self._link is not None:
             self._link.close()
             self._link = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()

@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import psycopg
 import pyarrow as pa
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.sources.postgresql import sql
@@ -26,7 +25,7 @@ WHERE c.oid = %s
 NOW = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
 
 
-class RowReader:
+class RowReader(Closing):
     """`RowReader` of PostgreSQL; each call opens a connection of its own."""
 
     def __init__(self, params: PostgresqlParams) -> None:
@@ -54,9 +53,3 @@ class RowReader:
 
     def close(self) -> None:
         """Nothing stays open."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()

@@ -9,12 +9,13 @@ import json
 import math
 import secrets
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import psycopg
 import pyarrow as pa
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.log import LogReader
 from replicators.connectors.model.changes import FAULT_FIELDS
 from replicators.connectors.model.schema import Column, TableId, TableSchema
@@ -75,7 +76,7 @@ def snapshot_again(
     return SnapshotSession(params, short, temporary=True, wait=wait)
 
 
-class SnapshotSession:
+class SnapshotSession(Closing):
     """Holds a view by a transaction of its own: the walsender's own snapshot would end with its next command."""
 
     def __init__(
@@ -179,12 +180,6 @@ class SnapshotSession:
     def close(self) -> None:
         """Let the view go; safe to repeat."""
         self._holder.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
 
 def _ranges(

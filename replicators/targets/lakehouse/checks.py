@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Self
+from typing import Any
 
 from replicators.connectors.addresses import local_path
+from replicators.connectors.closing import Closing
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import driver_of
 from replicators.connectors.problems.problem import Problem, Severity
@@ -21,7 +22,7 @@ from replicators.targets.lakehouse.types import fit
 _KNOWN = frozenset({"target:storage-full", "target:not-writable", "target:unreachable"})
 
 
-class LakehouseChecks:
+class LakehouseChecks(Closing):
     """Looks at the target as a reader would: through the catalog's database and the warehouse's storage."""
 
     def __init__(self, params: LakehouseParams) -> None:
@@ -29,12 +30,6 @@ class LakehouseChecks:
 
     def close(self) -> None:
         """Nothing stays open."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
     def connection(self) -> list[Problem]:
         """Can the catalog be opened, and the warehouse's folder be written, or its object store be asked? Makes and changes

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.problem import Problem
 from replicators.targets.memory.params import MemoryParams
 
 
-class MemoryChecks:
+class MemoryChecks(Closing):
     """`TargetChecks`: what the parameters say."""
 
     def __init__(self, params: MemoryParams) -> None:
@@ -33,9 +33,3 @@ class MemoryChecks:
 
     def close(self) -> None:
         """Nothing is open."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()

@@ -21,7 +21,6 @@ from replicators.sources.mysql.offsets import (
     MysqlGtids,
     file_number,
     is_within,
-    offset_of,
     value_at,
 )
 
@@ -36,7 +35,7 @@ def test_a_position_comes_back_from_json_and_orders_by_file_and_offset() -> None
     position = Position.from_json(first.position().to_json())
     assert Coordinates.of(position) == first
     assert position.value < later.value
-    assert offset_of(position.value) == 4_000_000_000
+    assert position.value % (1 << 35) == 4_000_000_000
 
 
 @pytest.mark.parametrize("name", ["binlog", "binlog.index", "binlog.", ""])
