@@ -121,7 +121,7 @@ def log_fault(*, kind: str, params: Any, name: str, position: Position) -> Repli
     plugin = source_plugin(kind)
 
     def ask() -> None:
-        with translated(plugin, params), plugin.log_reader(params, name) as reader:
+        with translated(plugin, params), plugin.stream.reader(params, name) as reader:
             reader.prepare((), position)
 
     try:

@@ -112,8 +112,8 @@ class BinlogLoad:
         with SOURCE.catalog(self.params) as catalog:
             self.tables = list(catalog.describe([TableSelection(TABLE)]).values())
         with (
-            SOURCE.log_reader(self.params, "bench") as reader,
-            SOURCE.snapshot_first(self.params, "bench", reader) as session,
+            SOURCE.log.reader(self.params, "bench") as reader,
+            SOURCE.stream.snapshot_first(self.params, "bench", reader) as session,
         ):
             self.start = session.point.position
         return self
@@ -126,7 +126,7 @@ class BinlogLoad:
                 cursor.execute(ROWS.format(first, first + STEP - 1))
             cursor.execute("UPDATE bench.events SET n = n + 1, price = price + 1 WHERE id % 5 < 2")
             cursor.execute("DELETE FROM bench.events WHERE id % 5 = 4")
-        with SOURCE.log_control(self.params, "bench") as control:
+        with SOURCE.control(self.params, "bench") as control:
             self.marker = control.heartbeat()
         self.server.execute("INSERT INTO bench.events (id) VALUES (-1)")
         return self
@@ -241,7 +241,7 @@ def measure(line: str) -> list[Result]:
 
 def _decoded(segments: list[Any], made: BinlogLoad) -> tuple[list[float], float, list[Any]]:
     """Row events a second of each turn, how much of one core they had, and what the last one gave."""
-    decoder = load(SOURCE.decoder)
+    decoder = load(SOURCE.log.decoder)
     rates: list[float] = []
     found: list[Any] = []
     start, spent = time.monotonic(), time.process_time()

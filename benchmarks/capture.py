@@ -68,7 +68,7 @@ class Taken:
     def run(self) -> Taken:
         """Capture until the marker is passed, all sealed (and decoded). What fails is raised: it must not count as a time."""
         stream = self._stream
-        reader = Watched(stream.source.log_reader(stream.params, stream.slot), stream.marker)
+        reader = Watched(stream.source.log.reader(stream.params, stream.slot), stream.marker)
         decoder = threading.Thread(target=self._decode_all)
         began = time.monotonic()
         reader.start(stream.start, stream.tables)
@@ -117,7 +117,7 @@ class Taken:
             if not rows:
                 return
             tasks = [task_for(r, self._log.change_prefix(r.number)) for r in rows]
-            done = decode_segments(SparkTasks(self._spark), tasks, self._stream.source.decoder)
+            done = decode_segments(SparkTasks(self._spark), tasks, self._stream.source.log.decoder)
             self.files += done.files
             self._store.record_decoded([r.number for r in rows], done.files)
 
@@ -128,7 +128,9 @@ class Taken:
         found: list[str] = []
         for row in self.segments:
             task = task_for(row, self._log.change_prefix(row.number))
-            found += [f["path"] for f in decode_segment(task, self._stream.source.decoder)["files"]]
+            found += [
+                f["path"] for f in decode_segment(task, self._stream.source.log.decoder)["files"]
+            ]
         return found
 
     @property

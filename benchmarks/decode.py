@@ -33,7 +33,7 @@ def measure(line: str) -> list[Result]:
             for job in range(JOBS):
                 tasks = _tasks(taken, out, job)
                 began = time.monotonic()
-                done = decode_segments(SparkTasks(spark), tasks, place.SOURCE.decoder)
+                done = decode_segments(SparkTasks(spark), tasks, place.SOURCE.log.decoder)
                 seconds = time.monotonic() - began
                 rows = sum(f.counts.rows for f in done.files)
                 rates.append(rows / seconds)

@@ -112,9 +112,9 @@ class Workload:
         return Stream(place.SOURCE, self.params, slot, self.starts[slot], self.tables, self.marker)
 
     def _slot(self, name: str) -> None:
-        with place.SOURCE.log_reader(self.params, name) as reader:
+        with place.SOURCE.log.reader(self.params, name) as reader:
             reader.prepare(self.tables, None)
-            with place.SOURCE.snapshot_first(self.params, name, reader) as session:
+            with place.SOURCE.stream.snapshot_first(self.params, name, reader) as session:
                 self.starts[name] = session.point.position
 
     def receive(self, number: int, path: Path) -> programs.Ran:

@@ -230,7 +230,8 @@ def _about(found: Replicator, row: Table) -> dict[str, Any]:
 def _ticked(found: Replicator, row: Table, shape: TableSchema) -> set[str]:
     """The columns that are chosen one by one, by the names that they have now."""
     told = table_row(row, selections(found))
-    names = followed(shape, told.selection, told.schema, SchemaPolicy.EVOLVE).columns
+    known_by = source_plugin(found.source_kind).capabilities.columns
+    names = followed(shape, told.selection, told.schema, SchemaPolicy.EVOLVE, known_by).columns
     return {c.name for c in names} | {*shape.key} if told.columns else set()
 
 

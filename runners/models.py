@@ -264,7 +264,7 @@ class SnapshotChunk(models.Model):
 
     copy = models.ForeignKey(SnapshotCopy, on_delete=models.CASCADE, related_name="chunks")
     number = models.PositiveIntegerField()
-    query = models.TextField()
+    spec = models.JSONField(null=True)
     rows_estimated = models.BigIntegerField(default=0)
     path = models.CharField(max_length=1000, blank=True)
     rows = models.BigIntegerField(default=0)

@@ -8,16 +8,31 @@ from enum import StrEnum
 from replicators.connectors.model.modes import Mode
 
 
+class ColumnKnowledge(StrEnum):
+    """How a table's columns are known at each place of the stream.
+
+    BY_LOG: the changes themselves carry the whole schema, with the columns' numbers where the source has any. The catalog is never
+    asked what changed. BY_CATALOG: the changes carry names and types. What they don't tell (which column has another name now,
+    defaults, rows that were written again) is in the catalog. BY_STATEMENTS: columns have no numbers, and the log has the
+    statements that changed them (`TableSchema.steps`, `upto`, `read_upto`, `known`).
+    """
+
+    BY_LOG = "by_log"
+    BY_CATALOG = "by_catalog"
+    BY_STATEMENTS = "by_statements"
+
+
 @dataclass(frozen=True, slots=True)
 class SourceCapabilities:
     """Abilities of a source.
 
-    `has_exact_snapshot`: a first copy shows one moment. `can_quarantine`: a row with a value that can't be carried can be told
+    `columns`: how a table's columns are known while it changes. `has_exact_snapshot`: a first copy shows one moment. `can_quarantine`: a row with a value that can't be carried can be told
     from the others. `follows_keyless`: its log has the whole old rows of every table, so that updates and deletes are
     followed without a key too. `minimum_version`: of the server. `log_label` and `reader_label` are the source's own words
     for its log and for what keeps our place in it.
     """
 
+    columns: ColumnKnowledge = ColumnKnowledge.BY_LOG
     has_exact_snapshot: bool = True
     has_row_filters: bool = False
     can_quarantine: bool = False

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from replicators.connectors.closing import Closing
 from replicators.connectors.model.positions import Position
-from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.snapshot import SnapshotWait
 
 
@@ -26,7 +26,7 @@ class LogStatus:
     bytes_per_second: float | None = None
 
 
-class LogControl(Closing, Protocol):
+class SourceControl(Closing, Protocol):
     """Small questions and acts beside the stream, on a connection of its own."""
 
     def heartbeat(self) -> int:
@@ -59,8 +59,37 @@ class LogControl(Closing, Protocol):
         ...
 
 
+@runtime_checkable
+class HasMembers(Protocol):
+    """A control whose source numbers the tables that the stream carries."""
+
+    def members(self, tables: Sequence[TableSchema]) -> Mapping[TableId, int]:
+        """Each table's number in the stream (`TableSchema.member`)."""
+        ...
+
+
+@runtime_checkable
+class TellsUnpublished(Protocol):
+    """A control whose source lists the tables that the stream carries, and where others may change that list."""
+
+    def unpublished(self, tables: Sequence[TableSchema]) -> Sequence[TableSchema]:
+        """Those of `tables` that the stream does not carry, or did not carry for a time."""
+        ...
+
+
+@runtime_checkable
+class TellsRefused(Protocol):
+    """A control whose source refuses writes to some tables while the stream carries them."""
+
+    def refused(self, tables: Sequence[TableSchema]) -> Mapping[TableId, str]:
+        """Those of `tables` that can't be followed as they are, with the statement that mends it."""
+        ...
+
+
 class ControlOpener(Protocol):
-    """Makes a `LogControl`. `after`: a position that the stream has reached; the positions that are told are in one order with
+    """Makes a `SourceControl`. `after`: a position that the stream has reached; the positions that are told are in one order with
     it, also where the stream has gone on at another server."""
 
-    def __call__(self, params: Any, name: str, after: Position | None = None, /) -> LogControl: ...
+    def __call__(
+        self, params: Any, name: str, after: Position | None = None, /
+    ) -> SourceControl: ...

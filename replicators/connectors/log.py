@@ -1,8 +1,8 @@
-"""A source that is followed by the bytes of its log."""
+"""A source that is followed by the bytes of its log: its reader, what is decoded, and the part of the plugin that names them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from replicators.connectors.closing import Closing
 from replicators.connectors.model.changes import OpCounts
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema
-from replicators.connectors.snapshot import SnapshotSession, SnapshotWait
+from replicators.connectors.snapshot import FirstSnapshotOpener, SnapshotWait
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class LogReader(Closing, Protocol):
 
     def follow(self, tables: Sequence[TableSchema]) -> None:
         """Another thread says that these tables are chosen now: what the server has not sent yet comes with all of them.
-        Nothing to do where `LogControl.add_tables` sees to it at the server."""
+        Nothing to do where `SourceControl.add_tables` sees to it at the server."""
         ...
 
     def acknowledge(self, position: Position) -> None:
@@ -72,14 +72,6 @@ class LogReader(Closing, Protocol):
         """Where the server says there is nothing to send before, while no transaction is open: may be recorded and then
         acknowledged. None when unknown."""
         ...
-
-
-class FirstSnapshotOpener(Protocol):
-    """Makes the log's start, and opens the view that belongs to it; waits as `SnapshotOpener` does."""
-
-    def __call__(
-        self, params: Any, name: str, reader: LogReader, wait: SnapshotWait | None = None, /
-    ) -> SnapshotSession: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +126,16 @@ class LogDecoder(Protocol):
         """Decode a raw segment's body (a uint8 buffer of [u32 length][message]) column-wise. `head["context"]` is the
         `LogBlock.context` of its first block, `head["tables"]` the frozen selection (`TableSchema.to_json`)."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class ByteLog:
+    """The part of a plugin whose source has a log of bytes: one thread reads it into raw segments, and tasks decode those later.
+
+    `reader` gets params and the name of what the replicator makes at the source. `decoder` is a `LogDecoder`; it is called in
+    tasks, and so it is named by dotted path.
+    """
+
+    reader: Callable[[Any, str], LogReader]
+    snapshot_first: FirstSnapshotOpener[LogReader]
+    decoder: str

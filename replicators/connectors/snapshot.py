@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
@@ -15,11 +15,12 @@ from replicators.connectors.model.schema import TableId, TableSchema
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a table, read by one task; `query` is complete SQL text made by the plugin, quoted by it."""
+    """A part of a table, read by one task. `spec` says which part, in the plugin's own words, as plain JSON: a text, numbers, lists.
+    The engine keeps it and hands it to the `ChunkReader`, and never looks into it."""
 
     table: TableId
     number: int
-    query: str
+    spec: Any
     rows_estimated: int = 0
 
 
@@ -53,6 +54,18 @@ class SnapshotWait(Protocol):
     """Hears about once a second that a view, or a table's lock, can't be had yet; gives up by raising."""
 
     def __call__(self, waited_seconds: float, holders: Sequence[OpenTransaction], /) -> None: ...
+
+
+R_contra = TypeVar("R_contra", contravariant=True)
+
+
+class FirstSnapshotOpener(Protocol[R_contra]):
+    """Decides where the source's changes begin for this replicator, and opens the view that belongs to that place. `reader` is
+    the kind's own, prepared and not started. It waits as `SnapshotOpener` does."""
+
+    def __call__(
+        self, params: Any, name: str, reader: R_contra, wait: SnapshotWait | None = None, /
+    ) -> SnapshotSession: ...
 
 
 class SnapshotOpener(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -12,7 +12,7 @@ from replicators.connectors.addresses import Place
 from replicators.connectors.capabilities import SourceCapabilities
 from replicators.connectors.closing import Closing
 from replicators.connectors.control import ControlOpener
-from replicators.connectors.log import FirstSnapshotOpener, LogReader
+from replicators.connectors.log import ByteLog
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import (
     Column,
@@ -21,6 +21,7 @@ from replicators.connectors.model.schema import (
     TableSelection,
     TableSummary,
 )
+from replicators.connectors.poll import ChangePoll
 from replicators.connectors.problems.message import Message
 from replicators.connectors.problems.problem import Problem
 from replicators.connectors.setup import SetupStep, no_setup
@@ -36,6 +37,15 @@ class Catalog(Closing, Protocol):
 
     def describe(self, tables: Sequence[TableSelection]) -> dict[TableId, TableSchema]:
         """The shapes of those tables that exist, chosen columns only (keys are always in); missing ones are left out."""
+        ...
+
+
+@runtime_checkable
+class FindsByNumber(Protocol):
+    """A catalog whose source has numbers for tables that stay when a table is renamed."""
+
+    def find(self, numbers: Sequence[int]) -> Mapping[int, TableId]:
+        """What the tables with these numbers (`TableSchema.native_id`) are called now."""
         ...
 
 
@@ -64,13 +74,15 @@ class RowReader(Closing, Protocol):
 class SourcePlugin:
     """A source's light descriptor: every callable imports its driver inside.
 
-    `decoder` and `chunk_reader` are called in Spark tasks and so are named by dotted path. `setup` is given raw params, also
-    half-filled ones, and tells what to do at the source beforehand. `objects` gives kind and name of everything a replicator
-    of that slot name makes at the source, and a delete removes. `keeps_values`: of a source that tells `SchemaStep`s, whether a
-    conversion from one column to another, by a statement with that type's text, leaves every value as it is; `shape_at`: a
-    description by the catalog as rows would tell it at a position, the log being captured up to another (None: they don't fit).
-    `places`: the hosts and files that the params lead to, so that they are judged before anything is opened. `messages`: the
-    texts of the codes that only this source has.
+    How changes come is told by one of two parts: `log` or `poll`. `control` and `snapshot_again` are for both.
+    `chunk_reader` is called in tasks, and so it is named by dotted path. `setup` is given raw params, also half-filled ones, and
+    tells what to do at the source beforehand. `objects` gives kind and name of everything a replicator of that slot name makes at
+    the source, and a delete removes. `places`: the hosts and files that the params lead to, so that they are judged before
+    anything is opened. `messages`: the texts of the codes that only this source has.
+
+    Where columns are known BY_STATEMENTS: `keeps_values` tells whether a conversion from one column to another, by a statement
+    with that type's text, leaves every value as it is. `shape_at` gives a description by the catalog as rows would tell it at a
+    position, the log being captured up to another (None: they don't fit).
     """
 
     name: str
@@ -80,13 +92,12 @@ class SourcePlugin:
     capabilities: SourceCapabilities
     catalog: Callable[[Any], Catalog]
     checks: Callable[[Any], Checks]
-    log_reader: Callable[[Any, str], LogReader]
-    log_control: ControlOpener
-    snapshot_first: FirstSnapshotOpener
+    control: ControlOpener
     snapshot_again: SnapshotOpener
     chunk_reader: str
-    decoder: str
     translate: Callable[[BaseException], Exception]
+    log: ByteLog | None = None
+    poll: ChangePoll | None = None
     setup: Callable[[Mapping[str, Any]], tuple[SetupStep, ...]] = no_setup
     row_reader: Callable[[Any], RowReader] | None = None
     objects: Callable[[str], list[tuple[str, str]]] = lambda name: []
@@ -97,8 +108,19 @@ class SourcePlugin:
     icon: str = "database"
     is_hidden: bool = False
 
+    def __post_init__(self) -> None:
+        if (self.log is None) == (self.poll is None):
+            raise ValueError(f"source {self.name} needs one of `log` and `poll`")
+
+    @property
+    def stream(self) -> ByteLog | ChangePoll:
+        """The part that tells how changes come."""
+        stream = self.log or self.poll
+        assert stream is not None
+        return stream
+
     @property
     def task_modules(self) -> tuple[str, ...]:
-        """The modules of what is called in Spark tasks."""
-        paths = (self.decoder, self.chunk_reader)
+        """The modules of what is called in tasks."""
+        paths = (self.log.decoder if self.log else "", self.chunk_reader)
         return tuple(path.partition(":")[0] for path in paths if path)

@@ -134,7 +134,7 @@ class EngineRun:
         )
         self._decoding = Decoding(
             self._tasks,
-            job.source.decoder,
+            job.source.log.decoder if job.source.log is not None else None,
             store,
             log,
             self._backlog,
@@ -151,7 +151,7 @@ class EngineRun:
             self._backlog,
             self._stop,
             next_number=last_number + 1,
-            decode_lock=self._decoding.lock,
+            files=self._decoding,
             on_seal=self._decoding.wake,
             on_fault=self._evolver.fault,
             wait=self._wait,
@@ -162,7 +162,7 @@ class EngineRun:
         job, params = self._job, self._job.source_params
         chunk_reader = load(job.source.chunk_reader)
         heartbeat = Heartbeat(
-            lambda: job.source.log_control(params, job.slot, self._streaming.capture.position),
+            lambda: job.source.control(params, job.slot, self._streaming.capture.position),
             self._store,
             self._log,
             self._backlog,
@@ -186,6 +186,7 @@ class EngineRun:
                 is_log_full=lambda: self._streaming.capture.is_waiting_for_space,
             ),
             first=first,
+            columns=job.source.capabilities.columns,
         )
         self._tables = Scheduler(
             store=self._store,

@@ -271,7 +271,7 @@ class Scheduler:
             self._evolver.resync(self._store.table(row.id), due.text)
         except ReplicationError as err:
             if err.code == "log:file-corrupt":
-                self._decoding.again(int(err.facts["segment"]))
+                self._decoding.again(int(err.facts["segment"]), err.table)
             elif ends_run(err):
                 raise
             else:

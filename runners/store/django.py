@@ -138,13 +138,16 @@ class DjangoStore:
             later = self._segments.filter(position__value__gt=position.value)
             later.update(position=position.to_json())
 
-    def record_segment(self, segment: SegmentRow, position: Position) -> None:
+    def record_segment(
+        self, segment: SegmentRow, position: Position, files: Sequence[ChangeFileRow] = ()
+    ) -> None:
         with self._write():
             if not self._progress.filter(last_segment__lt=segment.number).update(
                 last_segment=segment.number
             ):
                 raise ValueError(f"segment number {segment.number} was used before")
             segment_model(self._replicator, segment).save(force_insert=True)
+            ChangeFile.objects.bulk_create([file_model(self._replicator, f) for f in files], 500)
             self._advance(position)
 
     def record_position(self, position: Position) -> None:

@@ -171,7 +171,7 @@ def file_row(row: ChangeFile) -> ChangeFileRow:
     )
 
 
-_CHUNK_SAME = ("number", "query", "rows_estimated", "path", "rows", "is_done")
+_CHUNK_SAME = ("number", "spec", "rows_estimated", "path", "rows", "is_done")
 
 
 def copy_model(table: Table, row: CopyRow) -> SnapshotCopy:

@@ -100,7 +100,7 @@ def _drop_source(replicator: Replicator, now: datetime) -> list[str] | None:
     statements: list[str] = []
     try:
         plugin = source_plugin(replicator.source_kind)
-        with plugin.log_control(source_of(replicator), replicator.slot_name) as control:
+        with plugin.control(source_of(replicator), replicator.slot_name) as control:
             statements = control.drop_statements()
             control.drop()
     except Exception as err:  # noqa: BLE001 - whatever a driver raises, the delete must go on in the end

@@ -151,13 +151,13 @@ def test_a_source_whose_log_goes_on_elsewhere_is_refused_unless_it_is_accepted(
     api: Client, replicator: Replicator
 ) -> None:
     """Guards the look at the source before anything is stored: the run would begin its log anew there, and the right server's
-    place in the log would be lost. The in-memory source says of every position that it is lost."""
+    place in the log would be lost. The position is of no in-memory database."""
     Progress.objects.update(position={"value": 7, "detail": {}})
     assert patch(api, replicator, source_params={"password": "rotated"}).status_code == 200
     refused = patch(api, replicator, source_params={"host": "wrong.example", "password": SECRET})
     answer = refused.json()
     assert (refused.status_code, answer["code"]) == (409, "config:another-server")
-    assert set(answer["fields"]) == {"source.host"} and "has no log" in answer["message"]
+    assert set(answer["fields"]) == {"source.host"} and "another database" in answer["message"]
     replicator.refresh_from_db()
     assert replicator.source_params["host"] == "db.example"
     taken = patch(

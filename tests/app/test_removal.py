@@ -12,7 +12,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from replicators.models import Replicator
-from replicators.sources.memory.log import DROPPED
+from replicators.sources.memory.control import DROPPED
 from runners.models import Event, Progress, Segment, Table
 from runners.services import replicator_delete
 from runners.states import RunState

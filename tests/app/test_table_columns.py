@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from replicators.config import parse_tables
+from replicators.connectors.capabilities import ColumnKnowledge
 from replicators.connectors.model.schema import Column, TableId, TableSchema, TableSelection
 from replicators.connectors.model.types import Int, String
 from replicators.connectors.schema.policy import SchemaPolicy
@@ -66,5 +67,11 @@ def test_a_chosen_column_is_known_under_its_new_name() -> None:
     columns = (known.columns[0], Column("text", String(), "text", ordinal=2),
                Column("more", String(), "text", ordinal=3))  # fmt: skip
     found = TableSchema(ORDERS, columns, ("id",))
-    shape = followed(found, TableSelection(ORDERS, ("note",)), known, SchemaPolicy.EVOLVE)
+    shape = followed(
+        found,
+        TableSelection(ORDERS, ("note",)),
+        known,
+        SchemaPolicy.EVOLVE,
+        ColumnKnowledge.BY_CATALOG,
+    )
     assert [c.name for c in shape.columns] == ["id", "text"]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from replicators.connectors import registry
-from replicators.connectors.contract.source import SourceContract
+from replicators.connectors.contract.source import ByteLogContract
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.params import parse
 from replicators.connectors.source import SourcePlugin
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.contract, pytest.mark.integration, pytest.mark.timeout
 
 
 @pytest.mark.parametrize("flavour", ["mariadb", "mysql"])
-class TestMysql(SourceContract):
+class TestMysql(ByteLogContract):
     """Over a database of each test's own."""
 
     leaves_traces = False

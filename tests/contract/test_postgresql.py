@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from replicators.connectors import registry
-from replicators.connectors.contract.source import SourceContract
+from replicators.connectors.contract.source import ByteLogContract
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.params import parse
 from replicators.connectors.source import SourcePlugin
@@ -19,7 +19,7 @@ from tests.servers import Database
 pytestmark = [pytest.mark.contract, pytest.mark.integration, pytest.mark.timeout(180)]
 
 
-class TestPostgresql(SourceContract):
+class TestPostgresql(ByteLogContract):
     """Over a database of each test's own."""
 
     @pytest.fixture

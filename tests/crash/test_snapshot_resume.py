@@ -44,7 +44,7 @@ def server() -> Iterator[EmbeddedPostgres]:
 
 def done_chunks() -> list[CopyChunk]:
     return [
-        CopyChunk(c.number, c.query, c.rows_estimated, c.path, c.rows, c.is_done)
+        CopyChunk(c.number, c.spec, c.rows_estimated, c.path, c.rows, c.is_done)
         for c in SnapshotChunk.objects.filter(is_done=True)
     ]
 
@@ -65,7 +65,7 @@ def log_of(server: EmbeddedPostgres) -> str:
 
 
 def was_asked(log: str, chunk: CopyChunk) -> bool:
-    return f"COPY ({chunk.query}) TO STDOUT" in log
+    return f"COPY ({chunk.spec}) TO STDOUT" in log
 
 
 def test_a_killed_snapshot_goes_on_and_reads_no_finished_chunk_again(

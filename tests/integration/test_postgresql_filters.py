@@ -72,7 +72,7 @@ def test_the_server_keeps_the_rows_that_the_engine_keeps(made: Database) -> None
             keys = rows.select(["id"]).slice(0, 20)
             chunk = session.keyed_chunk(filtered, 0, keys)
             first = {i for i in expected["id"].to_pylist() if i <= 20}
-            asked = made.execute(f"SELECT id FROM ({chunk.query}) q")  # noqa: S608 - the plugin's text
+            asked = made.execute(f"SELECT id FROM ({chunk.spec}) q")  # noqa: S608 - the plugin's text
             assert {i for (i,) in asked} == first, text
         assert len(seen) > 20, "the filters hardly differ"
 

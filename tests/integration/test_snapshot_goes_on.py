@@ -152,7 +152,7 @@ class _Counting:
         self._queries = queries
 
     def __call__(self, chunk: Any, schema: TableSchema) -> Iterator[pa.RecordBatch]:
-        self._queries.append(chunk.query)
+        self._queries.append(chunk.spec)
         return self._read(chunk, schema)
 
 

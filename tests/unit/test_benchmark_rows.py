@@ -103,7 +103,7 @@ def test_a_failure_of_decoding_is_no_time(monkeypatch: pytest.MonkeyPatch, tmp_p
     def fail(*_: Any) -> None:
         raise ArithmeticError("the job was ended")
 
-    source = SimpleNamespace(log_reader=lambda *_: Reader(), decoder="")
+    source = SimpleNamespace(log=SimpleNamespace(reader=lambda *_: Reader(), decoder=""))
     stream = Stream(source, None, "slot", None, [], 1)  # type: ignore[arg-type]
     monkeypatch.setattr(capture, "Capture", Capture)
     monkeypatch.setattr(capture, "task_for", lambda *_: None)

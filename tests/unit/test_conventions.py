@@ -124,7 +124,7 @@ def test_every_folder_of_a_plugin_is_in_the_registry() -> None:
 
 def test_what_a_source_names_by_path_is_there() -> None:
     for plugin in registry.sources().values():
-        for path in filter(None, (plugin.chunk_reader, plugin.decoder)):
+        for path in filter(None, (plugin.chunk_reader, plugin.log and plugin.log.decoder)):
             module, _, name = path.replace(":", ".").rpartition(".")
             assert callable(getattr(importlib.import_module(module), name))
 

@@ -1,4 +1,5 @@
-"""The promises of `source.py` as a suite: a plugin's test class inherits it and supplies its fixtures.
+"""The promises of a source as suites: a plugin's test class inherits its kind's (`ByteLogContract`, `ChangePollContract`) and
+supplies the fixtures.
 
 Only tests import this module, and `testing_target.py` beside it. What is peculiar to a plugin is tested beside it, not here.
 """
@@ -16,14 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from replicators.connectors.log import DecodedTable, LogBlock, LogReader
-from replicators.connectors.model.changes import SEQUENCE_SHIFT, change_schema
+from replicators.connectors.log import ByteLog, DecodedTable, LogBlock, LogReader
+from replicators.connectors.model.changes import SEQUENCE_SHIFT, Op, change_schema
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.poll import Polled, PollReader, TableChanges, polled_schema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.lookup import message_of
 from replicators.connectors.problems.problem import Problem, Severity
-from replicators.connectors.snapshot import ChunkReader, SnapshotSession
+from replicators.connectors.snapshot import ChunkReader, FirstSnapshotOpener, SnapshotSession
 from replicators.connectors.source import SourcePlugin
 
 DEADLINE_SECONDS = 60.0
@@ -98,13 +100,14 @@ class SourceContract:
     @pytest.fixture
     def begun(
         self, plugin: SourcePlugin, params: Any, shape: TableSchema
-    ) -> Iterator[tuple[LogReader, SnapshotSession]]:
-        """A first start: the log's reader, not yet streaming, and the view its start belongs to. All is dropped after."""
-        with plugin.log_reader(params, self.slot) as reader:
+    ) -> Iterator[tuple[Any, SnapshotSession]]:
+        """A first start: the kind's reader, prepared and not started, and the view that its start belongs to. All is dropped after."""
+        with plugin.stream.reader(params, self.slot) as reader:
             reader.prepare([shape], None)
-            with plugin.snapshot_first(params, self.slot, reader) as session:
+            first: FirstSnapshotOpener[Any] = plugin.stream.snapshot_first
+            with first(params, self.slot, reader) as session:
                 yield reader, session
-        with plugin.log_control(params, self.slot) as control:
+        with plugin.control(params, self.slot) as control:
             control.drop()
 
     # --- looking -------------------------------------------------------------------------------------------------
@@ -149,7 +152,7 @@ class SourceContract:
                 catalog.list_tables()
 
         def drop() -> None:
-            with plugin.log_control(dead_params, self.slot) as control:
+            with plugin.control(dead_params, self.slot) as control:
                 assert control.drop_statements()
                 control.drop()
 
@@ -163,7 +166,7 @@ class SourceContract:
         params: Any,
         shape: TableSchema,
         insert: Callable[[int], None],
-        begun: tuple[LogReader, SnapshotSession],
+        begun: tuple[Any, SnapshotSession],
     ) -> None:
         """Guards `SnapshotSession.plan` and the reader that goes to a task (CORRECTNESS 16, 19): fails where chunks
         overlap or leave a gap, where an exact view shows a later row, or a converging one lacks it."""
@@ -182,7 +185,40 @@ class SourceContract:
         last = self.rows if plugin.capabilities.has_exact_snapshot else self.rows + 1
         assert sorted(copied["id"].to_pylist()) == list(range(1, last + 1))
 
-    # --- log -----------------------------------------------------------------------------------------------------
+    def test_what_was_made_is_dropped_once_and_then_its_position_is_lost(
+        self,
+        plugin: SourcePlugin,
+        params: Any,
+        shape: TableSchema,
+        begun: tuple[Any, SnapshotSession],
+    ) -> None:
+        """Guards `SourceControl.drop` and its repeats, and `prepare` (CORRECTNESS 23): where the log hangs on what was
+        dropped, going on would leave a hole."""
+        reader, session = begun
+        reader.close()
+        with plugin.control(params, self.slot) as control:
+            assert control.status().end > 0
+            control.add_tables([shape])
+            control.remove_tables([shape])
+            control.remove_tables([shape])
+            control.drop()
+            control.drop()
+        with plugin.stream.reader(params, self.slot) as second:
+            if not self.leaves_traces:
+                second.prepare([shape], session.point.position)
+                return
+            code = code_of(lambda: second.prepare([shape], session.point.position))
+        assert message_of(code).ends_log
+
+
+class ByteLogContract(SourceContract):
+    """The promises of a source that has a `log`."""
+
+    @staticmethod
+    def _log(plugin: SourcePlugin) -> ByteLog:
+        assert plugin.log is not None
+        return plugin.log
+
     def test_the_log_begins_where_the_first_view_ends(
         self,
         plugin: SourcePlugin,
@@ -243,40 +279,15 @@ class SourceContract:
         reader.close()
         kept = Position.from_json(reached.to_json())
         insert(self.rows + 2)
-        with plugin.log_reader(params, self.slot) as second:
+        with self._log(plugin).reader(params, self.slot) as second:
             second.prepare([shape], kept)
             second.prepare([shape], kept)
             second.start(kept, [shape])
             assert self._ids(plugin, shape, self._drain(plugin, params, second)) == [self.rows + 2]
 
-    def test_what_was_made_is_dropped_once_and_then_its_position_is_lost(
-        self,
-        plugin: SourcePlugin,
-        params: Any,
-        shape: TableSchema,
-        begun: tuple[LogReader, SnapshotSession],
-    ) -> None:
-        """Guards `LogControl.drop` and its repeats, and `prepare` (CORRECTNESS 23): where the log hangs on what was
-        dropped, going on would leave a hole."""
-        reader, session = begun
-        reader.close()
-        with plugin.log_control(params, self.slot) as control:
-            assert control.status().end > 0
-            control.add_tables([shape])
-            control.remove_tables([shape])
-            control.remove_tables([shape])
-            control.drop()
-            control.drop()
-        with plugin.log_reader(params, self.slot) as second:
-            if not self.leaves_traces:
-                second.prepare([shape], session.point.position)
-                return
-            code = code_of(lambda: second.prepare([shape], session.point.position))
-        assert message_of(code).ends_log
-
     def _drain(self, plugin: SourcePlugin, params: Any, reader: LogReader) -> list[LogBlock]:
         """Blocks up to a heartbeat that is sent now."""
-        with plugin.log_control(params, self.slot) as control:
+        with plugin.control(params, self.slot) as control:
             mark = control.heartbeat()
         blocks: list[LogBlock] = []
         deadline = time.monotonic() + DEADLINE_SECONDS
@@ -294,7 +305,7 @@ class SourceContract:
     ) -> list[DecodedTable]:
         head = {"context": blocks[0].context, "tables": [shape.to_json()]}
         body = np.frombuffer(b"".join(b.data for b in blocks), np.uint8)
-        found = list(named(plugin.decoder)(head, body, 7))
+        found = list(named(self._log(plugin).decoder)(head, body, 7))
         assert all(isinstance(f, DecodedTable) for f in found), found
         return found
 
@@ -302,3 +313,109 @@ class SourceContract:
         self, plugin: SourcePlugin, shape: TableSchema, blocks: Sequence[LogBlock]
     ) -> list[int]:
         return [i for d in self._decode(plugin, shape, blocks) for i in d.changes["id"].to_pylist()]
+
+
+class ChangePollContract(SourceContract):
+    """The promises of a source that is a `poll`."""
+
+    def test_changes_begin_where_the_first_view_ends(
+        self,
+        plugin: SourcePlugin,
+        shape: TableSchema,
+        insert: Callable[[int], None],
+        begun: tuple[PollReader, SnapshotSession],
+    ) -> None:
+        """Guards the hand-off (CORRECTNESS 16): a change that is neither in the view nor in the first poll is lost, and one
+        that is in both comes twice to a copy that holds the past."""
+        reader, session = begun
+        insert(self.rows + 1)
+        found = self._poll(reader, session.point.position, shape)
+        assert self._ids(found) == [self.rows + 1]
+        assert found.position.value > session.point.position.value
+        places = [p for part in found.changes for p in part.rows["_position"].to_pylist()]
+        assert all(session.point.position.value <= p < found.position.value for p in places)
+
+    def test_a_poll_gives_the_declared_columns_in_the_order_of_commits(
+        self,
+        shape: TableSchema,
+        insert: Callable[[int], None],
+        begun: tuple[PollReader, SnapshotSession],
+    ) -> None:
+        """Guards `polled_schema` and `Polled.changes`: the engine numbers rows as they come, and the last one of a key wins."""
+        reader, session = begun
+        for number in (1, 2, 3):
+            insert(self.rows + number)
+        found = self._poll(reader, session.point.position, shape)
+        assert self._ids(found) == [self.rows + n for n in (1, 2, 3)]
+        assert all(part.schema == shape.bare for part in found.changes)
+        assert all(part.rows.schema == polled_schema(shape) for part in found.changes)
+        rows = pa.concat_tables(part.rows for part in found.changes)
+        places = rows["_position"].to_pylist()
+        assert places == sorted(places)
+        assert set(rows["_op"].to_pylist()) == {int(Op.INSERT)}
+
+    def test_a_poll_that_was_not_acknowledged_comes_again(
+        self,
+        plugin: SourcePlugin,
+        params: Any,
+        shape: TableSchema,
+        insert: Callable[[int], None],
+        begun: tuple[PollReader, SnapshotSession],
+    ) -> None:
+        """Guards CORRECTNESS 1: a run that dies before its transaction asks the same again, and must get the same. Positions
+        are stored as JSON. Acknowledging twice, or something older, does no harm."""
+        reader, session = begun
+        start = session.point.position
+        insert(self.rows + 1)
+        first = self._poll(reader, start, shape)
+        reader.close()
+        assert plugin.poll is not None
+        with plugin.poll.reader(params, self.slot) as second:
+            kept = Position.from_json(start.to_json())
+            second.prepare([shape], kept)
+            second.prepare([shape], kept)
+            assert self._ids(self._poll(second, kept, shape)) == self._ids(first)
+            reached = Position.from_json(first.position.to_json())
+            for position in (reached, reached, start):
+                second.acknowledge(position)
+            insert(self.rows + 2)
+            assert self._ids(self._poll(second, reached, shape)) == [self.rows + 2]
+
+    def test_small_polls_end_between_transactions(
+        self,
+        shape: TableSchema,
+        insert: Callable[[int], None],
+        begun: tuple[PollReader, SnapshotSession],
+    ) -> None:
+        """Guards `max_bytes` and `has_more`: a source that is far ahead is taken in portions, none of them within a
+        transaction, and none of them empty before the end."""
+        reader, session = begun
+        for number in (1, 2, 3):
+            insert(self.rows + number)
+        ids: list[int] = []
+        position, has_more = session.point.position, True
+        while has_more:
+            found = reader.poll(position, [shape], max_bytes=1)
+            assert found.position.value > position.value
+            ids += self._ids(found)
+            position, has_more = found.position, found.has_more
+        assert ids == [self.rows + n for n in (1, 2, 3)]
+        quiet = reader.poll(position, [shape], max_bytes=MAX_BYTES)
+        assert quiet.changes == ()
+        assert not quiet.has_more
+
+    def _poll(self, reader: PollReader, after: Position, shape: TableSchema) -> Polled:
+        """All that comes after the position, as one answer."""
+        changes: list[TableChanges] = []
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while True:
+            found = reader.poll(after, [shape], max_bytes=MAX_BYTES)
+            changes += found.changes
+            after = found.position
+            if changes and not found.has_more:
+                return Polled(after, tuple(changes))
+            assert time.monotonic() < deadline, "no change came"
+            time.sleep(0.1)
+
+    def _ids(self, found: Polled) -> list[int]:
+        return [i for part in found.changes for i in part.rows["id"].to_pylist()]

@@ -88,9 +88,10 @@ class TableSchema:
 
     `key_index` is the name of the index that `key` comes from, where that is no primary key and the source's log needs it.
 
-    Of a source whose columns have no numbers: `steps` is what statements did to the columns, up to the log's position `upto`
+    Of a source whose columns have no numbers (`ColumnKnowledge.BY_STATEMENTS`): `steps` is what statements did to the columns, up to the log's position `upto`
     (0: the source tells none); all of the log up to there is in the description. A copy was read while the log went on up to
-    `read_upto`. `known` is the copy's own shape, where it is to stay: for reading the log.
+    `read_upto`. `known` is the copy's own shape, where it is to stay: for reading the log. `copy_numbers`: the columns have numbers
+    that were given when their copy began; the next copy's numbers mean something else.
     """
 
     id: TableId
@@ -113,6 +114,7 @@ class TableSchema:
     known: TableSchema | None = None
     key_index: str = ""
     member: int = 0
+    copy_numbers: bool = False
 
     @property
     def source_id(self) -> TableId:
@@ -165,6 +167,7 @@ class TableSchema:
             **({"known": self.known.to_json()} if self.known is not None else {}),
             **({"key_index": self.key_index} if self.key_index else {}),
             **({"member": self.member} if self.member else {}),
+            **({"copy_numbers": True} if self.copy_numbers else {}),
         }
 
     @classmethod
@@ -190,6 +193,7 @@ class TableSchema:
             known=cls.from_json(data["known"]) if data.get("known") else None,
             key_index=data.get("key_index", ""),
             member=data.get("member", 0),
+            copy_numbers=data.get("copy_numbers", False),
         )
 
 

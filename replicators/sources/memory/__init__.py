@@ -1,25 +1,26 @@
-"""A source in memory, for tests of the wizard, of REST and of supervision; hidden elsewhere. It copies nothing."""
+"""A source in memory, for tests; hidden elsewhere. It is polled: tests put rows and changes into its `database`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any
 
-from replicators.connectors.capabilities import SourceCapabilities
+from replicators.connectors.capabilities import ColumnKnowledge, SourceCapabilities
+from replicators.connectors.poll import ChangePoll
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.setup import SetupStep
 from replicators.connectors.source import SourcePlugin
 from replicators.sources.memory.catalog import MemoryCatalog
 from replicators.sources.memory.checks import MemoryChecks
-from replicators.sources.memory.log import MemoryControl
+from replicators.sources.memory.control import MemoryControl
 from replicators.sources.memory.params import MemoryParams
+from replicators.sources.memory.poll import MemoryPoll
 from replicators.sources.memory.rows import MemoryRows
+from replicators.sources.memory.snapshot import snapshot_again, snapshot_first
 
 __all__ = ["PLUGIN"]
 
-
-def _no_log(*_: Any) -> NoReturn:
-    raise ReplicationError("source:position-lost", reason="this source has no log")
+POLL_SECONDS = 0.05
 
 
 def _setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
@@ -36,15 +37,15 @@ PLUGIN = SourcePlugin(
     label="Memory",
     summary="Four small tables in memory, for tests.",
     params=MemoryParams,
-    capabilities=SourceCapabilities(has_exact_snapshot=False, has_row_filters=True),
+    capabilities=SourceCapabilities(columns=ColumnKnowledge.BY_LOG, has_row_filters=True),
     catalog=MemoryCatalog,
     checks=MemoryChecks,
-    log_reader=_no_log,
-    log_control=MemoryControl,
-    snapshot_first=_no_log,
-    snapshot_again=_no_log,
-    chunk_reader="",
-    decoder="",
+    control=MemoryControl,
+    poll=ChangePoll(
+        reader=MemoryPoll, snapshot_first=snapshot_first, seconds=lambda _: POLL_SECONDS
+    ),
+    snapshot_again=snapshot_again,
+    chunk_reader="replicators.sources.memory.snapshot:MemoryChunks",
     translate=_translate,
     row_reader=MemoryRows,
     setup=_setup,

@@ -1,4 +1,4 @@
-"""The tables of the in-memory source."""
+"""The tables of the in-memory source: some that are always there, and those that tests made in its database."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from replicators.connectors.model.schema import (
 )
 from replicators.connectors.model.types import Int, Json, String, Timestamp, Unsupported
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.sources.memory.database import database
 from replicators.sources.memory.params import MemoryParams
 
 _ID = Column("id", Int(64), "bigint", nullable=False, ordinal=1)
@@ -73,22 +74,23 @@ def _chosen(table: TableSchema, columns: tuple[str, ...]) -> TableSchema:
 
 
 class MemoryCatalog(Closing):
-    """`Catalog` over `TABLES`."""
+    """`Catalog` over `TABLES` and the database's tables."""
 
     def __init__(self, params: MemoryParams) -> None:
         require_reachable(params)
+        self._tables = {**TABLES, **database(params.host).tables}
 
     def list_tables(self) -> list[TableSummary]:
         return [
             TableSummary(t.id, 10, 1000, bool(t.key), len(t.columns))
-            for t in sorted(TABLES.values(), key=lambda t: t.id)
+            for t in sorted(self._tables.values(), key=lambda t: t.id)
         ]
 
     def describe(self, tables: Sequence[TableSelection]) -> dict[TableId, TableSchema]:
         return {
-            t.id: replace(_chosen(TABLES[t.id], t.columns), filter=t.filter)
+            t.id: replace(_chosen(self._tables[t.id], t.columns), filter=t.filter)
             for t in tables
-            if t.id in TABLES
+            if t.id in self._tables
         }
 
     def close(self) -> None:

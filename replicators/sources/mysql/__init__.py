@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from replicators.connectors.capabilities import SourceCapabilities
-from replicators.connectors.control import LogControl
-from replicators.connectors.log import LogReader
+from replicators.connectors.capabilities import ColumnKnowledge, SourceCapabilities
+from replicators.connectors.control import SourceControl
+from replicators.connectors.log import ByteLog, LogReader
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.snapshot import SnapshotSession, SnapshotWait
@@ -37,7 +37,7 @@ def _log_reader(params: Any, name: str) -> LogReader:
     return Reader(params, name)
 
 
-def _log_control(params: Any, name: str, after: Position | None = None) -> LogControl:
+def _control(params: Any, name: str, after: Position | None = None) -> SourceControl:
     from replicators.sources.mysql.control import LogControl as Control
 
     return Control(params, name, after)
@@ -79,6 +79,7 @@ PLUGIN = SourcePlugin(
     summary="Tables of a MySQL or MariaDB server, followed through its binlog.",
     params=MysqlParams,
     capabilities=SourceCapabilities(
+        columns=ColumnKnowledge.BY_STATEMENTS,
         has_exact_snapshot=False,
         can_quarantine=True,
         follows_keyless=True,
@@ -88,12 +89,14 @@ PLUGIN = SourcePlugin(
     ),
     catalog=_catalog,
     checks=_checks,
-    log_reader=_log_reader,
-    log_control=_log_control,
-    snapshot_first=_snapshot_first,
+    control=_control,
+    log=ByteLog(
+        reader=_log_reader,
+        snapshot_first=_snapshot_first,
+        decoder="replicators.sources.mysql.decode:decode",
+    ),
     snapshot_again=_snapshot_again,
     chunk_reader="replicators.sources.mysql.snapshot:ChunkReader",
-    decoder="replicators.sources.mysql.decode:decode",
     translate=_translate,
     setup=setup,
     keeps_values=keeps_values,

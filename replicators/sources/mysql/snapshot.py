@@ -156,13 +156,13 @@ class ChunkReader:
     def __call__(self, chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
         """Batches of about 16 MB with `schema.arrow_schema()`; those with values that have no neutral form have `FAULT_FIELDS` too.
         `source:value-unsupported` for a key's, `source:table-altered` where the table has other columns by now."""
-        if chunk.query.startswith(SCHEME):
-            yield from read_file(chunk.query)
+        if chunk.spec.startswith(SCHEME):
+            yield from read_file(chunk.spec)
             return
         try:
             with connect(self.params) as connection:
                 _same_server(connection, self.token)
-                for block in ResultRows(connection, chunk.query):
+                for block in ResultRows(connection, chunk.spec):
                     yield self._batch(block, schema)
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params, table=schema.id) from err

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from replicators.connectors.capabilities import SourceCapabilities
-from replicators.connectors.control import LogControl
-from replicators.connectors.log import LogReader
+from replicators.connectors.capabilities import ColumnKnowledge, SourceCapabilities
+from replicators.connectors.control import SourceControl
+from replicators.connectors.log import ByteLog, LogReader
 from replicators.connectors.model.positions import Position
 from replicators.connectors.snapshot import SnapshotSession, SnapshotWait
 from replicators.connectors.source import Catalog, Checks, RowReader, SourcePlugin
@@ -35,7 +35,7 @@ def _log_reader(params: Any, slot_name: str) -> LogReader:
     return Reader(params, slot_name)
 
 
-def _log_control(params: Any, slot_name: str, after: Position | None = None) -> LogControl:
+def _control(params: Any, slot_name: str, after: Position | None = None) -> SourceControl:
     from replicators.sources.postgresql.control import LogControl as Control
 
     return Control(params, slot_name)
@@ -81,6 +81,7 @@ PLUGIN = SourcePlugin(
     summary="Tables of a PostgreSQL database, followed through its write-ahead log.",
     params=PostgresqlParams,
     capabilities=SourceCapabilities(
+        columns=ColumnKnowledge.BY_CATALOG,
         minimum_version="14",
         log_label="WAL",
         reader_label="replication slot",
@@ -89,12 +90,14 @@ PLUGIN = SourcePlugin(
     ),
     catalog=_catalog,
     checks=_checks,
-    log_reader=_log_reader,
-    log_control=_log_control,
-    snapshot_first=_snapshot_first,
+    control=_control,
+    log=ByteLog(
+        reader=_log_reader,
+        snapshot_first=_snapshot_first,
+        decoder="replicators.sources.postgresql.decode:decode",
+    ),
     snapshot_again=_snapshot_again,
     chunk_reader="replicators.sources.postgresql.snapshot:ChunkReader",
-    decoder="replicators.sources.postgresql.decode:decode",
     setup=setup,
     translate=_translate,
     objects=_objects,

@@ -217,7 +217,7 @@ class ChunkReader:
             with connect(self.params) as connection:
                 connection.execute(BEGIN)
                 connection.execute(f"SET TRANSACTION SNAPSHOT {sql.literal(self.token)}")
-                yield from copied(connection, chunk.query, schema)
+                yield from copied(connection, chunk.spec, schema)
                 if not connection.execute(IS_READ, [schema.native_id] * 2).fetchone():
                     raise ReplicationError("source:table-replaced", table=schema.id)
         except psycopg.errors.UndefinedTable as err:

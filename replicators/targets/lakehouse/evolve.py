@@ -33,11 +33,11 @@ def ordinals(schema: TableSchema) -> str:
 
 
 def _known_at_start(known: Mapping[str, int], new: TableSchema) -> Mapping[str, int]:
-    """What is known of a live table when its next copy begins. Where the numbers are those of a copy, not the source's (`upto`), the
+    """What is known of a live table when its next copy begins. Where the numbers are those of a copy, not the source's, the
     next one's mean something else: the names count. So they do of columns that were kept: readers see them until the copy is published."""
     numbers = {c.name: c.ordinal for c in new.columns}
     return {
-        name: numbers.get(name, 0) if new.upto or number == KEPT else number
+        name: numbers.get(name, 0) if new.copy_numbers or number == KEPT else number
         for name, number in known.items()
     }
 

@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from replicators.connectors.control import LogControl, LogStatus
+from replicators.connectors.control import LogStatus, SourceControl
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
-from runners.engine.capture.reader import Capture
+from runners.engine.capture.thread import CaptureThread
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.settings import RunnerSettings
@@ -30,15 +30,15 @@ class Heartbeat:
 
     def __init__(
         self,
-        control: Callable[[], LogControl],
+        control: Callable[[], SourceControl],
         store: Store,
         log: ChangeLog,
         backlog: Backlog,
-        capture: Callable[[], Capture],
+        capture: Callable[[], CaptureThread],
         settings: RunnerSettings,
     ) -> None:
         self._open_control = control
-        self._control: LogControl | None = None
+        self._control: SourceControl | None = None
         self._store = store
         self._log = log
         self._backlog = backlog

@@ -8,16 +8,22 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
-from replicators.connectors.control import LogControl
+from replicators.connectors.capabilities import ColumnKnowledge
+from replicators.connectors.control import HasMembers, SourceControl
 from replicators.connectors.log import LogReader
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
+from replicators.connectors.poll import PollReader
 from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.connectors.schema.policy import follows_renames
-from replicators.connectors.snapshot import SnapshotWait
+from replicators.connectors.snapshot import FirstSnapshotOpener, SnapshotSession, SnapshotWait
 from runners.engine import failpoints
+from runners.engine.capture.polling import PollCapture, PolledFiles
 from runners.engine.capture.reader import Capture, discard_open_tail
+from runners.engine.capture.thread import CaptureThread
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.errors import fail_all, fail_table
@@ -27,7 +33,14 @@ from runners.engine.schema.evolution import VANISHED
 from runners.engine.schema.selection import followed, known_shape, unmoved
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot.consistent import FirstSnapshot, places
-from runners.engine.store.protocol import SegmentRow, Store, TableRow, TableState, chosen
+from runners.engine.store.protocol import (
+    ChangeFileRow,
+    SegmentRow,
+    Store,
+    TableRow,
+    TableState,
+    chosen,
+)
 
 logger = logging.getLogger("replicator.run")
 
@@ -36,7 +49,7 @@ QUIET_SECONDS = 600.0
 
 
 class Streaming:
-    """`prepare`, then `start`; `check` once a turn; `stop` and `close` at the end. `decode_lock` is held while segments
+    """`prepare`, then `start`; `check` once a turn; `stop` and `close` at the end. `files` makes change files of what is polled; its lock is held while segments
     of a transaction that was cut are dropped; `on_seal` hears of every sealed segment, and of a fault; `on_fault` of a table
     that the stream did not carry; `wait` gives who hears of locks that a table's publication waits for."""
 
@@ -50,7 +63,7 @@ class Streaming:
         stop: threading.Event,
         *,
         next_number: int,
-        decode_lock: threading.Lock,
+        files: PolledFiles,
         on_seal: Callable[[], None],
         on_fault: Callable[[TableId, str, Mapping[str, str]], None],
         wait: Callable[[], SnapshotWait | None] = lambda: None,
@@ -62,18 +75,19 @@ class Streaming:
         self._backlog = backlog
         self._stop = stop
         self._next_number = next_number
-        self._decode_lock = decode_lock
+        self._files = files
         self._on_seal = on_seal
         self._on_fault = on_fault
         self._wait = wait
         self._reconnects = 0
         self._reconnected_at = 0.0
-        self._reader = self._new_reader()
+        self._open()
         self._members = threading.RLock()
         self._chosen = chosen(store)
         self._shapes: dict[TableId, TableSchema] = {}
         self._policy = job.options.schema_changes
-        self.capture: Capture
+        self._columns = job.source.capabilities.columns
+        self.capture: CaptureThread
 
     def describe(self) -> list[TableSchema]:
         """The tables of the stream, with the columns that are followed: those that exist, and those whose end is yet to
@@ -95,10 +109,10 @@ class Streaming:
                 continue
             known, last = known_shape(row), self._shapes.get(table.id)
             shape = last if known is None else known
-            if shape is not None and shape.upto:
-                shapes.append(followed(shape.bare, table, known, self._policy))
+            if shape is not None and self._columns is ColumnKnowledge.BY_STATEMENTS:
+                shapes.append(self._followed(shape.bare, table, known))
             elif shape is not None and shape.native_id:
-                shapes.append(last or followed(shape, table, known, self._policy))
+                shapes.append(last or self._followed(shape, table, known))
         return shapes
 
     def _describe(self, tables: Sequence[TableSelection]) -> list[TableSchema]:
@@ -113,10 +127,15 @@ class Streaming:
             )
         self._fail_renamed(found, rows)
         return [
-            followed(found.shapes[t.id], t, known_shape(rows.get(t.id)), self._policy)
+            self._followed(found.shapes[t.id], t, known_shape(rows.get(t.id)))
             for t in tables
             if t.id in found.shapes
         ]
+
+    def _followed(
+        self, found: TableSchema, table: TableSelection, known: TableSchema | None
+    ) -> TableSchema:
+        return followed(found, table, known, self._policy, self._columns)
 
     def _fail_renamed(self, found: Described, rows: Mapping[TableId, TableRow]) -> None:
         """A table that goes on under another name, and is not followed there, fails at once: at the next look into the
@@ -164,11 +183,10 @@ class Streaming:
 
     def _follow(self, tables: Sequence[TableSchema]) -> None:
         """The stream carries these tables, and the next segment says so in its head."""
-        self._reader.follow(tables)
-        self.capture.refresh_tables()
+        self.capture.follow(tables)
 
-    def _control(self) -> LogControl:
-        return self._job.source.log_control(
+    def _control(self) -> SourceControl:
+        return self._job.source.control(
             self._job.source_params, self._job.slot, self._store.memory().position
         )
 
@@ -193,9 +211,7 @@ class Streaming:
         self._reader.prepare(tables, None, wait)
         with self._control() as control:
             told = _with_members(control, [t.bare for t in tables])
-        session = self._job.source.snapshot_first(
-            self._job.source_params, self._job.slot, self._reader, wait
-        )
+        session = self._first_view(wait)
         self._store.record_start(session.point.position)
         self._backlog.begun_again(session.point.position)
         where = places(session, told)
@@ -214,9 +230,7 @@ class Streaming:
 
     def start(self, position: Position) -> None:
         """Read after `position`, in a thread."""
-        self._reader.start(position, self.describe())
-        self.capture = Capture(
-            self._reader,
+        self.capture = self._make_capture(
             self._log,
             self._store,
             self._settings,
@@ -224,7 +238,7 @@ class Streaming:
             next_number=self._next_number,
             on_seal=self._sealed,
         )
-        self.capture.position = position
+        self.capture.begin(position, self.describe())
         self._thread = threading.Thread(target=self.capture.run, name="capture", daemon=True)
         self._thread.start()
 
@@ -245,8 +259,8 @@ class Streaming:
             raise
 
     def copied(self, schema: TableSchema) -> TableSchema:
-        """The shape of a copy that was read up to now: of a source that tells steps, with the place where its log ends."""
-        if not schema.upto:
+        """The shape of a copy that was read up to now: where columns are known by statements, with the place where its log ends."""
+        if self._columns is not ColumnKnowledge.BY_STATEMENTS:
             return schema.bare
         with self._control() as control:
             return replace(schema.bare, read_upto=control.status().end)
@@ -269,12 +283,28 @@ class Streaming:
         """Close the connection."""
         self._reader.close()
 
-    def _new_reader(self) -> LogReader:
-        return self._job.source.log_reader(self._job.source_params, self._job.slot)
+    def _open(self) -> None:
+        """A reader of the source's kind, and the capture thread that it takes."""
+        source, params = self._job.source, self._job.source_params
+        if source.poll is not None:
+            polls = source.poll.reader(params, self._job.slot)
+            seconds = source.poll.seconds(params)
+            self._reader: LogReader | PollReader = polls
+            self._make_capture: Callable[..., CaptureThread] = partial(
+                PollCapture, polls, files=self._files, seconds=seconds
+            )
+        else:
+            assert source.log is not None
+            reader = source.log.reader(params, self._job.slot)
+            self._reader, self._make_capture = reader, partial(Capture, reader)
 
-    def _sealed(self, row: SegmentRow | None) -> None:
+    def _first_view(self, wait: SnapshotWait) -> SnapshotSession:
+        opener: FirstSnapshotOpener[Any] = self._job.source.stream.snapshot_first
+        return opener(self._job.source_params, self._job.slot, self._reader, wait)
+
+    def _sealed(self, row: SegmentRow | None, files: Sequence[ChangeFileRow] = ()) -> None:
         if row is not None:
-            self._backlog.sealed(row)
+            self._backlog.sealed(row, files)
             self._next_number = row.number + 1
         self._on_seal()
 
@@ -298,7 +328,7 @@ class Streaming:
         self._reconnected_at = time.monotonic()
 
     def _drop_cut_transaction(self) -> None:
-        with self._decode_lock:
+        with self._files.lock:
             tail = [s.number for s in self._store.segments() if not s.is_closed]
             if tail:
                 dropped = discard_open_tail(self._store, self._log)
@@ -309,7 +339,7 @@ class Streaming:
     def _connect_again(self) -> None:
         memory = self._store.memory()
         assert memory.position is not None
-        self._reader = self._new_reader()
+        self._open()
         self._next_number = 1 + max(memory.last_segment, self._log.highest_number())
         try:
             self._reader.prepare(self.describe(), memory.position)
@@ -321,8 +351,7 @@ class Streaming:
             self.capture.fault = err
 
 
-def _with_members(control: LogControl, tables: Sequence[TableSchema]) -> list[TableSchema]:
+def _with_members(control: SourceControl, tables: Sequence[TableSchema]) -> list[TableSchema]:
     """The shapes with the tables' places in the stream, where the source has any."""
-    members = getattr(control, "members", None)
-    found: Mapping[TableId, int] = {} if members is None else members(tables)
+    found = control.members(tables) if isinstance(control, HasMembers) else {}
     return [replace(t, member=found.get(t.id, 0)) for t in tables]

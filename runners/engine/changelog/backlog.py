@@ -31,13 +31,12 @@ class Backlog:
         self._committed_at = 0.0
         self._frontier = self._reach()
 
-    def sealed(self, row: SegmentRow) -> None:
-        """A segment was recorded."""
+    def sealed(self, row: SegmentRow, files: Sequence[ChangeFileRow] = ()) -> None:
+        """A segment was recorded; with its change files where it is decoded already."""
         with self._lock:
             self._segments[row.number] = row
             if row.is_decoded:
-                self._decoded.add(row.number)
-                self._frontier = self._reach()
+                self._decode([row.number], files)
 
     def begun_again(self, start: Position) -> None:
         """The log starts at this position; what there was before belongs to one that was lost."""
@@ -63,21 +62,22 @@ class Backlog:
     def decoded(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
         """Segments were decoded and their files listed."""
         with self._lock:
-            self._decoded.update(numbers)
-            for file in files:
-                self._touched[file.table] = self._touched.get(file.table, 0) + 1
-                self._bytes[file.table] = self._bytes.get(file.table, 0) + file.size_bytes
-                at = self._oldest.get(file.table)
-                self._oldest[file.table] = min(
-                    file.first_committed_at, at or file.first_committed_at
-                )
-                at = self._committed.get(file.segment, 0.0)
-                self._committed[file.segment] = max(at, file.last_committed_at)
-            self._frontier = self._reach()
-            for number in [n for n in self._committed if n <= self._frontier.segment]:
-                self._committed_at = max(self._committed_at, self._committed.pop(number))
-            if len(self._segments) > TRIM_PAST:
-                self._trim()
+            self._decode(numbers, files)
+
+    def _decode(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
+        self._decoded.update(numbers)
+        for file in files:
+            self._touched[file.table] = self._touched.get(file.table, 0) + 1
+            self._bytes[file.table] = self._bytes.get(file.table, 0) + file.size_bytes
+            at = self._oldest.get(file.table)
+            self._oldest[file.table] = min(file.first_committed_at, at or file.first_committed_at)
+            at = self._committed.get(file.segment, 0.0)
+            self._committed[file.segment] = max(at, file.last_committed_at)
+        self._frontier = self._reach()
+        for number in [n for n in self._committed if n <= self._frontier.segment]:
+            self._committed_at = max(self._committed_at, self._committed.pop(number))
+        if len(self._segments) > TRIM_PAST:
+            self._trim()
 
     def _reach(self) -> Frontier:
         rows = [(n, s.is_closed, n in self._decoded) for n, s in sorted(self._segments.items())]

@@ -66,7 +66,7 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
             raise
         return {"corrupt": err.facts, "files": [], "poisons": [], "passed": []}
     for found in load(decoder)(head, body, task.number):
-        item = _small(found, task.row_limit) if isinstance(found, DecodedTable) else found
+        item = small(found, task.row_limit) if isinstance(found, DecodedTable) else found
         if isinstance(item, Poison):
             poisons.append(
                 {"table": [item.table.schema, item.table.name], "offset": item.offset,
@@ -75,13 +75,14 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
         elif isinstance(item, PassedOver):
             passed.append((item.native_id, item.position))
         elif item.changes.num_rows or item.shape_at is not None:
-            files.append(_write(task, item))
+            word = file_word(str(item.schema.id))
+            files.append(write_file(f"{task.prefix}-{word}-{item.version}.parquet", item))
     if files:
         folder.sync_folder(os.path.dirname(task.prefix))
     return {"files": files, "poisons": poisons, "passed": passed}
 
 
-def _small(item: DecodedTable, limit: int) -> DecodedTable | Poison:
+def small(item: DecodedTable, limit: int) -> DecodedTable | Poison:
     """The changes without values of too large rows, which are marked; what stops a table that can't do without them."""
     try:
         changes = sizes.of_limit(item.changes, item.schema, limit or item.changes.nbytes)
@@ -90,8 +91,8 @@ def _small(item: DecodedTable, limit: int) -> DecodedTable | Poison:
     return replace(item, changes=changes)
 
 
-def _write(task: DecodeTask, item: DecodedTable) -> dict[str, Any]:
-    path = f"{task.prefix}-{file_word(str(item.schema.id))}-{item.version}.parquet"
+def write_file(path: str, item: DecodedTable) -> dict[str, Any]:
+    """A change file with its facts, as `file_row` reads them; durable but for its folder."""
     sink = pa.BufferOutputStream()
     pq.write_table(
         item.changes, sink, compression="zstd", compression_level=1, use_dictionary=False,
@@ -169,7 +170,7 @@ def decode_segments(tasks: Tasks, segments: Sequence[DecodeTask], decoder: str) 
     for number, result in zip((s.number for s in segments), results, strict=True):
         if "corrupt" in result:
             raise ReplicationError("log:segment-corrupt", **result["corrupt"])
-        found = [_file_row(number, f) for f in result["files"]]
+        found = [file_row(number, f) for f in result["files"]]
         files += found
         for file, facts in zip(found, result["files"], strict=True):
             if file.faults:
@@ -186,7 +187,8 @@ def decode_segments(tasks: Tasks, segments: Sequence[DecodeTask], decoder: str) 
     return Decoded(tuple(files), tuple(poisons), faults, passed)
 
 
-def _file_row(segment: int, facts: dict[str, Any]) -> ChangeFileRow:
+def file_row(segment: int, facts: dict[str, Any]) -> ChangeFileRow:
+    """The row of a change file."""
     schema = TableSchema.from_json(facts["schema"])
     return ChangeFileRow(
         table=schema.id,

@@ -9,14 +9,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from replicators.connectors.log import Poison
 from replicators.connectors.model.schema import TableId
+from replicators.connectors.poll import Polled
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.segments import ChangeLog
-from runners.engine.decode.job import decode_segments, task_for
+from runners.engine.decode.job import Decoded, decode_segments, task_for
+from runners.engine.decode.polled import write_polled
 from runners.engine.errors import fail_all, fail_table, unsupported
-from runners.engine.store.protocol import SegmentRow, Store, TableRow, TableState, is_live
+from runners.engine.store.protocol import (
+    ChangeFileRow,
+    SegmentRow,
+    Store,
+    TableRow,
+    TableState,
+    is_live,
+)
 from runners.engine.watchdog import Watchdog
 
 logger = logging.getLogger("replicator.run")
@@ -57,12 +66,13 @@ def missed(rows: Iterable[TableRow], passed: Mapping[int, int]) -> list[TableId]
 
 
 class Decoding:
-    """Runs until `stop`; a fault ends it and is raised by `check`. Who holds `lock` keeps it from decoding."""
+    """Runs until `stop`; a fault ends it and is raised by `check`. Who holds `lock` keeps it from decoding. Without a `decoder` there is
+    nothing to decode: what was polled gets its change files at once (`polled`)."""
 
     def __init__(
         self,
         tasks: Tasks,
-        decoder: str,
+        decoder: str | None,
         store: Store,
         log: ChangeLog,
         backlog: Backlog,
@@ -111,8 +121,21 @@ class Decoding:
             self._log.unlink(self._store.drop_changes(table))
             self._backlog.mark(table, (), touched)
 
-    def again(self, number: int) -> None:
-        """A change file was damaged: its segment is decoded once more, to the same numbers."""
+    def polled(self, number: int, found: Polled) -> list[ChangeFileRow]:
+        """The durable change files of what a poll brought. Whoever calls holds `lock`, and lists them with the segment."""
+        prefix = self._log.change_prefix(number)
+        done = write_polled(number, found, prefix, self._row_limit)
+        failpoints.hit("change_files_written")
+        return self._kept(done)
+
+    def again(self, number: int, table: TableId | None = None) -> None:
+        """A change file of the table was damaged: its segment is decoded once more, to the same numbers. What was polled is kept
+        in no other form; then only a fresh copy of the table is right."""
+        if self._decoder is None:
+            if table is not None:
+                facts = {"segment": str(number), "offset": "0"}
+                self._on_poison(table, "log:segment-corrupt", facts)
+            return
         logger.warning("A change file of segment %d is damaged; decoding it again.", number)
         with self.lock:
             rows = [s for s in self._store.segments() if s.number == number]
@@ -143,6 +166,7 @@ class Decoding:
         numbers = [r.number for r in rows]
         tasks = [task_for(r, self._log.change_prefix(r.number), self._row_limit) for r in rows]
         try:
+            assert self._decoder is not None
             done = decode_segments(self._tasks, tasks, self._decoder)
         except ReplicationError as err:
             if err.code != "log:segment-corrupt":
@@ -153,8 +177,19 @@ class Decoding:
             self._backlog.decoded(numbers, [])
             return
         failpoints.hit("change_files_written")
+        files = self._kept(done)
+        self._store.record_decoded(numbers, files)
+        failpoints.hit("change_files_listed")
+        self._backlog.decoded(numbers, files)
+        self._tell_missed(self._live().values(), done.passed)
+
+    def _live(self) -> dict[TableId, TableRow]:
+        return {r.id: r for r in self._store.tables() if is_live(r)}
+
+    def _kept(self, done: Decoded) -> list[ChangeFileRow]:
+        """The files of tables that are copied and can go on; the others are removed. Tables that can't go on are told so."""
         self._log.added(sum(f.size_bytes for f in done.files))
-        known = {r.id: r for r in self._store.tables() if is_live(r)}
+        known = self._live()
         live = self._without_unsupported(known, done.faults)
         files = [f for f in done.files if f.table in live]
         gone = [f.path for f in done.files if f.table not in live]
@@ -163,10 +198,7 @@ class Decoding:
         for _, poison in done.poisons:
             if poison.table in known and not _is_in_copy(known[poison.table], poison):
                 self._on_poison(poison.table, poison.code, poison.facts)
-        self._store.record_decoded(numbers, files)
-        failpoints.hit("change_files_listed")
-        self._backlog.decoded(numbers, files)
-        self._tell_missed(known.values(), done.passed)
+        return files
 
     def _copy_again(self) -> None:
         """Tables whose copies are not done lack the lost changes as well: they are copied in a view from after them."""

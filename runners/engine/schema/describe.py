@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
-from replicators.connectors.source import Catalog
+from replicators.connectors.source import Catalog, FindsByNumber
 
 TRIES = 5
 
@@ -79,8 +79,7 @@ def _described(
 
 def names_now(catalog: Catalog, tables: Sequence[TableSchema]) -> dict[TableId, TableId]:
     """What tables are called now, by the names under which they were chosen; none from a source without numbers for tables."""
-    find = getattr(catalog, "find", None)
     numbers = {t.native_id: t.id for t in tables if t.native_id}
-    if not numbers or find is None:
+    if not numbers or not isinstance(catalog, FindsByNumber):
         return {}
-    return {numbers[n]: now for n, now in find(list(numbers)).items()}
+    return {numbers[n]: now for n, now in catalog.find(list(numbers)).items()}

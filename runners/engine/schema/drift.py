@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from replicators.connectors.capabilities import ColumnKnowledge
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.schema.diff import ChangeKind
@@ -52,6 +53,7 @@ class SchemaDrifts:
 
     def __init__(self, evolver: Evolver, is_done: Callable[[TableRow, int], bool]) -> None:
         self._evolver = evolver
+        self._by_statements = evolver.columns is ColumnKnowledge.BY_STATEMENTS
         self._is_done = is_done
         self._look = Look({})
         self._left: set[TableId] = set()
@@ -85,7 +87,7 @@ class SchemaDrifts:
         if row.id in self._look.renamed:
             return _stops(row, "source:table-renamed", now=str(self._look.renamed[row.id]))
         if row.id not in self._look.shapes:
-            return self._of_missing(row, schema)
+            return self._of_missing(row)
         if row.id in self._look.refused:
             statement = self._look.refused[row.id]
             err = ReplicationError(REFUSED, table=row.id, statement=statement)
@@ -94,9 +96,9 @@ class SchemaDrifts:
             return _stops(row, "source:table-unpublished")
         return self._of_shape(row, schema)
 
-    def _of_missing(self, row: TableRow, schema: TableSchema) -> SchemaDrift:
+    def _of_missing(self, row: TableRow) -> SchemaDrift:
         """A log that tells of columns tells also what became of the table, in its place: another name, or another table."""
-        position = self._seen[row.id].position if schema.upto else 0
+        position = self._seen[row.id].position if self._by_statements else 0
         err = ReplicationError("source:table-missing", table=row.id)
         return SchemaDrift(err, position=position, is_gone=True)
 
@@ -121,10 +123,10 @@ class SchemaDrifts:
         found = self._look.shapes[row.id]
         if found.called is not None and found.called != old.source_id:
             return SchemaDrift(called=found.called)
-        if not found.layout:  # the source's log tells of every change itself
+        if self._evolver.columns is ColumnKnowledge.BY_LOG:
             return None
-        new = followed(found, row.selection, old, self._evolver.policy)
-        if found.upto:  # the log tells of every change, but only where rows come
+        new = followed(found, row.selection, old, self._evolver.policy, self._evolver.columns)
+        if self._by_statements:  # the log tells of every change, but only where rows come
             is_same = _told(new) == _told(old)
             return None if is_same else SchemaDrift(shape=new, position=self._seen[row.id].position)
         new = replace(new.bare, member=old.member)

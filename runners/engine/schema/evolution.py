@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from replicators.connectors.capabilities import ColumnKnowledge
 from replicators.connectors.filters.language import columns_of, parse
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.positions import Position
@@ -60,11 +61,16 @@ class Transition:
 
 
 def transition(
-    row: TableRow, old: TableSchema, new: TableSchema, keeps: KeepsValues | None = None
+    row: TableRow,
+    old: TableSchema,
+    new: TableSchema,
+    columns: ColumnKnowledge = ColumnKnowledge.BY_CATALOG,
+    keeps: KeepsValues | None = None,
 ) -> Transition:
-    """From the shape of a copy to one of the log or the catalog, with what follows from it for a copy in this mode."""
+    """From the shape of a copy to one of the log or the catalog, with what follows from it for a copy in this mode.
+    `columns` and `keeps` are the source's (`SourcePlugin.keeps_values`)."""
     changes = compare(old, new)
-    if new.upto:
+    if columns is ColumnKnowledge.BY_STATEMENTS:
         old, new, changes = changes_by_steps(old, new, keeps)
     return Transition(old, new, _with_rewritten(row, old, new, list(changes)))
 
@@ -152,6 +158,8 @@ class Evolver:
     ) -> None:
         self._keeps_values = source.keeps_values if source is not None else None
         self._shape_at = source.shape_at if source is not None else None
+        known = source.capabilities.columns if source is not None else None
+        self.columns = known or ColumnKnowledge.BY_CATALOG
         self._writer = writer
         self._store = store
         self._lock = threading.Lock()
@@ -203,7 +211,7 @@ class Evolver:
     def told(self, schema: TableSchema, reached: Position | None, at: int) -> TableSchema | None:
         """A description by the catalog as rows would tell it at the log's position `at`, the log being captured up to `reached`; None
         where it does not fit the log."""
-        if not schema.upto or self._shape_at is None or reached is None:
+        if self._shape_at is None or reached is None:
             return schema
         return self._shape_at(schema, reached, at)
 
@@ -219,7 +227,7 @@ class Evolver:
             raise ReplicationError("source:key-changed", table=row.id)
         if not is_look:
             new = with_known_labels(old, new)
-        found = transition(row, old, new, self._keeps_values)
+        found = transition(row, old, new, self.columns, self._keeps_values)
         changes = (*found.changes, *self._misread(row, found.changes))
         decision = decision_on(self.policy, row, changes, old)
         if decision.verdict is Verdict.STOP:
@@ -335,6 +343,7 @@ def _kept_marks(old: TableSchema, new: TableSchema, *, is_newer: bool) -> TableS
         storage=storage,
         partitions=partitions,
         marks=marks,
+        copy_numbers=old.copy_numbers,
         called=new.called or old.called,
         left_out=old.left_out,
         member=old.member,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from replicators.connectors.capabilities import ColumnKnowledge
 from replicators.connectors.model.schema import Column, TableSchema, TableSelection
 from replicators.connectors.schema.policy import SchemaPolicy
 from runners.engine.store.protocol import TableRow
@@ -18,22 +19,26 @@ def known_shape(row: TableRow | None) -> TableSchema | None:
 
 
 def followed(
-    found: TableSchema, selection: TableSelection, known: TableSchema | None, policy: SchemaPolicy
+    found: TableSchema,
+    selection: TableSelection,
+    known: TableSchema | None,
+    policy: SchemaPolicy,
+    columns: ColumnKnowledge,
 ) -> TableSchema:
     """The description of a table, all columns in it, cut to those that are followed.
 
-    A chosen column that has another name by now is known by its ordinal. With IGNORE only columns of the copy's shape are
+    A chosen column that has another name by now is known by its ordinal (`columns`: how columns are known). With IGNORE only columns of the copy's shape are
     followed, under their names. The copy's shape, or its names, go along, so that log written before a rename can be read.
     """
     numbers = {c.name: c.ordinal for c in known.columns if c.ordinal} if known else {}
-    columns = [c for c in found.supported if _is_chosen(c, found, selection, numbers)]
+    kept = [c for c in found.supported if _is_chosen(c, found, selection, numbers)]
     left_out: list[str] = []
     if policy is SchemaPolicy.IGNORE and known is not None:
         shape = {(c.name, c.ordinal) for c in known.columns} | {(c.name, 0) for c in known.columns}
-        kept = [c for c in columns if (c.name, c.ordinal) in shape or c.name in found.key]
-        left_out, columns = [c.name for c in columns if c not in kept], kept
-    found = replace(found, columns=tuple(columns), left_out=tuple(left_out))
-    if found.upto:
+        same = [c for c in kept if (c.name, c.ordinal) in shape or c.name in found.key]
+        left_out, kept = [c.name for c in kept if c not in same], same
+    found = replace(found, columns=tuple(kept), left_out=tuple(left_out))
+    if columns is ColumnKnowledge.BY_STATEMENTS:
         is_kept = known is not None and policy is not SchemaPolicy.IGNORE
         return replace(found, known=known.bare if known and is_kept else None)
     return replace(found, former=tuple(sorted(numbers.items())))

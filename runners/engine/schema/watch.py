@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from replicators.connectors.control import LogControl
+from replicators.connectors.control import SourceControl, TellsRefused, TellsUnpublished
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.job import Job
@@ -56,7 +56,7 @@ def look(job: Job, store: Store, *, follows: bool) -> Look:
     shapes = found.shapes
     renamed = {t.id: found.renamed[t.id] for t in known if t.id in found.renamed}
     reached = store.memory().position
-    with job.source.log_control(job.source_params, job.slot, reached) as control:
+    with job.source.control(job.source_params, job.slot, reached) as control:
         same = [t for t in known if t.id in shapes and shapes[t.id].native_id == t.native_id]
         left = _left(control, same)
         refused = _refused(control, known)
@@ -75,16 +75,14 @@ def look(job: Job, store: Store, *, follows: bool) -> Look:
     )
 
 
-def _left(control: LogControl, tables: list[TableSchema]) -> frozenset[TableId]:
-    unpublished = getattr(control, "unpublished", None)
-    if unpublished is None:
+def _left(control: SourceControl, tables: list[TableSchema]) -> frozenset[TableId]:
+    if not isinstance(control, TellsUnpublished):
         return frozenset()
-    return frozenset(t.id for t in unpublished(tables))
+    return frozenset(t.id for t in control.unpublished(tables))
 
 
-def _refused(control: LogControl, tables: list[TableSchema]) -> Mapping[TableId, str]:
-    ask = getattr(control, "refused", None)
-    return {} if ask is None else ask(tables)
+def _refused(control: SourceControl, tables: list[TableSchema]) -> Mapping[TableId, str]:
+    return control.refused(tables) if isinstance(control, TellsRefused) else {}
 
 
 class DriftWatch:

@@ -253,7 +253,7 @@ class Snapshotter:
 
     def _begin(self, table: TargetTable, schema: TableSchema, sequence: int) -> _Work:
         planned = self._session.plan(schema, rows_per_chunk=self._settings.rows_per_chunk)
-        chunks = tuple(CopyChunk(c.number, c.query, c.rows_estimated) for c in planned)
+        chunks = tuple(CopyChunk(c.number, c.spec, c.rows_estimated) for c in planned)
         self._store.quarantined_forget(table.source, table.generation)
         self._writer.begin_snapshot(table, schema)
         place = self._writer.snapshot_place(table, schema)
@@ -290,7 +290,7 @@ class Snapshotter:
         done = [c for c in copy.chunks if c.is_done]
         todo = [c for c in copy.chunks if not c.is_done]
         self._tell(schema, copy.chunks, done)
-        portions = [Portion(c.number, Chunk(schema.id, c.number, c.query)) for c in todo]
+        portions = [Portion(c.number, Chunk(schema.id, c.number, c.spec)) for c in todo]
         for chunks in self._jobs(work, portions):
             done += chunks
             if self._resumes and is_kept(work.table, copy):
@@ -369,9 +369,9 @@ class Snapshotter:
             raise
         self._quarantine(work, {c.number: c.held for c in copied if c.held is not None})
         known = {c.number: c for c in work.copy.chunks}
-        done = [CopyChunk(c.number, "", 0, c.path, c.rows, is_done=True) for c in copied]
+        done = [CopyChunk(c.number, None, 0, c.path, c.rows, is_done=True) for c in copied]
         return [
-            replace(c, query=known[c.number].query, rows_estimated=known[c.number].rows_estimated)
+            replace(c, spec=known[c.number].spec, rows_estimated=known[c.number].rows_estimated)
             if c.number in known
             else c
             for c in done

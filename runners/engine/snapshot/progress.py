@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from replicators.connectors.model.schema import TableId, TableSchema
 
 
 @dataclass(frozen=True, slots=True)
 class CopyChunk:
-    """A chunk of a snapshot: the source's query and, once it is done, the file and its rows."""
+    """A chunk of a snapshot: the source's `Chunk.spec` and, once it is done, the file and its rows."""
 
     number: int
-    query: str
+    spec: Any
     rows_estimated: int = 0
     path: str = ""
     rows: int = 0

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from replicators.connectors.capabilities import ColumnKnowledge
 from replicators.connectors.model.changes import last_sequence
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
@@ -99,7 +100,9 @@ class ConsistentSnapshots(SnapshotSource):
         snapshotter: Callable[[SnapshotSession, TableId], TableCopier],
         wait: Callable[[], SnapshotWait],
         first: FirstSnapshot | None,
+        columns: ColumnKnowledge,
     ) -> None:
+        self._columns = columns
         self._backlog = backlog
         self._publish = publish
         self._describe = describe
@@ -132,8 +135,8 @@ class ConsistentSnapshots(SnapshotSource):
             if isinstance(session, OwnSnapshotSession):
                 point = session.point_of(schema, is_exact=is_exact)
             position = point.position.value
-            if schema.upto:
-                schema = replace(with_numbers(schema), upto=position)
+            if self._columns is ColumnKnowledge.BY_STATEMENTS:
+                schema = replace(with_numbers(schema), upto=position, copy_numbers=True)
             sequence = last_sequence(self._backlog.last_before(position))
             place = self._places.get(table)
             return ConsistentSnapshot(self._make(session, table), schema, position, sequence, place)

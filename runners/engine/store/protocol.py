@@ -152,8 +152,11 @@ class Store(Copies, Events, Quarantine, Watermarks, Protocol):
         higher, end there from now on, so that no copy takes their changes for later ones."""
         ...
 
-    def record_segment(self, segment: SegmentRow, position: Position) -> None:
-        """Step 2 of the order of writes: segment row and captured position in one transaction."""
+    def record_segment(
+        self, segment: SegmentRow, position: Position, files: Sequence[ChangeFileRow] = ()
+    ) -> None:
+        """Step 2 of the order of writes: segment row and captured position in one transaction. `files`: the change files of a
+        segment that is decoded already, listed in the same one."""
         ...
 
     def record_position(self, position: Position) -> None:
@@ -313,12 +316,15 @@ class MemoryStore(MemoryCopies, MemoryEvents, MemoryQuarantine, MemoryWatermarks
         self._position = position
         self._segments = {n: s.ended(position) for n, s in self._segments.items()}
 
-    def record_segment(self, segment: SegmentRow, position: Position) -> None:
+    def record_segment(
+        self, segment: SegmentRow, position: Position, files: Sequence[ChangeFileRow] = ()
+    ) -> None:
         self._write()
         if segment.number <= self._last:
             raise ValueError(f"segment number {segment.number} was used before")
         self._segments[segment.number] = segment
         self._last = segment.number
+        self._files += files
         self.record_position(position)
 
     def record_position(self, position: Position) -> None:

@@ -116,7 +116,7 @@ def test_an_idle_position_is_recorded_before_it_is_acknowledged_and_never_goes_b
 ) -> None:
     """Guards `Capture._record_idle` (CORRECTNESS 23): a keepalive acknowledged first would be ahead of what we know
     after a crash, and a lower one would be told to the source as a step back."""
-    monkeypatch.setattr("runners.engine.capture.reader.IDLE_RECORD_SECONDS", 0.0)
+    monkeypatch.setattr("runners.engine.capture.thread.IDLE_RECORD_SECONDS", 0.0)
     place = Place(tmp_path, block(10))
     place.turn()
     place.source.idle = Position(50)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from replicators.connectors.capabilities import ColumnKnowledge
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Int
@@ -58,7 +59,10 @@ class Source:
 
 
 def make(
-    source: Source, first: Sequence[TableSchema] | None, stop: bool = False
+    source: Source,
+    first: Sequence[TableSchema] | None,
+    stop: bool = False,
+    columns: ColumnKnowledge = ColumnKnowledge.BY_CATALOG,
 ) -> tuple[ConsistentSnapshots, Session]:
     snapshots = ConsistentSnapshots(
         backlog=Backlog([], 0),
@@ -67,6 +71,7 @@ def make(
         open_snapshot=source.open,
         snapshotter=lambda session, table: session,  # type: ignore[arg-type, return-value]
         wait=lambda: PatientWait(60, lambda: stop),
+        columns=columns,
         first=(source.sessions[0], first, {}) if first is not None else None,  # type: ignore[arg-type]
     )
     return snapshots, source.sessions[0]
@@ -262,12 +267,15 @@ def test_a_copy_counts_columns_that_the_source_does_not() -> None:
     bare = tuple(replace(c, ordinal=0) for c in SCHEMA.columns)
     source = Source(replace(SCHEMA, columns=bare, upto=1), OTHER)
     source.sessions = [Session(n) for n in range(7)]
-    snapshots, _ = make(source, None)
-    view, other = snapshots.snapshot(SCHEMA.id), snapshots.snapshot(OTHER.id)
+    snapshots, _ = make(source, None, columns=ColumnKnowledge.BY_STATEMENTS)
+    view = snapshots.snapshot(SCHEMA.id)
     assert view is not None
-    assert other is not None
     assert [c.ordinal for c in view.schema.columns] == list(range(1, len(bare) + 1))
     assert view.schema.upto == view.position == 7
+    assert view.schema.copy_numbers
+    plain, _ = make(Source(SCHEMA, OTHER), None)
+    other = plain.snapshot(OTHER.id)
+    assert other is not None
     assert other.schema == OTHER
 
 

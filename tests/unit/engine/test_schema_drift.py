@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from replicators.connectors.capabilities import ColumnKnowledge
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableId, TableSchema, TableSelection
 from replicators.connectors.model.types import Array, Int, String
@@ -23,6 +25,7 @@ from runners.engine.schema.watch import Look
 from runners.engine.store.protocol import MemoryStore, TableRow, TableState
 
 TABLE = TableId("shop", "t")
+CATALOG, STATEMENTS = ColumnKnowledge.BY_CATALOG, ColumnKnowledge.BY_STATEMENTS
 ID = Column("id", Int(64), "bigint", False, 1)
 NOTE = Column("note", String(), "text", True, 2)
 N = Column("n", Int(32), "integer", True, 3)
@@ -47,13 +50,20 @@ class Writer:
 class Place:
     """A table with its copy, and what the policy does to both."""
 
-    def __init__(self, policy: str, mode: Mode = Mode.MIRROR) -> None:
+    def __init__(
+        self,
+        policy: str,
+        mode: Mode = Mode.MIRROR,
+        columns: ColumnKnowledge = ColumnKnowledge.BY_CATALOG,
+    ) -> None:
         self.store = MemoryStore([TABLE])
         self.store.table_event(
             TABLE, "table_snapshot_done", schema=SHAPE, is_snapshot_done=True, mode=mode
         )
         self.writer = Writer()
-        self.evolver = Evolver(self.writer, self.store, SchemaPolicy(policy))  # type: ignore[arg-type]
+        known_by = SimpleNamespace(columns=columns)
+        source = SimpleNamespace(capabilities=known_by, keeps_values=None, shape_at=None)
+        self.evolver = Evolver(self.writer, self.store, SchemaPolicy(policy), source)  # type: ignore[arg-type]
 
     @property
     def row(self) -> TableRow:
@@ -175,10 +185,10 @@ def test_ignore_keeps_the_shape_and_empties_what_is_gone() -> None:
 def test_ignore_follows_no_column_that_the_copy_has_not() -> None:
     """A column that came into the log's shape would fail the merge, or change the copy."""
     found = replace(SHAPE, columns=(ID, replace(NOTE, name="z"), N, ADDED), layout=((1, "id", 20),))
-    kept = followed(found, TableSelection(TABLE), SHAPE, SchemaPolicy.IGNORE)
+    kept = followed(found, TableSelection(TABLE), SHAPE, SchemaPolicy.IGNORE, CATALOG)
     assert [c.name for c in kept.columns] == ["id", "n"]
     assert kept.left_out == ("z", "b")
-    fresh = followed(found, TableSelection(TABLE), None, SchemaPolicy.IGNORE)
+    fresh = followed(found, TableSelection(TABLE), None, SchemaPolicy.IGNORE, CATALOG)
     assert fresh.columns == found.columns and fresh.former == ()
 
 
@@ -197,7 +207,9 @@ def test_a_chosen_column_is_followed_under_its_new_name() -> None:
     """The choice has the name of when it was made; by names alone the column would seem to be dropped."""
     found = replace(SHAPE, columns=(ID, replace(NOTE, name="z"), N))
     chosen = TableSelection(TABLE, ("note",))
-    shape = followed(found, chosen, replace(SHAPE, columns=(ID, NOTE)), SchemaPolicy.EVOLVE)
+    shape = followed(
+        found, chosen, replace(SHAPE, columns=(ID, NOTE)), SchemaPolicy.EVOLVE, CATALOG
+    )
     assert [c.name for c in shape.columns] == ["id", "z"]
 
 
@@ -395,7 +407,7 @@ COPY = TableSchema(
 
 
 def stepping(policy: str, mode: Mode = Mode.MIRROR) -> Place:
-    place = Place(policy, mode)
+    place = Place(policy, mode, ColumnKnowledge.BY_STATEMENTS)
     place.store.table_progress(TABLE, schema=COPY)
     return place
 
@@ -487,13 +499,13 @@ def test_the_copy_s_shape_goes_along_where_the_log_has_no_numbers() -> None:
     """Guards rows that are older than the description; under IGNORE only names of the copy are followed."""
     found = replace(COPY, columns=tuple(replace(c, ordinal=0) for c in COPY.columns), upto=1)
     new = replace(found, columns=(*found.columns, Column("c", String(), "text")))
-    whole = followed(new, TableSelection(TABLE), COPY, SchemaPolicy.EVOLVE)
+    whole = followed(new, TableSelection(TABLE), COPY, SchemaPolicy.EVOLVE, STATEMENTS)
     assert whole.known == COPY
     assert [c.name for c in whole.columns] == ["id", "a", "b", "c"]
-    kept = followed(new, TableSelection(TABLE), COPY, SchemaPolicy.IGNORE)
+    kept = followed(new, TableSelection(TABLE), COPY, SchemaPolicy.IGNORE, STATEMENTS)
     assert kept.known is None
     assert [c.name for c in kept.columns] == ["id", "a", "b"]
-    assert followed(new, TableSelection(TABLE), None, SchemaPolicy.EVOLVE).known is None
+    assert followed(new, TableSelection(TABLE), None, SchemaPolicy.EVOLVE, STATEMENTS).known is None
 
 
 def test_a_table_that_is_missing_is_told_so_only_once_the_log_had_its_say() -> None:

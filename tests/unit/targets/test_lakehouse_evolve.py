@@ -203,7 +203,7 @@ def test_numbers_of_a_copy_mean_nothing_for_the_next_one(
 ) -> None:
     """Where a source has no numbers, each copy counts its columns anew: taken for the same, they would rename columns that readers
     still see; and left in the table, they would rename the new copy's as it is published."""
-    new = replace(shape(id=1, b=2, a=3), upto=5 if is_copys else 0)
+    new = replace(shape(id=1, b=2, a=3), copy_numbers=is_copys)
     lake = Lake.of(OLD)
     for change in lake.plan(OLD, new, is_start=True):
         lake.apply(change)
@@ -264,7 +264,7 @@ def test_what_a_copy_wrote_stays_under_its_names_when_it_is_published(
 ) -> None:
     """Rows are written between two plans, from whatever shape the copy before had: the second may only take away what the first had
     to leave."""
-    lake, new = Lake.of(old), replace(new, upto=5 if is_copys else 0)
+    lake, new = Lake.of(old), replace(new, copy_numbers=is_copys)
     for change in lake.plan(old, new, is_start=True):
         lake.apply(change)
     written = {c.name: (fit(c.type).native.lower(), f"new {c.name}") for c in new.columns}

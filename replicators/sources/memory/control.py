@@ -1,7 +1,8 @@
-"""The in-memory source has no log; only what a delete needs is here."""
+"""Small questions to the in-memory source, and what a delete removes there."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from replicators.connectors.closing import Closing
@@ -10,35 +11,42 @@ from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.snapshot import SnapshotWait
 from replicators.sources.memory.catalog import require_reachable
+from replicators.sources.memory.database import database
 from replicators.sources.memory.params import MemoryParams
 
 DROPPED: list[str] = []
 
 
 class MemoryControl(Closing):
-    """`LogControl`; what was dropped stands in `DROPPED`."""
+    """`SourceControl`; what was dropped stands in `DROPPED`."""
 
     def __init__(self, params: MemoryParams, name: str, after: Position | None = None) -> None:
         self._params = params
         self._name = name
+        self._database = database(params.host)
 
     def heartbeat(self) -> int:
-        return 0
+        """A poll comes to the end without any mark."""
+        require_reachable(self._params)
+        return self._database.end
 
     def status(self, reached: Position | None = None) -> LogStatus:
-        return LogStatus()
+        require_reachable(self._params)
+        is_active = self._name in self._database.slots
+        return LogStatus(is_active=is_active, server_time=time.time(), end=self._database.end)
 
     def add_tables(
         self, tables: Sequence[TableSchema], wait: SnapshotWait | None = None
     ) -> Sequence[TableSchema]:
-        """There is no stream."""
+        """Each poll names its tables."""
         return ()
 
     def remove_tables(self, tables: Sequence[TableSchema]) -> None:
-        """There is no stream."""
+        """Each poll names its tables."""
 
     def drop(self) -> None:
         require_reachable(self._params)
+        self._database.slots.pop(self._name, None)
         DROPPED.append(self._name)
 
     def drop_statements(self) -> list[str]:

@@ -1,0 +1,130 @@
+"""What the in-memory source holds: rows, and the transactions that changed them. Tests fill it."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from replicators.connectors.model.changes import Op
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What happened to a row: `new` is the row afterwards, `old` the row before; TRUNCATE has neither. `schema` is the whole
+    schema of the table at that time; `commit` sets it."""
+
+    table: TableId
+    op: Op
+    new: Row | None = None
+    old: Row | None = None
+    schema: TableSchema | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """Changes that were committed together. `number` counts the transactions, and is the position after this one."""
+
+    number: int
+    committed_at: float
+    changes: tuple[Change, ...]
+
+
+class Database:
+    """Thread safe. `slots` has the position that each reader acknowledged: later transactions are kept for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._rows: dict[TableId, list[Row]] = {}
+        self._transactions: list[Transaction] = []
+        self._incarnation = uuid.uuid4().hex
+        self.tables: dict[TableId, TableSchema] = {}
+        self.slots: dict[str, int] = {}
+        self.end = 1
+
+    def create(self, schema: TableSchema) -> None:
+        """A table, or another schema of it; its rows stay."""
+        with self._lock:
+            self.tables[schema.id] = schema
+
+    def commit(self, *changes: Change) -> int:
+        """One transaction; the position after it. An update or delete names its row by `old`."""
+        with self._lock:
+            told = tuple(replace(c, schema=self.tables[c.table]) for c in changes)
+            for change in told:
+                self._apply(change)
+            self.end += 1
+            self._transactions.append(Transaction(self.end, time.time(), told))
+            return self.end
+
+    def _apply(self, change: Change) -> None:
+        rows = self._rows.setdefault(change.table, [])
+        if change.op is Op.TRUNCATE:
+            rows.clear()
+        if change.old is not None:
+            rows.remove(change.old)
+        if change.new is not None:
+            rows.append(change.new)
+
+    def view(self) -> tuple[int, dict[TableId, list[Row]]]:
+        """The position now, and every table's rows."""
+        with self._lock:
+            return self.end, {table: list(rows) for table, rows in self._rows.items()}
+
+    def after(self, position: int) -> list[Transaction]:
+        """What was committed after a position."""
+        with self._lock:
+            return [t for t in self._transactions if t.number > position]
+
+    def position(self, number: int) -> Position:
+        """A position of this database."""
+        return Position(number, {"incarnation": self._incarnation})
+
+    def hold(self, slot: str, position: Position) -> None:
+        """Keep what is committed after `position` for that reader."""
+        with self._lock:
+            self.slots[slot] = max(position.value, self.slots.get(slot, 0))
+            kept = min(self.slots.values())
+            self._transactions = [t for t in self._transactions if t.number > kept]
+
+    def require(self, slot: str, position: Position) -> None:
+        """Raise where something after `position` may be kept no longer."""
+        with self._lock:
+            if position.detail.get("incarnation") != self._incarnation:
+                raise ReplicationError("source:position-lost", reason="it is another database")
+            if slot not in self.slots:
+                raise ReplicationError("source:slot-missing", slot=slot)
+            if position.value < self.slots[slot]:
+                reason = "later changes were acknowledged"
+                raise ReplicationError("source:position-lost", reason=reason)
+
+
+@cache
+def database(host: str) -> Database:
+    """The database of a host."""
+    return Database()
+
+
+def insert(table: TableId, new: Row) -> Change:
+    return Change(table, Op.INSERT, new)
+
+
+def update(table: TableId, old: Row, new: Row) -> Change:
+    return Change(table, Op.UPDATE, new, old)
+
+
+def delete(table: TableId, old: Row) -> Change:
+    return Change(table, Op.DELETE, None, old)
+
+
+def truncate(table: TableId) -> Change:
+    return Change(table, Op.TRUNCATE)

@@ -1,0 +1,107 @@
+"""The capture thread of a source that is polled: change files durable, then listed together with their segment and the position
+in one transaction, then acknowledged."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from replicators.connectors.model.positions import Position
+from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.poll import Polled, PollReader
+from runners.engine import failpoints
+from runners.engine.capture.thread import CaptureThread
+from runners.engine.changelog.segments import ChangeLog
+from runners.engine.settings import RunnerSettings
+from runners.engine.store.protocol import ChangeFileRow, SegmentRow, Store
+
+
+class PolledFiles(Protocol):
+    """Who makes change files of what was polled. Whoever holds `lock` keeps tables from being dropped meanwhile."""
+
+    @property
+    def lock(self) -> threading.Lock: ...
+
+    def polled(self, number: int, found: Polled) -> list[ChangeFileRow]:
+        """The durable change files of segment `number`, of the tables that are copied."""
+        ...
+
+
+class PollCapture(CaptureThread):
+    """Polls one source. A segment is what one poll brought: it ends at a transaction's end, and its own file holds its head only."""
+
+    def __init__(
+        self,
+        reader: PollReader,
+        log: ChangeLog,
+        store: Store,
+        settings: RunnerSettings,
+        *,
+        files: PolledFiles,
+        seconds: float,
+        **options: Any,
+    ) -> None:
+        super().__init__(reader, log, store, settings, **options)
+        self._reader = reader
+        self._files = files
+        self._seconds = seconds
+        self._tables: Sequence[TableSchema] | None = None
+
+    def step(self) -> None:
+        """Poll once."""
+        if not self._has_space():
+            return
+        if self._tables is None or self._is_stale.is_set():
+            self._is_stale.clear()  # before the question: a change during it is asked for again
+            self._tables = self._describe()
+        assert self.position is not None
+        limit = self._settings.seal_bytes
+        found = self._reader.poll(self.position, self._tables, max_bytes=limit)
+        if self._is_stale.is_set():
+            return  # a table that was chosen meanwhile may lack changes here: they are asked for again
+        rows = sum(part.rows.num_rows for part in found.changes)
+        if rows:
+            self._record(found, rows)
+        else:
+            self._record_idle(found.position)
+            self._seal_mark()
+        if not found.has_more:
+            self._stop.wait(self._seconds)
+
+    def _record(self, found: Polled, rows: int) -> None:
+        """The order of writes: files, one transaction, acknowledged."""
+        began, number = time.time(), self._number
+        head = {
+            "segment": number,
+            "tables": [part.schema.to_json() for part in found.changes],
+            "position": found.position.to_json(),
+        }
+        with self._files.lock:
+            sealed = self._log.begin_segment(number, head).seal()
+            self._log.added(sealed.size_bytes)
+            self._number += 1
+            files = self._files.polled(number, found)
+            row = SegmentRow(
+                number=number,
+                path=sealed.path,
+                size_bytes=sealed.size_bytes,
+                crc32=sealed.crc32,
+                position=found.position,
+                is_closed=True,
+                messages=rows,
+                is_decoded=True,
+                sealed_at=began,
+            )
+            self._store.record_segment(row, found.position, files)
+        failpoints.hit("segment_recorded")
+        self._on_seal(row, files)
+        self.messages += rows
+        self.bytes += sum(file.size_bytes for file in files)
+        self._settle(found.position)
+
+    def _settle(self, position: Position) -> None:
+        self.position = position
+        self._reader.acknowledge(position)
+        failpoints.hit("source_acknowledged")
