@@ -33,6 +33,8 @@ class Replicator(models.Model):
     `{"schema", "name", "columns": [names] or [], "excluded": ["updates", "deletes"] or [], "mode": "" or a mode,
     "filter": "" or a row filter}`, no columns meaning all, no mode the replicator's.
     `options` are the advanced settings.
+    `tables_version` grows with each change that people make to its tables or options: a run, which keeps
+    its tables in mind, looks at this number alone. It is no part of the definition.
     `generation` differs between two replicators of one name, so that a new one never finds old positions.
     """
 
@@ -47,6 +49,7 @@ class Replicator(models.Model):
     target_secrets = models.TextField(blank=True)
     tables = models.JSONField(default=list)
     options = models.JSONField(default=dict)
+    tables_version = models.PositiveBigIntegerField(default=0, editable=False)
     desired_state = models.CharField(
         max_length=10, choices=DesiredState.choices, default=DesiredState.PAUSED
     )

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
+from django.db.models import F
 
 from replicators import audit
 from replicators import config as configs
@@ -262,6 +263,7 @@ def _change(row: Replicator, changes: Mapping[str, Any]) -> None:
             setattr(row, name, changes[name])
     row.options = {**row.options, **(changes.get("options") or {})}
     _fill(row, config_of(row))
+    row.tables_version += 1
     _require_place(row, place)
 
 
@@ -295,7 +297,17 @@ def replicator_choose(*, replicator: Replicator, tables: Iterable[TableSelection
     chosen = configs.parse_tables(list(tables))
     replicator.tables = configs.tables_to_json(chosen)
     replicator.save(update_fields=["tables", "updated_at"])
+    tables_changed(replicator)
     return replicator
+
+
+def tables_changed(replicator: Replicator) -> None:
+    """Have its run read its tables again. Called before they are changed, in the same transaction.
+
+    Before: the replicator's row is locked first and its tables' rows after it, in every act alike.
+    """
+    found = Replicator.objects.filter(pk=replicator.pk)
+    found.update(tables_version=F("tables_version") + 1)
 
 
 def replicator_export(replicator: Replicator) -> dict[str, Any]:

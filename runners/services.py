@@ -13,7 +13,7 @@ from django.utils import timezone
 from replicators.config import parse_tables
 from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.models import DesiredState, Replicator
-from replicators.services import replicator_choose, table_choice
+from replicators.services import replicator_choose, table_choice, tables_changed
 from runners.engine.store.protocol import FRESH
 from runners.events.write import act_add
 from runners.models import Progress, Run, Table
@@ -87,10 +87,14 @@ def back_off_clear(replicator: Replicator) -> None:
 
 
 def replicator_locked(replicator: Replicator, event: str) -> Replicator:
-    """Its row, locked for this transaction; IllegalTransition while it is being deleted."""
+    """Its row, locked for this transaction, for an act that may change its tables: its run reads them again.
+
+    IllegalTransition while it is being deleted.
+    """
     row = Replicator.objects.select_for_update().get(pk=replicator.pk)
     if row.deleting_since is not None:
         raise IllegalTransition("deleting", event, message="This replicator is being deleted.")
+    tables_changed(row)
     return row
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import Maintained, Resolved, Target
 from runners.engine.apply.maintenance import Upkeep, ends_more, figures_told
-from runners.engine.apply.merge import Applier, skip_to, target_table
+from runners.engine.apply.merge import Applier, is_behind, target_table
 from runners.engine.apply.resolve import Resolver
 from runners.engine.apply.rewind import Rewinder
 from runners.engine.capture.stream import Streaming
@@ -95,6 +95,7 @@ class Scheduler:
         self._busy: dict[TableId, Future[None]] = {}
         self._upkeep = Upkeep(settings.maintain_every_commits)
         self._removals: dict[TableId, float] = {}
+        self._quiet: dict[int, TableRow] = {}
         self._skipped_at = time.monotonic()
 
     def turn(self) -> bool:
@@ -106,7 +107,8 @@ class Scheduler:
                 future.result()
         rows = self._store.tables()
         self._pacing.turn()
-        for row in rows:
+        restless = self._restless(rows)
+        for row in restless:
             if row.id not in self._busy:
                 self._consider(row)
         self._resolve_idle(rows)
@@ -115,7 +117,27 @@ class Scheduler:
             self._skipped_at = time.monotonic()
             self._skip_idle(rows)
         copying = {TableState.WAITING, TableState.SNAPSHOTTING}
-        return any(r.state in copying and r.is_chosen for r in rows)
+        return any(r.state in copying and r.is_chosen for r in restless)
+
+    def _restless(self, rows: Sequence[TableRow]) -> list[TableRow]:
+        """The tables that may have something to do: with thousands of idle ones a turn must not look into each.
+
+        The store gives the same object for a row that did not change, so what was quiet is quiet still.
+        """
+        stirred = self._backlog.tables() | self._drifts.tables() | self._upkeep.tables()
+        quiet = self._quiet
+        if len(quiet) > 2 * len(rows):
+            quiet.clear()
+        found = []
+        for row in rows:
+            if id(row) not in quiet:
+                if not is_quiet(row):
+                    found.append(row)
+                    continue
+                quiet[id(row)] = row
+            if stirred and row.id in stirred:
+                found.append(row)
+        return found
 
     def see(self, look: Look) -> None:
         """The source's catalog was looked into: what it means for each table is done in the next turns."""
@@ -413,7 +435,17 @@ class Scheduler:
 
     def _skip_idle(self, rows: list[TableRow]) -> None:
         reached = self._backlog.frontier
-        for row in rows:
-            idle = row.id not in self._busy and self._backlog.oldest(row.id) is None
-            if idle and row.state is TableState.REPLICATING:
-                skip_to(self._store, row, reached)
+        waiting = self._backlog.tables() | self._busy.keys()
+        behind = [r.id for r in rows if is_behind(r, reached) and r.id not in waiting]
+        if behind:
+            self._store.record_skipped(behind, reached.sequence)
+
+
+def is_quiet(row: TableRow) -> bool:
+    """Whether nothing is asked of the table, so that only the log, a look or its upkeep gives it work."""
+    return (
+        is_live(row)
+        and row.state is TableState.REPLICATING
+        and row.rewind_to is None
+        and not (row.is_resync_asked or row.is_replay_asked or row.is_outdated)
+    )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +12,7 @@ from django.utils import timezone
 
 from replicators.connectors.model.changes import OpCounts
 from replicators.connectors.model.positions import Position
-from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
 from runners.engine.checkpoints.watermarks import Watermark
@@ -53,11 +51,11 @@ from runners.store.mapping import (
     quarantined_row,
     segment_model,
     segment_row,
-    selections,
-    table_row,
     table_values,
 )
 from runners.store.outages import database_errors_told, written
+from runners.store.tables import PORTION as PORTION
+from runners.store.tables import KnownTables
 from runners.tables.discovery import table_vanished, tables_appeared
 from runners.tables.watermarks import versions_forget, watermark_publish
 from runners.transitions import table_transition
@@ -65,9 +63,6 @@ from runners.transitions import table_transition
 logger = logging.getLogger("replicator.run")
 
 TABLES_SECONDS = 0.5
-
-
-PORTION = 500  # SQLite takes so many parameters only, and nobody else writes meanwhile
 
 
 def _portions(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
@@ -90,11 +85,8 @@ class DjangoStore:
         self._run = Run.objects.select_related("replicator").get(pk=run_id)
         self._replicator = self._run.replicator
         self._lease = lease
-        self._tables_seconds = tables_seconds
         self.patience_seconds = patience_seconds
-        self._tables: tuple[float, list[TableRow]] | None = None
-        self._version = 0
-        self._lock = threading.Lock()
+        self._tables = KnownTables(self._replicator, tables_seconds)
         self._figures: dict[TableId, TableFigures] = {}
         self._waits: dict[str, Any] = {}
         with self._write():
@@ -102,7 +94,8 @@ class DjangoStore:
             tables_sync(self._replicator)
 
     @contextmanager
-    def _write(self) -> Iterator[None]:
+    def _write(self, *tables: TableId) -> Iterator[None]:
+        """A transaction that proves the lease first; `tables`: whose rows it changes."""
         try:
             with written():
                 held = Run.objects.active().filter(pk=self._run.pk, lease=self._lease)
@@ -110,9 +103,8 @@ class DjangoStore:
                     raise ReplicationError("run:lease-lost")
                 yield
         finally:
-            with self._lock:
-                self._tables = None
-                self._version += 1
+            for table in tables:
+                self._tables.changed(table)
 
     def memory(self) -> Memory:
         progress = Progress.objects.get(replicator=self._replicator)
@@ -203,40 +195,17 @@ class DjangoStore:
         return self._rows.filter(schema_name=table.schema, name=table.name)
 
     def tables(self) -> list[TableRow]:
-        with self._lock:
-            kept, version = self._tables, self._version
-        if kept is not None and time.monotonic() - kept[0] < self._tables_seconds:
-            return list(kept[1])
-        rows = self._table_rows()
-        with self._lock:
-            if version == self._version:
-                self._tables = (time.monotonic(), rows)
-        return list(rows)
+        return self._tables.all()
 
     def table(self, table: TableId) -> TableRow:
-        try:
-            row = self._row(table).select_related("replicator").get()
-        except Table.DoesNotExist as err:
-            raise KeyError(table) from err
-        return table_row(row, selections(row.replicator, table))
-
-    def _table_rows(self) -> list[TableRow]:
-        """Read again where somebody chose between the two readings: without its choice a table would be copied whole."""
-        for _ in range(3):
-            chosen, rows = self._chosen(), list(self._rows)
-            if all(TableId(t.schema_name, t.name) in chosen for t in rows if t.is_chosen):
-                break
-        return [table_row(t, chosen) for t in rows]
-
-    def _chosen(self) -> dict[TableId, TableSelection]:
-        return selections(Replicator.objects.only("tables", "options").get(pk=self._replicator.pk))
+        return self._tables.one(table)
 
     def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
         values = table_values(changes)
         if event == "table_snapshot_started":
             values["rows_snapshotted"] = 0
-        with self._write():
-            row = table_transition(
+        with self._write(table):
+            table_transition(
                 table=self._row(table).get(),
                 event=event,
                 run=self._run,
@@ -246,10 +215,10 @@ class DjangoStore:
             )
             if event == "table_snapshot_done":
                 self._count_quarantined(table)
-            return table_row(row, self._chosen())
+            return self._tables.one(table)
 
     def table_progress(self, table: TableId, **changes: Any) -> None:
-        with self._write():
+        with self._write(table):
             self._row(table).update(**table_values(changes))
 
     def event(self, kind: str, table: TableId, **facts: str) -> None:
@@ -269,11 +238,14 @@ class DjangoStore:
         with self._write():
             fresh = Replicator.objects.get(pk=self._replicator.pk)
             tables_appeared(replicator=fresh, tables=tables, run=self._run)
+        self._tables.forget()
 
     def table_vanished(self, table: TableId) -> bool:
         with self._write():
             fresh = Replicator.objects.get(pk=self._replicator.pk)
-            return table_vanished(replicator=fresh, table=table)
+            is_removed = table_vanished(replicator=fresh, table=table)
+        self._tables.forget()
+        return is_removed
 
     def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None:
         known = {} if total is None else {"rows_total": total}
@@ -355,7 +327,7 @@ class DjangoStore:
     def record_merged(
         self, table: TableId, sequence: int, token: int | None, counts: OpCounts
     ) -> None:
-        with self._write():
+        with self._write(table):
             known = self._row(table).values_list("merged_sequence", flat=True).get()
             self._row(table).update(
                 merged_sequence=max(sequence, known),
@@ -367,6 +339,14 @@ class DjangoStore:
             )
             self._count_quarantined(table)
 
+    def record_skipped(self, tables: Sequence[TableId], sequence: int) -> None:
+        keys = self._tables.keys(tables)
+        with self._write():
+            for portion in _portions(keys):
+                behind = self._rows.filter(pk__in=portion, merged_sequence__lt=sequence)
+                behind.update(merged_sequence=sequence, merged_at=timezone.now())
+        self._tables.merged(tables, sequence)
+
     def _count_quarantined(self, table: TableId) -> None:
         """So many rows wait, as the pages show it; asked only where some did or do."""
         row = self._row(table).get()
@@ -375,23 +355,32 @@ class DjangoStore:
             row.save(update_fields=["rows_quarantined"])
 
     def record_resolved(self, resolved: Mapping[TableId, float]) -> None:
-        with self._write():
-            for table, at in resolved.items():
-                self._row(table).filter(resolved_at__lt=at).update(resolved_at=at)
+        alike: dict[float, list[TableId]] = {}
+        for table, at in resolved.items():
+            alike.setdefault(at, []).append(table)
+        with self._write(*resolved):
+            for at, tables in alike.items():
+                for portion in _portions(self._tables.keys(tables)):
+                    self._rows.filter(pk__in=portion, resolved_at__lt=at).update(resolved_at=at)
 
     def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
-        changed = {t: f for t, f in figures.items() if self._figures.get(t) != f}
+        alike: dict[TableFigures, list[TableId]] = {}
+        for table, found in figures.items():
+            if self._figures.get(table) != found:
+                alike.setdefault(found, []).append(table)
+        keys = {found: self._tables.keys(tables) for found, tables in alike.items()}
         with self._write():
-            for table, found in changed.items():
+            for found, mine in keys.items():
                 known = {"unmerged_since": moment(found.unmerged_since)}
                 is_start = found.unmerged_since is found.lag_seconds is None  # the last one holds
                 since = {} if is_start else known
-                self._row(table).update(
-                    lag_seconds=found.lag_seconds, backlog_bytes=found.backlog_bytes, **since
-                )
+                for portion in _portions(mine):
+                    self._rows.filter(pk__in=portion).update(
+                        lag_seconds=found.lag_seconds, backlog_bytes=found.backlog_bytes, **since
+                    )
             self._progress.update(facts={**facts, **self._waits}, facts_at=timezone.now())
             record_metrics(self._replicator)
-        self._figures |= changed
+        self._figures |= figures
 
     # --- watermarks ----------------------------------------------------------------------------------------------
     def record_watermark(self, watermark: Watermark) -> None:
@@ -411,7 +400,7 @@ class DjangoStore:
         return paths
 
     def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
-        needed = [t.merged_sequence for t in self._table_rows() if needs_log(t)]
+        needed = [t.merged_sequence for t in self._tables.all(is_exact=True) if needs_log(t)]
         merged = min(needed, default=1 << 62)
         found = self._segments.filter(
             is_decoded=True, sealed_at__lt=moment(older_than), number__lt=(merged + 1) >> 32

@@ -188,11 +188,11 @@ def test_a_table_that_can_not_be_added_by_itself_is_asked_about(replicator: Repl
 
 
 def test_a_choice_that_is_made_between_two_readings_is_seen_whole(replicator: Replicator) -> None:
-    """Guards `DjangoStore._table_rows`: a table that was added just then had no choice yet, and all of its columns were copied."""
+    """Guards `KnownTables._read_all`: a table that was added just then had no choice yet, and all of its columns were copied."""
     run = make_run(replicator)
     store = DjangoStore(run.pk, run.lease)
     fresh = TableSelection(TableId("shop", "fresh"), columns=("id",), filter="id > 5")
-    first = store._chosen
+    first = store._tables._choice
 
     def chosen() -> Any:
         found = first()
@@ -200,6 +200,6 @@ def test_a_choice_that_is_made_between_two_readings_is_seen_whole(replicator: Re
             table_add(replicator=replicator, selection=fresh, actor=None)
         return found
 
-    store._chosen = chosen  # type: ignore[method-assign]
+    store._tables._choice = chosen  # type: ignore[method-assign]
     (row,) = [r for r in store.tables() if r.id == fresh.id]
     assert (row.columns, row.filter) == (("id",), "id > 5")

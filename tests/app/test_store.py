@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from django.db import OperationalError, transaction
+from django.utils import timezone
 
 from replicators.connectors.model.changes import OpCounts, first_sequence, last_sequence
 from replicators.connectors.model.positions import Position
-from replicators.connectors.model.schema import Column, TableId, TableSchema
+from replicators.connectors.model.schema import Column, TableId, TableSchema, TableSelection
 from replicators.connectors.model.types import Array, Decimal, Enum, Int, String, Timestamp
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
+from replicators.services import replicator_update
 from runners.engine.snapshot.progress import CopyChunk, CopyRow
 from runners.engine.store.protocol import (
     ChangeFileRow,
@@ -27,9 +29,18 @@ from runners.engine.store.protocol import (
     TableFigures,
     TableState,
 )
-from runners.models import Event, Progress, Run, Table, TableMetric
-from runners.services import replicator_pause, table_resync
+from runners.models import Event, Progress, QuarantinedRow, Run, Table, TableMetric
+from runners.services import (
+    replicator_pause,
+    table_add,
+    table_remove,
+    table_replay,
+    table_resync,
+    table_retry,
+    table_rewind,
+)
 from runners.store.django import DjangoStore
+from runners.tables.changes import table_change, table_mode
 from tests.app.factories import make_run
 
 ORDERS, CUSTOMERS = TableId("shop", "orders"), TableId("shop", "customers")
@@ -49,6 +60,26 @@ SHAPE = TableSchema(
 )
 
 
+MINE: dict[str, Any] = {"schema": "shop", "name": "orders", "actor": None}
+ACTS: dict[str, Callable[[Replicator], object]] = {
+    "resync": lambda r: table_resync(replicator=r, **MINE),
+    "rewind": lambda r: table_rewind(replicator=r, at=timezone.now(), **MINE),
+    "remove": lambda r: table_remove(replicator=r, **MINE),
+    "retry": lambda r: table_retry(replicator=r, **MINE),
+    "replay": lambda r: table_replay(replicator=r, **MINE),
+    "mode": lambda r: table_mode(replicator=r, mode="append", **MINE),
+    "change": lambda r: table_change(
+        replicator=r, selection=TableSelection(ORDERS, filter="id > 5"), actor=None
+    ),
+    "add": lambda r: table_add(
+        replicator=r, selection=TableSelection(TableId("shop", "fresh")), actor=None
+    ),
+    "options": lambda r: replicator_update(
+        replicator=r, actor=None, options={"mode": "soft_delete"}
+    ),
+}
+
+
 @pytest.fixture(params=["memory", "django"])
 def store(request: pytest.FixtureRequest) -> Store:
     """Both forms, with two tables."""
@@ -62,6 +93,15 @@ def test_a_table_that_was_never_chosen_is_a_key_error(store: Store) -> None:
     """Guards `table`: both forms say the same of a table that they do not know."""
     with pytest.raises(KeyError):
         store.table(TableId("shop", "unknown"))
+
+
+def test_tables_without_work_follow_the_log_together(store: Store) -> None:
+    """Guards `record_skipped`: the log before them could not be pruned; none moves back."""
+    store.record_merged(ORDERS, 9, 9, OpCounts(1, 0, 0))
+    store.record_skipped([ORDERS, CUSTOMERS], 7)
+    assert [t.merged_sequence for t in store.tables()] == [7, 9]
+    assert [store.table(t).merged_sequence for t in (CUSTOMERS, ORDERS)] == [7, 9]
+    assert store.table(ORDERS).token_sequence == 9
 
 
 def segment(number: int, **changes: Any) -> SegmentRow:
@@ -443,10 +483,71 @@ class TestDjangoOnly:
         """Guards `DjangoStore.table`: a merge that loaded every table to look at one was slow with thousands of them."""
         store = DjangoStore(run.pk, run.lease)
         assert [store.table(t.id) for t in store.tables()] == store.tables()
-        table_resync(replicator=run.replicator, schema="shop", name="orders", actor=None)
         with django_assert_num_queries(1):
-            assert store.table(ORDERS).is_resync_asked
+            assert store.table(ORDERS).state is TableState.WAITING
+        table_resync(replicator=run.replicator, schema="shop", name="orders", actor=None)
+        assert store.table(ORDERS).is_resync_asked
         assert not store.table(CUSTOMERS).is_resync_asked
+
+    def test_what_the_run_writes_is_read_again_and_nothing_else(
+        self, run: Run, django_assert_num_queries: Any
+    ) -> None:
+        """Guards `KnownTables.changed`: each merge of one table had the rows of thousands read again."""
+        store = DjangoStore(run.pk, run.lease)
+        customers, orders = store.tables()
+        store.record_position(Position(7))
+        with django_assert_num_queries(0):
+            assert store.tables()[0] is customers
+        store.record_merged(ORDERS, 5, 5, OpCounts(1, 0, 0))
+        with django_assert_num_queries(1):
+            read = store.tables()
+        assert (read[0] is customers, read[1].merged_sequence) == (True, 5)
+        assert orders.merged_sequence == 0
+
+    @pytest.mark.parametrize("act", ACTS)
+    def test_what_people_ask_of_tables_is_seen_by_a_run_that_keeps_them_in_mind(
+        self, run: Run, act: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Guards `Replicator.tables_version`: an act that does not make it grow would not reach the run for a minute."""
+        monkeypatch.setattr("runners.tables.rewinding._reach_seconds", lambda *_: 1800.0)
+        store = DjangoStore(run.pk, run.lease, tables_seconds=0)
+        mine = Table.objects.filter(name="orders")
+        state = "failing" if act == "retry" else "replicating"
+        mine.update(state=state, shape=SHAPE.to_json(), is_snapshot_done=True)
+        mine.update(error_code="target:unreachable", is_given_up=act == "retry")
+        QuarantinedRow.objects.create(table=mine.get(), generation=0, sequence=0, key="", image=b"")
+        store._tables.forget()
+        before = store.tables()
+        ACTS[act](run.replicator)
+        assert store.tables() != before
+
+    def test_a_choice_that_is_made_while_the_run_writes_is_seen_whole(self, run: Run) -> None:
+        """Guards `KnownTables._read_changed`: a row that is read alone may be newer than the choice that is kept in mind; its table
+        would be copied whole."""
+        store = DjangoStore(run.pk, run.lease)
+        table_remove(replicator=run.replicator, schema="shop", name="orders", actor=None)
+        assert len(store.tables()) == 2
+        store.table_event(ORDERS, "table_removed")
+        selection = TableSelection(ORDERS, columns=("id",))
+        table_add(replicator=run.replicator, selection=selection, actor=None)
+        row = next(t for t in store.tables() if t.id == ORDERS)
+        assert (row.is_chosen, row.columns) == (True, ("id",))
+
+    def test_the_same_figures_of_many_tables_are_one_statement(
+        self, run: Run, django_assert_max_num_queries: Any
+    ) -> None:
+        """Guards `record_figures`: of thousands of idle tables it wrote one row after the other, every five seconds."""
+        store, names = DjangoStore(run.pk, run.lease), [f"t{n}" for n in range(50)]
+        for name in names:
+            selection = TableSelection(TableId("shop", name))
+            table_add(replicator=run.replicator, selection=selection, actor=None)
+        store._tables.forget()
+        figures = {t.id: TableFigures(0.5, 1000.0) for t in store.tables()}
+        store.record_figures(figures, {})
+        figures = {table: TableFigures(0.0, 1005.0) for table in figures}
+        with django_assert_max_num_queries(12):
+            store.record_figures(figures, {})
+        assert set(Table.objects.values_list("lag_seconds", flat=True)) == {0.0}
 
     def test_a_tables_rows_are_few_queries(self, run: Run, django_assert_num_queries: Any) -> None:
         """Guards the half second that `DjangoStore.tables` remembers: asked anew by every step, the database would do

@@ -41,6 +41,10 @@ class Upkeep:
         enough = self._merges[table] >= (2 * self._every if has_work else self._every)
         return enough and self._clock() >= self._after.get(table, 0.0)
 
+    def tables(self) -> set[TableId]:
+        """The tables that were merged since they were tidied up last."""
+        return {*self._merges}
+
     def merged(self, table: TableId) -> None:
         """One commit more."""
         self._merges[table] += 1

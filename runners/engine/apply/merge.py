@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from replicators.connectors import files as folder
-from replicators.connectors.model.changes import OpCounts, first_sequence, last_sequence, segment_of
+from replicators.connectors.model.changes import first_sequence, last_sequence, segment_of
 from replicators.connectors.model.modes import RESUMABLE
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
@@ -25,7 +25,7 @@ from runners.engine.fold.plan import FoldPlan, fold_batch
 from runners.engine.fold.skipped import skipped_operations
 from runners.engine.quarantine.decide import fold_with_quarantined
 from runners.engine.schema.evolution import Evolver
-from runners.engine.store.protocol import ChangeFileRow, Store, TableRow
+from runners.engine.store.protocol import ChangeFileRow, Store, TableRow, TableState
 
 logger = logging.getLogger("replicator.merge")
 ROWS_A_MERGE = 4_000_000
@@ -317,7 +317,10 @@ class Merger(Applier):
         return True
 
 
-def skip_to(store: Store, row: TableRow, reached: Frontier) -> None:
-    """Nothing of the table is pending: its merged sequence follows the frontier, so that old files can be pruned."""
-    if reached.sequence > max(row.merged_sequence, first_sequence(1)):
-        store.record_merged(row.id, reached.sequence, None, OpCounts())
+def is_behind(row: TableRow, reached: Frontier) -> bool:
+    """Whether the table's merged sequence has to follow the frontier where nothing of it waits.
+
+    Otherwise the log before the frontier could not be pruned.
+    """
+    is_past = reached.sequence > max(row.merged_sequence, first_sequence(1))
+    return is_past and row.state is TableState.REPLICATING

@@ -141,6 +141,11 @@ class Backlog:
         """When the table's oldest unmerged change was committed at the source."""
         return self._oldest.get(table)
 
+    def tables(self) -> set[TableId]:
+        """The tables with unmerged changes."""
+        with self._lock:
+            return set(self._oldest)
+
     def size_bytes(self, table: TableId) -> int:
         """Bytes of the table's change files that are not merged."""
         return self._bytes.get(table, 0)

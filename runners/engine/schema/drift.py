@@ -71,6 +71,10 @@ class SchemaDrifts:
             is_same = then is not None and (then.shape, then.copy) == (now.shape, now.copy)
             self._seen[table] = then if then is not None and is_same else now
 
+    def tables(self) -> set[TableId]:
+        """The tables whose drift was not asked for since the last look."""
+        return self._left
+
     def of(self, row: TableRow) -> SchemaDrift | None:
         """What the last look says of a table; None where nothing is to do, or it was told."""
         if row.id not in self._left or row.schema is None or not row.is_snapshot_done:

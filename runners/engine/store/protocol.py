@@ -217,6 +217,10 @@ class Store(Copies, Events, Quarantine, Watermarks, Protocol):
         """Each table's `resolved_at`, where it moves forward, in one transaction."""
         ...
 
+    def record_skipped(self, tables: Sequence[TableId], sequence: int) -> None:
+        """Nothing of these tables waits up to there: they are merged, and nothing was written for that."""
+        ...
+
     def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
         """For the pages and `TableMetric` rows; `facts`: log bytes, retained bytes, hours left, state words."""
         ...
@@ -404,6 +408,10 @@ class MemoryStore(MemoryCopies, MemoryEvents, MemoryQuarantine, MemoryWatermarks
         for table, at in resolved.items():
             row = self._tables[table]
             self._tables[table] = replace(row, resolved_at=max(at, row.resolved_at))
+
+    def record_skipped(self, tables: Sequence[TableId], sequence: int) -> None:
+        for table in tables:
+            self.record_merged(table, sequence, None, OpCounts())
 
     def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
         self.figures.update(figures)

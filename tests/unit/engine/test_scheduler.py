@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 from replicators.connectors.model.changes import last_sequence
+from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.positions import Position
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.schema.policy import SchemaPolicy
@@ -20,11 +21,12 @@ from runners.engine.apply.merge import Frontier, Merger
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.scheduler import Scheduler
 from runners.engine.schema.evolution import Evolver
+from runners.engine.schema.watch import Look
 from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import MemoryStore, TableRow, TableState
 from tests.unit.engine.changes import SCHEMA
 from tests.unit.engine.test_consistent_snapshots import OTHER, Source, make, point
-from tests.unit.engine.test_frontier import segment
+from tests.unit.engine.test_frontier import change_file, segment
 
 TABLE = SCHEMA.id
 MERGED = last_sequence(5)
@@ -207,3 +209,51 @@ def test_a_table_that_is_chosen_again_while_it_is_removed_is_copied_in_a_view_of
     jobs.jobs._remove(jobs.row())
     seen.append(point(snapshots, TABLE))
     assert seen[1] > seen[0]
+
+
+def test_a_table_of_which_nothing_is_asked_is_not_looked_into_until_something_happens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Guards `Scheduler._restless`: a turn over thousands of idle tables took a core; and none is forgotten."""
+    jobs = Jobs()
+    considered: list[TableRow] = []
+    monkeypatch.setattr(jobs.jobs, "_consider", considered.append)
+    jobs.jobs.turn()
+    jobs.jobs.turn()
+    assert considered == []
+    jobs.jobs._upkeep.merged(TABLE)
+    jobs.jobs.turn()
+    assert considered == [jobs.row()]
+    jobs.jobs._upkeep.done(TABLE)
+    jobs.jobs._backlog.decoded([], [replace(change_file(6), table=TABLE)])
+    jobs.jobs.turn()
+    assert considered == [jobs.row()] * 2
+    jobs.jobs._backlog.mark(TABLE, [], jobs.jobs._backlog.touched(TABLE))
+    jobs.jobs.see(Look({TABLE: SCHEMA}, known={TABLE: jobs.row()}))
+    jobs.jobs.turn()
+    assert considered == [jobs.row()] * 3
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"is_resync_asked": True},
+        {"rewind_to": 5.0},
+        {"is_replay_asked": True},
+        {"is_chosen": False},
+        {"mode_asked": Mode.APPEND},
+        {"state": TableState.FAILING},
+    ],
+    ids=str,
+)
+def test_a_table_of_which_something_is_asked_is_looked_into(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Guards `is_quiet`: what it leaves out would never be done."""
+    jobs = Jobs()
+    jobs.turn()
+    considered: list[TableRow] = []
+    monkeypatch.setattr(jobs.jobs, "_consider", considered.append)
+    jobs.store._tables[TABLE] = replace(jobs.row(), **asked)
+    jobs.jobs.turn()
+    assert considered == [jobs.row()]
