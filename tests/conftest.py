@@ -19,12 +19,13 @@ from tests.mysql_servers import (
     SqlServer,
     fresh_sql_database,
 )
+from tests.postgres_versions import postgres, postgres_servers, pytest_generate_tests
 from tests.progress import Progress
 from tests.report import UNKNOWN, Report, tested_commit
 from tests.servers import Database, fresh_database
 from tests.spark_fixtures import lakehouse_root, spark
 
-__all__ = ["lakehouse_root", "spark"]
+__all__ = ["lakehouse_root", "postgres", "postgres_servers", "pytest_generate_tests", "spark"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -71,17 +72,6 @@ def pytest_report_header() -> list[str]:
         [f"{named}/postgres", "--version"], capture_output=True, text=True, check=True
     )
     return [seed, said.stdout.replace("(PostgreSQL)", "PostgreSQL").strip()]
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[EmbeddedPostgres]:
-    """One PostgreSQL for the whole session, without fsync; tests make databases on it, not servers. It is the wheel's 18,
-    or that of the folder in TEST_POSTGRES_BIN."""
-    named = os.environ.get("TEST_POSTGRES_BIN")
-    options = {"max_connections": "200", "max_prepared_transactions": "10"}
-    bin_dir = Path(named) if named else None
-    with EmbeddedPostgres(fsync=False, options=options, bin_dir=bin_dir) as server:
-        yield server
 
 
 @pytest.fixture

@@ -461,6 +461,20 @@ class World:
         catalog = SqlCatalog(CATALOG, uri=uri, warehouse=str(self.warehouse))
         return catalog.load_table((NAMESPACE, name))
 
+    def has_target(self, name: str) -> bool:
+        """Whether the Iceberg table is there."""
+        from pyiceberg.exceptions import NoSuchTableError
+
+        try:
+            self.lake_table(name)
+        except NoSuchTableError:
+            return False
+        return True
+
+    def left_over(self, name: str) -> set[str]:
+        """Branches of the Iceberg table that a copy left there."""
+        return set(self.lake_table(name).metadata.refs) - {"main"}
+
     def source_rows(self, name: str) -> list[dict[str, Any]]:
         """The source table's rows: types without a Python value of their own as text."""
         with self.database.connect() as connection:

@@ -12,6 +12,7 @@ import pytest
 
 from demo.postgres import EmbeddedPostgres
 from tests.harness import SHOP_TABLES, World, application_database, make_shop, template_database
+from tests.local.world import local_twin
 from tests.mysql_servers import SqlServer, fresh_sql_database
 from tests.servers import fresh_database
 
@@ -26,7 +27,7 @@ def app_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def world_maker(
-    request: pytest.FixtureRequest,
+    postgres: EmbeddedPostgres,
     tmp_path_factory: pytest.TempPathFactory,
     app_template: Path,
     django_db_blocker: Any,
@@ -45,7 +46,7 @@ def world_maker(
         **values: Any,
     ) -> Iterator[World]:
         folder = tmp_path_factory.mktemp("world")
-        used = server or request.getfixturevalue("postgres")
+        used = server or postgres
         if not application:
             shutil.copy(app_template, folder / "app.sqlite3")
         url = application or f"sqlite:///{folder}/app.sqlite3"
@@ -57,5 +58,19 @@ def world_maker(
                 yield world
             finally:
                 world.close()
+
+    return make
+
+
+LOCAL, SPARK = "local", "spark"
+
+
+@pytest.fixture(scope="module", params=[LOCAL, pytest.param(SPARK, marks=pytest.mark.long)])
+def twin_maker(request: pytest.FixtureRequest, world_maker: MakeWorld) -> MakeWorld:
+    """`world_maker` for what does not depend on how a target is written: without a JVM, and in `make test-long` on Spark too."""
+
+    def make(*, kind: type[World] = World, **values: Any) -> AbstractContextManager[World]:
+        used = local_twin(kind) if request.param == LOCAL else kind
+        return world_maker(kind=used, **values)
 
     return make

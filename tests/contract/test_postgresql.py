@@ -16,7 +16,12 @@ from replicators.connectors.params import parse
 from replicators.connectors.source import SourcePlugin
 from tests.servers import Database
 
-pytestmark = [pytest.mark.contract, pytest.mark.integration, pytest.mark.timeout(180)]
+pytestmark = [
+    pytest.mark.contract,
+    pytest.mark.integration,
+    pytest.mark.timeout(180),
+    pytest.mark.oldest_postgresql,
+]
 
 
 class TestPostgresql(ByteLogContract):

@@ -12,7 +12,8 @@ import pytest
 
 from runners.engine import failpoints
 from tests.harness import Child, Traffic, World, until
-from tests.world_fixtures import MakeWorld
+from tests.local.world import local_twin
+from tests.world_fixtures import LOCAL, SPARK, MakeWorld
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
@@ -30,11 +31,30 @@ AT_QUARANTINE = ("rows_quarantined",)
 AT_CHANGE = ("target_evolved",)
 NOT_LIVE = (*failpoints.SINK_NAMES, *AT_START, *AT_CHOICE, *AT_ROUND, *AT_QUARANTINE, *AT_CHANGE)
 LIVE = tuple(n for n in failpoints.NAMES if n not in NOT_LIVE)
+ELSEWHERE = {
+    "segment_recorded": "tests/crash/test_transactions.py",
+    "change_files_listed": "tests/crash/test_mysql.py",
+    "target_merged": "tests/crash/test_mysql.py",
+}
+"""Steps at which another test kills a run on Spark that writes a lakehouse."""
+CASES = [
+    *((SPARK, n) for n in LIVE if n not in ELSEWHERE),
+    *((LOCAL, n) for n in ELSEWHERE),
+    *(pytest.param(SPARK, n, marks=pytest.mark.long) for n in ELSEWHERE),
+    *(pytest.param(LOCAL, n, marks=pytest.mark.long) for n in LIVE if n not in ELSEWHERE),
+]
+"""On Spark each step once in all suites; without a JVM the rest."""
 
 
 @pytest.fixture(scope="module")
-def world(world_maker: MakeWorld) -> Iterator[World]:
-    with world_maker(options={"keep_hours": 0}) as made:
+def runs_on(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def world(runs_on: str, world_maker: MakeWorld) -> Iterator[World]:
+    kind = local_twin(World) if runs_on == LOCAL else World
+    with world_maker(kind=kind, options={"keep_hours": 0}) as made:
         yield made
 
 
@@ -62,7 +82,7 @@ def running(world: World) -> Child:
     return world.child
 
 
-@pytest.mark.parametrize("name", LIVE)
+@pytest.mark.parametrize(("runs_on", "name"), CASES, indirect=["runs_on"])
 def test_a_kill_at_any_step_loses_and_doubles_nothing(
     world: World, traffic: Traffic, name: str
 ) -> None:
@@ -83,7 +103,17 @@ def test_a_kill_at_any_step_loses_and_doubles_nothing(
 
 
 @pytest.mark.parametrize(
-    "name", [AT_RESYNC[-1], *(pytest.param(n, marks=pytest.mark.long) for n in AT_RESYNC[:-1])]
+    ("runs_on", "name"),
+    [
+        (LOCAL, AT_RESYNC[-1]),
+        *(
+            pytest.param(kind, n, marks=pytest.mark.long)
+            for kind in (LOCAL, SPARK)
+            for n in AT_RESYNC
+            if (kind, n) != (LOCAL, AT_RESYNC[-1])
+        ),
+    ],
+    indirect=["runs_on"],
 )
 def test_a_kill_within_a_resync_leaves_the_old_rows_and_copies_again(
     world: World, traffic: Traffic, name: str
@@ -104,8 +134,7 @@ def test_a_kill_within_a_resync_leaves_the_old_rows_and_copies_again(
     world.start()
     world.assert_equal()
     for table in world.tables:
-        refs = set(world.lake_table(table).metadata.refs)
-        assert refs == {"main"}, f"{table}: a staging branch is left over, {refs}"
+        assert not world.left_over(table), f"{table}: a staging branch is left over"
 
 
 def test_a_kill_at_each_step_of_the_first_snapshot_copies_exactly_once(
@@ -113,7 +142,7 @@ def test_a_kill_at_each_step_of_the_first_snapshot_copies_exactly_once(
 ) -> None:
     """Guards CORRECTNESS 16 and 17: chunks of a view that died are discarded and the table starts again at a new view.
     Appending to what was staged would double rows; trusting the old position would lose those written since."""
-    with world_maker() as fresh:
+    with world_maker(tables=("items", "views")) as fresh:
         traffic = Traffic(fresh.database, seed=7)
         for name in AT_START:
             fresh.arm(name)

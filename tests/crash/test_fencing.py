@@ -48,7 +48,7 @@ def names(world: World) -> dict[int, str]:
 
 
 def test_a_run_that_was_stopped_past_its_lease_writes_nothing_more_when_it_goes_on(
-    world_maker: MakeWorld,
+    twin_maker: MakeWorld,
 ) -> None:
     """Guards CORRECTNESS 29 and 14: the older run is held between the target's commit and its recording, and stopped by the
     system; a newer one takes over; continued, the older one must end without a write. Were the lease not looked at with each
@@ -56,7 +56,7 @@ def test_a_run_that_was_stopped_past_its_lease_writes_nothing_more_when_it_goes_
     options = {"wal_sender_timeout": "6s"}
     with (
         EmbeddedPostgres(fsync=False, options=options) as server,
-        world_maker(server=server, tables=("items", "pairs")) as world,
+        twin_maker(server=server, tables=("items", "pairs")) as world,
     ):
         traffic = Traffic(world.database)
         held = world.folder / "held"

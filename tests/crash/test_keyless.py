@@ -14,7 +14,11 @@ from tests.harness import World, until
 from tests.servers import Database
 from tests.world_fixtures import MakeWorld
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.crash,
+    pytest.mark.timeout(900),
+    pytest.mark.oldest_postgresql(is_long=True),
+]
 
 MAKE = """
 CREATE SCHEMA shop;
@@ -80,12 +84,12 @@ def _transaction(connection: psycopg.Connection[Any], page: str, n: int) -> None
 
 @pytest.mark.parametrize("form", ["iceberg", pytest.param("delta", marks=pytest.mark.long)])
 def test_equal_rows_come_and_go_one_by_one_and_are_counted_exactly(
-    world_maker: MakeWorld, form: str
+    twin_maker: MakeWorld, form: str
 ) -> None:
     """Guards CORRECTNESS 9, 12 and 20: without the digest of the log equal to that of the snapshot nothing would be found,
     without the token a merge done again after the kill would count twice, without FULL in the right publication updates
     and deletes would not come at all, and a large value that an update did not send would change the digest."""
-    with world_maker(prepare=make, tables=("visits", "marks"), format=form) as world:
+    with twin_maker(prepare=make, tables=("visits", "marks"), format=form) as world:
         child = world.start()
         assert_same(world)
         assert world.row("visits").mode == "multiset"

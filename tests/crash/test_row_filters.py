@@ -11,7 +11,12 @@ from runners.tables.changes import table_change
 from tests.harness import Traffic, World, differing, table_rows, until
 from tests.world_fixtures import MakeWorld
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(900), pytest.mark.long]
+pytestmark = [
+    pytest.mark.crash,
+    pytest.mark.timeout(900),
+    pytest.mark.long,
+    pytest.mark.oldest_postgresql(is_long=True),
+]
 
 CHOICES = {
     "items": {"filter": "n < 50 AND (ok = TRUE OR note LIKE 'u%') AND big NOT LIKE 'zz%'"},

@@ -69,12 +69,12 @@ def was_asked(log: str, chunk: CopyChunk) -> bool:
 
 
 def test_a_killed_snapshot_goes_on_and_reads_no_finished_chunk_again(
-    world_maker: MakeWorld, server: EmbeddedPostgres
+    twin_maker: MakeWorld, server: EmbeddedPostgres
 ) -> None:
     """Guards CORRECTNESS 17. Without the keys of the log since the first view, rows that moved to another page would be lost
     or doubled and deleted ones would stay; without reading these rows again by key, values that the log does not carry
     would be lost or another row's; without the list of finished chunks, their queries would be seen again here."""
-    with world_maker(server=server, prepare=lambda d: make_shop(d, ROWS)) as world:
+    with twin_maker(server=server, prepare=lambda d: make_shop(d, ROWS)) as world:
         traffic = Traffic(world.database, seed=3)
         first = kill_in_the_middle(world)
         until_first = len(log_of(server))

@@ -19,7 +19,7 @@ CUTS = 6
 
 
 def test_connections_cut_within_messages_and_a_limit_on_statements_lose_and_double_nothing(
-    world_maker: MakeWorld, postgres: EmbeddedPostgres
+    twin_maker: MakeWorld, postgres: EmbeddedPostgres
 ) -> None:
     """Guards CORRECTNESS 1: half a message, or half a transaction, must never be kept; and that the source's own limit on
     statements does not end the copy of a large table."""
@@ -33,7 +33,7 @@ def test_connections_cut_within_messages_and_a_limit_on_statements_lose_and_doub
     with CuttingProxy(postgres.port) as proxy:
         source = {"port": proxy.port, "user": user}
         try:
-            with world_maker(prepare=prepare, source=source, tables=("items", "views")) as world:
+            with twin_maker(prepare=prepare, source=source, tables=("items", "views")) as world:
                 traffic = Traffic(world.database)
                 child = world.start()
                 world.settle()

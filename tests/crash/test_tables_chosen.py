@@ -17,8 +17,8 @@ KEPT = ("items", "pairs")
 
 
 @pytest.fixture(scope="module")
-def world(world_maker: MakeWorld) -> Iterator[World]:
-    with world_maker(tables=KEPT) as made:
+def world(twin_maker: MakeWorld) -> Iterator[World]:
+    with twin_maker(tables=KEPT) as made:
         made.start()
         made.settle()
         yield made

@@ -14,7 +14,11 @@ from tests.harness import FILL_ITEMS, FILL_VIEWS, World, until
 from tests.servers import Database
 from tests.world_fixtures import MakeWorld
 
-pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.crash,
+    pytest.mark.timeout(900),
+    pytest.mark.oldest_postgresql(is_long=True),
+]
 
 ROWS = 420_000
 MANY = 2_000_000
@@ -123,12 +127,12 @@ def hostile_changes(world: World, round_: int) -> None:
 
 
 def test_changes_that_lean_on_earlier_ones_are_right_across_restarts(
-    world_maker: MakeWorld,
+    twin_maker: MakeWorld,
 ) -> None:
     """Guards CORRECTNESS 6, 8 and 9 over `pairs` (composite text key), `items` (TOAST) and `views` (no key): an unsent
     column taken as NULL, or from the new key's row, differs in `big`; a moved key without its delete is left over; a
     truncate that is not a barrier leaves or loses rows of `views`."""
-    with world_maker() as world:
+    with twin_maker() as world:
         world.start()
         world.settle()
         hostile_changes(world, 1)

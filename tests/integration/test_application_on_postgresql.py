@@ -42,13 +42,13 @@ def test_the_programs_tests_pass_on_postgresql(postgres: EmbeddedPostgres) -> No
 
 
 def test_a_run_keeps_its_memory_in_postgresql(
-    postgres: EmbeddedPostgres, world_maker: MakeWorld
+    postgres: EmbeddedPostgres, twin_maker: MakeWorld
 ) -> None:
     """Guards `runners.store.django` against other writers: several threads of a run, and people beside it, write at once; on
     PostgreSQL they do so side by side."""
     with fresh_database(postgres) as own:
         migrate(own.dsn)
-        with world_maker(application=own.dsn, tables=("items", "pairs")) as world:
+        with twin_maker(application=own.dsn, tables=("items", "pairs")) as world:
             traffic = Traffic(world.database)
             world.start()
             world.settle()

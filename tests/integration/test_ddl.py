@@ -13,7 +13,11 @@ from tests.harness import World, differing, table_rows
 from tests.servers import Database
 from tests.world_fixtures import MakeWorld
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(900),
+    pytest.mark.oldest_postgresql(is_long=True),
+]
 
 ROWS = 300
 FAST_LOOKS = {"REPLICATOR_CATALOG_SECONDS": "1"}
@@ -169,12 +173,12 @@ def only_where_due_copied_afresh(world: World) -> None:
         assert not copied or "schema_resync" in kinds(world, name), name
 
 
-def test_each_change_is_followed_copied_afresh_or_said(world_maker: MakeWorld) -> None:
+def test_each_change_is_followed_copied_afresh_or_said(twin_maker: MakeWorld) -> None:
     """Guards the matching of columns by attnum (a rename would empty its column), the filling of old rows with attmissingval,
     the look at rewrites, OIDs, publication members, partitions and their files, the following of a table by its OID: each
     switched off leaves its table unequal or silent."""
     names = (*CASES, "idle", "parts", *PARTED)
-    with world_maker(prepare=make_tables, tables=names, environment=FAST_LOOKS) as world:
+    with twin_maker(prepare=make_tables, tables=names, environment=FAST_LOOKS) as world:
         child = world.start()
         world.settle()
         publication = f"{world.replicator.slot_name}_full"

@@ -41,7 +41,8 @@ def orders(dsn: str) -> int:
 
 def test_it_starts_answers_and_ends_with_nothing_left_and_resumes_after_kill_9(demo: Demo) -> None:
     """Guards `demo.parent`: one demo a folder (the lock), what a killed parent left is found by its mark and stopped
-    (`_clear_leftovers`), login and replicator stay the same (`_seed`), and `stop` leaves no process."""
+    (`_clear_leftovers`), login and replicator stay the same (`_seed`), and `stop` leaves no process. And `Parent.watch`: fails where a
+    service, the broker or PostgreSQL that died stays dead."""
     first = demo.start()
     mode = demo.place.result.stat().st_mode
     assert mode & 0o777 == 0o600
@@ -61,13 +62,13 @@ def test_it_starts_answers_and_ends_with_nothing_left_and_resumes_after_kill_9(d
         k: first[k] for k in ("password", "token", "replicator_id", "target")
     }
 
-    assert demo.end(signal.SIGTERM) == 0
+    a_part_that_dies_is_started_again(demo, again)
+    assert demo.end(signal.SIGINT) == 0
     assert not demo.left()
 
 
-def test_a_part_that_dies_is_started_again(demo: Demo) -> None:
-    """Guards `Parent.watch`: fails where a service, the broker or PostgreSQL that died stays dead."""
-    told = demo.start()
+def a_part_that_dies_is_started_again(demo: Demo, told: dict[str, Any]) -> None:
+    """All of them at once: the services, the broker and PostgreSQL."""
     noted = json.loads(demo.place.processes.read_text())["processes"]
     for pid, _ in noted:
         os.kill(pid, signal.SIGKILL)
@@ -86,8 +87,6 @@ def test_a_part_that_dies_is_started_again(demo: Demo) -> None:
         return web and seen[-1] > seen[0]
 
     until(works, "everything works again")
-    assert demo.end(signal.SIGINT) == 0
-    assert not demo.left()
 
 
 def answers(told: dict[str, Any]) -> bool:

@@ -10,7 +10,11 @@ from tests.model.reading import PostgresTable
 from tests.servers import Database
 from tests.world_fixtures import MakeWorld
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(3600)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(3600),
+    pytest.mark.oldest_postgresql(is_long=True),
+]
 
 
 class PostgresCases(CaseWorld):

@@ -37,12 +37,12 @@ def is_level(world: World) -> bool:
 
 @pytest.mark.timeout(900)
 def test_a_run_outlives_cut_connections_and_a_restart_of_the_server(
-    world_maker: MakeWorld, private_postgres: EmbeddedPostgres
+    twin_maker: MakeWorld, private_postgres: EmbeddedPostgres
 ) -> None:
     """Guards CORRECTNESS 1, 23, 28 and 33. Ending the run at a cut would need a new one; going on from the read instead of
     the recorded position would lose rows; a lag of 0 without a fresh heartbeat would say all is well while cut off; without
     the heartbeat an idle replicator would hold the server's log for ever."""
-    with world_maker(server=private_postgres, tables=("items", "views")) as world:
+    with twin_maker(server=private_postgres, tables=("items", "views")) as world:
         traffic = Traffic(world.database)
         child = world.start()
         world.settle()

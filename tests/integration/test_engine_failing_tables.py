@@ -88,7 +88,7 @@ def test_tables_whose_target_was_touched_fail_alone_and_come_back_by_resync(
 
 
 def test_a_table_that_may_not_be_read_waits_for_the_right_and_comes_back_by_itself(
-    world_maker: MakeWorld, request: pytest.FixtureRequest
+    twin_maker: MakeWorld, request: pytest.FixtureRequest
 ) -> None:
     """Guards the retry of a table (issue 3, section 2): treating a missing right as final would need a person, treating it
     as the run's fault would stop the other tables."""
@@ -105,7 +105,7 @@ def test_a_table_that_may_not_be_read_waits_for_the_right_and_comes_back_by_itse
         database.execute(f"REVOKE SELECT ON shop.dropped FROM {user}")
 
     try:
-        with world_maker(
+        with twin_maker(
             prepare=prepare, tables=("dropped", "fine"), source={"user": user}
         ) as world:
             world.start()
@@ -123,11 +123,11 @@ def test_a_table_that_may_not_be_read_waits_for_the_right_and_comes_back_by_itse
 
 
 def test_a_slot_that_is_gone_or_made_again_is_said_plainly_and_resync_brings_all_tables_back(
-    world_maker: MakeWorld,
+    twin_maker: MakeWorld,
 ) -> None:
     """Guards CORRECTNESS 23. Making a new slot silently, or reading one that somebody made again, would lose everything
     committed in between."""
-    with world_maker(tables=("items", "views")) as world:
+    with twin_maker(tables=("items", "views")) as world:
         traffic = Traffic(world.database)
         world.start()
         world.settle()

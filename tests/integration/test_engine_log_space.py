@@ -18,11 +18,11 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 
 
 def test_at_its_limit_capture_waits_visibly_and_goes_on_when_the_limit_is_raised(
-    world_maker: MakeWorld,
+    twin_maker: MakeWorld,
 ) -> None:
     """Guards CORRECTNESS 28. Without the limit the disk fills; dropping instead of waiting loses rows; a wait that nobody
     sees ends when the server gives up the slot."""
-    with world_maker(tables=("items", "views")) as world:
+    with twin_maker(tables=("items", "views")) as world:
         traffic = Traffic(world.database)
         world.start(REPLICATOR_LOG_LIMIT_BYTES="100000")
         world.settle()
@@ -93,7 +93,7 @@ def small_disk(folder: Path) -> Iterator[Path]:
 
 @pytest.mark.skipif(not _can_mount(), reason="only root can mount a small disk")
 def test_a_disk_that_is_full_ends_the_run_with_a_sentence_and_loses_nothing(
-    world_maker: MakeWorld,
+    twin_maker: MakeWorld,
 ) -> None:
     """Guards CORRECTNESS 27: a segment that could not be written whole must not be recorded or acknowledged."""
 
@@ -104,7 +104,7 @@ def test_a_disk_that_is_full_ends_the_run_with_a_sentence_and_loses_nothing(
         child.end()
         return child.run.error_code
 
-    with world_maker(tables=("items", "views")) as world, small_disk(world.folder / "log"):
+    with twin_maker(tables=("items", "views")) as world, small_disk(world.folder / "log"):
         traffic = Traffic(world.database)
         assert fail(world, traffic) == "log:disk-full"
         subprocess.run(["mount", "-o", "remount,size=200m", str(world.folder / "log")], check=True)

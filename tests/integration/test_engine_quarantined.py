@@ -48,10 +48,10 @@ def source(world: World, *besides: int) -> dict[int, dict[str, Any]]:
     return {r["id"]: r for r in world.source_rows("rest")}
 
 
-def test_rows_that_do_not_fit_wait_and_come_when_they_fit(world_maker: MakeWorld) -> None:
+def test_rows_that_do_not_fit_wait_and_come_when_they_fit(twin_maker: MakeWorld) -> None:
     """Guards CORRECTNESS 30 from the source's log and first copy to the target, through a kill and a replay. Without the quarantine
     before the merge, a kill between both would lose the rows; merging a later change alone would fill it from another row."""
-    with world_maker(
+    with twin_maker(
         prepare=make_tables, tables=TABLES, options={"unsupported_values": "quarantine"}
     ) as world:
         child = world.start()

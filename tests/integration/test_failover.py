@@ -29,12 +29,12 @@ def move(world: World, server: EmbeddedPostgres) -> None:
 
 
 def test_a_standby_that_has_everything_takes_over_without_loss(
-    private_postgres: EmbeddedPostgres, world_maker: MakeWorld
+    private_postgres: EmbeddedPostgres, twin_maker: MakeWorld
 ) -> None:
     """Guards FAILOVER in `slots.create_slot` and the timelines in `slots._verify_identity`: without a failover slot the
     standby has no slot, and every table would have to be copied afresh; with every other timeline refused, too."""
     primary = private_postgres
-    with world_maker(server=primary, tables=("items", "pairs")) as world:
+    with twin_maker(server=primary, tables=("items", "pairs")) as world:
         traffic = Traffic(world.database)
         name, slot = world.database.name, world.replicator.slot_name
         world.start()
@@ -69,12 +69,12 @@ def test_a_standby_that_has_everything_takes_over_without_loss(
 
 
 def test_a_standby_that_lacks_what_was_captured_is_said_plainly(
-    private_postgres: EmbeddedPostgres, world_maker: MakeWorld
+    private_postgres: EmbeddedPostgres, twin_maker: MakeWorld
 ) -> None:
     """Guards `slots.switch_point` (CORRECTNESS 23): a position past the place where the standby left the timeline holds
     rows that the new primary never had; without the look they would stay in the copy for ever."""
     primary = private_postgres
-    with world_maker(server=primary, tables=("items", "pairs")) as world:
+    with twin_maker(server=primary, tables=("items", "pairs")) as world:
         world.start()
         world.settle()
         with standby_of(primary, world.database.name) as standby:

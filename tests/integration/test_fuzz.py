@@ -17,18 +17,21 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("what", ["mysql", "postgresql"])
-def test_mutated_events_are_borne(tmp_path: Path, what: str) -> None:
+@pytest.mark.parametrize("thousands", [40, pytest.param(80, marks=pytest.mark.long)])
+def test_mutated_events_are_borne(tmp_path: Path, what: str, thousands: int) -> None:
     """Guards every bound of the compiled loops, in a process where numba checks each index, and the checksums: without either, the
     run ends with an error. A slow reader of its own finds rows that were decoded wrongly."""
-    numbers = ["--events", "80000", "--segments", "120", "--samples", "100", "--seed", SEED]
+    sizes = {"events": 1000 * thousands, "segments": 3 * thousands // 2, "samples": 100}
+    numbers = [word for name, n in sizes.items() for word in (f"--{name}", str(n))]
+    numbers += ["--seed", SEED]
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzz", what, *numbers],
         env={**os.environ, "FUZZ_NUMBA_DIR": str(tmp_path)}, capture_output=True, text=True, check=False, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     seen = json.loads(done.stdout.splitlines()[-1])
-    assert seen["events"] > 76_000
-    assert seen["outcomes"]["decoded"] > 2_000
-    assert seen["outcomes"]["refused: damaged rows"] > 2_000
+    assert seen["events"] > 950 * thousands
+    assert seen["outcomes"]["decoded"] > 25 * thousands
+    assert seen["outcomes"]["refused: damaged rows"] > 25 * thousands
     assert seen["values_compared"] > 500
     assert seen["segments"]["tables"] > 20

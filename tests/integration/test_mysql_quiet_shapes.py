@@ -38,11 +38,11 @@ def make_tables(database: SqlDatabase) -> None:
 
 @pytest.mark.parametrize("flavour", ["mariadb", "mysql"])
 def test_a_statement_is_followed_though_no_row_comes_after_it(
-    request: pytest.FixtureRequest, world_maker: MakeWorld, flavour: str
+    request: pytest.FixtureRequest, twin_maker: MakeWorld, flavour: str
 ) -> None:
     """Guards tables that would stay wrong under *replicating*, with no lag, until somebody writes them; and the re-sync of a table
     whose foreign key deletes rows without logging it, which made it *replicating* though each delete was missed from then on."""
-    with world_maker(
+    with twin_maker(
         server=request.getfixturevalue(flavour), kind=MysqlWorld, prepare=make_tables, tables=TABLES
     ) as world:  # fmt: skip
         assert isinstance(world, MysqlWorld)

@@ -37,7 +37,11 @@ from tests.integration.postgresql_source import describe, params_of
 from tests.integration.postgresql_strategies import KINDS, TYPES, Kind
 from tests.servers import Database
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(900),
+    pytest.mark.oldest_postgresql(is_long=True),
+]
 
 PUBLICATION = SLOT = "anything"
 FEW, MANY = 8, 200

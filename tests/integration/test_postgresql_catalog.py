@@ -16,7 +16,7 @@ from replicators.sources.postgresql.catalog import PostgresqlCatalog
 from tests.integration.postgresql_source import describe, params_of
 from tests.servers import Database
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120), pytest.mark.oldest_postgresql]
 
 
 def listed(database: Database) -> dict[str, object]:

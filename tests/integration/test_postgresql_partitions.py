@@ -19,7 +19,11 @@ from tests.integration.postgresql_source import begin, changes, describe, params
 from tests.servers import Database
 from tests.world_fixtures import MakeWorld
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(600),
+    pytest.mark.oldest_postgresql(is_long=True),
+]
 
 SLOT = "partitions_slot"
 ROOTS = {

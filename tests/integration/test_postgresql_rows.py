@@ -133,11 +133,11 @@ def hide(database: Database) -> None:
 
 
 def test_a_row_that_only_the_source_has_arrives_whole_with_its_next_update(
-    world_maker: MakeWorld,
+    twin_maker: MakeWorld,
 ) -> None:
     """Guards CORRECTNESS 9's last resort in a whole run: two rows are not in the copy; their updates do not carry the long
     column. NULL there would be a silent loss."""
-    with world_maker(prepare=make_hidden, tables=("docs",)) as world:
+    with twin_maker(prepare=make_hidden, tables=("docs",)) as world:
         world.start()
         world.until_states("replicating", "docs")
         hide(world.database)

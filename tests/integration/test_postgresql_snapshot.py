@@ -21,7 +21,7 @@ from tests.integration.postgresql_source import (
 )
 from tests.servers import Database
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(120), pytest.mark.oldest_postgresql]
 SLOT = "r_snap"
 
 COLUMNS = {

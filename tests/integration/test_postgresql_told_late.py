@@ -30,11 +30,11 @@ def told(world: World, name: str) -> list[str]:
     return [e.facts["change"] for e in found.filter(kind="schema_resync").order_by("pk")]
 
 
-def test_what_the_log_alone_does_not_tell_is_found_by_a_look(world_maker: MakeWorld) -> None:
+def test_what_the_log_alone_does_not_tell_is_found_by_a_look(twin_maker: MakeWorld) -> None:
     """Guards rows of before a rename that are read after it: their value is none that the type was described with, and stays in the copy
     for ever unless a look says that it is no value of the type any more. An added value is one, and is no reason for a copy. And guards
     changes that went past a table which was away: by its number in the publication."""
-    with world_maker(prepare=make_tables, tables=TABLES, environment=FAST_LOOKS) as world:
+    with twin_maker(prepare=make_tables, tables=TABLES, environment=FAST_LOOKS) as world:
         world.start()
         world.settle()
         assert world.stop() == 0

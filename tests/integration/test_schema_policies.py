@@ -13,7 +13,12 @@ from tests.harness import World, differing, table_rows
 from tests.servers import Database
 from tests.world_fixtures import MakeWorld
 
-pytestmark = [pytest.mark.integration, pytest.mark.timeout(900), pytest.mark.long]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.timeout(900),
+    pytest.mark.long,
+    pytest.mark.oldest_postgresql(is_long=True),
+]
 
 FAST_LOOKS = {"REPLICATOR_CATALOG_SECONDS": "1"}
 STOPPED = "failing source:schema-changed"

@@ -93,6 +93,10 @@ class LocalTable:
         (place / "files").mkdir(parents=True)
         return place
 
+    def clear(self, generation: int) -> None:
+        """Remove a generation's staging folder."""
+        shutil.rmtree(self.staging(generation), ignore_errors=True)
+
     def stage(self, generation: int, paths: Sequence[str]) -> None:
         """Note loaded files."""
         place = self.staging(generation) / "loaded.json"

@@ -115,6 +115,7 @@ class LocalWriter:
     def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
         live, state = self._table(table), self._own(table)
         if state and state.generation == table.generation:
+            live.clear(table.generation)
             return state.uuid
         shape = stored(schema, table.mode)
         rows = live.staged(table.generation, shape.arrow_schema())
@@ -126,6 +127,7 @@ class LocalWriter:
             uuid=state.uuid if state else uuid.uuid4().hex,
             ordinals={c.name: c.ordinal for c in schema.supported},
         )
+        live.clear(table.generation)
         self._written[_place(table)] = Written(sequence)
         return made.uuid
 
@@ -285,7 +287,6 @@ PLUGIN = TargetPlugin(
         can_rewind=True,
         has_watermarks=True,
         is_replaced_at_once=True,
-        can_rename_column=True,
         modes=(Mode.MIRROR, Mode.MULTISET),
     ),
     fit=fit,
