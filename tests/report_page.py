@@ -13,7 +13,8 @@ MOST_LEFT = 100
 NONE = "None."
 HEAD = """# Test report
 
-Written by `make test-long`; not edited by hand. What each test holds is in [guarantees.md](guarantees.md). A file's row is of the commit at which it last ran whole, or at which a case of it failed;
+Written by `make test-long`; not edited by hand. What each test holds is in [guarantees.md](guarantees.md).
+A file's row is of the commit at which it last ran whole, or at which a case of it failed;
 after a plus, of the commit at which cases that had failed or not run passed later.
 """
 COLUMNS = ("file", "cases", "passed", "failed", "skipped", "not run", "seconds", "commit", "day")
