@@ -50,9 +50,10 @@ def _svg(name: str) -> str:
 
 
 @register.simple_tag
-def icon(name: str) -> SafeString:
-    """A Tabler icon as inline SVG, hidden from screen readers: the word beside it speaks."""
-    return mark_safe(_svg(name))  # noqa: S308  the text comes from our own static files
+def icon(name: str, otherwise: str = "") -> SafeString:
+    """A Tabler icon as inline SVG, hidden from screen readers: the word beside it speaks. `otherwise` stands for one that
+    is not among the vendored ones, as a plugin's may be."""
+    return mark_safe(_svg(name) or _svg(otherwise))  # noqa: S308  the text comes from our own static files
 
 
 @register.filter

@@ -49,6 +49,7 @@ TYPES: tuple[tuple[str, LogicalType], ...] = (
     ("list of text", Array(String())),
 )
 WORDS = {
+    "columns": "How columns are known while a table changes",
     "minimum_version": "Oldest version of the server",
     "log_label": "Its log is called",
     "reader_label": "What keeps our place in the log",

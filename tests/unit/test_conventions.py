@@ -129,6 +129,28 @@ def test_what_a_source_names_by_path_is_there() -> None:
             assert callable(getattr(importlib.import_module(module), name))
 
 
+NAMED = {
+    ("assessments/api/views.py", "postgresql"),  # an example in the description of REST
+    ("replicators/audit_reading.py", "postgresql"),  # the program's own database
+    ("replicators/audit_triggers.py", "postgresql"),  # the program's own database
+    ("replicators/reach.py", "postgresql"),  # the program's own database
+}
+WORDS_TOO = {"files", "memory"}  # names that are words as well
+
+
+def test_no_file_outside_its_folder_names_a_plugin() -> None:
+    """What a plugin needs elsewhere is a field of its `PLUGIN`."""
+    names = (set(registry.sources()) | set(registry.targets())) - WORDS_TOO
+    found = set()
+    for path in modules(*APPS):
+        if short(path).startswith(("replicators/sources/", "replicators/targets/")):
+            continue
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Constant) and node.value in names:
+                found.add((short(path), node.value))
+    assert found - NAMED == set()
+
+
 # --- texts -------------------------------------------------------------------------------------------------------
 
 
