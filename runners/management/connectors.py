@@ -55,7 +55,7 @@ WORDS = {
     "reader_label": "What keeps our place in the log",
     "has_exact_snapshot": "The first copy shows one moment",
     "has_row_filters": "Row filters",
-    "can_park": "Rows with a value that does not fit can wait apart",
+    "can_quarantine": "Rows with a value that does not fit can wait apart",
     "follows_keyless": "Updates and deletes are followed without a key",
     "modes": "Modes",
     "can_rewind": "A table can be rewound",

@@ -83,6 +83,14 @@ MESSAGES: Mapping[str, Message] = {
         "It cannot be copied.",
         help=Help.CHANGE,
     ),
+    "source:slot-missing": Message(
+        "Replication slot gone",
+        "The replication slot `{slot}` no longer exists on the server.",
+        "Re-sync the tables: changes made since then are no longer in the log.",
+        "Changes were lost between the slot's end and now; only a re-sync brings them.",
+        retry=Retry.NEVER,
+        ends_log=True,
+    ),
     "source:position-lost": Message(
         "Position lost",
         "The server's log no longer continues where this replicator stopped: {reason}.",

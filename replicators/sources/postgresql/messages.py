@@ -84,14 +84,6 @@ MESSAGES: Mapping[str, Message] = {
         "Its changes cannot be followed.",
         retry=Retry.AFTER_FIX,
     ),
-    "source:slot-missing": Message(
-        "Replication slot gone",
-        "The replication slot `{slot}` no longer exists on the server.",
-        "Re-sync the tables: changes made since then are no longer in the log.",
-        "Changes were lost between the slot's end and now; only a re-sync brings them.",
-        retry=Retry.NEVER,
-        ends_log=True,
-    ),
     "source:slot-invalidated": Message(
         "Replication slot invalidated",
         "The server gave up the replication slot `{slot}` because it held more log than "

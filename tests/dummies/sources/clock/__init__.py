@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from replicators.connectors.poll import ChangePoll
 from replicators.sources.clock.catalog import ClockCatalog
 from replicators.sources.clock.checks import ClockChecks
 from replicators.sources.clock.control import ClockControl
@@ -16,6 +15,7 @@ from replicators.sources.clock.poll import ClockPoll
 from replicators.sources.clock.snapshot import snapshot_again, snapshot_first
 
 from replicators.connectors.capabilities import SourceCapabilities
+from replicators.connectors.poll import ChangePoll
 from replicators.connectors.setup import SetupStep
 from replicators.connectors.source import SourcePlugin
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from replicators.sources.clock.opened import Opened
 from replicators.sources.clock.params import ClockParams
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.model.schema import (
     Column,
     TableId,
@@ -48,7 +48,7 @@ def require_going(params: ClockParams) -> None:
         raise ReplicationError("source:clock-stopped", place=params.place)
 
 
-class ClockCatalog(Opened):
+class ClockCatalog(Closing):
     """`Catalog` over `TABLES`."""
 
     def __init__(self, params: ClockParams) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from replicators.sources.clock.catalog import TABLES
-from replicators.sources.clock.opened import Opened
 from replicators.sources.clock.params import ClockParams
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.model.schema import TableSelection
 from replicators.connectors.problems.columns import column_problems
 from replicators.connectors.problems.problem import Problem, Severity
@@ -15,7 +15,7 @@ from replicators.connectors.problems.problem import Problem, Severity
 SHORT_HOURS = 12
 
 
-class ClockChecks(Opened):
+class ClockChecks(Closing):
     """`Checks`: whether it goes, and can be heard."""
 
     def __init__(self, params: ClockParams) -> None:

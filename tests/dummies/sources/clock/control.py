@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from replicators.sources.clock.opened import Opened
 from replicators.sources.clock.params import ClockParams
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.control import LogStatus
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.snapshot import SnapshotWait
 
 
-class ClockControl(Opened):
+class ClockControl(Closing):
     """`LogControl`: the clock strikes whether anybody listens or not."""
 
     def __init__(self, params: ClockParams, name: str, after: Position | None = None) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pyarrow as pa
-from replicators.connectors.poll import Polled, TableChanges, polled_schema
 from replicators.sources.clock.catalog import require_going
-from replicators.sources.clock.opened import Opened
 from replicators.sources.clock.params import ClockParams
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.model.changes import Op
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.poll import Polled, TableChanges, polled_schema
 from replicators.connectors.snapshot import SnapshotWait
 
 AT_ONCE = 1000
@@ -26,7 +26,7 @@ def row(minute: int) -> dict[str, object]:
     return {"minute": minute, "at": at, "name": "ding"}
 
 
-class ClockPoll(Opened):
+class ClockPoll(Closing):
     """`PollReader`: a position is a minute since 1970."""
 
     def __init__(self, params: ClockParams, name: str) -> None:

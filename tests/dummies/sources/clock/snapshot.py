@@ -8,16 +8,16 @@ from typing import Any
 
 import pyarrow as pa
 from replicators.sources.clock.catalog import require_going
-from replicators.sources.clock.opened import Opened
 from replicators.sources.clock.params import ClockParams
 from replicators.sources.clock.poll import row
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.snapshot import Chunk, SnapshotPoint, SnapshotWait
 
 
-class ClockSession(Opened):
+class ClockSession(Closing):
     """`SnapshotSession`: what has been struck does not change, so it stays good."""
 
     def __init__(self, params: ClockParams) -> None:

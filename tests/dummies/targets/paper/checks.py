@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
 
 from replicators.targets.paper.params import PaperParams
 
+from replicators.connectors.closing import Closing
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.problem import Problem
 
 ROOM = 2
 
 
-class PaperChecks:
+class PaperChecks(Closing):
     """`TargetChecks`: whether there is paper, and wide enough."""
 
     def __init__(self, params: PaperParams) -> None:
@@ -30,12 +30,3 @@ class PaperChecks:
             for t in tables
             if len(t.columns) > ROOM
         ]
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
