@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from replicators.config import ReplicatorConfig
+from replicators.config import ReplicatorConfig, mode_of
 from replicators.connectors.model.modes import (
     FILTERED,
     NEEDS_EXACT,
@@ -22,8 +22,9 @@ from replicators.connectors.problems.problem import Problem, Severity
 
 
 def modes_of(config: ReplicatorConfig) -> dict[TableId, Mode]:
-    """Each chosen table's mode: its own, or the replicator's."""
-    return {t.id: Mode(t.mode or config.options.mode) for t in config.tables}
+    """Each chosen table's mode: its own, or what the replicator's comes to."""
+    general = mode_of(config.target.name, "", config.options.mode)
+    return {t.id: Mode(t.mode) if t.mode else general for t in config.tables}
 
 
 def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> list[Problem]:

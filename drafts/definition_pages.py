@@ -24,8 +24,8 @@ from drafts.definition import (
     secrets_asked,
 )
 from drafts.views import NAME_HELP, description_fault, name_fault
-from replicators.config import ROLES, InvalidConfig, place_params, plugin_of
-from replicators.connectors.model.modes import KEEPS_PAST, Mode, text_of
+from replicators.config import ROLES, InvalidConfig, mode_of, place_params, plugin_of
+from replicators.connectors.model.modes import KEEPS_PAST, text_of
 from replicators.connectors.params import MASK, Param, cleared, describe
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Severity
@@ -207,7 +207,7 @@ def _back(found: Replicator) -> str:
 
 def _show(request: HttpRequest, page: _Page) -> HttpResponse:
     found, form = page.found, page.form
-    mode = Mode(Options.parse(found.options).mode)
+    mode = mode_of(found.target_kind, "", Options.parse(found.options).mode)
     options = {k: v for k, v in form["options"].items() if v is not None}
     lost = [role for role in ROLES if not _is_readable(found, role)]
     unreadable = problem_of(ReplicationError("config:secrets-unreadable")).to_json()

@@ -18,7 +18,8 @@ from drafts.selectors import draft_shown
 from drafts.wizard import Visit
 from replicators.config import InvalidConfig, plugin_of, source_plugin
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.forms import option_fields, param_fields
+from replicators.connectors.target import TargetPlugin
+from replicators.forms import option_fields, param_fields, picks_fitting
 from replicators.pages import go
 from replicators.people import person
 from replicators.services import NameTaken
@@ -183,7 +184,7 @@ def _summary(visit: Visit) -> dict[str, Any]:
     return {
         "open_points": _open_points(report, faults),
         "roles": [_role(draft, role) for role in ("source", "target")],
-        "options": option_fields(draft.options, {}),
+        "options": picks_fitting(option_fields(draft.options, {}), draft.target_kind),
         "report": report,
         "partial": sum(t.partial for t in report.tables) if report else 0,
         "faults": faults,
@@ -209,4 +210,11 @@ def _role(draft: Any, role: str) -> dict[str, Any]:
     except ReplicationError:
         return {"name": role, "title": role.capitalize(), "label": "", "fields": []}
     fields = [f for f in param_fields(role, kind, values, {}) if f.value not in ("", None)]
-    return {"name": role, "title": role.capitalize(), "label": plugin.label, "fields": fields}
+    delivery = plugin.capabilities.delivery if isinstance(plugin, TargetPlugin) else None
+    return {
+        "name": role,
+        "title": role.capitalize(),
+        "label": plugin.label,
+        "fields": fields,
+        "delivery": delivery,
+    }

@@ -17,6 +17,7 @@ from drafts.services import TableRefused, replicator_table_change, replicator_ta
 from replicators.config import (
     ROLES,
     InvalidConfig,
+    mode_of,
     parse_tables,
     plugin_of,
     source_plugin,
@@ -185,7 +186,7 @@ def _row(found: Replicator, table: TableId) -> Table:
 
 def _mode_of(found: Replicator, selection: TableSelection) -> Mode:
     """The mode in which the table is asked for."""
-    return Mode(selection.mode or Options.parse(found.options).mode)
+    return mode_of(found.target_kind, selection.mode, Options.parse(found.options).mode)
 
 
 def _asked(request: HttpRequest, mine: TableSelection, shape: TableSchema) -> TableSelection:

@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from replicators.connectors import params, registry
+from replicators.connectors.capabilities import TargetCapabilities
 from replicators.connectors.filters.language import parse as parse_filter
-from replicators.connectors.model.modes import CHOICES
+from replicators.connectors.model.modes import CHOICES, Mode
 from replicators.connectors.model.schema import EXCLUDABLE, UNSUPPORTED, TableId, TableSelection
 from replicators.connectors.params import InvalidParams
 from replicators.connectors.problems.errors import ReplicationError
@@ -46,6 +47,19 @@ def source_plugin(kind: str) -> SourcePlugin:
 def target_plugin(kind: str) -> TargetPlugin:
     """The target plugin of that name; `config:unknown-kind` where there is none."""
     return plugin_of("target", kind)  # type: ignore[return-value]
+
+
+def target_can(target_kind: str) -> TargetCapabilities | None:
+    """The target's abilities; None where its plugin is gone."""
+    target = plugins_of("target").get(target_kind)
+    return target.capabilities if isinstance(target, TargetPlugin) else None
+
+
+def mode_of(target_kind: str, own: str, general: str) -> Mode:
+    """The mode of a table: its own, or the replicator's. A target with one mode leaves nothing to choose."""
+    can = target_can(target_kind)
+    modes = can.modes if can is not None else ()
+    return modes[0] if len(modes) == 1 else Mode(own or general)
 
 
 def parse_params(role: str, kind: str, data: Any, *, is_stored: bool = False) -> Any:

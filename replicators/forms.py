@@ -108,12 +108,16 @@ def option_fields(values: Mapping[str, Any], errors: Mapping[str, str]) -> list[
 
 
 def picks_fitting(found: list[Field], target_kind: str) -> list[Field]:
-    """The fields with only those modes that the target has; all of them while no target is chosen."""
+    """The fields with only those modes that the target has; all of them while no target is chosen. Where that is one, it is picked."""
     if not target_kind:
         return found
     modes = target_plugin(target_kind).capabilities.modes
     return [
-        replace(f, picks=tuple(p for p in f.picks if p.value in modes))
+        replace(
+            f,
+            picks=tuple(p for p in f.picks if p.value in modes),
+            value=modes[0].value if len(modes) == 1 else f.value,
+        )
         if f.id == "options.mode"
         else f
         for f in found

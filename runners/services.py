@@ -20,7 +20,7 @@ from runners.models import Progress, Run, Table
 from runners.states import TableState
 from runners.supervision.dispatch import nudge
 from runners.tables.quarantine import quarantined_rows
-from runners.tables.rewinding import rewind_window
+from runners.tables.rewinding import can_rewind, refusal, rewind_window
 from runners.transitions import IllegalTransition, run_transition, table_transition
 
 __all__ = [
@@ -239,7 +239,9 @@ def table_rewind(
     row = replicator_locked(replicator, "table_rewind_asked")
     table = table_of(row, schema, name)
     text, window = "", rewind_window(row)
-    if not table.is_chosen or table.state != TableState.REPLICATING or table.is_resync_asked:
+    if not can_rewind(row):
+        text = refusal(TableId(schema, name))
+    elif not table.is_chosen or table.state != TableState.REPLICATING or table.is_resync_asked:
         text = f"{schema}.{name} can be rewound only while it replicates."
     elif not window.earliest <= at <= window.latest:
         text = str(window)

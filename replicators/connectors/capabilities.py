@@ -49,6 +49,18 @@ class Delivery(StrEnum):
     EXACTLY_ONCE = "exactly_once"
     AT_LEAST_ONCE = "at_least_once"
 
+    @property
+    def label(self) -> str:
+        """As pages name it."""
+        return "Exactly once" if self is Delivery.EXACTLY_ONCE else "At least once"
+
+    @property
+    def about(self) -> str:
+        """One sentence on what it means."""
+        if self is Delivery.EXACTLY_ONCE:
+            return "Every change arrives exactly once, also after a crash."
+        return "No change is lost; after a crash some changes may arrive twice."
+
 
 @dataclass(frozen=True, slots=True)
 class TargetCapabilities:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from replicators.api.serializers import StrictMixin, TableWordMixin
+from replicators.config import target_can
+from replicators.connectors.capabilities import Delivery
 from replicators.connectors.model.modes import Mode
 from runners.models import Event, LogLine
 from runners.states import REPLICATOR_STATES, TABLES_SHOWN, TableState
@@ -144,6 +147,9 @@ class ReplicatorLineSerializer(serializers.Serializer[Any]):
     description = serializers.CharField(source="replicator.description")
     source_kind = serializers.CharField(source="replicator.source_kind")
     target_kind = serializers.CharField(source="replicator.target_kind")
+    delivery = serializers.SerializerMethodField(
+        help_text="What a crash may do to a change at the target: `exactly_once` or `at_least_once`; null where the plugin is gone."
+    )
     state = serializers.ChoiceField(REPLICATOR_STATES, source="shown.state")
     state_label = serializers.CharField(source="shown.label")
     is_log_full = serializers.BooleanField()
@@ -155,6 +161,11 @@ class ReplicatorLineSerializer(serializers.Serializer[Any]):
 
     def get_tables(self, view: Any) -> dict[str, int]:
         return dict(view.counts)
+
+    @extend_schema_field(serializers.ChoiceField(list(Delivery), allow_null=True))
+    def get_delivery(self, view: Any) -> str | None:
+        can = target_can(view.replicator.target_kind)
+        return None if can is None else str(can.delivery)
 
 
 class AcceptedSerializer(serializers.Serializer[Any]):

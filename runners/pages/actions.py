@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
+from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.invalid import InvalidConfig
 from replicators.models import Replicator
@@ -24,7 +25,7 @@ from runners.pages.stakes import replicator_stake, table_stake
 from runners.services import IllegalTransition
 from runners.supervision.removal import what_goes
 from runners.tables import discovery
-from runners.tables.rewinding import parse_moment, rewind_window
+from runners.tables.rewinding import can_rewind, parse_moment, refusal, rewind_window
 
 
 def answer(
@@ -177,6 +178,8 @@ def table_rewind(request: HttpRequest, pk: str) -> HttpResponse:
             Table.objects.shown(), replicator=found, schema_name=schema, name=name
         )
         context = {"section": "replicators", "replicator": found, "row": row}
+        if not can_rewind(found):
+            return _refused(request, found, failed, refusal(TableId(schema, name)))
         try:
             context["window"] = rewind_window(found)
         except (ReplicationError, InvalidConfig) as err:

@@ -19,7 +19,7 @@ from django.urls import Resolver404, resolve, reverse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from replicators.config import source_plugin
+from replicators.config import source_plugin, target_can
 from replicators.connectors.capabilities import SourceCapabilities
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
@@ -95,6 +95,7 @@ def head_context(request: HttpRequest, replicator: Replicator, tab: str) -> dict
         "is_editor": can_edit(request.user),
         "is_paused": view.is_paused,
         "source_can": source_can(replicator),
+        "target_can": target_can(replicator.target_kind),
         "version": version_of(_head_shown(view), [str(t) for t in asked]),
     }
 

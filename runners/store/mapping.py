@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from replicators.config import parse_tables
+from replicators.config import mode_of, parse_tables
 from replicators.connectors.model.changes import OpCounts
 from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.positions import Position
@@ -60,7 +60,9 @@ def selections(
     options = Options.parse(replicator.options)
     return {
         t.id: replace(
-            t, mode=t.mode or options.mode, unsupported=t.unsupported or options.unsupported_values
+            t,
+            mode=mode_of(replicator.target_kind, t.mode, options.mode),
+            unsupported=t.unsupported or options.unsupported_values,
         )
         for t in parse_tables(said)
     }

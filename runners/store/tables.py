@@ -102,7 +102,7 @@ class KnownTables:
         return mine.values_list("tables_version", flat=True).get()
 
     def _choice(self) -> tuple[int, dict[TableId, TableSelection]]:
-        found = Replicator.objects.only("tables", "options", "tables_version")
+        found = Replicator.objects.only("tables", "options", "target_kind", "tables_version")
         asked = found.get(pk=self._replicator.pk)
         return asked.tables_version, selections(asked)
 

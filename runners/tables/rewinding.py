@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from replicators.config import Options, target_plugin
+from replicators.config import Options, target_can, target_plugin
+from replicators.connectors.model.schema import TableId
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
 from replicators.services import target_of
 from runners.models import Segment
@@ -30,6 +32,18 @@ class Window:
             f"A rewind can go back to between {self.earliest:%Y-%m-%d %H:%M:%S} and "
             f"{self.latest:%Y-%m-%d %H:%M:%S} UTC: {self.reason}. {EARLIER}"
         )
+
+
+def can_rewind(replicator: Replicator) -> bool:
+    """Whether the target keeps older versions."""
+    can = target_can(replicator.target_kind)
+    return can is None or can.can_rewind
+
+
+def refusal(table: TableId) -> str:
+    """Why a table can't be rewound where the target keeps none."""
+    error = ReplicationError("target:no-rewind", table=table)
+    return f"{error.message.text} {error.message.suggestion}"
 
 
 def rewind_window(replicator: Replicator, now: datetime | None = None) -> Window:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from replicators.connectors import registry
 from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.models import Replicator
 from runners.models import Event, Segment, Table
@@ -29,6 +31,9 @@ def live(replicator: Replicator, monkeypatch: pytest.MonkeyPatch) -> Replicator:
     """Its tables replicate, and its target keeps versions for half an hour."""
     Table.objects.update(state=TableState.REPLICATING, is_snapshot_done=True)
     monkeypatch.setattr("runners.tables.rewinding._reach_seconds", lambda *_: 1800.0)
+    memory = registry.targets()["memory"]
+    able = replace(memory, capabilities=replace(memory.capabilities, can_rewind=True))
+    monkeypatch.setitem(registry.targets(), "memory", able)
     return replicator
 
 
@@ -155,3 +160,19 @@ def test_no_rewind_goes_back_over_a_choice_of_other_kinds(replicator: Replicator
         row.refresh_from_db()
         assert (row.shape_sequence, row.is_resync_asked) == (found, False)
         Table.objects.filter(pk=row.pk).update(token_sequence=99)
+
+
+def test_a_target_without_versions_offers_no_rewind_and_says_so(
+    browser: Client, replicator: Replicator
+) -> None:
+    """Guards `can_rewind` on page, REST and in the service: asked for in vain, the table would wait for the run to refuse it."""
+    Table.objects.update(state=TableState.REPLICATING, is_snapshot_done=True)
+    tables = browser.get(f"/replicators/{replicator.pk}/tables/").content.decode()
+    assert "Re-sync table" in tables and "Rewind table" not in tables
+    one = {"schema": "shop", "table": "orders"}
+    page = browser.get(f"/replicators/{replicator.pk}/tables/rewind/", one)
+    assert page.status_code == 409 and "keeps no older versions" in page.content.decode()
+    body = {**one, "at": (timezone.now() - timedelta(minutes=2)).isoformat()}
+    url = f"/api/v1/replicators/{replicator.pk}/tables/rewind/"
+    refused = browser.post(url, body, "application/json")
+    assert refused.status_code == 409 and "keeps no older versions" in refused.json()["message"]

@@ -15,11 +15,15 @@ from replicators.connectors.contract.source import assert_readable, code_of
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Int, String
 from replicators.connectors.target import (
+    ChangeSink,
+    Delivery,
     FoldedBatch,
     KeyRange,
     MergeTarget,
+    Rewindable,
     TargetPlugin,
     TargetTable,
+    Watermarked,
 )
 
 _NUMBERS = itertools.count(1)
@@ -71,6 +75,17 @@ class TargetContract:
         self._stage(writer, table, shape, [(1, "a"), (2, "b")])
         uuid = writer.publish_snapshot(table, shape, 10)
         return TargetTable(shape.id, "r1", 1, uuid)
+
+    def test_the_plugin_says_what_its_writer_can(
+        self, plugin: TargetPlugin, writer: MergeTarget
+    ) -> None:
+        """Guards the capabilities, by which pages and REST offer a rewind, and tell of watermarks and delivery, without opening the
+        target. The tests of the token below are those of "exactly once"."""
+        can = plugin.capabilities
+        assert isinstance(writer, MergeTarget) and not isinstance(writer, ChangeSink)
+        assert can.delivery is Delivery.EXACTLY_ONCE
+        assert can.can_rewind is isinstance(writer, Rewindable)
+        assert can.has_watermarks is isinstance(writer, Watermarked)
 
     def test_staged_rows_are_seen_when_published_and_publishing_again_does_nothing(
         self, writer: MergeTarget, shape: TableSchema, read: Any
@@ -136,13 +151,20 @@ class TargetContract:
         assert read(shape) == [(1, "a"), (2, "b")]
 
     def test_a_copy_afresh_replaces_the_rows_in_one_step(
-        self, writer: MergeTarget, shape: TableSchema, live: TargetTable, read: Any, tmp_path: Path
+        self,
+        plugin: TargetPlugin,
+        writer: MergeTarget,
+        shape: TableSchema,
+        live: TargetTable,
+        read: Any,
+        tmp_path: Path,
     ) -> None:
         """Guards generations (CORRECTNESS 15): readers see the old rows until the new ones take their place in one
-        commit, and a late merge of the old generation is refused."""
+        commit, where the plugin says so, and a late merge of the old generation is refused."""
         second = TargetTable(live.source, "r1", 2, live.table_uuid)
         self._stage(writer, second, shape, [(5, "e")])
-        assert read(shape) == [(1, "a"), (2, "b")]
+        if plugin.capabilities.is_replaced_at_once:
+            assert read(shape) == [(1, "a"), (2, "b")]
         writer.publish_snapshot(second, shape, 40)
         writer.publish_snapshot(second, shape, 40)
         assert read(shape) == [(5, "e")]

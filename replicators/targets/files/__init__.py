@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from replicators.connectors.capabilities import Delivery, TargetCapabilities
+from replicators.connectors.model.modes import Mode
 from replicators.connectors.target import TargetPlugin
 from replicators.connectors.tasks import Tasks
 from replicators.targets.files.messages import MESSAGES
@@ -31,7 +32,7 @@ PLUGIN = TargetPlugin(
     label="Files",
     summary="Every change in Parquet or JSON lines, in folders by table and time; closed folders are ready to load.",
     params=FilesParams,
-    capabilities=TargetCapabilities(delivery=Delivery.EXACTLY_ONCE),
+    capabilities=TargetCapabilities(delivery=Delivery.EXACTLY_ONCE, modes=(Mode.APPEND,)),
     fit=fit,
     checks=_checks,
     writer=_writer,
