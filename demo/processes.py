@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from runners.supervision.processes import is_alive, signal_all, started_at
+from runners.engine.processes import is_alive, signal_all, started_at
 
 PR_SET_CHILD_SUBREAPER = 36
 MARK = "REPLICATOR_DEMO_FOLDER"

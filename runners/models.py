@@ -219,7 +219,7 @@ class ChangeFile(models.Model):
 
 
 class QuarantinedRow(models.Model):
-    """A change that waits beside the target (`engine.quarantine.rows.QuarantinedRow`), known by generation and sequence; `freed_at` is the
+    """A change that waits beside the target (`engine.store.quarantine.QuarantinedRow`), known by generation and sequence; `freed_at` is the
     sequence of the merge that took it."""
 
     table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="quarantined")

@@ -28,6 +28,7 @@ from replicators.config import parse_tables
 from replicators.models import Replicator
 from replicators.services import replicator_create
 from runners.engine import failpoints
+from runners.engine.processes import LEASE, end_session, started_at
 from runners.models import ChangeFile, LogLine, Progress, Run, Segment, Table
 from runners.selectors import replicator_badge
 from runners.services import (
@@ -38,7 +39,6 @@ from runners.services import (
     table_rewind,
     tables_sync,
 )
-from runners.supervision.processes import LEASE, end_session, started_at
 from runners.supervision.supervisor import run_lose
 from runners.transitions import run_transition
 from tests.background import Background

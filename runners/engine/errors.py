@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.connectors.problems.message import Scope
-from runners.engine.quarantine import sizes
+from runners.engine import sizes
 from runners.engine.store.protocol import Store, TableRow, TableState
 
 logger = logging.getLogger("replicator.run")

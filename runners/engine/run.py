@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from replicators.connectors.schema.policy import follows_renames
 from replicators.connectors.snapshot import SnapshotWait
 from runners.engine.apply.recovery import recover_tables
+from runners.engine.capture.first_snapshot import FirstSnapshot
 from runners.engine.capture.heartbeat import Heartbeat
 from runners.engine.capture.reader import discard_open_tail
 from runners.engine.capture.stream import Streaming
@@ -24,7 +25,6 @@ from runners.engine.kinds import Kit
 from runners.engine.scheduler import Scheduler
 from runners.engine.schema.watch import DriftWatch, look
 from runners.engine.settings import RunnerSettings
-from runners.engine.snapshot.consistent import FirstSnapshot
 from runners.engine.snapshot.estimates import estimate_rows
 from runners.engine.snapshot.waiting import ConsistentSnapshots, PatientWait, StopAsked
 from runners.engine.store.protocol import Desire, Store, is_copied

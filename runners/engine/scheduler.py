@@ -14,7 +14,7 @@ from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import Maintained, Resolved, Target
 from runners.engine.apply.maintenance import Upkeep, ends_more, figures_told
-from runners.engine.apply.merge import Applier, is_behind, target_table
+from runners.engine.apply.merge import Applier, is_behind
 from runners.engine.apply.resolve import Resolver
 from runners.engine.apply.rewind import Rewinder
 from runners.engine.capture.stream import Streaming
@@ -37,6 +37,7 @@ from runners.engine.store.protocol import (
     has_log_after,
     is_live,
 )
+from runners.engine.store.target_table import target_table
 from runners.engine.watchdog import Watchdog
 
 logger = logging.getLogger("replicator.tables")

@@ -15,9 +15,7 @@ from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
-from runners.engine.checkpoints.watermarks import Watermark
-from runners.engine.quarantine.rows import QuarantinedRow as QuarantinedChange
-from runners.engine.snapshot.progress import CopyChunk, CopyRow
+from runners.engine.store.copies import CopyChunk, CopyRow
 from runners.engine.store.protocol import (
     ChangeFileRow,
     Desire,
@@ -27,6 +25,8 @@ from runners.engine.store.protocol import (
     TableRow,
     needs_log,
 )
+from runners.engine.store.quarantine import QuarantinedRow as QuarantinedChange
+from runners.engine.store.watermarks import Watermark
 from runners.events.write import event_add
 from runners.metrics.record import record_metrics
 from runners.models import (

@@ -14,14 +14,14 @@ from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import UNSUPPORTED, TableId, TableSchema, TableSelection
 from replicators.models import Replicator
 from replicators.options import Options
-from runners.engine.quarantine.rows import QuarantinedRow
-from runners.engine.snapshot.progress import CopyChunk, CopyRow
+from runners.engine.store.copies import CopyChunk, CopyRow
 from runners.engine.store.protocol import (
     ChangeFileRow,
     SegmentRow,
     TableRow,
     TableState,
 )
+from runners.engine.store.quarantine import QuarantinedRow
 from runners.models import ChangeFile, Segment, SnapshotChunk, SnapshotCopy, Table
 from runners.models import QuarantinedRow as Quarantined
 

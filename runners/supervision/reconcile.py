@@ -11,13 +11,13 @@ from django.db.models import Q
 from django.utils import timezone
 
 from replicators.models import DesiredState, Replicator
+from runners.engine.processes import HOSTNAME, Adopted
 from runners.events.write import event_add
 from runners.models import Run, Sign
 from runners.services import run_ask_stop
 from runners.supervision.backoff import LAST_SECONDS
 from runners.supervision.capacity import run_waits
 from runners.supervision.dispatch import send
-from runners.supervision.processes import HOSTNAME, Adopted
 from runners.supervision.supervisor import LEASE_MARGIN, START_LEASE, run_lose, unwatched
 from runners.transitions import IllegalTransition, run_transition
 

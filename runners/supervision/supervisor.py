@@ -14,12 +14,7 @@ from django.db import DatabaseError, InterfaceError, close_old_connections, tran
 from django.db.models import Q
 from django.utils import timezone
 
-from runners.models import Progress, Run
-from runners.services import back_off_clear, run_ask_stop
-from runners.states import RunState
-from runners.supervision.backoff import failure_note, is_quiet
-from runners.supervision.dispatch import send
-from runners.supervision.processes import (
+from runners.engine.processes import (
     HOSTNAME,
     UNKNOWN,
     Adopted,
@@ -29,6 +24,11 @@ from runners.supervision.processes import (
     spawn_command,
     started_at,
 )
+from runners.models import Progress, Run
+from runners.services import back_off_clear, run_ask_stop
+from runners.states import RunState
+from runners.supervision.backoff import failure_note, is_quiet
+from runners.supervision.dispatch import send
 from runners.transitions import IllegalTransition, run_transition
 
 logger = logging.getLogger(__name__)

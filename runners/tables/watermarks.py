@@ -10,8 +10,8 @@ from django.utils import timezone
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId
 from replicators.models import Replicator
-from runners.engine.checkpoints.watermarks import Watermark as Published
-from runners.engine.checkpoints.watermarks import most_kept
+from runners.engine.store.watermarks import Watermark as Published
+from runners.engine.store.watermarks import most_kept
 from runners.models import Watermark
 
 

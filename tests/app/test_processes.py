@@ -16,10 +16,7 @@ import psutil
 import pytest
 
 from replicators.models import Replicator
-from runners.models import Run
-from runners.services import replicator_pause, replicator_start
-from runners.states import RunState
-from runners.supervision.processes import (
+from runners.engine.processes import (
     LEASE,
     UNKNOWN,
     Adopted,
@@ -29,6 +26,9 @@ from runners.supervision.processes import (
     spawn_command,
     started_at,
 )
+from runners.models import Run
+from runners.services import replicator_pause, replicator_start
+from runners.states import RunState
 from runners.supervision.supervisor import Supervisor
 
 CHILD = Path(__file__).parents[1] / "fakes" / "child.py"

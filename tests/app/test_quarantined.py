@@ -13,8 +13,8 @@ from replicators.connectors.model.schema import TableId
 from replicators.invalid import InvalidConfig
 from replicators.models import Replicator
 from replicators.options import Options
-from runners.engine.quarantine.rows import QuarantinedRow
 from runners.engine.store.protocol import MemoryStore, Store
+from runners.engine.store.quarantine import QuarantinedRow
 from runners.models import Event, Table
 from runners.models import QuarantinedRow as Row
 from runners.services import IllegalTransition, table_replay

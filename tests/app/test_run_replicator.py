@@ -14,12 +14,12 @@ from django.core.management import call_command
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
+from runners.engine.processes import LEASE
 from runners.engine.store.protocol import chosen
 from runners.management.commands import run_replicator
 from runners.models import LogLine, Run
 from runners.selectors import replicator_status
 from runners.states import RunState
-from runners.supervision.processes import LEASE
 from tests.app.factories import SECRET, make_run
 
 ROOT = Path(__file__).parents[2]

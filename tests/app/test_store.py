@@ -19,7 +19,7 @@ from replicators.connectors.model.types import Array, Decimal, Enum, Int, String
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
 from replicators.services import replicator_update
-from runners.engine.snapshot.progress import CopyChunk, CopyRow
+from runners.engine.store.copies import CopyChunk, CopyRow
 from runners.engine.store.protocol import (
     ChangeFileRow,
     Desire,

@@ -11,13 +11,13 @@ import pytest
 
 from replicators.connectors.model.positions import Position
 from replicators.models import DesiredState, Replicator
+from runners.engine.processes import HOSTNAME
 from runners.engine.store.protocol import SegmentRow
 from runners.models import Event, Progress, Run, Segment
 from runners.selectors import replicator_badge
 from runners.services import replicator_pause, replicator_start, run_transition
 from runners.states import RunState
 from runners.store.django import DjangoStore
-from runners.supervision.processes import HOSTNAME
 from runners.supervision.reconcile import reconcile_runs
 from runners.supervision.supervisor import Supervisor
 from tests.app.factories import make_replicator

@@ -12,8 +12,8 @@ from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
-from runners.engine.checkpoints import watermarks
-from runners.engine.checkpoints.watermarks import Watermark as Published
+from runners.engine.store import watermarks
+from runners.engine.store.watermarks import Watermark as Published
 from runners.models import Run, Watermark
 from runners.store.django import DjangoStore
 from tests.app.factories import make_run

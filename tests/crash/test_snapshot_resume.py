@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from demo.postgres import EmbeddedPostgres
-from runners.engine.snapshot.progress import CopyChunk
+from runners.engine.store.copies import CopyChunk
 from runners.models import SnapshotChunk
 from tests.crash.test_failpoints import died_at
 from tests.harness import Traffic, World, make_shop

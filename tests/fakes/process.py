@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runners.supervision.processes import Process
+from runners.engine.processes import Process
 
 
 class FakeProcess:

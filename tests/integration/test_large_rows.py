@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runners.engine.quarantine.sizes import CODE
+from runners.engine.sizes import CODE
 from runners.models import Run
 from tests.harness import World
 from tests.mysql_world import MysqlWorld

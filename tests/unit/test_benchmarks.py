@@ -16,7 +16,7 @@ from benchmarks import LINES, line, programs, report, resources, snapshot_progra
 from benchmarks.page import cells, page, table
 from benchmarks.peers import environments
 from benchmarks.report import Peer, Result
-from runners.supervision.processes import is_alive
+from runners.engine.processes import is_alive
 from setup.machine import Missing
 
 MACHINE = {"processor": "P", "cores": 2, "memory_gib": 4.0, "system": "Linux 1"}

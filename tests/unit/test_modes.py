@@ -13,7 +13,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.problems.problem import Severity
 from replicators.connectors.target import TargetTable
 from runners.engine.snapshot.chunks import is_kept
-from runners.engine.snapshot.progress import CopyRow
+from runners.engine.store.copies import CopyRow
 from runners.engine.store.protocol import TableRow
 
 NAME = TableId("s", "t")

@@ -14,7 +14,8 @@ from replicators.connectors import files as folder
 from replicators.connectors.model.changes import COUNTED, OpCounts, change_schema
 from replicators.connectors.target import BatchKind, ChangeBatch, ChangeSink
 from runners.engine import failpoints
-from runners.engine.apply.merge import Applier, Frontier, target_table
+from runners.engine.apply.merge import Applier
+from runners.engine.changelog.frontier import Frontier
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.fold.plan import (
     BYTES_A_TASK,
@@ -27,6 +28,7 @@ from runners.engine.fold.plan import (
 from runners.engine.quarantine.decide import refuse_unfit
 from runners.engine.schema.evolution import Evolver
 from runners.engine.store.protocol import ChangeFileRow, Store, TableRow
+from runners.engine.store.target_table import target_table
 
 logger = logging.getLogger("replicator.deliver")
 

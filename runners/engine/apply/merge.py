@@ -7,7 +7,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 from replicators.connectors import files as folder
 from replicators.connectors.model.changes import first_sequence, last_sequence, segment_of
@@ -15,10 +14,11 @@ from replicators.connectors.model.modes import RESUMABLE
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.schema.diff import compare, with_known_labels
-from replicators.connectors.target import FoldedBatch, MergeTarget, TargetTable
+from replicators.connectors.target import FoldedBatch, MergeTarget
 from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
 from runners.engine.apply.refill import Filler
+from runners.engine.changelog.frontier import Frontier, frontier_at
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.fold.filtering import decide, undecided_keys
 from runners.engine.fold.plan import FoldPlan, fold_batch
@@ -26,49 +26,12 @@ from runners.engine.fold.skipped import skipped_operations
 from runners.engine.quarantine.decide import fold_with_quarantined
 from runners.engine.schema.evolution import Evolver
 from runners.engine.store.protocol import ChangeFileRow, Store, TableRow, TableState
+from runners.engine.store.target_table import target_table
 
 logger = logging.getLogger("replicator.merge")
 ROWS_A_MERGE = 4_000_000
 BYTES_A_MERGE = 256 << 20
 """Of change files, which are compressed. Without it a backlog of large documents would be read into memory at once, again and again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Frontier:
-    """Up to where everything is decoded: the number of the last segment before the first undecoded one that ends at a
-    transaction's end, and the numbers of all such segments (a merge may end only at one of them)."""
-
-    segment: int
-    closed: tuple[int, ...]
-
-    @property
-    def sequence(self) -> int:
-        return last_sequence(self.segment)
-
-
-def frontier(segments: Sequence[tuple[int, bool, bool]], last_known: int) -> Frontier:
-    """From (number, is_closed, is_decoded) in order. Without any kept segment everything up to `last_known` is done."""
-    if not segments:
-        return Frontier(last_known, ())
-    reached, closed = segments[0][0] - 1, []
-    for number, is_closed, is_decoded in segments:
-        if not is_decoded:
-            break
-        if is_closed:
-            reached = number
-            closed.append(number)
-    return Frontier(reached, tuple(closed))
-
-
-def frontier_at(store: Store, segment: int) -> Frontier:
-    """That segment as the frontier, with all ends before it that the store has."""
-    closed = (s.number for s in store.segments() if s.is_closed and s.number <= segment)
-    return Frontier(segment, tuple(sorted(closed)))
-
-
-def target_table(replicator: str, row: TableRow) -> TargetTable:
-    """The table as the target's writer wants it named."""
-    return TargetTable(row.id, replicator, row.generation, row.table_uuid, row.mode)
 
 
 def same_shape(old: TableSchema, new: TableSchema) -> bool:

@@ -25,8 +25,8 @@ from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.source import RowReader
 from replicators.connectors.target import FoldedBatch, MergeTarget, TargetTable
+from runners.engine import sizes
 from runners.engine.fold.mirror import key_codes, unsent_matrix
-from runners.engine.quarantine import sizes
 from runners.engine.store.protocol import ChangeFileRow
 
 

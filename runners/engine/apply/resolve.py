@@ -12,9 +12,9 @@ from replicators.connectors.model.changes import last_sequence
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.target import ChangeSink, Resolved
 from runners.engine import failpoints
-from runners.engine.apply.merge import target_table
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.store.protocol import Store, TableRow, TableState, is_live
+from runners.engine.store.target_table import target_table
 
 SETTLE_SECONDS = 2.0
 """A source stamps a transaction before it writes it: one that is stamped just before a heartbeat may lie behind it in the log."""

@@ -21,7 +21,8 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import KeptVersion, MergeTarget, Rewindable, TargetTable
 from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
-from runners.engine.apply.merge import fold_plan, frontier_at, next_batch, same_shape, target_table
+from runners.engine.apply.merge import fold_plan, next_batch, same_shape
+from runners.engine.changelog.frontier import frontier_at
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.fold.filtering import undecided_keys
 from runners.engine.fold.plan import fold_batch
@@ -31,6 +32,7 @@ from runners.engine.store.protocol import (
     TableRow,
     has_log_after,
 )
+from runners.engine.store.target_table import target_table
 
 logger = logging.getLogger("replicator.rewind")
 

@@ -21,6 +21,7 @@ from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.connectors.schema.policy import follows_renames
 from replicators.connectors.snapshot import FirstSnapshotOpener, SnapshotSession, SnapshotWait
 from runners.engine import failpoints
+from runners.engine.capture.first_snapshot import FirstSnapshot, places
 from runners.engine.capture.polling import PollCapture, PolledFiles
 from runners.engine.capture.reader import Capture, discard_open_tail
 from runners.engine.capture.thread import CaptureThread
@@ -32,7 +33,6 @@ from runners.engine.schema.describe import Described, describe_tables
 from runners.engine.schema.evolution import VANISHED
 from runners.engine.schema.selection import followed, known_shape, unmoved
 from runners.engine.settings import RunnerSettings
-from runners.engine.snapshot.consistent import FirstSnapshot, places
 from runners.engine.store.protocol import (
     ChangeFileRow,
     SegmentRow,

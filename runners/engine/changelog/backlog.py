@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId
-from runners.engine.apply.merge import Frontier, frontier
+from runners.engine.changelog.frontier import Frontier, frontier
 from runners.engine.store.protocol import ChangeFileRow, SegmentRow
 
 TRIM_PAST = 4096

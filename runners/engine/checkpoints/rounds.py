@@ -22,11 +22,12 @@ from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import Watermarked
 from runners.engine import failpoints
-from runners.engine.apply.merge import Frontier, target_table
 from runners.engine.changelog.backlog import Backlog
-from runners.engine.checkpoints.watermarks import Watermark
+from runners.engine.changelog.frontier import Frontier
 from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import Store, TableRow, TableState, is_live
+from runners.engine.store.target_table import target_table
+from runners.engine.store.watermarks import Watermark
 
 logger = logging.getLogger("replicator.rounds")
 

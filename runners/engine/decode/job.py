@@ -20,8 +20,8 @@ from replicators.connectors.model.changes import OpCounts
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.tasks import Tasks
+from runners.engine import sizes
 from runners.engine.changelog.segments import file_word, read_segment, write_error
-from runners.engine.quarantine import sizes
 from runners.engine.store.protocol import ChangeFileRow, SegmentRow
 
 

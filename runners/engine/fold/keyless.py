@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from replicators.connectors.model.changes import Op
 from replicators.connectors.model.modes import OCCURRENCE, ROW_HASH
 from replicators.connectors.model.schema import TableSchema
-from replicators.connectors.model.types import arrow_type
 from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.fold.filtering import kept
 from runners.engine.fold.row_hash import row_hashes
@@ -94,25 +93,3 @@ def with_hashes(rows: pa.Table, columns: list[str], shape: pa.Schema) -> pa.Tabl
         return rows
     rows = rows.append_column(ROW_HASH, row_hashes(rows, columns))
     return rows.append_column(OCCURRENCE, pa.nulls(rows.num_rows, pa.int64()))
-
-
-def check_shape(old: TableSchema, new: TableSchema) -> None:
-    """`target:evolve` where a change of shape changes the digests of rows that the copy holds already: all but columns that
-    are added and numbers that become wider."""
-    for column in old.supported:
-        now = next((c for c in new.supported if c.name == column.name), None)
-        if now is None or not _is_alike(arrow_type(column.type), arrow_type(now.type)):
-            change = f"column {column.name} {'dropped' if now is None else 'of another type'}"
-            raise ReplicationError("target:evolve", table=new.id, change=change)
-
-
-def _is_alike(old: pa.DataType, new: pa.DataType) -> bool:
-    """Whether values of both types have the same digests."""
-    if pa.types.is_integer(old) or pa.types.is_floating(old):
-        return (pa.types.is_integer(old), pa.types.is_floating(old)) == (
-            pa.types.is_integer(new),
-            pa.types.is_floating(new),
-        )
-    if pa.types.is_decimal(old):
-        return pa.types.is_decimal(new) and bool(old.scale == new.scale)
-    return bool(old == new)

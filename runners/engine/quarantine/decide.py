@@ -33,8 +33,8 @@ from runners.engine import failpoints
 from runners.engine.errors import unsupported
 from runners.engine.fold.mirror import after_truncate, key_links, replay, unsent_matrix
 from runners.engine.fold.plan import FoldPlan, batch_of, fold_to_file, read_changes
-from runners.engine.quarantine.rows import QuarantinedRow
 from runners.engine.store.protocol import Store, TableRow
+from runners.engine.store.quarantine import QuarantinedRow
 
 QUARANTINED_LIMIT = 10_000
 _Marks = np.ndarray[Any, Any]
@@ -150,11 +150,6 @@ def images(rows: Sequence[QuarantinedRow], schema: TableSchema) -> pa.Table:
             found = found.set_column(at, FAULT_FIELDS[0], pa.nulls(1, FAULT_FIELDS[0].type))
         parts.append(found)
     return pa.concat_tables(parts).sort_by("_sequence")
-
-
-def image_names(rows: Sequence[QuarantinedRow]) -> set[str]:
-    """The columns of which quarantined changes have values, by their names of then."""
-    return {name for row in rows for name in pa.ipc.open_stream(row.image).schema.names}
 
 
 def _adapted(one: pa.Table, schema: TableSchema) -> pa.Table:

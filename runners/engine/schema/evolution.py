@@ -33,9 +33,9 @@ from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import MergeTarget, TargetTable
 from runners.engine import failpoints
 from runners.engine.errors import fail_table
-from runners.engine.fold.keyless import check_shape
-from runners.engine.quarantine.decide import image_names
+from runners.engine.schema.keyless import check_shape
 from runners.engine.store.protocol import Store, TableRow
+from runners.engine.store.quarantine import image_names
 
 VANISHED = frozenset({"source:table-missing", "source:table-renamed"})
 """The source has the table no longer under its name. A log may tell so of the time before a copy that is being made."""

@@ -32,8 +32,8 @@ from runners.engine.quarantine.decide import check_limit
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot import resume
 from runners.engine.snapshot.layout import check_place, layout
-from runners.engine.snapshot.progress import CopyChunk, CopyRow
 from runners.engine.snapshot.unsupported import SupportedRows, held_rows
+from runners.engine.store.copies import CopyChunk, CopyRow
 from runners.engine.store.protocol import Store
 
 CHUNKS_A_JOB = 4

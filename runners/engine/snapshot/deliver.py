@@ -16,8 +16,8 @@ from replicators.connectors.target import BatchKind, ChangeBatch, ChangeSink, Ta
 from runners.engine import failpoints
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot.layout import check_place, layout
-from runners.engine.snapshot.progress import CopyRow
 from runners.engine.snapshot.unsupported import SupportedRows
+from runners.engine.store.copies import CopyRow
 from runners.engine.store.protocol import Store
 
 CHUNKS_A_BATCH = 8

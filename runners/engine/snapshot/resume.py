@@ -28,7 +28,7 @@ from replicators.connectors.model.changes import Op, last_sequence
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.target import SnapshotPlace
 from runners.engine.fold.plan import FoldPlan, read_changes
-from runners.engine.snapshot.progress import CopyRow
+from runners.engine.store.copies import CopyRow
 from runners.engine.store.protocol import ChangeFileRow, Store, has_log_after
 
 TOUCHED_ROWS = 1_000_000

@@ -11,11 +11,11 @@ from replicators.connectors.model.modes import mode_for
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 from runners.engine import failpoints
-from runners.engine.apply.merge import target_table
 from runners.engine.capture.stream import Streaming
 from runners.engine.errors import fail_again, retry_delay, tried_seconds
 from runners.engine.snapshot.consistent import ConsistentSnapshot, SnapshotSource
 from runners.engine.store.protocol import Store, TableRow, TableState
+from runners.engine.store.target_table import target_table
 
 logger = logging.getLogger("replicator.snapshot")
 QUIET_SECONDS = 600.0

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.snapshot import Chunk, ChunkReader
+from runners.engine import sizes
 from runners.engine.errors import unsupported
-from runners.engine.quarantine import sizes
 from runners.engine.quarantine.decide import check_limit, of_snapshot, quarantined_rows
-from runners.engine.quarantine.rows import QuarantinedRow
+from runners.engine.store.quarantine import QuarantinedRow
 
 NUMBERS_A_CHUNK = 1 << 20
 

@@ -18,15 +18,10 @@ from replicators.connectors.snapshot import (
     SnapshotSession,
     SnapshotWait,
 )
+from runners.engine.capture.first_snapshot import FirstSnapshot, places
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.schema.selection import unmoved
-from runners.engine.snapshot.consistent import (
-    ConsistentSnapshot,
-    FirstSnapshot,
-    SnapshotSource,
-    TableCopier,
-    places,
-)
+from runners.engine.snapshot.consistent import ConsistentSnapshot, SnapshotSource, TableCopier
 from runners.engine.store.events import Events
 
 logger = logging.getLogger("replicator.snapshot")

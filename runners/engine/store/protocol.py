@@ -16,15 +16,15 @@ from replicators.connectors.model.modes import KEEPS_PAST, QUARANTINE, RESUMABLE
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
-from runners.engine.changelog.listing import ChangeFileRow as ChangeFileRow
-from runners.engine.changelog.listing import SegmentRow as SegmentRow
-from runners.engine.checkpoints.watermarks import MemoryWatermarks, Watermarks
-from runners.engine.quarantine.rows import MemoryQuarantine, Quarantine
-from runners.engine.snapshot.progress import Copies, MemoryCopies
+from runners.engine.store.copies import Copies, MemoryCopies
 from runners.engine.store.events import Events, MemoryEvents
+from runners.engine.store.log_rows import ChangeFileRow as ChangeFileRow
+from runners.engine.store.log_rows import SegmentRow as SegmentRow
+from runners.engine.store.quarantine import MemoryQuarantine, Quarantine
 from runners.engine.store.table_states import EVENTS_STATE as EVENTS_STATE
 from runners.engine.store.table_states import TableState as TableState
 from runners.engine.store.table_states import is_heard, is_lasting
+from runners.engine.store.watermarks import MemoryWatermarks, Watermarks
 
 
 class Desire(StrEnum):

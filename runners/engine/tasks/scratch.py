@@ -8,7 +8,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from runners.supervision.processes import HOSTNAME, is_alive, started_at
+from runners.engine.processes import HOSTNAME, is_alive, started_at
 
 FOLDER = "replicator-spark"
 

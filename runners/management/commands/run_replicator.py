@@ -17,11 +17,11 @@ from replicators.config import InvalidConfig, Options
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
 from replicators.reach import require_reach
+from runners.engine.processes import HOSTNAME, LEASE, started_at
 from runners.logs.write import RowHandler
 from runners.models import Run
 from runners.store.django import DjangoStore
 from runners.supervision.jobs import job_of, secrets_of, settings_of
-from runners.supervision.processes import HOSTNAME, LEASE, started_at
 from runners.supervision.supervisor import EXIT_DATABASE, EXIT_ERROR, EXIT_STOPPED, STEP_DONE
 from runners.transitions import IllegalTransition, run_transition
 

@@ -29,15 +29,16 @@ from replicators.connectors.target import ChangeSink, MergeTarget, TargetTable
 from runners.engine import failpoints
 from runners.engine.apply import deliver
 from runners.engine.apply.deliver import Deliverer, lanes_of
-from runners.engine.apply.merge import Frontier, frontier_at, target_table
 from runners.engine.apply.resolve import SETTLE_SECONDS, Resolver
 from runners.engine.changelog.backlog import Backlog
+from runners.engine.changelog.frontier import Frontier, frontier_at
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.fold.plan import FoldPlan
 from runners.engine.schema.evolution import Evolver
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot.deliver import SinkSnapshotter
 from runners.engine.store.protocol import ChangeFileRow, MemoryStore, TableRow, TableState
+from runners.engine.store.target_table import target_table
 from runners.engine.tasks.local import LocalTasks
 from tests.sinks import FolderSink
 from tests.unit.engine.changes import SCHEMA

@@ -7,8 +7,9 @@ from typing import Any
 
 from replicators.connectors.model.changes import OpCounts, first_sequence, last_sequence
 from replicators.connectors.model.positions import Position
-from runners.engine.apply.merge import Frontier, Merger, frontier, next_batch
+from runners.engine.apply.merge import Merger, next_batch
 from runners.engine.changelog.backlog import TRIM_PAST, Backlog
+from runners.engine.changelog.frontier import Frontier, frontier
 from runners.engine.decode.thread import one_job
 from runners.engine.fold.plan import FoldPlan
 from runners.engine.store.protocol import ChangeFileRow, MemoryStore, SegmentRow

@@ -15,7 +15,8 @@ from replicators.connectors.model.modes import ROW_HASH
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import Decimal, Int, LogicalType, String
 from replicators.connectors.problems.errors import ReplicationError
-from runners.engine.fold.keyless import Counted, check_shape, fold_counts, with_hashes
+from runners.engine.fold.keyless import Counted, fold_counts, with_hashes
+from runners.engine.schema.keyless import check_shape
 from tests.unit.engine.keyless import SCHEMA, Change, Row, replay, table_of, workload
 
 

@@ -16,8 +16,8 @@ from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.fold.mirror import fold
 from runners.engine.fold.plan import FoldPlan, fold_batch
 from runners.engine.quarantine import decide
-from runners.engine.quarantine.rows import MemoryQuarantine
 from runners.engine.store.protocol import TableRow
+from runners.engine.store.quarantine import MemoryQuarantine
 from tests.unit.engine.changes import SCHEMA, Change, Key, Row, apply, replay, table_of
 from tests.unit.engine.test_frontier import change_file
 

@@ -18,7 +18,7 @@ from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Int, String
 from replicators.connectors.target import SnapshotPlace
 from runners.engine.snapshot import resume
-from runners.engine.snapshot.progress import CopyChunk, CopyRow
+from runners.engine.store.copies import CopyChunk, CopyRow
 from runners.engine.store.protocol import ChangeFileRow, MemoryStore, SegmentRow
 
 TABLE = TableId("shop", "pairs")

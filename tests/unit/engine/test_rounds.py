@@ -12,10 +12,9 @@ from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import TableVersion, TargetTable, Token
-from runners.engine.apply.merge import Frontier
 from runners.engine.changelog.backlog import Backlog
+from runners.engine.changelog.frontier import Frontier
 from runners.engine.checkpoints.rounds import PATIENCE_SECONDS, Rounds, cut
-from runners.engine.checkpoints.watermarks import Watermark
 from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import (
     ChangeFileRow,
@@ -23,6 +22,7 @@ from runners.engine.store.protocol import (
     SegmentRow,
     TableRow,
 )
+from runners.engine.store.watermarks import Watermark
 from tests.fakes.clock import FakeClock
 from tests.unit.engine.test_frontier import change_file
 

@@ -17,8 +17,9 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.schema.policy import SchemaPolicy
 from replicators.connectors.target import TargetTable, Token
 from runners.engine.apply.maintenance import FIRST_SECONDS, LAST_SECONDS, Upkeep
-from runners.engine.apply.merge import Frontier, Merger
+from runners.engine.apply.merge import Merger
 from runners.engine.changelog.backlog import Backlog
+from runners.engine.changelog.frontier import Frontier
 from runners.engine.scheduler import Scheduler
 from runners.engine.schema.evolution import Evolver
 from runners.engine.schema.watch import Look

@@ -17,9 +17,8 @@ from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Array, Bytes, Int, String
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.snapshot import Chunk
-from runners.engine import errors
+from runners.engine import errors, sizes
 from runners.engine.decode.job import DecodeTask, decode_segment
-from runners.engine.quarantine import sizes
 from runners.engine.snapshot.unsupported import SupportedRows
 from tests.unit.engine.changes import SCHEMA, Change, table_of
 

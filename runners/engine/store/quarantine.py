@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+import pyarrow as pa
+
 from replicators.connectors.model.schema import TableId
 
 NEVER = 1 << 62
@@ -104,3 +106,8 @@ class MemoryQuarantine:
         for place, (row, freed) in self._quarantined.items():
             if place[0] == table:
                 self._quarantined[place] = (replace(row, is_accepted=True), freed)
+
+
+def image_names(rows: Sequence[QuarantinedRow]) -> set[str]:
+    """The columns of which quarantined changes have values, by their names of then."""
+    return {name for row in rows for name in pa.ipc.open_stream(row.image).schema.names}

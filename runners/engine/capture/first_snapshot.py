@@ -1,0 +1,24 @@
+"""The consistent snapshot that a first start opens together with the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.snapshot import ResumableSession, SnapshotSession
+
+FirstSnapshot = tuple[SnapshotSession, Sequence[TableSchema], Mapping[TableId, str]]
+"""A session, the shapes of the tables in it, and where their rows lie."""
+
+
+def places(session: SnapshotSession, shapes: Sequence[TableSchema]) -> dict[TableId, str]:
+    """Where the rows of each table lie, as far as this session tells it; asked before the shapes are asked again, so that a rewrite
+    in between is seen by one of the two."""
+    found: dict[TableId, str] = {}
+    if isinstance(session, ResumableSession):
+        for shape in shapes:
+            with suppress(ReplicationError):  # gone: its copy says so
+                found[shape.id] = session.layout(shape)
+    return found
