@@ -44,12 +44,15 @@ class Polled:
     """What one poll found: the changes of whole transactions, and the position after the last of them.
 
     A table has an entry for each version of its schema, in order. The position also moves where nothing changed in the chosen
-    tables. `has_more`: the source has more changes now, so the next poll need not wait.
+    tables. `has_more`: the source has more changes now, so the next poll need not wait. `schema_version` is another number
+    whenever a chosen table's schema changed within or before this poll: the engine describes the tables anew then, and asks the
+    same again, so that it learns which of the new columns are followed.
     """
 
     position: Position
     changes: tuple[TableChanges, ...] = ()
     has_more: bool = False
+    schema_version: int = 0
 
 
 class PollReader(Closing, Protocol):
@@ -66,7 +69,7 @@ class PollReader(Closing, Protocol):
         ...
 
     def poll(self, after: Position, tables: Sequence[TableSchema], *, max_bytes: int) -> Polled:
-        """The changes of these tables after `after`, up to now, about `max_bytes` of them at most. The same question again gives
+        """The changes of these tables after `after`, up to now, with the columns that `tables` have and those of older schemas; about `max_bytes` of them at most. The same question again gives
         the same changes first, until they are acknowledged; more may follow them."""
         ...
 

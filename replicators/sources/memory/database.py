@@ -40,7 +40,8 @@ class Transaction:
 
 
 class Database:
-    """Thread safe. `slots` has the position that each reader acknowledged: later transactions are kept for it."""
+    """Thread safe. `slots` has the position that each reader acknowledged: later transactions are kept for it. `version` counts the
+    schemas that were made."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -50,11 +51,13 @@ class Database:
         self.tables: dict[TableId, TableSchema] = {}
         self.slots: dict[str, int] = {}
         self.end = 1
+        self.version = 0
 
     def create(self, schema: TableSchema) -> None:
         """A table, or another schema of it; its rows stay."""
         with self._lock:
             self.tables[schema.id] = schema
+            self.version += 1
 
     def commit(self, *changes: Change) -> int:
         """One transaction; the position after it. An update or delete names its row by `old`."""

@@ -64,7 +64,8 @@ class MemoryPoll(Closing):
             taken.append(transaction)
         end = taken[-1].number if taken else after.value
         has_more = len(taken) < len(found)
-        return Polled(self._database.position(end), self._changes(taken, tables), has_more)
+        changes, version = self._changes(taken, tables), self._database.version
+        return Polled(self._database.position(end), changes, has_more, version)
 
     def _changes(
         self, transactions: Sequence[Transaction], tables: Sequence[TableSchema]

@@ -48,6 +48,7 @@ class PollCapture(CaptureThread):
         self._files = files
         self._seconds = seconds
         self._tables: Sequence[TableSchema] | None = None
+        self._version: int | None = None
 
     def step(self) -> None:
         """Poll once."""
@@ -59,6 +60,9 @@ class PollCapture(CaptureThread):
         assert self.position is not None
         limit = self._settings.seal_bytes
         found = self._reader.poll(self.position, self._tables, max_bytes=limit)
+        if found.schema_version != self._version:
+            self._version, self._tables = found.schema_version, None
+            return  # asked again with the tables as they are now
         if self._is_stale.is_set():
             return  # a table that was chosen meanwhile may lack changes here: they are asked for again
         rows = sum(part.rows.num_rows for part in found.changes)
