@@ -5,18 +5,14 @@ Their folders lie in `tests/dummies`, and are put beside those of the program's 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 from django.test import Client
 
-import replicators.sources
-import replicators.targets
 from drafts.models import Draft
 from drafts.services import draft_create
 from replicators.connectors import registry
@@ -31,34 +27,18 @@ from runners.services import progress_of, tables_sync
 from tests.app.pages import page
 from tests.app.test_pages_errors import error_by_rest, make_failing
 from tests.app.wizarding import address, press
+from tests.dummies.found import dummies
 
 pytestmark = pytest.mark.django_db
 ROOT = Path(__file__).resolve().parents[2]
 JSON = "application/json"
-MINE = {"replicators.sources": replicators.sources, "replicators.targets": replicators.targets}
 KEY = "the-key-of-the-clock"
 
 
-def _forgotten(packages: dict[str, ModuleType], names: set[str]) -> None:
-    for name in names:
-        del sys.modules[name]
-        parent, _, own = name.rpartition(".")
-        if parent in packages:
-            delattr(packages[parent], own)
-    registry.forget()
-
-
 @pytest.fixture(autouse=True)
-def _dummies(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for name, package in MINE.items():
-        folder = ROOT / "tests" / "dummies" / name.rpartition(".")[2]
-        monkeypatch.setattr(package, "__path__", [*package.__path__, str(folder)])
-    before = set(sys.modules)
-    registry.forget()
-    yield
-    monkeypatch.undo()
-    ours = ("replicators.sources.clock", "replicators.targets.paper")
-    _forgotten(MINE, {n for n in set(sys.modules) - before if n.startswith(ours)})
+def _dummies() -> Iterator[None]:
+    with dummies():
+        yield
 
 
 @pytest.fixture

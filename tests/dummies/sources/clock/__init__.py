@@ -35,7 +35,7 @@ PLUGIN = SourcePlugin(
     catalog=ClockCatalog,
     checks=ClockChecks,
     control=ClockControl,
-    poll=ChangePoll(reader=ClockPoll, snapshot_first=snapshot_first, seconds=lambda _: 60.0),
+    poll=ChangePoll(reader=ClockPoll, snapshot_first=snapshot_first, seconds=lambda _: 0.2),
     snapshot_again=snapshot_again,
     chunk_reader="replicators.sources.clock.snapshot:ClockChunks",
     translate=translate,

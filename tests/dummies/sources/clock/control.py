@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from replicators.sources.clock.params import ClockParams
+from replicators.sources.clock.poll import minute_now
 
 from replicators.connectors.closing import Closing
 from replicators.connectors.control import LogStatus
@@ -21,7 +22,7 @@ class ClockControl(Closing):
         self._params = params
 
     def heartbeat(self) -> int:
-        return int(time.time() // 60)
+        return minute_now()
 
     def status(self, reached: Position | None = None) -> LogStatus:
         return LogStatus(server_time=time.time(), end=self.heartbeat())

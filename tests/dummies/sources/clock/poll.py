@@ -20,6 +20,11 @@ from replicators.connectors.snapshot import SnapshotWait
 AT_ONCE = 1000
 
 
+def minute_now() -> int:
+    """Minutes since 1970."""
+    return int(time.time() // 60)
+
+
 def row(minute: int) -> dict[str, object]:
     """The row of that minute, of any table."""
     at = datetime.fromtimestamp(60 * minute, UTC)
@@ -43,7 +48,7 @@ class ClockPoll(Closing):
     def poll(self, after: Position, tables: Sequence[TableSchema], *, max_bytes: int) -> Polled:
         """A row a minute and table, each a transaction of its own."""
         require_going(self._params)
-        now = int(time.time() // 60)
+        now = minute_now()
         end = min(now, after.value + AT_ONCE)
         minutes = range(after.value + 1, end + 1)
         changes = tuple(TableChanges(t, _rows(t, minutes)) for t in tables if minutes)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 from replicators.sources.clock.catalog import require_going
 from replicators.sources.clock.params import ClockParams
-from replicators.sources.clock.poll import row
+from replicators.sources.clock.poll import minute_now, row
 
 from replicators.connectors.closing import Closing
 from replicators.connectors.model.positions import Position
@@ -22,7 +21,7 @@ class ClockSession(Closing):
 
     def __init__(self, params: ClockParams) -> None:
         require_going(params)
-        self.point = SnapshotPoint("", Position(int(time.time() // 60)))
+        self.point = SnapshotPoint("", Position(minute_now()))
 
     def is_alive(self) -> bool:
         return True
