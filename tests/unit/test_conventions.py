@@ -129,6 +129,26 @@ def test_what_a_source_names_by_path_is_there() -> None:
             assert callable(getattr(importlib.import_module(module), name))
 
 
+def test_every_rule_that_is_cited_is_written_down() -> None:
+    """A comment that cites a rule without a text leads its reader nowhere."""
+    told = set(re.findall(r"^(\d+)\. \*\*", (ROOT / "docs/correctness.md").read_text(), re.M))
+    cited = {
+        number
+        for path in modules(*FOLDERS, "tests")
+        for some in re.findall(r"CORRECTNESS (\d+(?:, \d+)*)", path.read_text())
+        for number in some.split(", ")
+    }
+    assert told == {str(n) for n in range(1, 34)}
+    assert cited and cited <= told
+
+
+def test_the_architecture_names_every_room_of_the_engine() -> None:
+    """The page is the way in; a room that it lacks is found by chance."""
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    rooms = {p.parent.name for p in (ROOT / "runners/engine").glob("*/__init__.py")}
+    assert rooms and {r for r in rooms if f"`{r}/`" not in page} == set()
+
+
 NAMED = {
     ("assessments/api/views.py", "postgresql"),  # an example in the description of REST
     ("replicators/audit_reading.py", "postgresql"),  # the program's own database
