@@ -77,7 +77,7 @@ def write(path: str, data: Any, *, is_durable: bool = False) -> None:
     name (`sync_folder`); a store's file always is. OSError."""
     if is_url(path):
         system, inner = _place(path)
-        with system.open_output_stream(inner) as out:
+        with system.open_output_stream(inner, compression=None) as out:
             out.write(data)
         return
     with open(path, "wb") as file:
@@ -90,7 +90,7 @@ def write(path: str, data: Any, *, is_durable: bool = False) -> None:
 def send(local: str, path: str) -> None:
     """Copy a local file into a store, in one object that is seen when it is whole. OSError."""
     system, inner = _place(path)
-    with open(local, "rb") as file, system.open_output_stream(inner) as out:
+    with open(local, "rb") as file, system.open_output_stream(inner, compression=None) as out:
         while block := file.read(4 << 20):
             out.write(block)
 

@@ -46,12 +46,12 @@ class TestFiles(SinkContract):
         def look(shape: TableSchema) -> list[Seen]:
             table = Path(params.root) / f"{shape.id.schema}.{shape.id.name}"
             whole = replayed.generations(table)
-            return [_seen(r) for r in replayed.records(whole[-1])] if whole else []
+            return [seen(r) for r in replayed.records(whole[-1])] if whole else []
 
         return look
 
 
-def _seen(record: dict[str, Any]) -> Seen:
+def seen(record: dict[str, Any]) -> Seen:
     after = record["after"] or {}
     key = record["key"] or {"id": None}
     return Seen(record["_sequence"], record["_operation"], key["id"], after.get("note"))

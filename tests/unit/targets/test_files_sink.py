@@ -38,7 +38,7 @@ from replicators.targets.files.params import FilesParams, places
 from replicators.targets.files.writer import AHEAD_MICROS, FilesSink
 from runners.engine.tasks.local import LocalTasks
 from tests import replayed
-from tests.contract.test_files import _seen
+from tests.contract.test_files import seen
 
 SHAPE = TableSchema(
     TableId("shop", "orders"),
@@ -126,7 +126,7 @@ def test_a_kill_at_any_write_and_removal_leaves_exactly_the_changes(
                 kills += 1
                 act()
             whole = replayed.generations(folder / "shop.orders")
-            found = list(map(_seen, replayed.records(whole[-1]))) if whole else []
+            found = list(map(seen, replayed.records(whole[-1]))) if whole else []
             assert found[: len(before)] == before
             before = found
         assert before[3:] == as_seen(CHANGES), limit
@@ -148,7 +148,7 @@ def test_a_task_that_goes_on_after_its_run_adds_nothing(tmp_path: Path) -> None:
     late = file.with_name(file.name.replace(".parquet", "zombie.parquet"))
     late.write_bytes(file.read_bytes())
     sink.resolved(TABLE, resolved(30, 100_000))
-    assert [s.sequence for s in map(_seen, replayed.records(generation(tmp_path)))] == [
+    assert [s.sequence for s in map(seen, replayed.records(generation(tmp_path)))] == [
         c.sequence for c in CHANGES[:20]
     ]
 
@@ -181,11 +181,11 @@ def test_names_sort_as_changes_do_whatever_the_clocks_say(
         mark = max(mark, float(at + ahead - 200), 1.0)
         sink.resolved(TABLE, resolved(after, mark))
         whole = replayed.generations(folder / "shop.orders")
-        found = list(map(_seen, replayed.records(whole[-1]))) if whole else []
+        found = list(map(seen, replayed.records(whole[-1]))) if whole else []
         assert found[: len(before)] == before
         before = found
     sink.resolved(TABLE, resolved(after, 100_000))
-    assert list(map(_seen, replayed.records(generation(folder)))) == as_seen(done)
+    assert list(map(seen, replayed.records(generation(folder)))) == as_seen(done)
 
 
 # --- buckets -----------------------------------------------------------------------------------------------------
