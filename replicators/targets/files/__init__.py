@@ -39,5 +39,4 @@ PLUGIN = TargetPlugin(
     places=places,
     messages=MESSAGES,
     icon="files",
-    is_hidden=True,
 )
