@@ -65,6 +65,3 @@ class MysqlFilesWorld(LocalFilesWorld, MysqlWorld):
             cursor.execute("SELECT date_format(utc_timestamp(), '%Y-%m-%dT%H:%i:%s')")
             found: Any = cursor.fetchone()
             return str(found[0])
-
-
-

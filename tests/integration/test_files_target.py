@@ -27,7 +27,7 @@ def closed_files(world: FilesWorld) -> dict[Path, bytes]:
 def assert_kept(before: dict[Path, bytes]) -> None:
     """Closed buckets are as they were, with no file more."""
     for folder in {p.parent for p in before}:
-        assert {p for p in folder.iterdir()} == {p for p in before if p.parent == folder}
+        assert set(folder.iterdir()) == {p for p in before if p.parent == folder}
     for path, data in before.items():
         assert path.read_bytes() == data
 
@@ -66,7 +66,7 @@ def test_closed_buckets_lead_to_the_rows_of_the_source(
         traffic.write(10)
         world.assert_equal()
         assert_kept(before)
-        assert [r["extra"] for r in world.target_rows("items")].count(7) >= 31
+        assert [r.get("extra") for r in world.target_rows("items")].count(7) >= 31
         assert {r["_schema"] for r in world.records("items")} == {1, 2}
 
         world.database.execute("TRUNCATE shop.pairs")

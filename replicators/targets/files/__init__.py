@@ -38,5 +38,4 @@ PLUGIN = TargetPlugin(
     writer=_writer,
     places=places,
     messages=MESSAGES,
-    icon="files",
 )

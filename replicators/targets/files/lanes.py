@@ -38,9 +38,11 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file that was written. `bucket`: the microsecond at which its bucket begins; `operations`: rows by operation."""
+    """A file that was written, in a folder within its generation's. `bucket`: the microsecond at which its bucket begins;
+    `operations`: rows by operation."""
 
     bucket: int
+    folder: str
     name: str
     lane: int
     rows: int
@@ -53,7 +55,7 @@ class DataFile:
     @property
     def path(self) -> str:
         """Its path within the generation's folder."""
-        return f"{layout.bucket_folder(self.bucket)}/{self.name}"
+        return f"{self.folder}/{self.name}"
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -169,7 +171,7 @@ class _Growing:
             self._first, self._last, work.lane.number, part, work.attempt, work.form.ending
         )
         made = DataFile(
-            self._bucket, name, work.lane.number, self._rows, data.size, self._first, self._last,
+            self._bucket, work.buckets.folder(self._bucket), name, work.lane.number, self._rows, data.size, self._first, self._last,
             work.version, dict(self._operations),
         )  # fmt: skip
         path = f"{work.folder}/{made.path}"

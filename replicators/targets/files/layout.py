@@ -88,20 +88,18 @@ class Buckets:
         """The moment after a bucket, at which the next one begins."""
         return bucket + self.micros
 
+    def name(self, bucket: int) -> str:
+        """A bucket's name: the time at which it begins, with seconds where buckets are shorter than a minute."""
+        return time_of(bucket).strftime("%Y-%m-%d-%H-%M" + ("-%S" if self.seconds % 60 else ""))
 
-def bucket_name(bucket: int) -> str:
-    """A bucket's name."""
-    return time_of(bucket).strftime("%Y-%m-%d-%H-%M")
+    def folder(self, bucket: int) -> str:
+        """A bucket's folder, within its generation's."""
+        return f"{day_name(bucket)}/{self.name(bucket)}"
 
 
 def day_name(micros: int) -> str:
     """The name of a moment's day."""
     return time_of(micros).strftime("%Y-%m-%d")
-
-
-def bucket_folder(bucket: int) -> str:
-    """A bucket's folder, within its generation's."""
-    return f"{day_name(bucket)}/{bucket_name(bucket)}"
 
 
 def file_name(first: int, last: int, lane: int, part: int, attempt: str, ending: str) -> str:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from replicators.connectors import files
-from replicators.connectors.model.schema import TableSchema
+from replicators.connectors.model.schema import TableId, TableSchema
+from replicators.connectors.problems.errors import ReplicationError
 from replicators.targets.files import layout
 from replicators.targets.files.lanes import DataFile
 
@@ -51,6 +52,7 @@ class Generation:
     into a bucket before this one; `is_swept`: no file lies about that a try left behind. `schemas`: version of each known shape."""
 
     folder: str
+    buckets: layout.Buckets
     closed: int = 0
     is_whole: bool = False
     notes: list[Note] = field(default_factory=list)
@@ -61,7 +63,7 @@ class Generation:
     @classmethod
     def load(cls, folder: str, buckets: layout.Buckets) -> Generation:
         """Read what lies in the folder; OSError."""
-        made = cls(folder)
+        made = cls(folder, buckets)
         told = files.read_if_there(f"{folder}/{layout.RESOLVED}")
         if told is not None:
             known = json.loads(told)
@@ -73,7 +75,7 @@ class Generation:
                 shape = json.loads(bytes(files.read(path)))
                 made.schemas[json.dumps(shape["table"], sort_keys=True)] = shape["version"]
         for bucket in made.open_buckets():
-            if files.is_there(f"{folder}/{layout.bucket_folder(bucket)}/{layout.MANIFEST}"):
+            if files.is_there(made.manifest_path(bucket)):
                 made.closed = max(made.closed, buckets.end(bucket))
         return made
 
@@ -81,6 +83,10 @@ class Generation:
     def newest(self) -> int:
         """The newest bucket that has rows."""
         return max((f.bucket for n in self.notes for f in n.files), default=self.closed)
+
+    def manifest_path(self, bucket: int) -> str:
+        """The file whose being there says that the bucket is closed."""
+        return f"{self.folder}/{self.buckets.folder(bucket)}/{layout.MANIFEST}"
 
     def open_buckets(self) -> list[int]:
         """The buckets that have files and are not closed, the oldest first."""
@@ -141,7 +147,7 @@ class Generation:
                 for path in files.listed_below(f"{self.folder}/{day}"):
                     inner = path.removeprefix(f"{self.folder}/")
                     bucket = inner.split("/")[1] if inner.count("/") == 2 else ""
-                    is_open = bucket >= layout.bucket_name(self.closed)
+                    is_open = bucket >= self.buckets.name(self.closed)
                     if is_open and inner not in known and not inner.endswith(layout.MANIFEST):
                         files.remove(path)
         self.is_swept = True
@@ -200,17 +206,21 @@ class Generation:
             )
             files.remove_all(covers)
 
-    def close(self, buckets: layout.Buckets, upto: int, mark: dict[str, Any]) -> None:
-        """Close all buckets that begin before `upto`: a manifest for each that has files, the oldest first, then `_resolved.json`."""
+    def close(self, upto: int, mark: dict[str, Any]) -> None:
+        """Close all buckets that begin before `upto`: a manifest for each that has files, the oldest first, then `_resolved.json`.
+        `target:table-replaced` where somebody else closed one."""
         self.is_whole = True
         open_files: dict[int, list[DataFile]] = {}
         for made in self.files():
             if self.closed <= made.bucket < upto:
                 open_files.setdefault(made.bucket, []).append(made)
         for bucket in sorted(open_files):
-            path = f"{self.folder}/{layout.bucket_folder(bucket)}/{layout.MANIFEST}"
-            _put(path, self._manifest(buckets, bucket, open_files[bucket], mark))
-            self.closed = buckets.end(bucket)
+            path = self.manifest_path(bucket)
+            if files.is_there(path):
+                table = TableId(mark["schema"], mark["table"])
+                raise ReplicationError("target:table-replaced", table=table)
+            _put(path, self._manifest(bucket, open_files[bucket], mark))
+            self.closed = self.buckets.end(bucket)
         told = {
             "closed_before": layout.iso(upto),
             "is_copy_complete": True,
@@ -224,20 +234,18 @@ class Generation:
         self.notes = [n for n in self.notes if n not in done]
         files.remove_all(n.path for n in done)
 
-    def _manifest(
-        self, buckets: layout.Buckets, bucket: int, made: list[DataFile], mark: dict[str, Any]
-    ) -> dict[str, Any]:
+    def _manifest(self, bucket: int, made: list[DataFile], mark: dict[str, Any]) -> dict[str, Any]:
         made = sorted(made, key=lambda f: f.name)
         operations: dict[str, int] = {}
         for one in made:
             for name, rows in one.operations.items():
                 operations[name] = operations.get(name, 0) + rows
-        place = f"{self.folder}/{layout.bucket_folder(bucket)}"
+        place = f"{self.folder}/{self.buckets.folder(bucket)}"
         return {
             **mark,
-            "bucket": layout.bucket_name(bucket),
+            "bucket": self.buckets.name(bucket),
             "from": layout.iso(bucket),
-            "to": layout.iso(buckets.end(bucket)),
+            "to": layout.iso(self.buckets.end(bucket)),
             "rows": sum(f.rows for f in made),
             "bytes": sum(f.size for f in made),
             "operations": operations,

@@ -61,7 +61,7 @@ class FilesSink:
             files.make_durable_folder(f"{root}/{mine}", root)
             self._forget(table.source)
             self._generations[table.source, table.generation] = Generation(
-                f"{root}/{mine}", is_swept=True
+                f"{root}/{mine}", self._buckets, is_swept=True
             )
 
     def _claim(self, root: str, table: TargetTable) -> None:
@@ -159,7 +159,7 @@ class FilesSink:
                 "sequence": mark.sequence,
             }
             try:
-                known.close(self._buckets, upto, facts)
+                known.close(upto, facts)
             except BaseException:
                 self._forget(table.source)
                 raise

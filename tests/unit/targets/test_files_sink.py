@@ -34,7 +34,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import BatchKind, ChangeBatch, Resolved, TargetTable
 from replicators.targets.files import layout, state
 from replicators.targets.files.checks import FilesChecks
-from replicators.targets.files.params import FilesParams, places
+from replicators.targets.files.params import LENGTHS, FilesParams, places
 from replicators.targets.files.writer import AHEAD_MICROS, FilesSink
 from runners.engine.tasks.local import LocalTasks
 from tests import replayed
@@ -216,6 +216,33 @@ def test_a_bucket_has_the_changes_of_its_minute_and_closes_after_it(tmp_path: Pa
     (entry,) = second["entries"]
     assert os.path.getsize(entry["url"]) == entry["meta"]["content_length"] == second["bytes"]
     assert replayed.closed_before(generation(tmp_path)) == "2024-11-24T07:07:00.000000Z"
+
+
+@pytest.mark.parametrize(("bucket", "seconds"), [(n, s) for n, s in LENGTHS.items()])
+def test_buckets_of_any_length_have_names_of_their_own(
+    tmp_path: Path, bucket: str, seconds: int
+) -> None:
+    """Guards a bucket's name: two buckets in one folder would have one manifest."""
+    sink = sink_in(tmp_path, bucket=bucket)
+    sink.begin(TABLE, SHAPE)
+    changes = [Change(11 + i, Op.INSERT, i, "x", at=i * seconds / 2) for i in range(10)]
+    sink.deliver(TABLE, batch(changes, SHAPE, 10, 2))
+    sink.resolved(TABLE, resolved(20, 100 * seconds))
+    told = replayed.manifests(generation(tmp_path))
+    assert len({m["bucket"] for m in told}) == len(told) >= 5
+    assert list(map(seen, replayed.records(generation(tmp_path)))) == as_seen(changes)
+
+
+def test_a_bucket_that_another_run_closed_is_not_closed_again(tmp_path: Path) -> None:
+    """Guards manifests that never change, also where two runs write side by side."""
+    one, two = sink_in(tmp_path), sink_in(tmp_path)
+    one.begin(TABLE, SHAPE)
+    one.deliver(TABLE, batch(CHANGES[:5], SHAPE, 10))
+    two.deliver(TABLE, batch([Change(16, Op.INSERT, 9, "x", at=9)], SHAPE, 15))
+    one.resolved(TABLE, resolved(15, 1000))
+    with pytest.raises(ReplicationError) as caught:
+        two.resolved(TABLE, resolved(16, 1000))
+    assert caught.value.code == "target:table-replaced"
 
 
 def test_time_that_passed_is_told_though_nothing_changed(tmp_path: Path) -> None:
