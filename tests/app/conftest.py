@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.db import connection
 from django.test import Client
 
 from replicators.audit_triggers import triggers_drop
+from replicators.connectors import registry
 from replicators.models import Replicator
 from tests.app.factories import make_replicator, make_user
 
@@ -65,3 +67,11 @@ def stranger(db: None) -> User:
 def replicator(db: None) -> Replicator:
     """A paused replicator with two tables."""
     return make_replicator()
+
+
+@pytest.fixture
+def keeps_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory target says that it keeps older versions."""
+    memory = registry.targets()["memory"]
+    able = replace(memory, capabilities=replace(memory.capabilities, can_rewind=True))
+    monkeypatch.setitem(registry.targets(), "memory", able)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from replicators.connectors import registry
 from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.models import Replicator
 from runners.models import Event, Segment, Table
@@ -27,13 +25,12 @@ ORDERS = {"schema": "shop", "name": "orders"}
 
 
 @pytest.fixture
-def live(replicator: Replicator, monkeypatch: pytest.MonkeyPatch) -> Replicator:
+def live(
+    replicator: Replicator, keeps_versions: None, monkeypatch: pytest.MonkeyPatch
+) -> Replicator:
     """Its tables replicate, and its target keeps versions for half an hour."""
     Table.objects.update(state=TableState.REPLICATING, is_snapshot_done=True)
     monkeypatch.setattr("runners.tables.rewinding._reach_seconds", lambda *_: 1800.0)
-    memory = registry.targets()["memory"]
-    able = replace(memory, capabilities=replace(memory.capabilities, can_rewind=True))
-    monkeypatch.setitem(registry.targets(), "memory", able)
     return replicator
 
 

@@ -506,7 +506,7 @@ class TestDjangoOnly:
 
     @pytest.mark.parametrize("act", ACTS)
     def test_what_people_ask_of_tables_is_seen_by_a_run_that_keeps_them_in_mind(
-        self, run: Run, act: str, monkeypatch: pytest.MonkeyPatch
+        self, run: Run, act: str, keeps_versions: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Guards `Replicator.tables_version`: an act that does not make it grow would not reach the run for a minute."""
         monkeypatch.setattr("runners.tables.rewinding._reach_seconds", lambda *_: 1800.0)

@@ -1,0 +1,82 @@
+"""The crash table of a sink, on Spark and the files target: SIGKILL at each step of deliver, record, resolve. The same steps without a
+JVM: `unit/engine/test_deliver.py`. The change log's own steps do not differ by target: `test_failpoints.py`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import replayed
+from tests.crash.test_failpoints import died_at
+from tests.harness import Traffic, World
+from tests.world_fixtures import MakeWorld
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(1200)]
+
+AT_START = ("snapshot_begun", "snapshot_part_delivered", "snapshot_delivered", "snapshot_recorded")
+LIVE = ("changes_delivered", "merge_recorded", "resolved_recorded", "resolved_told")
+BUCKET = "10 seconds"
+
+
+class FilesWorld(World):
+    """A world whose target is a folder of files; its copy is what the closed buckets lead to."""
+
+    def target_params(self) -> tuple[str, dict[str, Any]]:
+        return "files", {"location": str(self.warehouse), "bucket": BUCKET}
+
+    def generation(self, name: str) -> Path:
+        """The newest generation of a table that a loader may read."""
+        return replayed.generations(self.warehouse / f"{self.schema}.{name}")[-1]
+
+    def target_rows(self, name: str) -> list[dict[str, Any]]:
+        return replayed.rows(self.generation(name))
+
+    def assert_equal(self, *names: str) -> None:
+        """Once every bucket with a change is closed."""
+        self.settle(*names)
+        after = time.time() + 10
+        wanted = names or self.tables
+        self.until(
+            lambda: all(self.row(n).resolved_at > after for n in wanted),
+            "resolved past all changes",
+        )
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(after - 10))
+        self.until(
+            lambda: all(replayed.closed_before(self.generation(n)) > moment for n in wanted),
+            "closed past all changes",
+        )
+        super().assert_equal(*names)
+
+
+def test_a_kill_at_each_step_of_a_delivery_loses_and_doubles_nothing(
+    world_maker: MakeWorld,
+) -> None:
+    """Guards the order of a sink's writes: rows of a snapshot that died would be read beside those of the next one, recorded before it
+    is delivered a change would be lost, and what an unrecorded try left would be in a closed bucket twice. A loader reads closed
+    buckets alone; that no change is in them twice, and none after a newer one, `replayed` sees."""
+    with world_maker(kind=FilesWorld) as world:
+        traffic = Traffic(world.database, seed=11)
+        for name in AT_START:
+            world.arm(name)
+            died_at(world, world.start(), name)
+            assert set(world.states().values()) != {"replicating"}, "nothing remained to be done"
+            traffic.write(10)
+        child = world.start()
+        for name in LIVE:
+            world.settle()
+            with traffic.going_on():
+                world.arm(name)
+                died_at(world, child, name)
+            child = world.start()
+        world.assert_equal()
+        marks = {n: world.row(n).resolved_at for n in world.tables}
+        assert world.stop() == 0
+        world.start()
+        world.until(
+            lambda: all(world.row(n).resolved_at > marks[n] for n in world.tables),
+            "marks of tables without work go on after a restart",
+        )
+        assert world.stop() == 0
