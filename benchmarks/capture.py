@@ -40,7 +40,7 @@ class Watched:
     def read(self, **values: Any) -> Any:
         """The next block."""
         block = self._reader.read(**values)
-        if block is not None and block.position.value > self._marker:
+        if block is not None and block.position.ordinal > self._marker:
             self.done.set()
         return block
 

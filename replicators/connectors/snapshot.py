@@ -85,7 +85,7 @@ class SnapshotOpener(Protocol):
 @dataclass(frozen=True, slots=True)
 class SnapshotPoint:
     """A consistent view of the source: `token` opens it in other sessions while its holder lives; changes with a commit
-    `position` lower than `position.value` are inside."""
+    position lower than `position.ordinal` are inside."""
 
     token: str
     position: Position

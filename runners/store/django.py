@@ -127,7 +127,7 @@ class DjangoStore:
     def record_start(self, position: Position) -> None:
         with self._write():
             self._progress.update(position=position.to_json())
-            later = self._segments.filter(position__value__gt=position.value)
+            later = self._segments.filter(position__value__gt=position.ordinal)
             later.update(position=position.to_json())
 
     def record_segment(
@@ -148,7 +148,7 @@ class DjangoStore:
 
     def _advance(self, position: Position) -> None:
         known = self._progress.values_list("position", flat=True).get()
-        if not known or position.value > int(known["value"]):
+        if not known or position.ordinal > int(known["value"]):
             self._progress.update(position=position.to_json())
 
     @property

@@ -62,7 +62,7 @@ def watermarks_shown(replicator: Replicator, *, limit: int) -> list[dict[str, An
 def _told(row: Watermark) -> dict[str, Any]:
     return {
         "sequence": row.sequence,
-        "position": Position.from_json(row.position).value,
+        "position": Position.from_json(row.position).ordinal,
         "committed_at": row.committed_at,
         "published_at": row.published_at,
         "readable_until": row.readable_until,
@@ -78,7 +78,7 @@ def consistent_at(replicator: Replicator) -> dict[str, Any] | None:
         return None
     return {
         "committed_at": last.committed_at,
-        "position": Position.from_json(last.position).value,
+        "position": Position.from_json(last.position).ordinal,
         "sequence": last.sequence,
         "published_at": last.published_at,
     }

@@ -175,7 +175,7 @@ def test_a_log_that_begins_again_ends_the_segments_of_the_old_one(store: Store) 
     record(store, 1, 2, 3)
     store.record_start(Position(150, {"system": "new"}))
     assert store.memory().position == Position(150)
-    assert [s.position.value for s in store.segments()] == [100, 150, 150]
+    assert [s.position.ordinal for s in store.segments()] == [100, 150, 150]
 
 
 def test_a_position_never_moves_back(store: Store) -> None:

@@ -97,7 +97,7 @@ def read_until(reader: LogReader, mark: int, max_bytes: int = 4 * MEGABYTE) -> l
     deadline = time.monotonic() + DEADLINE_SECONDS
     while True:
         idle = reader.idle_position()
-        if idle is not None and idle.value >= mark:
+        if idle is not None and idle.ordinal >= mark:
             return blocks
         assert time.monotonic() < deadline, f"{len(blocks)} blocks came, up to {idle}, not {mark}"
         block = reader.read(wait_seconds=0.05, max_bytes=max_bytes)

@@ -65,7 +65,7 @@ def read_all(reader: LogReader, control: LogControl) -> list[LogBlock]:
 
     def is_past(blocks: list[LogBlock]) -> bool:
         idle = reader.idle_position()
-        return idle is not None and idle.value >= mark
+        return idle is not None and idle.ordinal >= mark
 
     return read_until(reader, is_past)
 

@@ -73,7 +73,7 @@ def outcome(follower: Follower, number: int, chunks: Sequence[Chunk]) -> str:
         return "a value that does not fit"
     with LogControl(follower.params, NAME) as control:
         end = control.status().end
-    position = follower.session.point.position.value
+    position = follower.session.point.position.ordinal
     copied = replace(with_numbers(table), upto=position, read_upto=end)
     follower.database.execute(f"INSERT INTO {table.id.name} (id) VALUES (1000)")
     (now,) = describe(follower.database, table.id.name)

@@ -64,7 +64,7 @@ def test_chunks_converge_with_the_log(shop: SqlDatabase) -> None:
             copies.append(rows)
         writing.join()
         changes = decoded(follower.blocks(), follower.tables)
-        point = follower.session.point.position.value
+        point = follower.session.point.position.ordinal
         for number, table in enumerate(follower.tables):
             for part in changes[table.id.name]:
                 later = part.filter(pa.compute.greater_equal(part.column("_position"), point))

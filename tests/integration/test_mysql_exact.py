@@ -92,7 +92,7 @@ def test_a_view_of_its_own_and_the_log_after_it_are_every_row_as_often_as_it_is_
             writing.join()
         rows = rows_of([copied])
         for part in decoded(follower.blocks(), follower.tables)["t"]:
-            later = pa.compute.greater_equal(part.column("_position"), point.position.value)
+            later = pa.compute.greater_equal(part.column("_position"), point.position.ordinal)
             applied(rows, part.filter(later))
         assert +rows == source_rows(keyless)
         assert min(rows.values()) >= 0
@@ -131,7 +131,7 @@ def test_a_table_with_a_key_gets_a_view_of_its_own_where_that_is_asked_for(
         (chunk,) = follower.session.plan(table, rows_per_chunk=100)
         assert [b.to_pydict() for b in read(chunk, table)] == [{"a": [1]}]
         (changes,) = decoded(follower.blocks(), follower.tables)["k"]
-        assert min(changes["_position"].to_pylist()) >= point.position.value
+        assert min(changes["_position"].to_pylist()) >= point.position.ordinal
         follower.session.close()
         with pytest.raises(OSError, match="No such file"):
             list(read(chunk, table))

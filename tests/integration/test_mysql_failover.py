@@ -241,8 +241,8 @@ def test_the_log_goes_on_at_a_promoted_replica(pair: Pair) -> None:
     after, stopped = read_on(pair, pair.position)
     expected = [*range(20, 40), *range(100, 110)]
     assert rows(after, follower) == [*((0, i) for i in expected), (1, 7)]
-    assert max(places(pair.before, follower)) < pair.position.value < min(places(after, follower))
-    assert pair.position.value < pair.ahead.value < stopped.value  # type: ignore[union-attr]
+    assert max(places(pair.before, follower)) < pair.position.ordinal < min(places(after, follower))
+    assert pair.position.ordinal < pair.ahead.ordinal < stopped.ordinal  # type: ignore[union-attr]
     for n, block in enumerate(after):
         if block.ends_closed:
             again, _ = read_on(pair, Position.from_json(block.position.to_json()))
@@ -276,4 +276,4 @@ def test_a_server_that_purged_what_was_not_copied_is_told(pair: Pair) -> None:
         with pytest.raises(ReplicationError):
             reader.prepare(pair.follower.tables, pair.position)
         session = SnapshotSession(params_of(pair.there), NAME, lost=reader.lost)
-    assert session.point.position.value > pair.position.value
+    assert session.point.position.ordinal > pair.position.ordinal

@@ -80,7 +80,7 @@ def test_other_tables_leave_nothing_and_their_place_is_passed(any_database: SqlD
         assert follower.blocks() == []
         after = follower.reader.idle_position()
         assert after is not None
-        assert after.value > before.value + 200_000
+        assert after.ordinal > before.ordinal + 200_000
 
 
 def test_a_table_made_with_its_rows_is_one_transaction(any_database: SqlDatabase) -> None:
@@ -173,7 +173,7 @@ def test_a_cut_in_the_middle_of_anything_loses_and_doubles_nothing(
         with LogControl(follower.params, NAME) as control:
             mark = control.heartbeat()
         position, rows, cuts = follower.session.point.position, [], 0
-        while position.value < mark:
+        while position.ordinal < mark:
             with LogReader(follower.params, NAME) as reader:
                 reader.start(position, follower.tables)
                 reader._input = np.zeros(300, np.uint8)

@@ -75,7 +75,7 @@ def rows_at(follower: Follower, point: Position) -> list[int]:
     """A copy of the table now, with the inserts that the log has behind the point."""
     rows = follower.copy()["id"].to_pylist()
     for part in decoded(follower.blocks(), follower.tables).get("t", []):
-        rows += [row["id"] for row in part.to_pylist() if row["_position"] >= point.value]
+        rows += [row["id"] for row in part.to_pylist() if row["_position"] >= point.ordinal]
     return rows
 
 
@@ -137,7 +137,7 @@ def test_a_point_tells_the_gtids_before_it_and_no_others(mysql: SqlServer) -> No
                 with SnapshotSession(params_of(database), NAME) as session:
                     points.append(session.point.position)
         assert [p.detail["gtids"] for p in points] == [gtids_before(database, p) for p in points]
-        assert points[0].value < points[-1].value
+        assert points[0].ordinal < points[-1].ordinal
 
 
 def test_a_commit_that_is_sent_before_it_is_counted_is_no_lost_place(mysql: SqlServer) -> None:

@@ -76,7 +76,7 @@ def test_rows_come_at_the_commit_with_its_place(any_database: SqlDatabase) -> No
         found = decode_all(follower.blocks(), follower.tables)
         assert told(found) == [(0, 1), (0, 2)]
         assert isinstance(found[0], DecodedTable)
-        assert min(found[0].changes["_position"].to_pylist()) >= between.value
+        assert min(found[0].changes["_position"].to_pylist()) >= between.ordinal
         assert "prepared" in between.detail
         assert "prepared" not in position_of(follower.reader).detail
 

@@ -103,7 +103,7 @@ class TestBlocks:
         assert messages(blocks[start : start + 1])[0] == "B"
         assert all(b.context["transaction"] for b in blocks[start + 1 : stop + 1])
         assert messages(blocks[stop : stop + 1]).endswith("IC|")
-        assert len({b.position.value for b in blocks[start:stop]}) == 1
+        assert len({b.position.ordinal for b in blocks[start:stop]}) == 1
         assert sum(len(t) for t in changes(blocks, describe(shop, "orders"))["orders"]) == 20002
 
     def test_a_message_larger_than_the_buffer_arrives_whole(self, shop, reader, control):
@@ -296,7 +296,7 @@ class TestPositions:
         after = reader.idle_position()
         assert time.monotonic() - started < 5
         assert after is not None
-        assert before is None or after.value > before.value
+        assert before is None or after.ordinal > before.ordinal
 
     def test_the_stream_answers_while_nothing_is_acknowledged(self, shop, reader, control):
         """Guards the deadline in `LogReader._await`: without it a quiet source holds the reading thread, which has

@@ -364,7 +364,7 @@ class TestSession:
         assert copied == [1]
         assert [i for t in logged for i in t.column("id").to_pylist()] == [2, 3]
         assert all(
-            p >= session.point.position.value
+            p >= session.point.position.ordinal
             for t in logged
             for p in t.column("_position").to_pylist()
         )

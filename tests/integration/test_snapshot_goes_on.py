@@ -111,7 +111,7 @@ class Life:
 
     def reached(self, session: SnapshotSession) -> None:
         """The log before the view is captured."""
-        self.store.record_position(Position(session.point.position.value))
+        self.store.record_position(Position(session.point.position.ordinal))
 
     def copy(
         self, session: SnapshotSession, *, jobs: int | None = None, place: str | None = None

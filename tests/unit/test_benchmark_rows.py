@@ -85,7 +85,7 @@ def test_a_failure_of_decoding_is_no_time(monkeypatch: pytest.MonkeyPatch, tmp_p
             self.start = self.close = lambda *_: None
 
         def read(self, **_: Any) -> Any:
-            return SimpleNamespace(position=SimpleNamespace(value=2))
+            return SimpleNamespace(position=SimpleNamespace(ordinal=2))
 
     class Capture:
         fault = None

@@ -235,7 +235,7 @@ class ByteLogContract(SourceContract):
         blocks = self._drain(plugin, params, reader)
         assert self._ids(plugin, shape, blocks) == [self.rows + 1]
         assert blocks[-1].ends_closed
-        assert blocks[-1].position.value > session.point.position.value
+        assert blocks[-1].position.ordinal > session.point.position.ordinal
 
     def test_decoding_again_gives_the_same_rows_and_numbers(
         self,
@@ -293,7 +293,7 @@ class ByteLogContract(SourceContract):
         deadline = time.monotonic() + DEADLINE_SECONDS
         while True:
             idle = reader.idle_position()
-            if idle is not None and idle.value >= mark:
+            if idle is not None and idle.ordinal >= mark:
                 return blocks
             assert time.monotonic() < deadline, f"only {len(blocks)} blocks came"
             block = reader.read(wait_seconds=0.1, max_bytes=MAX_BYTES)
@@ -331,9 +331,9 @@ class ChangePollContract(SourceContract):
         insert(self.rows + 1)
         found = self._poll(reader, session.point.position, shape)
         assert self._ids(found) == [self.rows + 1]
-        assert found.position.value > session.point.position.value
+        assert found.position.ordinal > session.point.position.ordinal
         places = [p for part in found.changes for p in part.rows["_position"].to_pylist()]
-        assert all(session.point.position.value <= p < found.position.value for p in places)
+        assert all(session.point.position.ordinal <= p < found.position.ordinal for p in places)
 
     def test_a_poll_gives_the_declared_columns_in_the_order_of_commits(
         self,
@@ -396,7 +396,7 @@ class ChangePollContract(SourceContract):
         position, has_more = session.point.position, True
         while has_more:
             found = reader.poll(position, [shape], max_bytes=1)
-            assert found.position.value > position.value
+            assert found.position.ordinal > position.ordinal
             ids += self._ids(found)
             position, has_more = found.position, found.has_more
         assert ids == [self.rows + n for n in (1, 2, 3)]

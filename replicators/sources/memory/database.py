@@ -95,7 +95,7 @@ class Database:
     def hold(self, slot: str, position: Position) -> None:
         """Keep what is committed after `position` for that reader."""
         with self._lock:
-            self.slots[slot] = max(position.value, self.slots.get(slot, 0))
+            self.slots[slot] = max(position.ordinal, self.slots.get(slot, 0))
             kept = min(self.slots.values())
             self._transactions = [t for t in self._transactions if t.number > kept]
 
@@ -106,7 +106,7 @@ class Database:
                 raise ReplicationError("source:position-lost", reason="it is another database")
             if slot not in self.slots:
                 raise ReplicationError("source:slot-missing", slot=slot)
-            if position.value < self.slots[slot]:
+            if position.ordinal < self.slots[slot]:
                 reason = "later changes were acknowledged"
                 raise ReplicationError("source:position-lost", reason=reason)
 

@@ -54,7 +54,7 @@ class MemoryPoll(Closing):
         """Whole transactions, at least one where there is one."""
         require_reachable(self._params)
         self._database.require(self._name, after)
-        found = self._database.after(after.value)
+        found = self._database.after(after.ordinal)
         taken: list[Transaction] = []
         size = 0
         for transaction in found:
@@ -62,7 +62,7 @@ class MemoryPoll(Closing):
             if taken and size > max_bytes:
                 break
             taken.append(transaction)
-        end = taken[-1].number if taken else after.value
+        end = taken[-1].number if taken else after.ordinal
         has_more = len(taken) < len(found)
         changes, version = self._changes(taken, tables), self._database.version
         return Polled(self._database.position(end), changes, has_more, version)

@@ -210,7 +210,7 @@ class BlockCutter:
             raise ReplicationError("source:log-damaged", position=self._place())
         if is_change:
             # The position behind the statement knows of it; the block that ends with it begins before.
-            self._steps = with_statement(self._steps, said, self.position().value)
+            self._steps = with_statement(self._steps, said, self.position().ordinal)
             self._steps_told = tuple(tuple(s.to_json()) for s in self._steps)
             self.emit_closed()
             self._steps_before = self._steps_told
@@ -376,7 +376,7 @@ class BlockCutter:
                 position=self.position(),
                 context=context,
                 context_version=self.context_version,
-                server_position=self.position().value,
+                server_position=self.position().ordinal,
                 first_committed_at=None if first == k.NEVER else first / 1e6,
             )
         )

@@ -1,6 +1,6 @@
 """Positions in a binlog and sets of GTIDs of both flavours; asks no server.
 
-`Position.value` is the file's number << 35 | the offset in it, with a number of files added that grows whenever the log goes
+`Position.ordinal` is the file's number << 35 | the offset in it, with a number of files added that grows whenever the log goes
 on at another server or begins again: so all positions of a stream are in order. `Position.detail` says which server and which
 incarnation of the file that was, and the GTIDs up to there.
 """

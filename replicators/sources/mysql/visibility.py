@@ -108,7 +108,7 @@ def _between(end: Coordinates, later: Coordinates, params: MysqlParams, name: st
         reader.start(replace(end, gtids="").position(), ())
         while time.monotonic() < stop_at:
             found = reader.idle_position()
-            if found is not None and found.value >= later.value:
+            if found is not None and found.ordinal >= later.value:
                 return MysqlGtids(Coordinates.of(found).gtids)
             reader.read(wait_seconds=0.1, max_bytes=READ_BYTES)
     raise ReplicationError("source:connection-lost")

@@ -90,10 +90,10 @@ class LogReader(Closing):
         """Open the stream: binary where every chosen column has a binary decoder, and the log up to there did not need text."""
         self._guard = BinaryGuard(self.params, tables)
         is_binary = self._guard.allows_at_start()
-        self._is_binary = is_binary and position.value > TEXT_UPTO.get(self.slot, -1)
-        self._flushed = position.value
-        self._open_stream(position.value)
-        self._cutter = BlockCutter(position.value, self._identity, is_binary=self._is_binary)
+        self._is_binary = is_binary and position.ordinal > TEXT_UPTO.get(self.slot, -1)
+        self._flushed = position.ordinal
+        self._open_stream(position.ordinal)
+        self._cutter = BlockCutter(position.ordinal, self._identity, is_binary=self._is_binary)
         self._cutter.expect(tables)
 
     def _open_stream(self, lsn: int) -> None:
@@ -275,7 +275,7 @@ class LogReader(Closing):
 
     def acknowledge(self, position: Position) -> None:
         """Everything up to `position` is durable: the server may forget it."""
-        self._flushed = max(self._flushed, position.value)
+        self._flushed = max(self._flushed, position.ordinal)
         if self._link is not None:
             self._send_status()
 

@@ -327,12 +327,12 @@ def verify(
         raise ReplicationError(
             "source:position-lost", reason=f"the slot `{slot}` belongs to something else"
         )
-    if lsn_to_int(confirmed) > position.value:
+    if lsn_to_int(confirmed) > position.ordinal:
         raise ReplicationError(
             "source:position-lost",
             reason=f"the slot `{slot}` was made again or moved on by something else",
         )
-    if position.value > lsn_to_int(end):
+    if position.ordinal > lsn_to_int(end):
         raise ReplicationError(
             "source:position-lost", reason="the server's log ends before it, as after a restore"
         )
@@ -359,7 +359,7 @@ def _verify_identity(link: ReplicationConnection, position: Position) -> None:
             reason="the server is one that a standby had taken over from, or an older copy",
         )
     history = link.command(f"TIMELINE_HISTORY {identity.timeline}")[0][1] or ""
-    if position.value > switch_point(history, timeline):
+    if position.ordinal > switch_point(history, timeline):
         raise ReplicationError(
             "source:position-lost",
             reason="a standby took over that had not yet received all of the log",

@@ -51,7 +51,7 @@ def insert(target: str, params: LakehouseParams, replicator: str, mark: Watermar
     left_out = _listed(params, mark.left_out, "reason")
     return (
         f"INSERT INTO {target} SELECT {dialect.text(replicator)}, CAST({mark.sequence} AS BIGINT), "
-        f"CAST({mark.position.value} AS DECIMAL(20, 0)), {_moment(mark.committed_at)}, "
+        f"CAST({mark.position.ordinal} AS DECIMAL(20, 0)), {_moment(mark.committed_at)}, "
         f"current_timestamp(), {_moment(mark.readable_until)}, "
         f"from_json({dialect.text(tables)}, {dialect.text(_TABLES)}), "
         f"from_json({dialect.text(left_out)}, {dialect.text(_LEFT_OUT)})"

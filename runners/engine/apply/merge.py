@@ -163,8 +163,8 @@ class Applier(ABC):
         for segment in sorted(self._store.segments(), key=lambda s: s.number):
             if not segment.is_decoded:
                 return done
-            done = segment.position.value if segment.is_closed else done
-        return captured.value if captured else done
+            done = segment.position.ordinal if segment.is_closed else done
+        return captured.ordinal if captured else done
 
 
 class Merger(Applier):

@@ -112,7 +112,7 @@ class Heartbeat:
     def _settle(self) -> None:
         """Has the heartbeat come back through capture, and then through decoding?"""
         position = self._capture().position
-        if self._sent is not None and position is not None and position.value >= self._sent[0]:
+        if self._sent is not None and position is not None and position.ordinal >= self._sent[0]:
             newest = self._backlog.undecoded(1_000_000)
             last = newest[-1].number if newest else self._backlog.frontier.segment
             self._came.append((last, self._sent[1]))
@@ -159,6 +159,6 @@ class Heartbeat:
             "source_at": self._status_at,
             "is_backpressure": capture.is_waiting_for_space,
             "segments_waiting": self._backlog.waiting,
-            "captured_position": capture.position.value if capture.position else None,
+            "captured_position": capture.position.ordinal if capture.position else None,
             "messages": capture.messages,
         }

@@ -268,7 +268,7 @@ class Streaming:
     def is_done(self, row: TableRow, position: int) -> bool:
         """Whether everything of the table up to that place of the log is decoded and merged. Asks nobody."""
         captured = self.capture.position
-        return captured is not None and self._backlog.is_done(row.id, position, captured.value)
+        return captured is not None and self._backlog.is_done(row.id, position, captured.ordinal)
 
     def mark(self) -> None:
         """Have the log go on by a segment, also where nothing happens."""

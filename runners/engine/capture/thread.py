@@ -140,7 +140,7 @@ class CaptureThread:
         now = time.monotonic()
         if position is None or now - self._idle_recorded_at < IDLE_RECORD_SECONDS:
             return
-        if self.position is not None and position.value <= self.position.value:
+        if self.position is not None and position.ordinal <= self.position.ordinal:
             return
         self._store.record_position(position)
         self._acknowledge(position)

@@ -42,7 +42,7 @@ class Backlog:
         """The log starts at this position; what there was before belongs to one that was lost."""
         with self._lock:
             self._segments = {n: s.ended(start) for n, s in self._segments.items()}
-            self._ends = {n: min(e, start.value) for n, e in self._ends.items()}
+            self._ends = {n: min(e, start.ordinal) for n, e in self._ends.items()}
 
     def dropped(self, numbers: Iterable[int]) -> None:
         """Segments were discarded or pruned."""
@@ -88,7 +88,7 @@ class Backlog:
         edge = min(keep[0], self._frontier.segment)
         for number in [n for n in self._segments if n < edge]:
             row = self._segments.pop(number)
-            self._ends[number] = row.position.value if row.is_closed else OPEN
+            self._ends[number] = row.position.ordinal if row.is_closed else OPEN
             self._decoded.discard(number)
 
     @property
@@ -110,13 +110,13 @@ class Backlog:
             if len(self._segments) == len(self._decoded):
                 return captured >= position
             last = self._segments.get(self._frontier.segment)
-            return last is not None and last.position.value >= position
+            return last is not None and last.position.ordinal >= position
 
     def last_before(self, position: int) -> int:
         """The last closed segment whose transactions all ended at or before `position`; 0 for none."""
         with self._lock:
             ends = self._ends | {
-                n: s.position.value for n, s in self._segments.items() if s.is_closed
+                n: s.position.ordinal for n, s in self._segments.items() if s.is_closed
             }
             lowest = min([*self._ends, *self._segments], default=self._last + 1)
         return max((n for n, end in ends.items() if end <= position), default=lowest - 1)

@@ -263,7 +263,7 @@ class Snapshotter:
             table.generation,
             schema,
             self._place,
-            self._session.point.position.value,
+            self._session.point.position.ordinal,
             segment_of(sequence),
             place.folder,
             chunks,
@@ -312,7 +312,7 @@ class Snapshotter:
 
     def _level(self, work: _Work, done: Sequence[CopyChunk]) -> list[CopyChunk] | None:
         """Bring chunks of several snapshots to the present one: see `resume`."""
-        position = self._session.point.position.value
+        position = self._session.point.position.ordinal
         files = resume.wait_for_log(
             self._store,
             work.copy,
@@ -379,7 +379,7 @@ class Snapshotter:
 
     def _quarantine(self, work: _Work, held: Mapping[int, bytes]) -> None:
         """Record what waits, before its chunks count as done."""
-        table, position = work.table, self._session.point.position.value
+        table, position = work.table, self._session.point.position.ordinal
         for number, rows in held.items():
             quarantined = held_rows(rows, work.schema, position, number)
             self._store.record_quarantined(table.source, table.generation, quarantined)

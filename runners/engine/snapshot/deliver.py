@@ -137,7 +137,7 @@ class SinkSnapshotter:
             chunk=chunk,
             reader=self._reader,
             schema=schema,
-            position=self._session.point.position.value,
+            position=self._session.point.position.ordinal,
             at=at,
             row_limit=self._settings.row_limit_bytes,
         )

@@ -78,7 +78,7 @@ def wait_for_log(
     moved_at = timer()
     while not should_stop():
         memory = store.memory()
-        reached = memory.position.value if memory.position is not None else -1
+        reached = memory.position.ordinal if memory.position is not None else -1
         if upto is None and reached >= position:
             upto = memory.last_segment
         left = None  # not known before all of it is captured

@@ -129,7 +129,7 @@ class ConsistentSnapshots(SnapshotSource):
             point = session.point
             if isinstance(session, OwnSnapshotSession):
                 point = session.point_of(schema, is_exact=is_exact)
-            position = point.position.value
+            position = point.position.ordinal
             if self._columns is ColumnKnowledge.BY_STATEMENTS:
                 schema = replace(with_numbers(schema), upto=position, copy_numbers=True)
             sequence = last_sequence(self._backlog.last_before(position))

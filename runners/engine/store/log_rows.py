@@ -26,7 +26,7 @@ class SegmentRow:
 
     def ended(self, start: Position) -> SegmentRow:
         """As it is once the log has begun again at `start`, its own positions being of a log that was lost."""
-        return self if self.position.value <= start.value else replace(self, position=start)
+        return self if self.position.ordinal <= start.ordinal else replace(self, position=start)
 
 
 @dataclass(frozen=True, slots=True)

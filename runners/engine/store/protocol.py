@@ -333,7 +333,7 @@ class MemoryStore(MemoryCopies, MemoryEvents, MemoryQuarantine, MemoryWatermarks
 
     def record_position(self, position: Position) -> None:
         self._write()
-        if self._position is None or position.value > self._position.value:
+        if self._position is None or position.ordinal > self._position.ordinal:
             self._position = position
 
     def segments(self) -> list[SegmentRow]:

@@ -42,9 +42,9 @@ class Log:
     def acknowledge(self, position: Position) -> None:
         recorded = self.store.memory().position
         files = all(Path(s.path).exists() for s in self.store.segments())
-        if recorded is None or recorded.value < position.value or not files:
-            self.too_early.append(position.value)
-        self.acknowledged.append(position.value)
+        if recorded is None or recorded.ordinal < position.ordinal or not files:
+            self.too_early.append(position.ordinal)
+        self.acknowledged.append(position.ordinal)
 
     def follow(self, tables: object) -> None:
         """Every table comes."""
@@ -77,7 +77,7 @@ class Place:
             self.capture.step()
 
     def segments(self) -> list[tuple[int, int, bool]]:
-        return [(s.number, s.position.value, s.is_closed) for s in self.store.segments()]
+        return [(s.number, s.position.ordinal, s.is_closed) for s in self.store.segments()]
 
 
 def test_a_segment_is_durable_and_recorded_before_it_is_acknowledged(tmp_path: Path) -> None:

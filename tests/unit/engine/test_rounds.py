@@ -142,7 +142,7 @@ class Bank:
     def assert_exact(self) -> None:
         for mark in self.store.watermarks:
             end = mark.sequence >> 32
-            assert mark.position.value == end * 100
+            assert mark.position.ordinal == end * 100
             for table, version in mark.versions.items():
                 held = self.target.commits[table][int(version)][1]
                 assert held == {f.segment for f in self.files[table] if f.segment <= end}

@@ -49,8 +49,8 @@ class ClockPoll(Closing):
         """A row a minute and table, each a transaction of its own."""
         require_going(self._params)
         now = minute_now()
-        end = min(now, after.value + AT_ONCE)
-        minutes = range(after.value + 1, end + 1)
+        end = min(now, after.ordinal + AT_ONCE)
+        minutes = range(after.ordinal + 1, end + 1)
         changes = tuple(TableChanges(t, _rows(t, minutes)) for t in tables if minutes)
         return Polled(Position(end), changes, has_more=end < now)
 

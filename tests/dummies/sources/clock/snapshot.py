@@ -27,7 +27,7 @@ class ClockSession(Closing):
         return True
 
     def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
-        end = self.point.position.value
+        end = self.point.position.ordinal
         return [Chunk(table.id, 0, [end - 59, end], 60)]
 
 
