@@ -5,34 +5,49 @@ from __future__ import annotations
 # Line -> (module, what it measures). Each runs in a process of its own.
 LINES = {
     "capture": ("capture", "the log into raw segments, beside pg_recvlogical into a file"),
-    "capture-decode": ("capture", "the same with change files durable"),
-    "decode": ("decode", "raw segments in Spark to change files"),
-    "binlog-decode": ("binlog", "MariaDB's log, raw segments to columns on one core"),
-    "changes-mysql": ("changes", "MySQL's log to durable change files, beside Debezium"),
-    "changes-postgresql": ("changes", "the same of PostgreSQL"),
-    "snapshot": ("snapshot", "a first copy, beside Spark's own JDBC reader"),
-    "snapshot-mysql": ("snapshot", "the same from MySQL"),
-    "merge-iceberg": ("merge", "1,000 clustered keys into a large table, beside a plain MERGE"),
-    "merge-delta": ("merge", "the same into a Delta table"),
+    "capture-decode": ("capture", "the log into raw segments and durable change files"),
+    "decode": ("decode", "raw segments into change files, in Spark"),
+    "binlog-decode": ("binlog", "MariaDB's log into columns, on one core"),
+    "changes-mysql": ("changes", "MySQL's log into durable change files, beside Debezium"),
+    "changes-postgresql": (
+        "changes",
+        "PostgreSQL's log into durable change files, beside Debezium",
+    ),
+    "snapshot": (
+        "snapshot",
+        "a first copy of a PostgreSQL table, beside Spark's JDBC reader and others",
+    ),
+    "snapshot-mysql": ("snapshot", "a first copy of a MySQL table, beside the same readers"),
+    "merge-iceberg": (
+        "merge",
+        "1,000 keys that lie together, into a large Iceberg table, beside a plain MERGE",
+    ),
+    "merge-delta": (
+        "merge",
+        "1,000 keys that lie together, into a large Delta table, beside a plain MERGE",
+    ),
     "growth-size": (
         "growth_size",
-        "the same 1,000 changes into tables of 1, 10 and 40 million rows",
+        "1,000 changes into tables of 1, 10 and 40 million rows",
     ),
     "backlog": (
         "backlog",
-        "1.6 million changes that wait, into the lakehouse, beside foreachBatch",
+        "1.6 million waiting changes into the lakehouse, beside Debezium and foreachBatch",
     ),
-    "lag": ("lag", "from the commit at the source to the commit at the target"),
+    "lag": ("lag", "the time from a commit at PostgreSQL to the commit at the target"),
     "lag-mysql": (
         "lag_mysql",
-        "the same from MySQL at 2,000 changes a second, beside Debezium's own lag",
+        "the time from a commit at MySQL to the commit at the target, at 2,000 changes a second",
     ),
-    "memory": ("memory", "of a run, through one large transaction"),
+    "memory": ("memory", "the memory of a run, through one large transaction"),
     "tables-page": ("tables_page", "a click on the wizard's page of tables, with 2,000 of them"),
-    "growth": ("growth", "the last merges of many, beside the first"),
+    "growth": ("growth", "the last of many merges, beside the first"),
     "soak-iceberg-sqlite": ("soak", "what a run holds after an hour of the demo's traffic"),
-    "soak-iceberg-postgresql": ("soak", "the same with the catalog in PostgreSQL"),
-    "soak-delta": ("soak", "the same into Delta"),
+    "soak-iceberg-postgresql": (
+        "soak",
+        "what a run holds after an hour, with the catalog in PostgreSQL",
+    ),
+    "soak-delta": ("soak", "what a run holds after an hour, into Delta"),
 }
 BY_NAME_ONLY = frozenset(line for line, (module, _) in LINES.items() if module == "soak")
 """What takes an hour is measured where it is asked for by its name, for as long as SOAK_MINUTES says."""

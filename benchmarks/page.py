@@ -14,18 +14,28 @@ HEADS = (
 )  # fmt: skip
 OPENING = """# Benchmarks
 
-Written by `make bench`; `python -m benchmarks LINE` measures one line again. Ours and its peers run one after the
-other on the same machine, beside the server that they read. Figures are medians of rounds, and what warmed up does not
-count; Debezium, dlt, sling, ingestr, python-mysql-replication, a backlog, the lags, memory and growth run once. Rows
-are compared afterwards, ours and those that Spark, dlt, sling and ingestr wrote; what is printed or copied undecoded
-is compared by its rows' number or its size, and what Debezium and python-mysql-replication hand out is only counted.
-`rows right` NO means that the figure counts for nothing. `ratio`: how many times better ours is than the peer, the
-best or the first one where there are several; the notes say where it is something else. The files of our change log
-are made durable; positions are kept in memory, not in the application's database; servers do not wait for their disk.
-Spark's JVM compiles in full, so that no peer is slowed: the lags, the backlog and the memory of ours alone are those
-of the engine as it ships, with C1 only. Memory is ours without the server's, all processes together, looked at once a
-second (a run's twice); then the peer's, where it has a process of its own, at that process's peak; a dash: not
-measured. Versions are those of the last measurement.
+Ours and its peers run one after the other on the same machine, beside the server that they read. `make bench` measures
+all lines and writes this page; `python -m benchmarks LINE` measures one line again.
+
+![Bars of ours and of other programs, and the limit of each line](benchmarks.svg)
+"""
+METHOD = """<details>
+<summary>How it is measured</summary>
+
+- Figures are medians of rounds. What warmed up does not count. Debezium, dlt, sling, ingestr, python-mysql-replication, a
+  backlog, the lags, memory and growth run once.
+- Rows are compared afterwards: ours, and those that Spark, dlt, sling and ingestr wrote. What is printed or copied undecoded
+  is compared by its rows' number or its size. What Debezium and python-mysql-replication hand out is only counted.
+- `rows right` NO means that the figure counts for nothing.
+- `ratio` says how many times better ours is than the peer, the best or the first one where there are several. The notes say
+  where it is something else.
+- The files of our change log are made durable. Positions are kept in memory, not in the application's database. Servers do
+  not wait for their disk.
+- Spark's JVM compiles in full, so that no peer is slowed. The lags, the backlog and the memory of ours alone are those of
+  the engine as it ships, with C1 only.
+- Memory is ours without the server's, all processes together, looked at once a second (a run's twice). Then comes the
+  peer's at its peak, where it has a process of its own. A dash: not measured.
+- Versions are those of the last measurement.
 """
 GROUPS = (("versions", "Versions"), ("servers", "Servers"), ("peers", "Peers"))
 
@@ -110,12 +120,13 @@ def page(rows: Sequence[dict[str, Any]], known: dict[str, Any]) -> str:
     facts, failed = known.get("lines", {}), known.get("failed", {})
     text = [
         OPENING,
-        f"Machine: {described(known)}.",
+        "## What was measured",
+        "",
+        *(f"- `{line}`: {_sentence(about)}" for line, (_, about) in LINES.items()),
+        "",
+        "## Figures",
         "",
     ]
-    for key, title in GROUPS:
-        told = ", ".join(f"{k} {v}" for k, v in known.get(key, {}).items()) or "-"
-        text += [f"{title}: {told}.", ""]
     text += ["| " + " | ".join(HEADS) + " |", "|" + "---|" * len(HEADS)]
     text += [_row(cells(r, facts.get(r["line"], {}))) for r in rows]
     if failed:
@@ -124,7 +135,11 @@ def page(rows: Sequence[dict[str, Any]], known: dict[str, Any]) -> str:
             "",
             *(f"- {_failure(line, failed[line])}" for line in sorted(failed, key=place_of)),
         ]
-    text += ["", "## What bounds them", ""]
+    text += ["", METHOD, f"Machine: {described(known)}.", ""]
+    for key, title in GROUPS:
+        told = ", ".join(f"{k} {v}" for k, v in known.get(key, {}).items()) or "-"
+        text += [f"{title}: {told}.", ""]
+    text += ["</details>", "", "<details>", "<summary>What bounds them, line by line</summary>", ""]
     for row in rows:
         fact = facts.get(row["line"], {})
         load_then = ", ".join(str(x) for x in fact.get("load_before", ()))
@@ -134,7 +149,11 @@ def page(rows: Sequence[dict[str, Any]], known: dict[str, Any]) -> str:
             f"- **{row['line']}** ({fact.get('measured_at', '')}, load before it {load_then}, "
             f"scale {fact.get('scale', 1)}{_rounds(fact)}{other}): {fact.get('note') or 'nothing to say.'}{_all(fact)}"
         )
-    return "\n".join(text) + "\n"
+    return "\n".join([*text, "", "</details>"]) + "\n"
+
+
+def _sentence(about: str) -> str:
+    return f"{about[:1].upper()}{about[1:]}."
 
 
 def _row(line: Sequence[str]) -> str:

@@ -12,11 +12,13 @@ from typing import Any
 
 from benchmarks import versions
 from benchmarks.page import described, page, place_of
+from benchmarks.picture import picture
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path(__file__).with_name("results.json")
 MACHINE = Path(__file__).with_name("machine.json")
 PAGE = ROOT / "docs" / "benchmarks.md"
+PICTURE = ROOT / "docs" / "benchmarks.svg"
 SHAPE = ("line", "unit", "ours", "peers", "ratio", "target", "checked", "memory_gib")
 
 
@@ -113,8 +115,9 @@ def record_failure(line: str, error: str) -> None:
 
 
 def rewrite() -> None:
-    """Write the page again from what is known: of the machine on which that was measured, whatever this one is."""
+    """Write page and picture again from what is known: of the machine on which that was measured, whatever this one is."""
     _replace(PAGE, page(rows(), notes()))
+    _replace(PICTURE, picture(rows()))
 
 
 def _write(found: list[dict[str, Any]], told: dict[str, Any], machine: dict[str, Any]) -> None:

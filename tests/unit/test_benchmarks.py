@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import benchmarks.__main__ as command
 from benchmarks import LINES, line, programs, report, resources, snapshot_programs, versions
 from benchmarks.page import cells, page, table
 from benchmarks.peers import environments
+from benchmarks.picture import limit_of, picture
 from benchmarks.report import Peer, Result
 from runners.engine.processes import is_alive
 from setup.machine import Missing
@@ -35,6 +37,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("RESULTS", "results.json"),
         ("MACHINE", "machine.json"),
         ("PAGE", "page.md"),
+        ("PICTURE", "page.svg"),
     ):
         monkeypatch.setattr(report, name, tmp_path / file)
     monkeypatch.setattr(versions, "machine", lambda _: dict(TOLD))
@@ -320,3 +323,50 @@ def test_a_figure_of_a_smaller_load_says_so_beside_its_name(kept: Path) -> None:
     assert "| decode (scale 0.01) | x | 2.00 |" in report.PAGE.read_text()
     report.record("decode", [result], {"scale": 1.0})
     assert "| decode | x | 2.00 |" in report.PAGE.read_text()
+
+
+def test_the_committed_page_and_picture_are_those_of_the_committed_figures(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Guards `report.rewrite`: a picture that was not drawn again shows figures that nobody measured."""
+    root, folder = report.ROOT, report.ROOT / "benchmarks"
+    monkeypatch.setattr(report, "RESULTS", folder / "results.json")
+    monkeypatch.setattr(report, "MACHINE", folder / "machine.json")
+    report.rewrite()
+    assert report.PICTURE.read_text() == (root / "docs/benchmarks.svg").read_text()
+    assert report.PAGE.read_text() == (root / "docs/benchmarks.md").read_text()
+
+
+def test_the_picture_has_ours_the_peer_and_the_limit_in_our_unit() -> None:
+    """Guards `picture.limit_of`: a ratio drawn as it is would lie at the left edge and look met by everybody."""
+    rate = {
+        "line": "capture",
+        "unit": "rows/s",
+        "ours": 300.0,
+        "target": 0.9,
+        "ratio": 1.5,
+        "peers": [{"name": "p<", "value": 200.0}],
+    }
+    merge = {
+        **rate,
+        "line": "merge-delta",
+        "unit": "s a merge",
+        "ours": 2.0,
+        "target": 4,
+        "ratio": 1.2,
+    }
+    lag = {
+        **rate,
+        "line": "lag-p50",
+        "unit": "s",
+        "ours": 2.5,
+        "target": 5,
+        "ratio": None,
+        "peers": [],
+    }
+    assert [limit_of(row) for row in (rate, merge, lag)] == pytest.approx([180.0, 0.6, 5.0])
+    text = picture([rate, lag])
+    ET.fromstring(text)
+    assert text.count('class="ours"') == 2 and text.count('class="peer"') == 1 and "p&lt;" in text
+    assert "limit: at least 180" in text and "limit: at most 5" in text
+    assert picture([{**lag, "target": None}]).count('class="limit"') == 0
