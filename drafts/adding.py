@@ -17,7 +17,6 @@ from django.views.decorators.http import require_http_methods
 from assessments.services import describe_table, problem_of
 from drafts.choice import Key
 from drafts.listing import Found, Query, find_addable, listing_refresh
-from drafts.services import TableRefused, replicator_tables_add
 from drafts.table_pages import keys, query_of
 from replicators.config import InvalidConfig, source_plugin
 from replicators.connectors.model.schema import TableId, TableSelection
@@ -28,6 +27,7 @@ from replicators.pages import go, is_partial, may_edit
 from replicators.people import person
 from replicators.services import params_of
 from runners.services import IllegalTransition
+from runners.tables.changes import TableRefused, tables_add
 
 _ASKS = {"list", "refresh"}
 _ADDS = {"add", "add-without"}
@@ -99,9 +99,7 @@ def _add(request: HttpRequest, page: _Page) -> bool:
         return False
     try:
         selections = [_selection(request, page.found, key) for key in picked]
-        added = replicator_tables_add(
-            replicator=page.found, selections=selections, actor=person(request)
-        )
+        added = tables_add(replicator=page.found, selections=selections, actor=person(request))
     except TableRefused as err:
         errors = [p for p in err.problems if p.severity is Severity.ERROR]
         page.status, page.problems = 409, [p.to_json() for p in errors]

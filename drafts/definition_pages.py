@@ -16,13 +16,6 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
 from assessments.services import connection_test, problem_of
-from drafts.definition import (
-    AnotherServer,
-    Change,
-    ChangeRefused,
-    replicator_change,
-    secrets_asked,
-)
 from drafts.views import NAME_HELP, description_fault, name_fault
 from replicators.config import ROLES, InvalidConfig, mode_of, place_params, plugin_of
 from replicators.connectors.model.modes import KEEPS_PAST, text_of
@@ -42,10 +35,17 @@ from replicators.options import Options
 from replicators.pages import go, may_edit, render_page
 from replicators.people import person
 from replicators.services import NameTaken, params_merged, params_of, params_shown
+from runners.definition import (
+    AnotherServer,
+    Change,
+    ChangeRefused,
+    replicator_change,
+    secrets_asked,
+)
 from runners.models import Run
 from runners.pages.panels import version_of
-from runners.retrying import replicator_retry
 from runners.selectors import replicator_view
+from runners.services import replicator_retry
 from runners.transitions import IllegalTransition
 
 _DEFINITION = (

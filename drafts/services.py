@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any
 
 from django.contrib.auth.models import User
@@ -17,16 +16,13 @@ from drafts.reports import report_of, report_store
 from replicators import audit
 from replicators.config import (
     InvalidConfig,
-    ReplicatorConfig,
     SecretAsked,
-    parse_tables,
     plugin_of,
     require_plain,
 )
-from replicators.connectors.model.schema import TableSelection
 from replicators.connectors.params import describe
 from replicators.connectors.problems.errors import ReplicationError
-from replicators.connectors.problems.problem import Problem, Severity
+from replicators.connectors.problems.problem import Problem
 from replicators.models import Replicator
 from replicators.services import (
     audited_values,
@@ -37,9 +33,7 @@ from replicators.services import (
     params_store,
     replicator_create,
 )
-from runners.models import Table
-from runners.services import replicator_start, table_add
-from runners.tables.changes import table_change, table_mode
+from runners.services import replicator_start
 
 _PLAIN = ("name", "description", "tables", "options", "accepted")
 _KINDS = {"name": str, "description": str, "tables": list, "options": dict, "accepted": list}
@@ -62,14 +56,6 @@ class DraftDeployed(Exception):
 
 class DeployRefused(Exception):
     """The assessment found errors; `problems` are all it found."""
-
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
-        super().__init__("The assessment found errors.")
-        self.problems = problems
-
-
-class TableRefused(Exception):
-    """The assessment found errors about a table that was to be added; `problems` are all it found about it."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("The assessment found errors.")
@@ -233,71 +219,6 @@ def _deploy(draft: Draft, actor: User | None) -> Replicator:
     new = {"replicator": str(replicator.pk)}
     audit.record("draft_deployed", audit.Thing.of(now), actor=actor, new=new)
     return replicator_start(replicator=replicator, actor=actor)
-
-
-def replicator_table_add(
-    *, replicator: Replicator, selection: TableSelection, actor: User | None
-) -> Table:
-    """Add a table to a replicator that was deployed, after the same assessment as a deploy's: `TableRefused` on an error of
-    the table or of the servers. See `runners.services.table_add`. Blocks while source and target answer."""
-    if selection.id not in {t.id for t in config_of(replicator).tables}:
-        _refuse_faulty(replicator, [selection])
-    return table_add(replicator=replicator, selection=selection, actor=actor)
-
-
-def replicator_tables_add(
-    *, replicator: Replicator, selections: Sequence[TableSelection], actor: User | None
-) -> list[Table]:
-    """Add tables after one assessment, all of them or none: `TableRefused`. Those that the replicator has already are passed
-    over. Blocks while source and target answer."""
-    known = {t.id for t in config_of(replicator).tables}
-    new = [s for s in selections if s.id not in known]
-    if new:
-        _refuse_faulty(replicator, new)
-    with transaction.atomic():
-        return [table_add(replicator=replicator, selection=s, actor=actor) for s in new]
-
-
-def replicator_table_mode(
-    *, replicator: Replicator, schema: str, name: str, mode: str, actor: User | None
-) -> Table:
-    """Let a table be copied in another mode, after the same assessment as an added table's: `TableRefused`,
-    InvalidConfig for an unknown mode, `Table.DoesNotExist`. See `runners.services.table_mode`. Blocks while source and target
-    answer."""
-    (asked,) = parse_tables([{"schema": schema, "name": name, "mode": mode}])
-    config = config_of(replicator)
-    tables = tuple(replace(t, mode=asked.mode) if t.id == asked.id else t for t in config.tables)
-    if tables != config.tables:
-        _require_mode(replace(config, tables=tables), asked)
-    return table_mode(replicator=replicator, schema=schema, name=name, mode=asked.mode, actor=actor)
-
-
-def _require_mode(config: ReplicatorConfig, asked: TableSelection) -> None:
-    """Errors other than of the mode do not count: the table is copied already."""
-    found = assess(config).problems
-    mine = tuple(p for p in found if p.table == asked.id and ":mode-" in p.code)
-    if any(p.severity is Severity.ERROR for p in mine):
-        raise TableRefused(mine)
-
-
-def replicator_table_change(
-    *, replicator: Replicator, selection: TableSelection, actor: User | None
-) -> Table:
-    """Change what is copied of a table of a replicator that was deployed, after the same assessment: `TableRefused`,
-    `Table.DoesNotExist`. See `runners.services.table_change`. Blocks while source and target answer."""
-    if selection.id not in {t.id for t in config_of(replicator).tables}:
-        raise Table.DoesNotExist
-    _refuse_faulty(replicator, [selection])
-    return table_change(replicator=replicator, selection=selection, actor=actor)
-
-
-def _refuse_faulty(replicator: Replicator, selections: Sequence[TableSelection]) -> None:
-    config, asked = config_of(replicator), {s.id for s in selections}
-    others = tuple(t for t in config.tables if t.id not in asked)
-    found = assess(replace(config, tables=(*others, *selections))).problems
-    mine = tuple(p for p in found if p.table is None or p.table in asked)
-    if any(p.severity is Severity.ERROR for p in mine):
-        raise TableRefused(mine)
 
 
 @transaction.atomic

@@ -13,7 +13,6 @@ from django.views.decorators.http import require_http_methods
 
 from assessments.services import describe_table, problem_of
 from drafts.kinds import kind_lines, kinds_left
-from drafts.services import TableRefused, replicator_table_change, replicator_table_mode
 from replicators.config import (
     ROLES,
     InvalidConfig,
@@ -43,6 +42,7 @@ from runners.models import Table
 from runners.pages.panels import version_of
 from runners.services import IllegalTransition
 from runners.store.mapping import selections, table_row
+from runners.tables.changes import TableRefused, table_change, table_mode
 
 
 def column_lines(
@@ -157,7 +157,7 @@ def _save(request: HttpRequest, found: Replicator, row: Table, shape: TableSchem
             selection = replace(selection, columns=mine.columns)
         before = _row(found, table).is_resync_asked
         if selection == replace(mine, mode=selection.mode):
-            replicator_table_mode(
+            table_mode(
                 replicator=found,
                 schema=table.schema,
                 name=table.name,
@@ -165,7 +165,7 @@ def _save(request: HttpRequest, found: Replicator, row: Table, shape: TableSchem
                 actor=person(request),
             )
         else:
-            replicator_table_change(replicator=found, selection=selection, actor=person(request))
+            table_change(replicator=found, selection=selection, actor=person(request))
     except TableRefused as err:
         first = next(p for p in err.problems if p.severity is Severity.ERROR).message
         raise _Refused(f"{first.text} {first.suggestion}") from err

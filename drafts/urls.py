@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.urls import path
 
 from drafts import (
-    acts,
     adding,
     copies,
     definition_pages,
@@ -24,7 +23,6 @@ urlpatterns = [
     path("replicators/<uuid:pk>/edit/", definition_pages.edit, name="replicator-edit"),
     path("drafts/<uuid:pk>/", views.resume, name="draft"),
     path("drafts/<uuid:pk>/delete/", views.delete, name="draft-delete"),
-    path("replicators/<uuid:pk>/tables/add/", acts.table_add, name="table-add"),
     path("replicators/<uuid:pk>/tables/pick/", adding.tables_pick, name="tables-pick"),
     path(
         "replicators/<uuid:pk>/tables/columns/", table_columns.table_columns, name="table-columns"

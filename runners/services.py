@@ -11,10 +11,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from replicators.config import parse_tables
-from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.model.schema import TableId
 from replicators.models import DesiredState, Replicator
-from replicators.services import replicator_choose, table_choice, tables_changed
-from runners.engine.store.protocol import FRESH
+from replicators.services import replicator_choose, tables_changed
 from runners.events.write import act_add
 from runners.models import Progress, Run, Table
 from runners.states import TableState
@@ -29,10 +28,10 @@ __all__ = [
     "replicator_delete",
     "replicator_pause",
     "replicator_resume",
+    "replicator_retry",
     "replicator_start",
     "run_ask_stop",
     "run_transition",
-    "table_add",
     "table_remove",
     "table_replay",
     "table_resync",
@@ -55,7 +54,8 @@ _CALM: dict[str, Any] = {
 }
 
 
-def _name(actor: Actor) -> str:
+def actor_name(actor: Actor) -> str:
+    """Who acts, as event rows have it; empty for the program itself."""
     return actor.get_username() if actor is not None else ""
 
 
@@ -128,13 +128,25 @@ def replicator_resume(*, replicator: Replicator, actor: Actor) -> Replicator:
 
 
 @transaction.atomic
+def replicator_retry(*, replicator: Replicator, actor: Actor) -> Replicator:
+    """Try it again now; does not wait. IllegalTransition where it neither waits for its next try nor has failed."""
+    row, progress = Replicator.objects.get(pk=replicator.pk), progress_of(replicator)
+    is_wanted = row.desired_state == DesiredState.RUNNING and row.deleting_since is None
+    has_failed = progress.is_given_up or progress.retry_at is not None
+    if not is_wanted or not has_failed or Run.objects.active().filter(replicator=row).exists():
+        text = "There is nothing to retry: it neither waits for its next try nor has failed."
+        raise IllegalTransition(row.desired_state, "replicator_retry_asked", message=text)
+    return run_from_now(replicator, actor, "replicator_retry_asked")
+
+
+@transaction.atomic
 def replicator_pause(*, replicator: Replicator, actor: Actor) -> Replicator:
     """Ask it to stop; the run seals what it has read and ends. Idempotent; does not wait."""
     row = replicator_locked(replicator, "replicator_paused")
     if _ask(row, DesiredState.PAUSED):
         wanted = _state(row.desired_state, DesiredState.PAUSED)
         act_add("replicator_paused", replicator=row, actor=actor, **wanted)
-    _stop_runs(row, _name(actor))
+    _stop_runs(row, actor_name(actor))
     nudge()
     replicator.refresh_from_db()
     return replicator
@@ -178,7 +190,7 @@ def replicator_delete(*, replicator: Replicator, actor: Actor, keep_target: bool
             actor=actor,
             facts={"keep_target": keep_target},
         )
-    _stop_runs(row, _name(actor))
+    _stop_runs(row, actor_name(actor))
     nudge()
     replicator.refresh_from_db()
     return replicator
@@ -259,40 +271,6 @@ def table_rewind(
     nudge()
     table.refresh_from_db()
     return table
-
-
-@transaction.atomic
-def table_add(*, replicator: Replicator, selection: TableSelection, actor: Actor) -> Table:
-    """Copy this table too, and then follow it; works while the run runs, and the other tables do not pause. One that was
-    removed before is copied afresh, and known by its name alone. Asks nobody whether it can be copied: `drafts.services.replicator_table_add` does.
-    IllegalTransition where it is chosen already, also by the name that it had before."""
-    row = replicator_locked(replicator, "table_add_asked")
-    table, known = selection.id, parse_tables(row.tables)
-    if table in {t.id for t in known}:
-        raise IllegalTransition(
-            "chosen", "table_add_asked", message=f"{table} is a table of this replicator already."
-        )
-    called = Table.objects.filter(
-        replicator=row, is_chosen=True, shape__called=[table.schema, table.name]
-    ).first()
-    if called is not None:
-        text = f"{table} is copied already, as {called.schema_name}.{called.name}: that was its name before."
-        raise IllegalTransition("chosen", "table_add_asked", message=text)
-    replicator_choose(replicator=row, tables=[*known, selection])
-    tables_sync(row)
-    mine = Table.objects.filter(replicator=row, schema_name=table.schema, name=table.name)
-    mine.update(is_chosen=True, is_drop_asked=False)
-    found = mine.get()
-    if found.state == TableState.REMOVED:
-        table_transition(table=found, event="table_added", actor=_name(actor), shape=None, **FRESH)
-    elif found.state != TableState.WAITING:
-        # Its removal was not taken up yet: it is still followed, and only a fresh copy fits what is asked for now.
-        mine.update(is_resync_asked=True)
-    new = table_choice(selection)
-    act_add("table_add_asked", replicator=row, actor=actor, table=table, new=new)
-    nudge()
-    replicator.refresh_from_db()
-    return mine.get()
 
 
 @transaction.atomic

@@ -33,13 +33,13 @@ from runners.models import ChangeFile, LogLine, Progress, Run, Segment, Table
 from runners.selectors import replicator_badge
 from runners.services import (
     run_ask_stop,
-    table_add,
     table_remove,
     table_resync,
     table_rewind,
     tables_sync,
 )
 from runners.supervision.supervisor import run_lose
+from runners.tables.changes import table_add
 from runners.transitions import run_transition
 from tests.background import Background
 from tests.servers import Database
@@ -353,7 +353,7 @@ class World:
     def add(self, name: str) -> None:
         """Ask for one more table."""
         (selection,) = parse_tables([self.choice(name)])
-        table_add(replicator=self.replicator, selection=selection, actor=None)
+        table_add(is_assessed=False, replicator=self.replicator, selection=selection, actor=None)
 
     def remove(self, name: str, *, keep_target: bool = True) -> None:
         """Ask for a table no longer."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from drafts.definition import ChangeRefused, StaleReplicator
 from drafts.models import Draft
-from drafts.services import DeployRefused, DraftDeployed, StaleDraft, TableRefused
+from drafts.services import DeployRefused, DraftDeployed, StaleDraft
 from replicators.api.errors import Answer, answers
 from replicators.api.preconditions import PreconditionFailed
 from replicators.models import Replicator
+from runners.definition import ChangeRefused, StaleReplicator
 
 
 @answers(StaleDraft)
@@ -23,12 +23,6 @@ def _refused(error: DeployRefused) -> Answer:
     text = "The assessment found errors, so nothing was deployed. Mend them, then deploy again."
     problems = [p.to_json() for p in error.problems]
     return Answer(409, "deploy-refused", text, problems=problems)
-
-
-@answers(TableRefused)
-def _table_refused(error: TableRefused) -> Answer:
-    text = "The assessment found errors, so nothing was changed. Mend them, then ask again."
-    return Answer(409, "table-refused", text, problems=[p.to_json() for p in error.problems])
 
 
 @answers(ChangeRefused)

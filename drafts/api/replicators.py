@@ -12,7 +12,6 @@ from assessments.api.serializers import ConfigSerializer
 from assessments.api.views import ASKED
 from drafts.api import errors as _errors  # noqa: F401  registers the answers
 from drafts.api.stored import StoredServers
-from drafts.definition import replicator_change
 from drafts.services import replicator_make
 from replicators.api.preconditions import has_condition, require_match, tagged
 from replicators.api.serializers import (
@@ -23,6 +22,7 @@ from replicators.api.serializers import (
 )
 from replicators.people import person
 from runners.api.views import ReplicatorViewSet
+from runners.definition import replicator_change
 
 
 class DeployedViewSet(StoredServers, ReplicatorViewSet):

@@ -15,11 +15,6 @@ from drafts.api.serializers import (
     TableModeSerializer,
     TableRemoveQuerySerializer,
 )
-from drafts.services import (
-    replicator_table_add,
-    replicator_table_change,
-    replicator_table_mode,
-)
 from replicators.api.rest import RestView, asked, asks
 from replicators.api.serializers import ErrorSerializer, valid
 from replicators.config import parse_tables
@@ -34,6 +29,7 @@ from runners.api.views import accepted
 from runners.models import Table
 from runners.selectors import replicator_view, table_views, tables_accepted, tables_found
 from runners.services import table_remove
+from runners.tables.changes import table_add, table_change, table_mode
 
 _ACCEPTED = {
     202: TableAcceptedSerializer,
@@ -68,7 +64,7 @@ class ReplicatorTables(RestView):
         responses=_ACCEPTED,
     )
     def post(self, request: Request, pk: str) -> Response:
-        return _with_choice(replicator_table_add, request, pk)
+        return _with_choice(table_add, request, pk)
 
     @extend_schema(
         summary="Copy a table in another mode",
@@ -80,7 +76,7 @@ class ReplicatorTables(RestView):
     )
     def patch(self, request: Request, pk: str) -> Response:
         data = valid(TableModeSerializer, request.data)
-        table = replicator_table_mode(
+        table = table_mode(
             replicator=get_object_or_404(Replicator, pk=pk),
             schema=data["schema"],
             name=data["table"],
@@ -100,7 +96,7 @@ class ReplicatorTables(RestView):
         responses=_ACCEPTED,
     )
     def put(self, request: Request, pk: str) -> Response:
-        return _with_choice(replicator_table_change, request, pk)
+        return _with_choice(table_change, request, pk)
 
     @asks(TableRemoveQuerySerializer)
     @extend_schema(

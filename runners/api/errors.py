@@ -5,11 +5,18 @@ from __future__ import annotations
 from replicators.api.errors import Answer, answers
 from runners.models import NewTable, Table
 from runners.services import IllegalTransition
+from runners.tables.changes import TableRefused
 
 
 @answers(IllegalTransition)
 def _illegal(error: IllegalTransition) -> Answer:
     return Answer(409, "illegal-transition", error.message)
+
+
+@answers(TableRefused)
+def _table_refused(error: TableRefused) -> Answer:
+    text = "The assessment found errors, so nothing was changed. Mend them, then ask again."
+    return Answer(409, "table-refused", text, problems=[p.to_json() for p in error.problems])
 
 
 @answers(NewTable.DoesNotExist)

@@ -24,7 +24,7 @@ from replicators.connectors.model.schema import TableId
 from replicators.models import Replicator
 from replicators.people import person
 from replicators.services import replicator_export
-from runners import retrying, selectors, services
+from runners import selectors, services
 from runners.api import errors as _errors  # noqa: F401  registers the answers
 from runners.api import serializers
 from runners.logs import read
@@ -156,7 +156,7 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     )
     @action(detail=True, methods=["post"], url_path="retry")
     def retry_now(self, request: Request, pk: str) -> Response:
-        return self._act(retrying.replicator_retry)
+        return self._act(services.replicator_retry)
 
     @extend_schema(summary="Copy a table afresh, then follow it again", **_TABLE_ACT)
     @action(detail=True, methods=["post"], url_path="tables/resync")

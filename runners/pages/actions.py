@@ -12,19 +12,20 @@ from django.shortcuts import get_object_or_404, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from replicators.connectors.model.schema import TableId
+from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.connectors.problems.errors import ReplicationError
+from replicators.connectors.problems.problem import Severity
 from replicators.invalid import InvalidConfig
 from replicators.models import Replicator
 from replicators.pages import View, came_from, go, is_partial, may_edit, render_page, toasted
 from replicators.people import person
-from runners import retrying, services
+from runners import services
 from runners.models import NewTable, Table
 from runners.pages import panels
 from runners.pages.stakes import replicator_stake, table_stake
 from runners.services import IllegalTransition
 from runners.supervision.removal import what_goes
-from runners.tables import discovery
+from runners.tables import changes, discovery
 from runners.tables.rewinding import can_rewind, parse_moment, refusal, rewind_window
 
 
@@ -117,7 +118,7 @@ pause = _act(
     "was not paused",
 )
 resume = _act(services.replicator_resume, "{name} resumes.", "was not resumed")
-retry = _act(retrying.replicator_retry, "{name} is tried again now.", "was not retried")
+retry = _act(services.replicator_retry, "{name} is tried again now.", "was not retried")
 new_table_ignore = _table_act(
     discovery.new_table_ignore, "{table} is not asked about again.", "was not ignored"
 )
@@ -224,3 +225,28 @@ def delete(request: HttpRequest, pk: str) -> HttpResponse:
     return render_page(
         request, "runners/replicator_delete.html", "runners/partials/_delete.html", context
     )
+
+
+@may_edit
+@require_POST
+def table_add(request: HttpRequest, pk: str) -> HttpResponse:
+    """Copy a table too; the first error of the assessment is the refusal's reason."""
+    found = get_object_or_404(Replicator, pk=pk)
+    table = TableId(request.POST.get("schema", ""), request.POST.get("table", ""))
+    if table not in {
+        TableId(t.schema_name, t.name) for t in discovery.tables_asked(found)
+    }:  # it was typed
+        table = TableId(table.schema.strip(), table.name.strip())
+
+    def act() -> Table:
+        try:
+            return changes.table_add(
+                replicator=found, selection=TableSelection(table), actor=person(request)
+            )
+        except changes.TableRefused as err:
+            first = next(p for p in err.problems if p.severity is Severity.ERROR).message
+            text = f"{first.text} {first.suggestion}"
+            raise IllegalTransition("refused", "table_add_asked", message=text) from err
+
+    done = f"{table} will be copied, then followed."
+    return answer(request, found, act, done, f"{table} was not added")

@@ -26,6 +26,7 @@ urlpatterns = [
     path(f"{_ONE}retry/", actions.retry, name="replicator-retry"),
     path(f"{_ONE}delete/", actions.delete, name="replicator-delete"),
     path(f"{_ONE}tables/resync/", actions.table_resync, name="table-resync"),
+    path(f"{_ONE}tables/add/", actions.table_add, name="table-add"),
     path(f"{_ONE}tables/remove/", actions.table_remove, name="table-remove"),
     path(f"{_ONE}tables/rewind/", actions.table_rewind, name="table-rewind"),
     path(f"{_ONE}tables/ignore/", actions.new_table_ignore, name="new-table-ignore"),

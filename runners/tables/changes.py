@@ -1,27 +1,164 @@
-"""Changes what is copied of a table of a replicator that was deployed: its columns, its rows, its mode."""
+"""Adds tables to a replicator that was deployed, and changes what is copied of them: columns, rows, kinds of changes, mode.
+
+Pages and REST call the same service. Each assesses what is asked for first, as a deploy does, outside of any transaction: it blocks
+while source and target answer. `is_assessed` False leaves that out, where a policy decides and no person.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from django.db import transaction
 from django.db.models import F
 
+from assessments.services import assess
 from replicators import audit
-from replicators.config import parse_tables
+from replicators.config import ReplicatorConfig, parse_tables
 from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.problems.problem import Problem, Severity
 from replicators.models import Replicator
-from replicators.services import replicator_choose, table_choice
+from replicators.services import config_of, replicator_choose, table_choice
+from runners.engine.store.protocol import FRESH
 from runners.events.write import act_add
 from runners.models import Table
-from runners.services import Actor, back_off_clear, replicator_locked, table_of
+from runners.services import (
+    Actor,
+    IllegalTransition,
+    actor_name,
+    back_off_clear,
+    replicator_locked,
+    table_of,
+    table_transition,
+    tables_sync,
+)
+from runners.states import TableState
 from runners.supervision.dispatch import nudge
 
 
+class TableRefused(Exception):
+    """The assessment found errors about a table that was to be added or changed; `problems` are all that it found about it."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("The assessment found errors.")
+        self.problems = problems
+
+
+def table_add(
+    *, replicator: Replicator, selection: TableSelection, actor: Actor, is_assessed: bool = True
+) -> Table:
+    """Copy this table too, and then follow it; works while the run runs, and the other tables do not pause.
+
+    One that was removed before is copied afresh, and known by its name alone. `TableRefused` on an error of the
+    table or of the servers; IllegalTransition where it is chosen already, also by the name that it had before.
+    """
+    if is_assessed and selection.id not in {t.id for t in config_of(replicator).tables}:
+        _refuse_faulty(replicator, [selection])
+    return _add(replicator=replicator, selection=selection, actor=actor)
+
+
+def tables_add(
+    *, replicator: Replicator, selections: Sequence[TableSelection], actor: Actor
+) -> list[Table]:
+    """Add tables after one assessment, all of them or none, as `table_add`. Those that are chosen already are passed over."""
+    known = {t.id for t in config_of(replicator).tables}
+    new = [s for s in selections if s.id not in known]
+    if new:
+        _refuse_faulty(replicator, new)
+    with transaction.atomic():
+        return [_add(replicator=replicator, selection=s, actor=actor) for s in new]
+
+
+def table_change(
+    *, replicator: Replicator, selection: TableSelection, actor: Actor, is_assessed: bool = True
+) -> Table:
+    """Copy other columns, rows or kinds of changes of a table, or in another mode; works while the run runs.
+
+    Where rows or values may be missing in the copy it is made afresh. `TableRefused`; `Table.DoesNotExist` for a
+    table that is not chosen.
+    """
+    if is_assessed:
+        if selection.id not in {t.id for t in config_of(replicator).tables}:
+            raise Table.DoesNotExist
+        _refuse_faulty(replicator, [selection])
+    return _change(replicator=replicator, selection=selection, actor=actor)
+
+
+def table_mode(
+    *,
+    replicator: Replicator,
+    schema: str,
+    name: str,
+    mode: str,
+    actor: Actor,
+    is_assessed: bool = True,
+) -> Table:
+    """Copy this table in another mode (empty: the replicator's).
+
+    Where that differs from the mode of the present copy, the run, or the next one, makes a fresh copy, as a re-sync does.
+    `TableRefused`, InvalidConfig for an unknown mode, `Table.DoesNotExist`.
+    """
+    (asked,) = parse_tables([{"schema": schema, "name": name, "mode": mode}])
+    if is_assessed:
+        config = config_of(replicator)
+        tables = [replace(t, mode=asked.mode) if t.id == asked.id else t for t in config.tables]
+        if tuple(tables) != config.tables:
+            _require_mode(replace(config, tables=tuple(tables)), asked)
+    return _mode(replicator=replicator, schema=schema, name=name, mode=asked.mode, actor=actor)
+
+
+def _refuse_faulty(replicator: Replicator, selections: Sequence[TableSelection]) -> None:
+    config, asked = config_of(replicator), {s.id for s in selections}
+    others = tuple(t for t in config.tables if t.id not in asked)
+    found = assess(replace(config, tables=(*others, *selections))).problems
+    mine = tuple(p for p in found if p.table is None or p.table in asked)
+    if any(p.severity is Severity.ERROR for p in mine):
+        raise TableRefused(mine)
+
+
+def _require_mode(config: ReplicatorConfig, asked: TableSelection) -> None:
+    """Errors other than of the mode do not count: the table is copied already."""
+    found = assess(config).problems
+    mine = tuple(p for p in found if p.table == asked.id and ":mode-" in p.code)
+    if any(p.severity is Severity.ERROR for p in mine):
+        raise TableRefused(mine)
+
+
 @transaction.atomic
-def table_change(*, replicator: Replicator, selection: TableSelection, actor: Actor) -> Table:
-    """Copy other columns, rows or kinds of changes of a table, or in another mode; works while the run runs. Where rows or
-    values may be missing in the copy it is made afresh. `Table.DoesNotExist` for a table that is not chosen."""
+def _add(*, replicator: Replicator, selection: TableSelection, actor: Actor) -> Table:
+    row = replicator_locked(replicator, "table_add_asked")
+    table, known = selection.id, parse_tables(row.tables)
+    if table in {t.id for t in known}:
+        raise IllegalTransition(
+            "chosen", "table_add_asked", message=f"{table} is a table of this replicator already."
+        )
+    called = Table.objects.filter(
+        replicator=row, is_chosen=True, shape__called=[table.schema, table.name]
+    ).first()
+    if called is not None:
+        text = f"{table} is copied already, as {called.schema_name}.{called.name}: that was its name before."
+        raise IllegalTransition("chosen", "table_add_asked", message=text)
+    replicator_choose(replicator=row, tables=[*known, selection])
+    tables_sync(row)
+    mine = Table.objects.filter(replicator=row, schema_name=table.schema, name=table.name)
+    mine.update(is_chosen=True, is_drop_asked=False)
+    found = mine.get()
+    if found.state == TableState.REMOVED:
+        table_transition(
+            table=found, event="table_added", actor=actor_name(actor), shape=None, **FRESH
+        )
+    elif found.state != TableState.WAITING:
+        # Its removal was not taken up yet: it is still followed, and only a fresh copy fits what is asked for now.
+        mine.update(is_resync_asked=True)
+    new = table_choice(selection)
+    act_add("table_add_asked", replicator=row, actor=actor, table=table, new=new)
+    nudge()
+    replicator.refresh_from_db()
+    return mine.get()
+
+
+@transaction.atomic
+def _change(*, replicator: Replicator, selection: TableSelection, actor: Actor) -> Table:
     row = replicator_locked(replicator, "table_change_asked")
     known = {t.id: t for t in parse_tables(row.tables)}
     if selection.id not in known:
@@ -57,10 +194,7 @@ def _same_columns(one: TableSelection, other: TableSelection, found: Table) -> b
 
 
 @transaction.atomic
-def table_mode(*, replicator: Replicator, schema: str, name: str, mode: str, actor: Actor) -> Table:
-    """Copy this table in another mode (empty: the replicator's). Where that differs from the mode of the present copy, the run,
-    or the next one, makes a fresh copy, as a re-sync does. Asks nobody whether the table can have it:
-    `drafts.services.replicator_table_mode` does. `Table.DoesNotExist`."""
+def _mode(*, replicator: Replicator, schema: str, name: str, mode: str, actor: Actor) -> Table:
     row = replicator_locked(replicator, "table_mode_asked")
     table, found = TableId(schema, name), table_of(row, schema, name)
     if not found.is_chosen:

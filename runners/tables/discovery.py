@@ -13,7 +13,8 @@ from replicators.models import Replicator
 from replicators.options import Options
 from runners.events.write import act_add, event_add
 from runners.models import NewTable, Progress, Run, Table
-from runners.services import IllegalTransition, progress_of, table_add, table_remove
+from runners.services import IllegalTransition, progress_of, table_remove
+from runners.tables.changes import table_add
 
 SHOWN = 20
 
@@ -59,7 +60,12 @@ def _is_added(replicator: Replicator, table: TableId) -> bool:
     a person is asked."""
     try:
         with transaction.atomic():
-            table_add(replicator=replicator, selection=TableSelection(table), actor=None)
+            table_add(
+                replicator=replicator,
+                selection=TableSelection(table),
+                actor=None,
+                is_assessed=False,
+            )
     except IllegalTransition:
         return False
     return True

@@ -101,7 +101,7 @@ def test_a_change_that_comes_while_another_is_checked_is_refused(
     def meanwhile(asked: Any, found: Any) -> None:
         Replicator.objects.update(description="b", updated_at=timezone.now())
 
-    monkeypatch.setattr("drafts.definition._require_log", meanwhile)
+    monkeypatch.setattr("runners.definition._require_log", meanwhile)
     mine = {"If-Match": api.get(_url(replicator))["ETag"]}
     late = api.patch(_url(replicator), {"description": "a"}, JSON, headers=mine)
     assert (late.status_code, late.json()["code"]) == (412, "precondition-failed")

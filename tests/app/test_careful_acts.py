@@ -9,12 +9,13 @@ from django.test import Client
 
 from drafts.models import Draft
 from drafts.reports import report_of
-from drafts.services import draft_assess, draft_update, replicator_table_change
+from drafts.services import draft_assess, draft_update
 from replicators import throttle
 from replicators.config import parse_tables
 from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.models import Replicator
 from runners.models import NewTable, Table
+from runners.tables.changes import table_change
 from tests.app.factories import PASSWORD, config_fields, make_user
 from tests.app.pages import page
 from tests.app.wizarding import address, make_draft, press
@@ -60,7 +61,7 @@ def test_two_who_choose_columns_at_once_do_not_overwrite_each_other(
     old = {"schema": "shop", "table": "orders", "version": opened.context["version"]}
     assert f'name="version" value="{old["version"]}"' in opened.content.decode()
     narrow = TableSelection(ORDERS, ("id",))
-    replicator_table_change(replicator=replicator, selection=narrow, actor=None)
+    table_change(replicator=replicator, selection=narrow, actor=None)
     refused = browser.post(url, {**old, "which": "all"})
     assert refused.status_code == 409
     assert "Somebody changed" in refused.content.decode()
@@ -73,7 +74,7 @@ def test_two_who_choose_columns_at_once_do_not_overwrite_each_other(
 def test_a_new_table_is_added_under_the_very_name_that_was_shown(
     browser: Client, replicator: Replicator
 ) -> None:
-    """Guards `drafts.acts.table_add`: stripped of its blank the name is that of another table, which would be copied."""
+    """Guards `runners.pages.actions.table_add`: stripped of its blank the name is that of another table, which would be copied."""
     NewTable.objects.create(replicator=replicator, schema_name="shop", name="page_views ")
     url = f"/replicators/{replicator.pk}/tables/add/"
     assert browser.post(url, {"schema": "shop", "table": "page_views "}).status_code == 409

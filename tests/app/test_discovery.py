@@ -12,8 +12,9 @@ from replicators.connectors.model.schema import TableId, TableSchema, TableSelec
 from replicators.models import Replicator
 from runners.events.texts import SCHEMA_EVENTS, schema_text
 from runners.models import Event, NewTable, Table
-from runners.services import IllegalTransition, table_add
+from runners.services import IllegalTransition
 from runners.store.django import DjangoStore
+from runners.tables.changes import table_add
 from runners.tables.discovery import new_table_ignore, table_vanished, tables_appeared, tables_asked
 from tests.app.factories import make_replicator, make_run
 
@@ -155,7 +156,7 @@ def test_a_table_that_is_followed_under_another_name_shows_it_and_is_not_added_t
     assert "old.sales" in page
     selection = TableSelection(TableId("old", "sales"))
     with pytest.raises(IllegalTransition) as caught:
-        table_add(replicator=replicator, selection=selection, actor=None)
+        table_add(is_assessed=False, replicator=replicator, selection=selection, actor=None)
     assert "shop.orders" in caught.value.message
 
 
@@ -167,7 +168,10 @@ def test_a_table_that_is_chosen_again_is_known_by_its_name_alone(replicator: Rep
     Replicator.objects.filter(pk=replicator.pk).update(tables=kept)
     replicator.refresh_from_db()
     selection = TableSelection(TableId("shop", "orders"))
-    assert table_add(replicator=replicator, selection=selection, actor=None).shape is None
+    assert (
+        table_add(is_assessed=False, replicator=replicator, selection=selection, actor=None).shape
+        is None
+    )
 
 
 def test_a_table_that_can_not_be_added_by_itself_is_asked_about(replicator: Replicator) -> None:
@@ -178,7 +182,7 @@ def test_a_table_that_can_not_be_added_by_itself_is_asked_about(replicator: Repl
     tables_appeared(replicator=replicator, tables=[])
     taken, fresh = TableId("shop", "orders_old"), TableId("shop", "fresh")
     Table.objects.filter(name="orders").update(shape={"called": ["shop", "orders_old"]})
-    table_add(replicator=replicator, selection=TableSelection(fresh), actor=None)
+    table_add(is_assessed=False, replicator=replicator, selection=TableSelection(fresh), actor=None)
     replicator.refresh_from_db()
     tables_appeared(replicator=replicator, tables=[taken, fresh])
     assert set(NewTable.objects.values_list("name", flat=True)) == {"orders_old", "fresh"}
@@ -197,7 +201,7 @@ def test_a_choice_that_is_made_between_two_readings_is_seen_whole(replicator: Re
     def chosen() -> Any:
         found = first()
         if not Table.objects.filter(name="fresh").exists():
-            table_add(replicator=replicator, selection=fresh, actor=None)
+            table_add(is_assessed=False, replicator=replicator, selection=fresh, actor=None)
         return found
 
     store._tables._choice = chosen  # type: ignore[method-assign]

@@ -32,7 +32,6 @@ from runners.engine.store.protocol import (
 from runners.models import Event, Progress, QuarantinedRow, Run, Table, TableMetric
 from runners.services import (
     replicator_pause,
-    table_add,
     table_remove,
     table_replay,
     table_resync,
@@ -40,7 +39,7 @@ from runners.services import (
     table_rewind,
 )
 from runners.store.django import DjangoStore
-from runners.tables.changes import table_change, table_mode
+from runners.tables.changes import table_add, table_change, table_mode
 from tests.app.factories import make_run
 
 ORDERS, CUSTOMERS = TableId("shop", "orders"), TableId("shop", "customers")
@@ -67,12 +66,18 @@ ACTS: dict[str, Callable[[Replicator], object]] = {
     "remove": lambda r: table_remove(replicator=r, **MINE),
     "retry": lambda r: table_retry(replicator=r, **MINE),
     "replay": lambda r: table_replay(replicator=r, **MINE),
-    "mode": lambda r: table_mode(replicator=r, mode="append", **MINE),
+    "mode": lambda r: table_mode(is_assessed=False, replicator=r, mode="append", **MINE),
     "change": lambda r: table_change(
-        replicator=r, selection=TableSelection(ORDERS, filter="id > 5"), actor=None
+        is_assessed=False,
+        replicator=r,
+        selection=TableSelection(ORDERS, filter="id > 5"),
+        actor=None,
     ),
     "add": lambda r: table_add(
-        replicator=r, selection=TableSelection(TableId("shop", "fresh")), actor=None
+        is_assessed=False,
+        replicator=r,
+        selection=TableSelection(TableId("shop", "fresh")),
+        actor=None,
     ),
     "options": lambda r: replicator_update(
         replicator=r, actor=None, options={"mode": "soft_delete"}
@@ -529,7 +534,7 @@ class TestDjangoOnly:
         assert len(store.tables()) == 2
         store.table_event(ORDERS, "table_removed")
         selection = TableSelection(ORDERS, columns=("id",))
-        table_add(replicator=run.replicator, selection=selection, actor=None)
+        table_add(is_assessed=False, replicator=run.replicator, selection=selection, actor=None)
         row = next(t for t in store.tables() if t.id == ORDERS)
         assert (row.is_chosen, row.columns) == (True, ("id",))
 
@@ -540,7 +545,7 @@ class TestDjangoOnly:
         store, names = DjangoStore(run.pk, run.lease), [f"t{n}" for n in range(50)]
         for name in names:
             selection = TableSelection(TableId("shop", name))
-            table_add(replicator=run.replicator, selection=selection, actor=None)
+            table_add(is_assessed=False, replicator=run.replicator, selection=selection, actor=None)
         store._tables.forget()
         figures = {t.id: TableFigures(0.5, 1000.0) for t in store.tables()}
         store.record_figures(figures, {})

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from drafts.services import TableRefused, replicator_table_add
 from replicators.config import parse_tables
 from replicators.connectors.model.schema import TableId, TableSelection
 from replicators.models import Replicator
 from runners.engine.store.protocol import chosen, is_live
 from runners.models import Event, Table
 from runners.selectors import replicator_status
-from runners.services import IllegalTransition, table_add, table_remove, table_resync
+from runners.services import IllegalTransition, table_remove, table_resync
 from runners.states import TableState
 from runners.store.django import DjangoStore
 from runners.store.mapping import selections, table_row
+from runners.tables.changes import TableRefused, table_add
 from tests.app.factories import make_replicator, make_run
 
 pytestmark = pytest.mark.django_db
@@ -48,14 +48,14 @@ def test_a_table_is_added_with_its_row_and_an_event(replicator: Replicator, edit
     """Guards `services.table_add`: choice, row and event come together, with the columns and kinds that were chosen; a
     table is added once."""
     selection = TableSelection(VIEWS.id, ("path",), ("deletes",))
-    row = table_add(replicator=replicator, selection=selection, actor=editor)
+    row = table_add(is_assessed=False, replicator=replicator, selection=selection, actor=editor)
     assert row.state == TableState.WAITING
     assert _names(replicator) == ["orders", "customers", "page_views"]
     assert parse_tables(replicator.tables)[-1] == selection
     event = Event.objects.get(kind="table_add_asked")
     assert (event.table_name, event.actor) == ("page_views", "editor")
     with pytest.raises(IllegalTransition, match="table_add_asked"):
-        table_add(replicator=replicator, selection=VIEWS, actor=editor)
+        table_add(is_assessed=False, replicator=replicator, selection=VIEWS, actor=editor)
 
 
 def test_a_removed_table_is_hidden_at_once_and_the_last_one_stays(replicator: Replicator) -> None:
@@ -80,7 +80,10 @@ def test_an_add_takes_back_a_removal_and_asks_for_a_fresh_copy(replicator: Repli
     table_remove(replicator=replicator, schema="shop", name="orders", actor=None, keep_target=False)
     assert _row("orders").is_drop_asked
     table_add(
-        replicator=replicator, selection=TableSelection(TableId("shop", "orders")), actor=None
+        is_assessed=False,
+        replicator=replicator,
+        selection=TableSelection(TableId("shop", "orders")),
+        actor=None,
     )
     assert (_row("orders").is_drop_asked, _row("orders").is_resync_asked) == (False, True)
 
@@ -90,7 +93,12 @@ def test_a_run_that_runs_sees_what_is_chosen(replicator: Replicator) -> None:
     added one."""
     run = make_run(replicator)
     store = DjangoStore(run.pk, run.lease, tables_seconds=0)
-    table_add(replicator=replicator, selection=TableSelection(VIEWS.id, ("path",)), actor=None)
+    table_add(
+        is_assessed=False,
+        replicator=replicator,
+        selection=TableSelection(VIEWS.id, ("path",)),
+        actor=None,
+    )
     table_remove(replicator=replicator, schema="shop", name="orders", actor=None)
     live = {r.id.name for r in store.tables() if is_live(r)}
     assert live == {"customers", "page_views"}
@@ -98,29 +106,32 @@ def test_a_run_that_runs_sees_what_is_chosen(replicator: Replicator) -> None:
     row = store.table_event(TableId("shop", "orders"), "table_removed", is_drop_asked=False)
     assert (row.is_chosen, row.state) == (False, TableState.REMOVED)
     table_add(
-        replicator=replicator, selection=TableSelection(TableId("shop", "orders")), actor=None
+        is_assessed=False,
+        replicator=replicator,
+        selection=TableSelection(TableId("shop", "orders")),
+        actor=None,
     )
     row = next(r for r in store.tables() if r.id.name == "orders")
     assert (is_live(row), row.state, row.is_resync_asked) == (True, TableState.WAITING, False)
 
 
 def test_the_source_is_asked_before_a_table_is_added(replicator: Replicator) -> None:
-    """Guards the assessment in `replicator_table_add`: a table that can't be copied would fail in the run, and problems
+    """Guards the assessment in `table_add`: a table that can't be copied would fail in the run, and problems
     of other tables are not its own."""
     missing = TableSelection(TableId("shop", "is_not_there"))
     with pytest.raises(TableRefused) as refused:
-        replicator_table_add(replicator=replicator, selection=missing, actor=None)
+        table_add(replicator=replicator, selection=missing, actor=None)
     assert "source:table-missing" in {p.code for p in refused.value.problems}
     assert {p.table for p in refused.value.problems} <= {None, missing.id}
     assert _names(replicator) == ["orders", "customers"]
 
 
 def test_an_old_tables_error_does_not_refuse_a_new_one(db: None) -> None:
-    """Guards the choice of problems in `replicator_table_add`: one table that is gone would keep every other from being
+    """Guards the choice of problems in `table_add`: one table that is gone would keep every other from being
     added."""
     tables = [{"schema": "shop", "name": "gone"}, {"schema": "shop", "name": "orders"}]
     replicator = make_replicator(tables=tables)
-    replicator_table_add(replicator=replicator, selection=VIEWS, actor=None)
+    table_add(replicator=replicator, selection=VIEWS, actor=None)
     assert _names(replicator) == ["gone", "orders", "page_views"]
 
 

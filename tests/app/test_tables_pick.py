@@ -8,12 +8,13 @@ import pytest
 from django.test import Client
 
 from assessments import services as assessments
-from drafts import listing, services
+from drafts import listing
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.problem import Problem, Severity
 from replicators.models import Replicator
 from replicators.services import replicator_update
 from replicators.sources.memory.checks import MemoryChecks
+from runners.tables import changes
 from tests.app.pages import page
 from tests.app.wizarding import HTMX, packed
 
@@ -59,7 +60,7 @@ def test_what_is_picked_stays_over_a_search_and_is_added_after_one_assessment(
     press(browser, replicator, "list")
     asked: list[int] = []
     assess = assessments.assess
-    monkeypatch.setattr(services, "assess", lambda c: asked.append(len(c.tables)) or assess(c))
+    monkeypatch.setattr(changes, "assess", lambda c: asked.append(len(c.tables)) or assess(c))
     both = packed("page_views", "places")
     html = press(
         browser, replicator, "search", search="places", shown=both, tables=packed("page_views")

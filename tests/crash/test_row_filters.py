@@ -71,7 +71,9 @@ def test_the_copy_holds_the_rows_that_fit_whatever_happens(world_maker: MakeWorl
         assert gone and set(gone) <= kept
 
         selection = TableSelection(TableId("shop", "items"), filter="n >= 50")
-        table_change(replicator=world.replicator, selection=selection, actor=None)
+        table_change(
+            is_assessed=False, replicator=world.replicator, selection=selection, actor=None
+        )
         world.until(lambda: world.row("items").generation == 2, "copied afresh")
         traffic.write(5)
         assert_same(world, "n >= 50")

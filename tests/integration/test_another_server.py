@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from drafts.definition import AnotherServer, replicator_change
 from replicators.models import Replicator
 from replicators.services import params_of
+from runners.definition import AnotherServer, replicator_change
 from runners.models import Progress
 from runners.services import progress_of
 from tests.app.factories import make_replicator

@@ -153,7 +153,9 @@ def test_columns_that_are_chosen_later_are_filled_for_old_rows(twin_maker: MakeW
         chosen(*some)
         with traffic.going_on():
             items = TableSelection(TableId("shop", "items"), (*some, "big"))
-            table_change(replicator=world.replicator, selection=items, actor=None)
+            table_change(
+                is_assessed=False, replicator=world.replicator, selection=items, actor=None
+            )
             world.until(lambda: world.row("items").generation == 2, "items is copied afresh")
             world.until_states("replicating", "items")
         world.settle()

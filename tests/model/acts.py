@@ -169,7 +169,9 @@ class Acts:
         self.world.replicator.refresh_from_db()
         known = {t.id.name: t for t in parse_tables(self.world.replicator.tables)}
         selection = replace(known["picked"], filter=condition)
-        table_change(replicator=self.world.replicator, selection=selection, actor=None)
+        table_change(
+            is_assessed=False, replicator=self.world.replicator, selection=selection, actor=None
+        )
         self.conditions["picked"] = condition
         self.world.choices = {**self.world.choices, "picked": {"filter": condition}}
         self.pending.add("picked")
