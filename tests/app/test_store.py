@@ -515,6 +515,7 @@ class TestDjangoOnly:
     ) -> None:
         """Guards `Replicator.tables_version`: an act that does not make it grow would not reach the run for a minute."""
         monkeypatch.setattr("runners.tables.rewinding._reach_seconds", lambda *_: 1800.0)
+        monkeypatch.setattr("runners.services.can_rewind", lambda _: True)
         store = DjangoStore(run.pk, run.lease, tables_seconds=0)
         mine = Table.objects.filter(name="orders")
         state = "failing" if act == "retry" else "replicating"
