@@ -63,15 +63,11 @@ WORDS = {
     "is_replaced_at_once": "A fresh copy replaces the old rows in one step",
     "delivery": "Delivery",
 }
-DELIVERY = {
-    Delivery.EXACTLY_ONCE: "exactly once",
-    Delivery.AT_LEAST_ONCE: "at least once: after a crash a change may be there twice",
-}
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, Delivery):
-        return DELIVERY[value]
+        return f"{value.label}. {value.about}"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple | frozenset):

@@ -16,6 +16,7 @@ from django.test import Client
 from drafts.models import Draft
 from drafts.services import draft_create
 from replicators.connectors import registry
+from replicators.connectors.capabilities import Delivery
 from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.errors import ReplicationError
 from replicators.models import Replicator
@@ -98,6 +99,7 @@ def test_the_wizard_offers_them_with_their_form_and_setup(browser: Client, draft
     assert KEY not in source
     target = page(browser, address(draft, "target"))
     assert 'value="paper" checked' in target
+    assert Delivery.AT_LEAST_ONCE.about in target
     assert "Every change, written down by hand." in target and 'name="target.ink"' in target
     form = {"source_kind": "clock", "source.place": "attic", "source.winding": "200"}
     refused = press(browser, draft, "source", "next", **form)
@@ -192,6 +194,6 @@ def test_the_docs_have_them() -> None:
     text = connectors.markdown()
     assert "### Clock" in text and "| Its log is called | escapement |" in text
     assert "### Paper" in text and "| `ink` | Ink | `blue`, `black` | `blue` |  |" in text
-    assert "| Delivery | at least once: after a crash a change may be there twice |" in text
+    assert f"| Delivery | At least once. {Delivery.AT_LEAST_ONCE.about} |" in text
     assert "| moment | `handwriting` (loses something: the seconds are smudged) |" in text
     assert "### Wind it up" in setup_markdown()

@@ -53,7 +53,7 @@ def test_what_a_plugin_says_stands_in_its_cell(
     monkeypatch.setattr(registry, "targets", lambda: {"odd": plugin})
     lines = connectors.markdown().splitlines()
     assert told in lines
-    assert "| Delivery | at least once: after a crash a change may be there twice |" in lines
+    assert f"| Delivery | At least once. {Delivery.AT_LEAST_ONCE.about} |" in lines
     assert "| `key` | Key | text | none | Secret: it is kept encrypted and never shown. |" in lines
     assert "| `side` | Left \\| right | `left`, `right` | `left` |  |" in lines
     assert "| `is_big` | Big | yes or no | `no` | Two lines. |" in lines
