@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.connectors.snapshot import ChunkReader, SnapshotSession
 from replicators.connectors.target import ChangeSink, MergeTarget, Target, Watermarked
@@ -40,6 +41,14 @@ class Kit:
     settings: RunnerSettings
     backlog: Backlog
 
+    def __post_init__(self) -> None:
+        name, modes = self.job.target.name, self.job.target.capabilities.modes
+        is_sink = isinstance(self.target, ChangeSink)
+        if is_sink is isinstance(self.target, MergeTarget):
+            raise TypeError(f"{name} is neither a MergeTarget nor a ChangeSink, or both")
+        if is_sink and modes != (Mode.APPEND,):
+            raise TypeError(f"{name} takes every change, so its only mode is append")
+
     @property
     def replicator(self) -> str:
         """Whose tables they are."""
@@ -66,8 +75,7 @@ class Kit:
 
     @property
     def _merged(self) -> MergeTarget:
-        if not isinstance(self.target, MergeTarget):
-            raise TypeError(f"{self.job.target.name} is neither a MergeTarget nor a ChangeSink")
+        assert isinstance(self.target, MergeTarget)
         return self.target
 
     def rewinder(

@@ -13,6 +13,7 @@ import pytest
 
 from replicators.connectors.contract.source import assert_readable, code_of
 from replicators.connectors.model.changes import Op, change_schema
+from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.schema import Column, TableId, TableSchema
 from replicators.connectors.model.types import Int, String
 from replicators.connectors.problems.errors import ReplicationError
@@ -21,9 +22,12 @@ from replicators.connectors.target import (
     ChangeBatch,
     ChangeSink,
     Delivery,
+    MergeTarget,
     Resolved,
+    Rewindable,
     TargetPlugin,
     TargetTable,
+    Watermarked,
 )
 
 _NUMBERS = itertools.count(1)
@@ -216,6 +220,15 @@ class SinkContract:
         return table
 
     FIRST = (Seen(10, "read", 1, "a"), Seen(10, "read", 2, "b"))
+
+    def test_the_plugin_says_what_its_sink_is(self, plugin: TargetPlugin, sink: ChangeSink) -> None:
+        """Guards the capabilities, by which pages and REST know the target without opening it: every change is a row, and there are
+        neither versions nor watermarks."""
+        can = plugin.capabilities
+        assert isinstance(sink, ChangeSink) and not isinstance(sink, MergeTarget)
+        assert can.modes == (Mode.APPEND,)
+        assert can.can_rewind is isinstance(sink, Rewindable)
+        assert can.has_watermarks is isinstance(sink, Watermarked)
 
     def test_every_change_is_there_once_with_its_snapshot_before_it(
         self, sink: ChangeSink, live: TargetTable, shape: TableSchema, read: Any

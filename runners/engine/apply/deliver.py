@@ -25,7 +25,7 @@ from runners.engine.fold.plan import (
     counts_of,
     read_file,
 )
-from runners.engine.quarantine.decide import refuse_unfit
+from runners.engine.quarantine.decide import refuse_unsupported
 from runners.engine.schema.evolution import Evolver
 from runners.engine.store.protocol import ChangeFileRow, Store, TableRow
 from runners.engine.store.target_table import target_table
@@ -107,7 +107,7 @@ class Deliverer(Applier):
             self._store.table_progress(row.id, is_replay_asked=False)
             return False
         plan = self._plan(row, files, reached)
-        refuse_unfit(row.id, plan)
+        refuse_unsupported(row.id, plan)
         counts = [counts_in(f, plan) for f in plan.files]
         total = sum(counts, start=OpCounts())
         if total.rows:

@@ -222,7 +222,7 @@ def _unsupported(table: TableId, reasons: pa.ChunkedArray) -> ReplicationError:
     return ReplicationError(code, table=table, **facts)
 
 
-def refuse_unfit(table: TableId, plan: FoldPlan) -> None:
+def refuse_unsupported(table: TableId, plan: FoldPlan) -> None:
     """For a target beside which nothing waits: the error of the first value that could not be carried."""
     if any(f.faults for f in plan.files):
         reasons = read_changes(plan, with_faults=True).column("_fault_reason")

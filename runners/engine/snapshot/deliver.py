@@ -155,4 +155,4 @@ class SinkSnapshotter:
 
     def _tell(self, schema: TableSchema, rows: int, total: int) -> None:
         self._store.record_snapshot_rows(schema.id, rows, max(total, rows) if total else None)
-        self._on_progress(schema, rows)
+        self._on_progress(schema, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from replicators.connectors.capabilities import Delivery, TargetCapabilities
 from replicators.connectors.model.changes import (
     Op,
     OpCounts,
@@ -20,6 +22,7 @@ from replicators.connectors.model.changes import (
     first_sequence,
     last_sequence,
 )
+from replicators.connectors.model.modes import Mode
 from replicators.connectors.model.positions import Position
 from replicators.connectors.model.schema import TableSchema
 from replicators.connectors.problems.errors import ReplicationError
@@ -33,7 +36,10 @@ from runners.engine.apply.resolve import SETTLE_SECONDS, Resolver
 from runners.engine.changelog.backlog import Backlog
 from runners.engine.changelog.frontier import Frontier, frontier_at
 from runners.engine.changelog.segments import ChangeLog
+from runners.engine.checkpoints.rounds import NoRounds
 from runners.engine.fold.plan import FoldPlan
+from runners.engine.kinds import Kit
+from runners.engine.scheduler import Scheduler
 from runners.engine.schema.evolution import Evolver
 from runners.engine.settings import RunnerSettings
 from runners.engine.snapshot.deliver import SinkSnapshotter
@@ -338,7 +344,7 @@ def test_left_out_kinds_are_not_delivered(world: World, tmp_path: Path) -> None:
 
 
 def test_a_value_that_can_not_be_carried_stops_the_table(world: World, tmp_path: Path) -> None:
-    """Guards `refuse_unfit`: the row would be delivered with NULL in its place, and nobody would know."""
+    """Guards `refuse_unsupported`: the row would be delivered with NULL in its place, and nobody would know."""
     world.copy()
     file = write_changes(tmp_path, 1, [10])
     rows = pq.read_table(file.path)
@@ -393,3 +399,88 @@ def test_a_failing_table_is_not_resolved(world: World) -> None:
 def test_the_test_sink_is_a_sink_and_nothing_else(world: World) -> None:
     """Guards how the engine tells the kinds apart."""
     assert isinstance(world.sink, ChangeSink) and not isinstance(world.sink, MergeTarget)
+
+
+class Turns:
+    """The scheduler of a world, its jobs ended before a turn counts as over."""
+
+    def __init__(self, world: World) -> None:
+        nothing = cast(Any, None)
+        world.resolver = Resolver(
+            world.sink, world.store, world.backlog, "r1", lambda: world.marks, 1.0
+        )
+        self.jobs = Scheduler(
+            store=world.store,
+            merger=world.deliverer,
+            writer=world.sink,
+            backlog=world.backlog,
+            watchdog=cast(Any, SimpleNamespace(step=lambda name: nullcontext())),
+            settings=RunnerSettings(maintain_every_commits=1, merge_seconds=0.0),
+            replicator="r1",
+            snapshots=nothing,
+            decoding=nothing,
+            streaming=cast(Any, SimpleNamespace(is_done=lambda *_: False)),
+            evolver=world.deliverer._evolver,
+            rounds=NoRounds(world.backlog),
+            rewinder=None,
+            resolver=world.resolver,
+        )
+
+    def turn(self) -> None:
+        self.jobs.turn()
+        for future in list(self.jobs._busy.values()):
+            future.result(30)
+
+
+def test_a_sinks_table_is_delivered_and_marked_turn_by_turn(world: World, tmp_path: Path) -> None:
+    """Guards what the scheduler asks a target by protocol: a sink is not tidied up, its tables are marked after a delivery and while
+    nothing comes."""
+    world.copy()
+    turns = Turns(world)
+    world.capture(write_changes(tmp_path, 1, [10, 11]), write_changes(tmp_path, 2, [10]))
+    world.marks = ((2, AT + 10),)
+    for _ in range(3):
+        turns.turn()
+    assert world.rows == SNAPSHOT + CHANGES
+    world.marks = ((2, AT + 10), (2, AT + 20))
+    for _ in range(3):
+        turns.turn()
+    told = [at for _, at in world.sink.marks(world.table)]
+    assert told == [AT + 10 - SETTLE_SECONDS, AT + 20 - SETTLE_SECONDS]
+    assert world.row.state is TableState.REPLICATING
+
+
+def test_a_rewind_that_no_target_can_do_is_refused_and_the_table_goes_on(world: World) -> None:
+    """Guards `Scheduler._rewind` without a rewinder: asked again in each turn, the table would never be delivered again."""
+    world.copy()
+    turns = Turns(world)
+    world.store.table_progress(TABLE, rewind_to=AT)
+    turns.turn()
+    assert world.row.rewind_to is None and world.row.state is TableState.REPLICATING
+    assert world.store.events[-1] == (TABLE, "table_rewind_refused")
+
+
+def test_a_removed_tables_data_goes_where_that_is_asked(world: World) -> None:
+    """Guards `Target.drop` for sinks: every generation goes."""
+    world.copy()
+    world.copy()
+    assert world.sink.place(world.table).parent.exists()
+    world.sink.drop(world.table)
+    assert not world.sink.place(world.table).parent.exists()
+
+
+def test_a_target_of_neither_kind_and_a_sink_with_other_modes_are_refused(world: World) -> None:
+    """Guards `Kit`: a sink whose tables count as mirrors would have rows quarantined that it then lacks for ever."""
+
+    def kit(target: Any, *modes: Mode) -> Kit:
+        can = TargetCapabilities(delivery=Delivery.AT_LEAST_ONCE, modes=modes)
+        plugin = SimpleNamespace(name="odd", capabilities=can)
+        job = cast(Any, SimpleNamespace(target=plugin, replicator="r1"))
+        unused = cast(Any, None)
+        return Kit(job, target, unused, unused, unused, unused, unused)
+
+    assert isinstance(kit(world.sink, Mode.APPEND).applier(cast(Any, None)), Deliverer)
+    with pytest.raises(TypeError, match="append"):
+        kit(world.sink, Mode.MIRROR)
+    with pytest.raises(TypeError, match="neither"):
+        kit(object(), Mode.APPEND)
