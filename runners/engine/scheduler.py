@@ -348,8 +348,9 @@ class Scheduler:
             if self._merger.is_ahead(row.id):
                 self._rounds.give_up(row.id)
         self._mark(row.id)
-        self._resolve(self._store.table(row.id))
-        self._rounds.arrive(self._store.table(row.id))
+        fresh = self._store.table(row.id)
+        self._resolve(fresh)
+        self._rounds.arrive(fresh)
         self._pacing.ended(row.id, is_cut=is_cut)
         if row.state is TableState.FAILING:
             self._store.table_event(
