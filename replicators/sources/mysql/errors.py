@@ -76,10 +76,7 @@ def code_of(err: BaseException) -> str:
     for rule in RULES:
         if rule.fits(number, text):
             return rule.code
-    if (
-        type(err).__name__ in {"InterfaceError", "InternalError"}
-        and "sequence" in text + " sequence"
-    ):
+    if type(err).__name__ in {"InterfaceError", "InternalError"}:
         return "source:connection-lost"
     return "internal:unexpected"
 
