@@ -24,7 +24,7 @@ class LogBlock:
     transaction. `position` is the end of the last complete transaction so far. `context` is what decoding needs at the
     block's *start* (JSON-able; the engine puts it in the head of a segment that begins with this block) and
     `context_version` changes whenever a relation's shape changed within or before this block: such a block starts a new
-    segment. `server_position` is the newest log end the server told.
+    segment.
     """
 
     data: bytes | bytearray | memoryview
@@ -33,7 +33,6 @@ class LogBlock:
     position: Position
     context: dict[str, Any]
     context_version: int
-    server_position: int
     first_committed_at: float | None = None
 
 

@@ -631,13 +631,6 @@ MESSAGES: Mapping[str, Message] = {
         retry=Retry.AUTO,
         waits=True,
     ),
-    "run:stuck": Message(
-        "Step took too long",
-        "Step `{step}` did not end within {seconds} seconds.",
-        "It is tried again; if it repeats look at the run's log.",
-        retry=Retry.AUTO,
-        waits=True,
-    ),
     "run:database-lost": Message(
         "Own database not reached",
         "The program's own database did not answer for longer than a run may wait, so the run "

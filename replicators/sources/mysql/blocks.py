@@ -376,7 +376,6 @@ class BlockCutter:
                 position=self.position(),
                 context=context,
                 context_version=self.context_version,
-                server_position=self.position().ordinal,
                 first_committed_at=None if first == k.NEVER else first / 1e6,
             )
         )

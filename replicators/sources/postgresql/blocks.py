@@ -41,7 +41,7 @@ class BlockCutter:
         self._expected: dict[int, TableSchema] = {}
         self.state[pump.BLOCK_LIMIT] = BLOCK_BYTES
         self.state[pump.OPEN_LIMIT] = OPEN_BYTES
-        self.state[[pump.START, pump.CLOSED_AT, pump.SERVER_END]] = start
+        self.state[[pump.START, pump.CLOSED_AT]] = start
         self._forget_open()
 
     def _forget_open(self) -> None:
@@ -181,7 +181,6 @@ class BlockCutter:
                 position=self._identity.position(self.closed_at),
                 context=self._context(before),
                 context_version=self.context_version,
-                server_position=int(state[pump.SERVER_END]),
                 first_committed_at=None if first == pump.NEVER else first / 1e6 + EPOCH_2000,
             )
         )

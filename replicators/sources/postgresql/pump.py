@@ -18,9 +18,9 @@ State = np.ndarray[Any, np.dtype[np.int64]]
 Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
 # Fields of the state (int64 each).
-(USED, MESSAGES, CUT, CUT_MESSAGES, BEGIN_AT, IS_OPEN, IS_SKIPPING, WAS_SENT, CLOSED_AT, SERVER_END, START,
- BLOCK_LIMIT, OPEN_LIMIT, IDLE_END, WANTS_REPLY, HELD, HELD_SIZE, BEGUN_AT, FIRST_AT) = range(19)  # fmt: skip
-STATE_FIELDS = 19
+(USED, MESSAGES, CUT, CUT_MESSAGES, BEGIN_AT, IS_OPEN, IS_SKIPPING, WAS_SENT, CLOSED_AT, START,
+ BLOCK_LIMIT, OPEN_LIMIT, IDLE_END, WANTS_REPLY, HELD, HELD_SIZE, BEGUN_AT, FIRST_AT) = range(18)  # fmt: skip
+STATE_FIELDS = 18
 
 # What the loop stops for.
 IDLE, BLOCK, OPEN, OTHER, GROW, ENDED, REPLY = range(7)
@@ -120,7 +120,6 @@ def _commit(state: State, buffer: Buffer, size: int) -> int:
         state[CUT] = state[USED]
         state[CUT_MESSAGES] = state[MESSAGES]
     state[CLOSED_AT] = max(state[CLOSED_AT], end)
-    state[SERVER_END] = max(state[SERVER_END], end)
     return BLOCK if state[CUT] and (state[WAS_SENT] or state[CUT] >= state[BLOCK_LIMIT]) else IDLE
 
 
@@ -128,7 +127,6 @@ def _commit(state: State, buffer: Buffer, size: int) -> int:
 def keepalive(state: State, head: Buffer) -> int:
     """Account for a keepalive message; REPLY where the server wants an answer at once."""
     end = _be8(head, 1)
-    state[SERVER_END] = max(state[SERVER_END], end)
     if not state[IS_OPEN]:
         state[IDLE_END] = max(state[IDLE_END], end)
     state[WANTS_REPLY] |= head[17]

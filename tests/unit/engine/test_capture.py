@@ -23,7 +23,7 @@ from tests.unit.engine.test_frontier import change_file
 
 
 def block(end: int, *, closed: bool = True, version: int = 1, data: bytes = b"rows") -> LogBlock:
-    return LogBlock(data, 1, closed, Position(end), {"v": version}, version, end)
+    return LogBlock(data, 1, closed, Position(end), {"v": version}, version)
 
 
 class Log:
