@@ -25,8 +25,18 @@ def warm() -> None:
     replay_history(op, empty, empty, none, empty, empty, 0)
     for source in registry.sources().values():
         for name in source.task_modules:
-            module = importlib.import_module(name)
-            getattr(module, "warm", lambda: None)()
+            _warm_module(name)
+
+
+def _warm_module(name: str) -> None:
+    """A fault of another package's module is told, and stops no set-up: its runs only begin later."""
+    try:
+        module = importlib.import_module(name)
+        getattr(module, "warm", lambda: None)()
+    except Exception as err:
+        if name.startswith("replicators."):
+            raise
+        sys.stderr.write(f"{name} is not compiled beforehand: {type(err).__name__}: {err}\n")
 
 
 if __name__ == "__main__":

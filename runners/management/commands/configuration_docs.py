@@ -84,8 +84,11 @@ def _step(step: SetupStep) -> str:
 def setup_markdown() -> str:
     """The text of docs/setup.md."""
     shown = [p for role in ROLES for p in plugins_of(role).values() if not p.is_hidden]
+    found = [(p.label, p.setup({})) for p in shown]
     parts = "\n".join(
-        f"## {p.label}\n\n" + "\n".join(_step(step) for step in p.setup({})) for p in shown
+        f"## {label}\n\n" + "\n".join(_step(step) for step in steps)
+        for label, steps in found
+        if steps
     )
     return f"""# Before you connect
 
