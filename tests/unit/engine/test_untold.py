@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from replicators.connectors.capabilities import ColumnKnowledge
 from replicators.connectors.model.schema import TableId, TableSchema, TableSelection
 from replicators.connectors.schema.policy import SchemaPolicy
 from runners.engine.capture.stream import Streaming
@@ -24,6 +25,7 @@ def carried(row: TableRow, *, last: TableSchema | None = None, found: bool = Fal
 
     streaming: Any = object.__new__(Streaming)
     streaming._store, streaming._policy = Rows(), SchemaPolicy.EVOLVE
+    streaming._columns = ColumnKnowledge.BY_CATALOG
     streaming._chosen = (TableSelection(NAME),)
     streaming._shapes = {NAME: last} if last else {}
     return streaming._untold([COPY] if found else [])
