@@ -124,9 +124,9 @@ class Running:
         except BaseException as err:  # noqa: BLE001 - the test looks at it
             self.error = err
 
-    def until(self, is_so: Callable[[], bool]) -> None:
+    def until(self, is_so: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> None:
         """Wait for a state; what ends the run before it is raised."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = time.monotonic() + seconds
         while not is_so():
             if self.error is not None:
                 raise self.error

@@ -18,6 +18,7 @@ from tests.local.polled import VIEWS, PolledWorld, change_all
 from tests.spark_fixtures import lakehouse_params
 
 pytestmark = pytest.mark.spark
+SPARK_SECONDS = 200.0
 
 
 class LakehouseWorld(PolledWorld):
@@ -56,13 +57,13 @@ def test_snapshot_and_polled_changes_reach_iceberg(world: LakehouseWorld, spark:
     """Guards the chunks of a source that are no SQL, read in Spark's own processes, and change files that no task wrote. Rows
     without a key count how often they came, also over a second start."""
     running = world.start(spark)
-    running.until(lambda: world.is_replicating() and world.is_level())
+    running.until(lambda: world.is_replicating() and world.is_level(), SPARK_SECONDS)
     change_all(world.database, 1)
-    running.until(world.is_level)
+    running.until(world.is_level, SPARK_SECONDS)
     running.stop()
     change_all(world.database, 2)
     running = world.start(spark)
-    running.until(world.is_level)
+    running.until(world.is_level, SPARK_SECONDS)
     running.stop()
     assert world.copied(VIEWS)
     assert {r.generation for r in world.store.tables()} == {1}
