@@ -23,6 +23,7 @@ from tests.app.pages import make_live
 pytestmark = pytest.mark.django_db
 PLACES = {
     "lakehouse": {"warehouse", "format", "catalog_uri", "catalog_name", "namespace"},
+    "files": {"location", "format", "bucket", "compression"},
     "memory": {"namespace", "fault"},
 }
 

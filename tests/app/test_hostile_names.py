@@ -64,7 +64,7 @@ def hostile(db: None) -> Replicator:
 
 @pytest.mark.parametrize("headers", [{}, htmx()], ids=["whole", "panel"])
 def test_hostile_names_are_text_on_every_page(
-    browser: Client, hostile: Replicator, headers: dict[str, str]
+    browser: Client, hostile: Replicator, keeps_versions: None, headers: dict[str, str]
 ) -> None:
     """Guards the escaping of templates and of the tags that make HTML; fails where one of them marks a text as safe."""
     asked = ("search", "level", "state", "range", "tab", "page", "sort")
