@@ -39,6 +39,14 @@ def _quiet_settings(settings: Any, tmp_path: Path) -> None:
 
 
 @pytest.fixture
+def converging(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The in-memory source's first copy converges, so that modes which keep the past are refused."""
+    memory = registry.sources()["memory"]
+    can = replace(memory.capabilities, has_exact_snapshot=False)
+    monkeypatch.setitem(registry.sources(), "memory", replace(memory, capabilities=can))
+
+
+@pytest.fixture
 def editor(db: None) -> User:
     """May act."""
     return make_user("editor", "editor")

@@ -148,6 +148,7 @@ def choice(browser: Client, made: Replicator, **more: Any) -> Any:
     return browser.post(url, {**form, "kinds": kinds, **more}, follow=True)
 
 
+@pytest.mark.usefixtures("converging")
 def test_the_mode_of_a_table_that_runs_is_changed_on_its_page(browser: Client) -> None:
     """Guards the page's way to the mode: it could be changed over REST only. The run sees a copy of another mode and makes a fresh
     one; what is refused over REST is refused here."""

@@ -9,6 +9,7 @@ from django.test import Client
 
 from replicators.config import parse_tables
 from replicators.connectors.model.schema import TableId, TableSelection
+from replicators.connectors.target import Watermarked
 from replicators.models import Replicator
 from runners.engine.store.protocol import chosen, is_live
 from runners.models import Event, Table
@@ -180,7 +181,7 @@ def test_a_deleted_replicators_removed_tables_stay_where_that_was_asked(
 
     dropped: list[str] = []
 
-    class Target:
+    class Target(Watermarked):
         def drop(self, table: Any) -> None:
             dropped.append(table.source.name)
 
@@ -205,6 +206,7 @@ def test_a_deleted_replicators_removed_tables_stay_where_that_was_asked(
     assert dropped == ["customers", f"watermarks of {replicator.pk}", "stopped"]
 
 
+@pytest.mark.usefixtures("converging")
 def test_rest_asks_for_another_mode_which_the_run_takes_up_as_a_fresh_copy(
     api: Client, replicator: Replicator
 ) -> None:
