@@ -1,6 +1,8 @@
 # The commands of this project. `make` alone lists them.
 PYTHON ?= python3.11
 PY := .venv/bin/python
+WORKERS ?= 2
+SIDE_BY_SIDE := -n $(WORKERS) --dist loadfile
 .DEFAULT_GOAL := help
 .PHONY: help python setup setup-tests demo demo-reset dev check format test test-long test-fast e2e nemesis screenshots bench openapi docs clean migrate serve worker-runs worker-default beat
 
@@ -38,14 +40,14 @@ format: ## let ruff write the code's format
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-test: setup-tests ## the whole suite, with real servers
-	$(PY) -m pytest
+test: setup-tests ## the whole suite, with real servers (WORKERS=2 processes side by side; 0: in one)
+	$(PY) -m pytest $(SIDE_BY_SIDE)
 
 test-long: setup-tests ## the whole suite with the full matrices (hours); writes docs/test-report.md
 	$(PY) -m pytest --long --report docs/test-report.md
 
 test-fast: ## unit and app tests only
-	$(PY) -m pytest tests/unit tests/app
+	$(PY) -m pytest $(SIDE_BY_SIDE) tests/unit tests/app
 
 e2e: setup-tests ## the browser tests
 	$(PY) -m pytest tests/e2e

@@ -1,12 +1,16 @@
 """What is told beside pytest's own lines: a failure at once, since a run that is broken off tells nothing at its end, and at the end the
-time of each suite."""
+time of each suite and of all."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import Any
 
 import pytest
+
+BUDGET_MINUTES = 25
+"""What `make test` may take on two cores."""
 
 
 class Progress:
@@ -14,6 +18,7 @@ class Progress:
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._begun = time.monotonic()
         self._seconds: Counter[str] = Counter()
         self._walks: list[str] = []
 
@@ -33,8 +38,10 @@ class Progress:
             self._terminal.write_line(report.longreprtext)
 
     def pytest_terminal_summary(self) -> None:
-        """Seconds by suite, and what the adversary's walks say of themselves."""
+        """Minutes of all, seconds by suite (of tests, which may run side by side), and what the adversary's walks say of themselves."""
         for walk in self._walks:
             self._terminal.write_line(walk)
         told = (f"{suite} {seconds:.0f} s" for suite, seconds in self._seconds.items())
         self._terminal.write_line(", ".join(told))
+        minutes = (time.monotonic() - self._begun) / 60
+        self._terminal.write_line(f"{minutes:.1f} minutes, of {BUDGET_MINUTES} for `make test`")
