@@ -65,8 +65,8 @@ def test_a_new_column_comes_with_the_changes(world: PolledWorld) -> None:
 
 
 def test_a_table_that_is_chosen_later_lacks_nothing(world: PolledWorld) -> None:
-    """Guards a poll that began before the table was chosen (CORRECTNESS 18): it is thrown away, or its end would lie behind
-    changes that neither the view nor a poll has."""
+    """Guards the hand-off from a later view to the polls (CORRECTNESS 18), while rows are written: `follow` has the next poll
+    name the table."""
     late = TableId("shop", "late")
     world.database.create(replace(KEYED, id=late, native_id=903))
     running = world.start()
