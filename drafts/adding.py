@@ -26,6 +26,7 @@ from replicators.models import Replicator
 from replicators.pages import go, is_partial, may_edit
 from replicators.people import person
 from replicators.services import params_of
+from runners.models import Table
 from runners.services import IllegalTransition
 from runners.tables.changes import TableRefused, tables_add
 
@@ -137,7 +138,7 @@ def _columns(post: QueryDict) -> list[list[str]]:
     return [c for c in found if isinstance(c, list) and [type(p) for p in c] == [str] * 3]
 
 
-def _done(added: list[Any]) -> str:
+def _done(added: list[Table]) -> str:
     if len(added) == 1:
         return f"{added[0]} will be copied, then followed."
     return f"{len(added)} tables will be copied, then followed."

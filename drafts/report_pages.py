@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.http import HttpRequest, HttpResponse
 
 from assessments.report import Support
 from drafts import choice, services, steps, wizard
-from drafts.reports import ReportView, report_of
+from drafts.models import Draft
+from drafts.reports import ReportView, TableLine, report_of
 from drafts.selectors import draft_shown
 from drafts.wizard import Visit
 from replicators.config import InvalidConfig, plugin_of, source_plugin
@@ -50,7 +51,7 @@ def assessment(request: HttpRequest, visit: Visit) -> HttpResponse:
     return wizard.show(visit, "drafts/partials/_assessment.html", context)
 
 
-def _page(report: ReportView | None, number: str) -> Any:
+def _page(report: ReportView | None, number: str) -> Page[TableLine]:
     return Paginator(report.tables if report else [], PAGE_TABLES).get_page(number)
 
 
@@ -202,7 +203,7 @@ def _made_at_source(kind: str) -> str:
     return " and ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counts.items())
 
 
-def _role(draft: Any, role: str) -> dict[str, Any]:
+def _role(draft: Draft, role: str) -> dict[str, Any]:
     kind = getattr(draft, f"{role}_kind")
     values = draft_shown(draft)[f"{role}_params"]
     try:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol, cast
 
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, Model
 
 from replicators import audit
 from replicators import config as configs
@@ -28,6 +29,22 @@ _FIELDS = frozenset(
 )  # fmt: skip
 
 
+class Definition(Protocol):
+    """What a `Replicator` and a `Draft` have alike: a name, two connections, tables and options."""
+
+    pk: uuid.UUID
+    name: str
+    description: str
+    source_kind: str
+    source_params: dict[str, Any]
+    source_secrets: str
+    target_kind: str
+    target_params: dict[str, Any]
+    target_secrets: str
+    tables: list[dict[str, Any]]
+    options: dict[str, Any]
+
+
 class NameTaken(ReplicationError):
     """Another replicator has that name; `errors` names the field."""
 
@@ -39,12 +56,12 @@ class NameTaken(ReplicationError):
         return (NameTaken, (self.facts["name"],))
 
 
-def params_of(row: Any, role: str) -> dict[str, Any]:
+def params_of(row: Definition, role: str) -> dict[str, Any]:
     """The raw params of a `Replicator` or `Draft`, secrets in clear; never to be shown."""
     return {**getattr(row, f"{role}_params"), **decrypt(getattr(row, f"{role}_secrets"))}
 
 
-def params_shown(row: Any, role: str) -> dict[str, Any]:
+def params_shown(row: Definition, role: str) -> dict[str, Any]:
     """The raw params of a `Replicator` or `Draft` with masked secrets, also where the plugin or the key of the secrets is
     gone."""
     kind = getattr(row, f"{role}_kind")
@@ -61,7 +78,7 @@ def _plain_shown(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: cleared(value) for name, value in values.items()}
 
 
-def _secrets_told(row: Any, role: str) -> Iterable[str]:
+def _secrets_told(row: Definition, role: str) -> Iterable[str]:
     """The names of the stored secrets; where they can't be read, of all that the plugin has."""
     try:
         return decrypt(getattr(row, f"{role}_secrets"))
@@ -70,7 +87,7 @@ def _secrets_told(row: Any, role: str) -> Iterable[str]:
         return sorted(secret_names(known.params)) if known else ()
 
 
-def params_merged(row: Any, role: str, data: Mapping[str, Any]) -> dict[str, Any]:
+def params_merged(row: Definition, role: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """The stored raw params with `data` over them, secrets in clear; the mask keeps what is stored. InvalidConfig where
     stored secrets can't be read and `data` doesn't say them anew, and (`SecretAsked`) where they would go elsewhere."""
     kind = getattr(row, f"{role}_kind")
@@ -94,7 +111,7 @@ def params_merged(row: Any, role: str, data: Mapping[str, Any]) -> dict[str, Any
     return after
 
 
-def params_store(row: Any, role: str, kind: str, data: Mapping[str, Any]) -> None:
+def params_store(row: Definition, role: str, kind: str, data: Mapping[str, Any]) -> None:
     """Put raw params into a `Replicator` or `Draft` (not saved): secrets encrypted, the mask keeps what is stored.
     `SecretAsked` where what is kept would go elsewhere."""
     is_same_kind = getattr(row, f"{role}_kind") == kind
@@ -107,7 +124,7 @@ def params_store(row: Any, role: str, kind: str, data: Mapping[str, Any]) -> Non
     setattr(row, f"{role}_secrets", encrypt(hidden))
 
 
-def audited_values(row: Any) -> tuple[dict[str, Any], set[str]]:
+def audited_values(row: Definition) -> tuple[dict[str, Any], set[str]]:
     """Everything that a person can change of a `Replicator` or `Draft`, secrets in clear, and the names of the secrets: for
     `audit.changed`, which masks them. Secrets that can't be read are known by their stored text."""
     found: dict[str, Any] = {"name": row.name, "description": row.description}
@@ -138,16 +155,16 @@ def _said(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def changes_record(
-    act: str, row: Any, before: tuple[dict[str, Any], set[str]], actor: audit.Actor = None
+    act: str, row: Definition, before: tuple[dict[str, Any], set[str]], actor: audit.Actor = None
 ) -> None:
     """Tell the audit trail what of a `Replicator` or `Draft` is other than `before`; nothing: no row."""
     values, secrets = audited_values(row)
     old, new = audit.changed(before[0], values, secrets | before[1])
     if old or new:
-        audit.record(act, audit.Thing.of(row), actor=actor, old=old, new=new)
+        audit.record(act, audit.Thing.of(cast(Model, row)), actor=actor, old=old, new=new)
 
 
-def config_of(row: Any) -> ReplicatorConfig:
+def config_of(row: Definition) -> ReplicatorConfig:
     """The parsed configuration of a `Replicator` or `Draft`; InvalidConfig where it isn't whole."""
     data = {name: getattr(row, name) for name in _FIELDS}
     for role in configs.ROLES:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Protocol, cast
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Prefetch, QuerySet, Subquery
@@ -54,22 +56,44 @@ def replicators_loaded() -> QuerySet[Replicator]:
     )
 
 
-def progress_seen(replicator: Any) -> Progress | None:
+def progress_seen(replicator: Replicator) -> Progress | None:
     """The loaded replicator's progress row, if it has one yet."""
     return getattr(replicator, "progress", None)
 
 
-def _run(replicator: Any) -> Run | None:
-    return replicator.live_runs[0] if replicator.live_runs else None
+class _Annotated(Protocol):
+    """What `replicators_loaded` adds to a replicator's row."""
+
+    live_runs: list[Run]
+    last_state: str | None
+    last_started_at: datetime | None
 
 
-def _is_live(replicator: Any) -> bool:
-    run = _run(replicator)
-    return run is not None and run.state == RunState.RUNNING
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A replicator with what its state is made of; `run`: the one that is alive."""
+
+    replicator: Replicator
+    progress: Progress | None
+    run: Run | None
+    last_state: str | None
+    last_started_at: datetime | None
+
+    @classmethod
+    def of(cls, row: Replicator) -> _Loaded:
+        """`row` is one of `replicators_loaded`."""
+        more = cast(_Annotated, row)
+        run = more.live_runs[0] if more.live_runs else None
+        return cls(row, progress_seen(row), run, more.last_state, more.last_started_at)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether a run of it runs."""
+        return self.run is not None and self.run.state == RunState.RUNNING
 
 
-def _shown(replicator: Any, totals: Totals, live: int, now: datetime) -> Shown:
-    progress, run = progress_seen(replicator), _run(replicator)
+def _shown(loaded: _Loaded, totals: Totals, live: int, now: datetime) -> Shown:
+    replicator, progress, run = loaded.replicator, loaded.progress, loaded.run
     facts = Facts(
         desired=replicator.desired_state,
         run_state=RunState(run.state) if run else None,
@@ -95,12 +119,12 @@ def _all_failing(totals: Totals) -> dict[str, Any] | None:
     return error_shown("run:tables-failing", {"count": str(totals.failing)}, totals.failing_since)
 
 
-def _error(replicator: Any, progress: Progress | None, totals: Totals) -> dict[str, Any] | None:
+def _error(loaded: _Loaded, totals: Totals) -> dict[str, Any] | None:
     """What keeps it from running; nothing of what it has outlived. Given up, it is not advised to wait for the next try."""
-    is_outlived = replicator.last_started_at and replicator.last_state in _WELL
-    if _is_live(replicator):
+    progress, is_outlived = loaded.progress, loaded.last_started_at and loaded.last_state in _WELL
+    if loaded.is_live:
         return _all_failing(totals)
-    if progress is None or (is_outlived and not replicator.deleting_since):
+    if progress is None or (is_outlived and not loaded.replicator.deleting_since):
         return None
     found = error_shown(
         progress.error_code, progress.error_facts, progress.error_since or progress.failing_since
@@ -117,27 +141,27 @@ def _waits_for_run(names: list[str]) -> dict[str, Any] | None:
     return found and found | {"severity": Severity.INFO}
 
 
-def _view(replicator: Any, totals: Totals, live: list[str], now: datetime) -> ReplicatorView:
-    progress = progress_seen(replicator)
-    shown = _shown(replicator, totals, len(live), now)
+def _view(loaded: _Loaded, totals: Totals, live: list[str], now: datetime) -> ReplicatorView:
+    progress = loaded.progress
+    shown = _shown(loaded, totals, len(live), now)
     is_waiting = shown.state == "waiting"
     return ReplicatorView(
-        replicator=replicator,
+        replicator=loaded.replicator,
         shown=shown,
         totals=totals,
-        error=_waits_for_run(live) if is_waiting else _error(replicator, progress, totals),
+        error=_waits_for_run(live) if is_waiting else _error(loaded, totals),
         retry_at=progress.retry_at if progress else None,
         facts=progress.facts if progress else {},
         facts_at=progress.facts_at if progress else None,
-        run=_run(replicator),
+        run=loaded.run,
         tries=progress.failures if progress else 0,
     )
 
 
 def _views(found: Iterable[Replicator]) -> list[ReplicatorView]:
-    now, live, rows = timezone.now(), running_names(), list(found)
-    totals = totals_of([(r, progress_seen(r), _is_live(r)) for r in rows], now)
-    return [_view(r, totals[r.pk], live, now) for r in rows]
+    now, live, rows = timezone.now(), running_names(), [_Loaded.of(r) for r in found]
+    totals = totals_of([(r.replicator, r.progress, r.is_live) for r in rows], now)
+    return [_view(r, totals[r.replicator.pk], live, now) for r in rows]
 
 
 def replicators_for_list() -> list[ReplicatorView]:
@@ -265,7 +289,7 @@ def events_version(replicator: Replicator | None) -> int:
     return found.values_list("pk", flat=True).first() or 0
 
 
-def deletion(pk: Any) -> Event | None:
+def deletion(pk: uuid.UUID | str) -> Event | None:
     """The event that outlives a deleted replicator."""
     return Event.objects.filter(kind="replicator_deleted", facts__id=str(pk)).first()
 
@@ -282,7 +306,7 @@ def target_after(event: Event) -> str:
     return "left" if left.exists() else "dropped"
 
 
-def deletion_told(pk: Any) -> dict[str, Any] | None:
+def deletion_told(pk: uuid.UUID | str) -> dict[str, Any] | None:
     """What became of a deleted replicator, as REST tells it; None for one that is there, or never was."""
     event = deletion(pk)
     if event is None:

@@ -83,7 +83,7 @@ class Series:
 _Sample = tuple[float, float | None, float | None, int, int]
 
 
-def series(replicator: Any, chosen: Range, now: datetime) -> Series:
+def series(replicator: Replicator, chosen: Range, now: datetime) -> Series:
     """A replicator's figures over a range."""
     found = ReplicatorMetric.objects.filter(
         replicator=replicator,

@@ -3,6 +3,7 @@ tables they have."""
 
 from __future__ import annotations
 
+import uuid
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -58,16 +59,16 @@ def lag_facts(row: dict[str, Any] | Table, progress: Progress | None, *, is_live
 
 def totals_of(
     replicators: Iterable[tuple[Replicator, Progress | None, bool]], now: datetime
-) -> dict[Any, Totals]:
+) -> dict[uuid.UUID, Totals]:
     """Totals by primary key, of (replicator, its progress, whether its run runs)."""
     known = {r.pk: (progress, is_live) for r, progress, is_live in replicators}
-    groups: dict[Any, list[dict[str, Any]]] = defaultdict(list)
+    groups: dict[uuid.UUID, list[dict[str, Any]]] = defaultdict(list)
     for group in _groups(known.keys()):
         groups[group["replicator_id"]].append(group)
     return {pk: _totals(groups[pk], *known[pk], now) for pk in known}
 
 
-def _groups(pks: Collection[Any]) -> Any:
+def _groups(pks: Collection[uuid.UUID]) -> Any:
     """Tables that differ neither in state nor in what of their lag is known, as one row."""
     return (
         Table.objects.shown()

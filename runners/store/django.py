@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from replicators.connectors.model.changes import OpCounts
@@ -76,7 +77,7 @@ class DjangoStore:
 
     def __init__(
         self,
-        run_id: Any,
+        run_id: uuid.UUID | str,
         lease: str,
         *,
         tables_seconds: float = TABLES_SECONDS,
@@ -121,7 +122,7 @@ class DjangoStore:
 
     # --- capture -------------------------------------------------------------------------------------------------
     @property
-    def _progress(self) -> Any:
+    def _progress(self) -> QuerySet[Progress]:
         return Progress.objects.filter(replicator=self._replicator)
 
     def record_start(self, position: Position) -> None:
@@ -152,7 +153,7 @@ class DjangoStore:
             self._progress.update(position=position.to_json())
 
     @property
-    def _segments(self) -> Any:
+    def _segments(self) -> QuerySet[Segment]:
         return Segment.objects.filter(replicator=self._replicator)
 
     def segments(self) -> list[SegmentRow]:
@@ -168,7 +169,7 @@ class DjangoStore:
 
     # --- decode --------------------------------------------------------------------------------------------------
     @property
-    def _files(self) -> Any:
+    def _files(self) -> QuerySet[ChangeFile]:
         return ChangeFile.objects.filter(replicator=self._replicator)
 
     def record_decoded(self, numbers: Sequence[int], files: Sequence[ChangeFileRow]) -> None:
@@ -188,10 +189,10 @@ class DjangoStore:
 
     # --- tables --------------------------------------------------------------------------------------------------
     @property
-    def _rows(self) -> Any:
+    def _rows(self) -> QuerySet[Table]:
         return Table.objects.filter(replicator=self._replicator)
 
-    def _row(self, table: TableId) -> Any:
+    def _row(self, table: TableId) -> QuerySet[Table]:
         return self._rows.filter(schema_name=table.schema, name=table.name)
 
     def tables(self) -> list[TableRow]:
@@ -257,7 +258,7 @@ class DjangoStore:
             for table, total in rows.items():
                 self._row(table).update(rows_total=total)
 
-    def _copy(self, table: TableId) -> Any:
+    def _copy(self, table: TableId) -> QuerySet[SnapshotCopy]:
         return SnapshotCopy.objects.filter(
             table__replicator=self._replicator,
             table__schema_name=table.schema,
@@ -288,7 +289,7 @@ class DjangoStore:
             self._copy(table).delete()
 
     # --- quarantined rows ---------------------------------------------------------------------------------------------
-    def _quarantined(self, table: TableId, generation: int) -> Any:
+    def _quarantined(self, table: TableId, generation: int) -> QuerySet[QuarantinedRow]:
         return QuarantinedRow.objects.filter(table__in=self._row(table), generation=generation)
 
     def quarantined(self, table: TableId, generation: int, upto: int) -> list[QuarantinedChange]:

@@ -32,7 +32,7 @@ def _duration(passed: timedelta) -> str:
     return f"{minutes} minutes" if minutes < 120 else f"{round(minutes / 60)} hours"
 
 
-def _patience(options: Any) -> timedelta:
+def _patience(options: dict[str, Any]) -> timedelta:
     """Counting a failure never needs options that this version can read: they may be what failed."""
     return timedelta(minutes=Options.readable(options).retry_minutes)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
+import uuid
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -51,7 +52,7 @@ def what_goes(replicator: Replicator) -> list[tuple[str, str]]:
         return []
 
 
-def drop_replicator(pk: Any, now: datetime | None = None) -> bool:
+def drop_replicator(pk: uuid.UUID | str, now: datetime | None = None) -> bool:
     """Remove it; True when it is gone. Idempotent. A source that can't be asked is tried again `TRIES` times, then the
     statements to run there are recorded in an event that outlives the replicator."""
     now = now or timezone.now()

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, close_old_connections, transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from runners.engine.processes import (
@@ -62,7 +62,7 @@ class Supervisor:
 
     def __init__(
         self,
-        run_id: Any,
+        run_id: uuid.UUID | str,
         *,
         spawn: Spawn | None = None,
         clock: Callable[[], datetime] = timezone.now,
@@ -106,7 +106,7 @@ class Supervisor:
     def _read(self) -> Run:
         return Run.objects.select_related("replicator").get(pk=self._run_id)
 
-    def _mine(self) -> Any:
+    def _mine(self) -> QuerySet[Run]:
         return Run.objects.active().filter(pk=self._run_id, supervisor=self._token)
 
     def _give_back(self, run: Run) -> bool:
