@@ -1,5 +1,6 @@
-"""Looks into sources and targets, apart from the threads that answer requests: so many at once, and each for so long. A server that
-signs in and then stays silent holds up the look, never the pages. Knows neither sources nor targets."""
+"""Looks into sources and targets, apart from the threads that answer requests: so many at once, and
+each for so long. A server that signs in and then stays silent holds up the look, never the pages.
+Knows neither sources nor targets."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class TooManyLooks(Exception):
 
     def __init__(self) -> None:
         super().__init__(
-            "Too many looks into sources and targets at once: other servers are still being asked. Try again in some seconds."
+            "Too many looks into sources and targets at once: other servers are still being "
+            "asked. Try again in some seconds."
         )
 
 
@@ -33,14 +35,16 @@ class LookTimedOut(Exception):
 
 
 class Looks:
-    """So many places, one for each look; a place is free again when its look has ended, which may be after its asker went."""
+    """So many places, one for each look; a place is free again when its look has ended, which may
+    be after its asker went."""
 
     def __init__(self, most: int) -> None:
         self._free = threading.BoundedSemaphore(most)
 
     def ask(self, act: Callable[[], T], seconds: float) -> T:
-        """What `act` returns or raises, in a thread of its own. `TooManyLooks` at once where no place is free, `LookTimedOut` after
-        that time: the connections that `act` opened are cut off then."""
+        """What `act` returns or raises, in a thread of its own. `TooManyLooks` at once where no
+        place is free, `LookTimedOut` after that time: the connections that `act` opened are cut off
+        then."""
         if not self._free.acquire(blocking=False):
             raise TooManyLooks
         limit, answer = Limit(seconds), Future[T]()
@@ -77,5 +81,6 @@ def _looks(most: int) -> Looks:
 
 
 def look(act: Callable[[], T], seconds: float | None = None) -> T:
-    """See `Looks.ask`; all looks of this process share its places. Without `seconds`: the setting's."""
+    """See `Looks.ask`; all looks of this process share its places. Without `seconds`: the
+    setting's."""
     return _looks(settings.LOOKS).ask(act, settings.LOOK_SECONDS if seconds is None else seconds)

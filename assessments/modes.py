@@ -28,7 +28,8 @@ def modes_of(config: ReplicatorConfig) -> dict[TableId, Mode]:
 
 
 def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> list[Problem]:
-    """Modes that the target does not have, that need a key or a snapshot of one moment, or whose columns the table has."""
+    """Modes that the target does not have, that need a key or a snapshot of one moment, or whose
+    columns the table has."""
     modes, known = modes_of(config), config.target.capabilities.modes
     shapes = list(schemas)
     found = {s.id: mode_for(modes[s.id], s) for s in shapes}
@@ -69,7 +70,8 @@ def _inserts(
 def _quarantine(
     config: ReplicatorConfig, table: TableSelection, schema: TableSchema, mode: Mode
 ) -> Iterator[Problem]:
-    """Rows that are to be quarantined where they can't be: an error where it was chosen for this very table, otherwise told."""
+    """Rows that are to be quarantined where they can't be: an error where it was chosen for this
+    very table, otherwise told."""
     if (table.unsupported or config.options.unsupported_values) != "quarantine":
         return
     severity = Severity.ERROR if table.unsupported else Severity.WARNING

@@ -1,4 +1,5 @@
-"""The report on what will be copied, and how well; a reading of plugins' types, with no rules of its own. No I/O."""
+"""The report on what will be copied, and how well; a reading of plugins' types, with no rules of
+its own. No I/O."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Support(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnReport:
-    """A column on its way; `neutral` is the JSON form of its neutral type. A column of the key can't be left out."""
+    """A column on its way; `neutral` is the JSON form of its neutral type. A column of the key
+    can't be left out."""
 
     name: str
     native: str
@@ -41,7 +43,8 @@ class ColumnReport:
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """A table and the `mode` it is copied in; `partial` and `unsupported` count its columns, `added` are the mode's."""
+    """A table and the `mode` it is copied in; `partial` and `unsupported` count its columns,
+    `added` are the mode's."""
 
     schema: str
     name: str
@@ -148,7 +151,8 @@ def table_report(
 
 
 def fit_problems(schema: TableSchema, fit: FitOf) -> list[Problem]:
-    """What the target's types say: a column without place is left out, unless it is part of the key."""
+    """What the target's types say: a column without place is left out, unless it is part of the
+    key."""
     found: list[Problem] = []
     for column in schema.supported:
         result = fit(column.type)

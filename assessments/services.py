@@ -1,5 +1,5 @@
-"""Asks sources and targets before a replicator runs; stores nothing. Every question is a look (`assessments.looks`): it has a time
-limit, and `TooManyLooks` is raised where too many go on."""
+"""Asks sources and targets before a replicator runs; stores nothing. Every question is a look
+(`assessments.looks`): it has a time limit, and `TooManyLooks` is raised where too many go on."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ T = TypeVar("T")
 
 @contextmanager
 def translated(plugin: SourcePlugin | TargetPlugin, params: Any = None) -> Iterator[None]:
-    """Whatever a driver raises leaves as a `ReplicationError`; with `params` what they lead to is judged before."""
+    """Whatever a driver raises leaves as a `ReplicationError`; with `params` what they lead to is
+    judged before."""
     try:
         if params is not None:
             require_reach(plugin, params)
@@ -66,8 +67,8 @@ def _params(role: str, kind: str, params: Any) -> Any:
 
 
 def connection_test(*, role: str, kind: str, params: Any) -> list[Problem]:
-    """Can it be reached and used? Answers within `TEST_SECONDS`. `params`: raw (secrets in clear) or the params object.
-    Raises only InvalidConfig and `TooManyLooks`."""
+    """Can it be reached and used? Answers within `TEST_SECONDS`. `params`: raw (secrets in clear)
+    or the params object. Raises only InvalidConfig and `TooManyLooks`."""
     values = _params(role, kind, params)
     plugin = plugin_of(role, kind)
 
@@ -104,7 +105,8 @@ def _looked(role: str, ask: Callable[[], T], seconds: float | None = None) -> T:
 
 
 def require_places(*, role: str, kind: str, params: Any) -> None:
-    """`config:place-refused` where the params object leads to what no connection may use; nothing where that can't be said in time."""
+    """`config:place-refused` where the params object leads to what no connection may use; nothing
+    where that can't be said in time."""
     plugin = plugin_of(role, kind)
     try:
         _looked(
@@ -116,8 +118,9 @@ def require_places(*, role: str, kind: str, params: Any) -> None:
 
 
 def log_fault(*, kind: str, params: Any, name: str, position: Position) -> ReplicationError | None:
-    """Why the log of a source with these params does not go on at the position of the replicator that reads it under that
-    name; None where it does, and where nobody can say within `TEST_SECONDS`. Changes nothing at the source."""
+    """Why the log of a source with these params does not go on at the position of the replicator
+    that reads it under that name; None where it does, and where nobody can say within
+    `TEST_SECONDS`. Changes nothing at the source."""
     plugin = source_plugin(kind)
 
     def ask() -> None:
@@ -180,8 +183,8 @@ def _ask_target(config: ReplicatorConfig, schemas: list[TableSchema]) -> list[Pr
 
 
 def assess(config: ReplicatorConfig) -> Report:
-    """The report on a whole configuration; what can't be reached in time is a problem in it, never an exception.
-    Only `TooManyLooks` is raised: it says nothing of the configuration."""
+    """The report on a whole configuration; what can't be reached in time is a problem in it, never
+    an exception. Only `TooManyLooks` is raised: it says nothing of the configuration."""
     schemas: dict[TableId, TableSchema] = {}
     problems: list[Problem] = []
     try:

@@ -1,8 +1,10 @@
-"""`python -m benchmarks [line ...]`: measure, print the table, write results.json and docs/benchmarks.md; `page` only writes the
-page again. A line that fails is named with its error, and the others go on.
+"""`python -m benchmarks [line ...]`: measure, print the table, write results.json and
+docs/benchmarks.md; `page` only writes the page again. A line that fails is named with its error,
+and the others go on.
 
-A soak takes an hour (SOAK_MINUTES) and is measured only where it is asked for by its name. BENCH_SCALE makes everything smaller (0.01),
-BENCH_ROUNDS says how often, BENCH_DIR where the files lie meanwhile.
+A soak takes an hour (SOAK_MINUTES) and is measured only where it is asked for by its name.
+BENCH_SCALE makes everything smaller (0.01), BENCH_ROUNDS says how often, BENCH_DIR where the files
+lie meanwhile.
 """
 
 from __future__ import annotations
@@ -22,13 +24,15 @@ from benchmarks.page import table
 
 LIMIT_SECONDS = 1500
 GRACE_SECONDS = 120.0
-"""For a line that is ended: it stops its servers and removes their folders, which hold gigabytes."""
+"""For a line that is ended: it stops its servers and removes their folders, which hold
+gigabytes."""
 ERROR_CHARACTERS = 400
 PAGE = "page"
 
 
 def told_by(command: Sequence[str], path: Path, limit_seconds: float) -> dict[str, Any]:
-    """What a line's process wrote, or `{"error"}`. One that takes too long is ended with all that it started."""
+    """What a line's process wrote, or `{"error"}`. One that takes too long is ended with all that
+    it started."""
     process, error = subprocess.Popen(list(command), cwd=report.ROOT), ""
     try:
         code = process.wait(limit_seconds)
@@ -46,7 +50,8 @@ def told_by(command: Sequence[str], path: Path, limit_seconds: float) -> dict[st
 
 
 def measure(line: str, limit_seconds: float = LIMIT_SECONDS) -> bool:
-    """Measure one line in a process of its own and record it, or its failure; False where it failed."""
+    """Measure one line in a process of its own and record it, or its failure; False where it
+    failed."""
     sys.stderr.write(f"--- {line}: {LINES[line][1]}\n")
     before, began = report.load(), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,6 @@
-"""Line `backlog`: 1.6 million row events wait in MySQL's log while the run stands still; from its going on until the last of them is
-in the lakehouse. Beside it, the usual way with Spark: Debezium's events through `foreachBatch` and MERGE."""
+"""Line `backlog`: 1.6 million row events wait in MySQL's log while the run stands still; from its
+going on until the last of them is in the lakehouse. Beside it, the usual way with Spark: Debezium's
+events through `foreachBatch` and MERGE."""
 
 from __future__ import annotations
 
@@ -64,9 +65,12 @@ def _measured(line: str, folder: Path) -> Result:
         (Peer(BATCHED, theirs and round(theirs), memory, told.missing),),
         round(mine / theirs, 2) if theirs else None,
         checked=checked,
-        note=f"{seconds:.1f} s from going on to the last change in the table, read from the log, decoded and merged (wanted: "
-        f"150,000 a second). The peer's time is {said} {merging:.1f} s from the same events in JSON files into the table, in "
-        f"{BATCHES} micro-batches, on a JVM that compiles in full; one after the other, since two cores have room for one. Each ran once; Debezium's "
+        note=f"{seconds:.1f} s from going on to the last change in the table, read from the log, "
+        "decoded and merged (wanted: "
+        f"150,000 a second). The peer's time is {said} {merging:.1f} s from the same events in "
+        "JSON files into the table, in "
+        f"{BATCHES} micro-batches, on a JVM that compiles in full; one after the other, since "
+        "two cores have room for one. Each ran once; Debezium's "
         "events were counted, and the rows compared are those of the two tables.",
     )
 
@@ -91,7 +95,8 @@ def _ours(server: MysqlServer, load: BinlogLoad, folder: Path) -> float:
 
 
 def as_text() -> list[str]:
-    """The columns as they go into JSON: times as text, since Spark writes them there with milliseconds only."""
+    """The columns as they go into JSON: times as text, since Spark writes them there with
+    milliseconds only."""
     return [
         f"CAST({name} AS STRING) AS {name}" if kind.startswith("TIMESTAMP") else name
         for name, kind in TYPES.items()
@@ -99,8 +104,8 @@ def as_text() -> list[str]:
 
 
 def in_turn(events: Path) -> None:
-    """Let the files' times follow their names, which follow the log: Spark's stream takes the oldest file first, and two tasks may end
-    in the other order."""
+    """Let the files' times follow their names, which follow the log: Spark's stream takes the
+    oldest file first, and two tasks may end in the other order."""
     for number, path in enumerate(sorted(events.glob("*.json"))):
         os.utime(path, (number + 1, number + 1))
 
@@ -127,7 +132,8 @@ def _for_each_batch(folder: Path, target: Any, paths: list[str]) -> float:
             last = batch.withColumn("nth", F.row_number().over(newest)).where("nth = 1").drop("nth")
             last.createOrReplaceTempView("changes")
             batch.sparkSession.sql(
-                f"MERGE INTO {name} t USING changes s ON t.id = s.id WHEN MATCHED AND s.op = 'd' THEN DELETE"
+                f"MERGE INTO {name} t USING changes s ON t.id = s.id WHEN MATCHED AND s.op = 'd' "
+                "THEN DELETE"
                 f" WHEN MATCHED THEN UPDATE SET {', '.join(f't.{c} = s.{c}' for c in TYPES)}"
                 f" WHEN NOT MATCHED AND s.op <> 'd' THEN INSERT ({', '.join(TYPES)})"
                 f" VALUES ({', '.join(f's.{c}' for c in TYPES)})"

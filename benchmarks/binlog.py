@@ -1,5 +1,5 @@
-"""Line `binlog-decode`: MariaDB's log, 1.6 million row events of one table of seven columns, on one core, beside
-`mariadb-binlog`, which prints the same rows, and python-mysql-replication."""
+"""Line `binlog-decode`: MariaDB's log, 1.6 million row events of one table of seven columns, on one
+core, beside `mariadb-binlog`, which prints the same rows, and python-mysql-replication."""
 
 from __future__ import annotations
 
@@ -40,12 +40,15 @@ COLUMNS = ["id", "n", "name", "price", "note", "at", "seen"]
 DEPTH = {"mariadb": "max_recursive_iterations", "mysql": "cte_max_recursion_depth"}
 DDL = (
     "CREATE DATABASE bench",
-    "CREATE TABLE bench.events (id bigint PRIMARY KEY, n int, name varchar(20), price decimal(12,2),"
+    "CREATE TABLE bench.events (id bigint PRIMARY KEY, n int, name varchar(20), price "
+    "decimal(12,2),"
     " note varchar(200), at datetime(6), seen timestamp(6) NULL)",
 )
 ROWS = (
-    "INSERT INTO bench.events WITH RECURSIVE g AS (SELECT {0} i UNION ALL SELECT i + 1 FROM g WHERE i < {1})"
-    " SELECT i, i % 1000, concat('name ', i % 997), i / 7, repeat('x', 20 + i % 30), now(6), now(6) FROM g"
+    "INSERT INTO bench.events WITH RECURSIVE g AS (SELECT {0} i UNION ALL SELECT i + 1 FROM g "
+    "WHERE i < {1})"
+    " SELECT i, i % 1000, concat('name ', i % 997), i / 7, repeat('x', 20 + i % 30), now(6), "
+    "now(6) FROM g"
 )
 
 
@@ -58,12 +61,12 @@ SELECT count(*), sum(id), sum(n), sum(price) * 100, sum(length(note)), sum(cast(
        sum(id % 1000 * (timestampdiff(MICROSECOND, '2020-01-01', at) % {PRIME})),
        sum(id % 1000 * ((cast(unix_timestamp(seen) * 1000000 AS signed) - {YEAR}) % {PRIME}))
 FROM bench.events WHERE id > 0
-"""
+"""  # noqa: E501
 
 
 def sums(table: pa.Table) -> tuple[int, ...]:
-    """Rows, what every column holds, and each column together with the key, as the servers' statement above; the small changes, whose
-    keys are negative, are left out."""
+    """Rows, what every column holds, and each column together with the key, as the servers'
+    statement above; the small changes, whose keys are negative, are left out."""
     table = table.filter(pc.greater(table.column("id"), 0))
     cents = pc.cast(pc.round(pc.multiply(table.column("price").cast("float64"), 100.0)), "int64")
     names = pc.cast(pc.utf8_slice_codeunits(table.column("name"), 5), "int64")
@@ -86,7 +89,8 @@ def sums_of(server: SqlServer) -> tuple[int, ...]:
 
 @dataclass
 class BinlogLoad:
-    """A server with the changes in its log: inserts, updates of two fifths of them, deletes of one fifth."""
+    """A server with the changes in its log: inserts, updates of two fifths of them, deletes of one
+    fifth."""
 
     server: SqlServer
     inserts: int = field(default_factory=lambda: place.scaled(1_000_000, STEP))
@@ -136,7 +140,8 @@ class BinlogLoad:
         return Stream(SOURCE, self.params, "bench", self.start, self.tables, self.marker)
 
     def is_right(self, parts: Sequence[pa.Table]) -> bool:
-        """Whether the last image of each key, deletes left out, holds what the table holds, and there are as many changes as were made."""
+        """Whether the last image of each key, deletes left out, holds what the table holds, and
+        there are as many changes as were made."""
         columns = ["_sequence", "_op", *COLUMNS]
         changes = pa.concat_tables([p.select(columns) for p in parts]).sort_by("_sequence")
         changes = changes.filter(pc.not_equal(changes.column("id"), -1))
@@ -161,7 +166,8 @@ class BinlogLoad:
         return ["mariadb-binlog", "-v", "--base64-output=decode-rows", *self.files()]
 
     def printed(self, folder: Path) -> Peer:
-        """`mariadb-binlog -v` for the same rows, into nowhere, in row events a second; none where it prints another number of rows."""
+        """`mariadb-binlog -v` for the same rows, into nowhere, in row events a second; none where
+        it prints another number of rows."""
         try:
             log = folder / "printed.log"
             runs = [programs.run("mariadb-binlog", self._print, log) for _ in range(place.ROUNDS)]
@@ -202,7 +208,8 @@ def _rows(command: Sequence[str]) -> int:
     with subprocess.Popen(list(command), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as child:
         try:
             limit = programs.LIMIT_SECONDS
-            done = subprocess.run(find, stdin=child.stdout, stdout=subprocess.PIPE, check=False, timeout=limit)  # fmt: skip
+            done = subprocess.run(find, stdin=child.stdout, stdout=subprocess.PIPE, check=False,
+                timeout=limit)  # fmt: skip
         finally:
             child.kill()
     return int(done.stdout or 0)
@@ -224,23 +231,29 @@ def measure(line: str) -> list[Result]:
     mine = place.median(rates[WARM:])
     size = sum(len(body) for _, body in segments) / made.changes
     beside = (
-        f", {mine / read.value:.0f} times python-mysql-replication, which reads the first {read_rows(made):,} rows, inserts all, once"
+        f", {mine / read.value:.0f} times python-mysql-replication, which reads the first "
+        f"{read_rows(made):,} rows, inserts all, once"
         if read.value
         else ""
     )
     return [
         Result(
             line, "row events/s", round(mine), 2_000_000,
-            (printed, read), round(mine / printed.value, 2) if printed.value else None, is_absolute=True, checked=checked,
-            note=f"one core, checksums verified, every bound checked; {size:.0f} bytes an event; the ratio is to mariadb-binlog "
-            f"(wanted 3){beside}. Programs beside it read the server's files or its log. The segments lie in memory; decoding had {100 * busy:.0f} % of one "
-            f"core, {size * mine / 1e6:,.0f} MB of log a second. Memory is of this process, with the segments and the columns.",
+            (printed, read), round(mine / printed.value, 2) if printed.value else None,
+            is_absolute=True, checked=checked,
+            note=f"one core, checksums verified, every bound checked; {size:.0f} bytes an event; "
+                 "the ratio is to mariadb-binlog "
+            f"(wanted 3){beside}. Programs beside it read the server's files or its log. The "
+            f"segments lie in memory; decoding had {100 * busy:.0f} % of one "
+            f"core, {size * mine / 1e6:,.0f} MB of log a second. Memory is of this process, with "
+            "the segments and the columns.",
         )
     ]  # fmt: skip
 
 
 def _decoded(segments: list[Any], made: BinlogLoad) -> tuple[list[float], float, list[Any]]:
-    """Row events a second of each turn, how much of one core they had, and what the last one gave."""
+    """Row events a second of each turn, how much of one core they had, and what the last one
+    gave."""
     decoder = load(SOURCE.log.decoder)
     rates: list[float] = []
     found: list[Any] = []

@@ -1,4 +1,5 @@
-"""Lines `capture` and `capture-decode`: our log reader and capture, beside pg_recvlogical writing a file."""
+"""Lines `capture` and `capture-decode`: our log reader and capture, beside pg_recvlogical writing a
+file."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ class Watched:
 
 
 class Taken:
-    """One capture of everything: its seconds, its segments and, where `spark` is given, its change files."""
+    """One capture of everything: its seconds, its segments and, where `spark` is given, its change
+    files."""
 
     def __init__(self, stream: Stream, folder: Path, spark: Any = None) -> None:
         self._stream = stream
@@ -66,7 +68,8 @@ class Taken:
         self.segments: list[SegmentRow] = []
 
     def run(self) -> Taken:
-        """Capture until the marker is passed, all sealed (and decoded). What fails is raised: it must not count as a time."""
+        """Capture until the marker is passed, all sealed (and decoded). What fails is raised: it
+        must not count as a time."""
         stream = self._stream
         reader = Watched(stream.source.log.reader(stream.params, stream.slot), stream.marker)
         decoder = threading.Thread(target=self._decode_all)
@@ -140,8 +143,9 @@ class Taken:
 
 
 def is_right(paths: list[str], load: Workload) -> bool:
-    """Whether the change files hold exactly what was done, with the last small transaction, in the order of the transactions; each
-    image by the sums of its columns, alone and together with the key."""
+    """Whether the change files hold exactly what was done, with the last small transaction, in the
+    order of the transactions; each image by the sums of its columns, alone and together with the
+    key."""
     columns = ["_sequence", "_op", "_before", *COLUMNS]
     parts = [pq.read_table(p, columns=columns) for p in paths]
     changes = pa.concat_tables(parts).sort_by("_sequence")
@@ -201,7 +205,10 @@ def measure(line: str) -> list[Result]:
 
 def _note(line: str, ours: list[float], theirs: list[float]) -> str:
     shown = [", ".join(f"{v:.2f}" for v in values) for values in (ours, theirs)]
-    text = f"seconds a round: ours {shown[0]}; pg_recvlogical {shown[1]}. Both wait for the server's decoding process"
+    text = (
+        f"seconds a round: ours {shown[0]}; pg_recvlogical {shown[1]}. Both wait for the "
+        "server's decoding process"
+    )
     if line == "capture":
         return text + ", which is one core."
     return text + ", which is one core; decoding has what is left of two."

@@ -1,5 +1,6 @@
-"""Lines `changes-mysql` and `changes-postgresql`: the log to durable change files, 1.6 million row changes, on two cores with the
-server beside, against Debezium's embedded engine, whose records are counted and thrown away."""
+"""Lines `changes-mysql` and `changes-postgresql`: the log to durable change files, 1.6 million row
+changes, on two cores with the server beside, against Debezium's embedded engine, whose records are
+counted and thrown away."""
 
 from __future__ import annotations
 
@@ -42,8 +43,10 @@ def _result(
     return Result(
         line, "row changes/s", round(mine), target, (told.peer(rate and round(rate)), *others),
         round(mine / rate, 1) if rate else None, checked=checked,
-        note=f"rounds: {shown}. The ratio is to Debezium, which runs once, with no warm-up but one event, where ours is the "
-        f"median of {len(rates)} rounds after one that does not count. Its clock runs from its first batch to its last, without its start; its "
+        note=f"rounds: {shown}. The ratio is to Debezium, which runs once, with no warm-up but "
+             "one event, where ours is the "
+        f"median of {len(rates)} rounds after one that does not count. Its clock runs from its "
+        "first batch to its last, without its start; its "
         f"records are counted and thrown away. {note}",
     )  # fmt: skip
 
@@ -76,8 +79,8 @@ def _mysql(line: str, folder: Path) -> Result:
 
 
 def _copied(server: MysqlServer, folder: Path, changes: int) -> Peer:
-    """`mysqlbinlog --raw`, which copies the log from the server into files and decodes nothing; no figure where the files are not as
-    large as the server's."""
+    """`mysqlbinlog --raw`, which copies the log from the server into files and decodes nothing; no
+    figure where the files are not as large as the server's."""
     try:
         logs = [(str(name), int(size)) for name, size, *_ in server.execute("SHOW BINARY LOGS")]
         runs = [_dumped(server, folder, logs[0][0]) for _ in range(place.ROUNDS)]
@@ -96,7 +99,8 @@ def _dumped(server: MysqlServer, folder: Path, first: str) -> programs.Ran:
     for path in folder.glob("raw-*"):
         path.unlink()
     command = [
-        *programs.mysql("usr/bin/mysqlbinlog"), "--no-defaults", "--read-from-remote-server", "--raw", "--to-last-log",
+        *programs.mysql("usr/bin/mysqlbinlog"), "--no-defaults", "--read-from-remote-server",
+        "--raw", "--to-last-log",
         f"--host={HOST}", f"--port={server.port}", f"--user={ADMIN}", f"--password={PASSWORD}",
         f"--result-file={folder}/raw-", first,
     ]  # fmt: skip

@@ -1,4 +1,5 @@
-"""The table that is copied by the lines `snapshot` and `snapshot-mysql`, on each server, and how each reader reaches it."""
+"""The table that is copied by the lines `snapshot` and `snapshot-mysql`, on each server, and how
+each reader reaches it."""
 
 from __future__ import annotations
 
@@ -36,17 +37,17 @@ SELECT count(*), sum(id), sum(customer), sum(ok::int), count(*) FILTER (WHERE st
        sum(id % 1000 * (customer + ok::int)), sum(id % 1000 * (amount * 100)::bigint),
        sum(id % 1000 * regexp_replace(note, '[^0-9]', '', 'g')::bigint), sum(id % 1000 * extract(epoch FROM at)::bigint)
 FROM bench.events
-"""
+"""  # noqa: E501
 MYSQL = """
 CREATE TABLE bench.events (
     id bigint PRIMARY KEY, customer int, status varchar(20), amount decimal(12, 2), note varchar(80),
     at timestamp, ok tinyint(1))
-"""
+"""  # noqa: E501
 MYSQL_ROWS = """
 INSERT INTO bench.events WITH RECURSIVE g AS (SELECT {0} k UNION ALL SELECT k + 1 FROM g WHERE k < {1})
 SELECT k, k % 5000, 'shipped', (k * 37 % 100000) / 100.0, concat('note ', k, ' for this row'),
        from_unixtime(1735689600 + k), k % 3 = 0 FROM g
-"""
+"""  # noqa: E501
 MYSQL_SUMS = """
 SELECT count(*), sum(id), sum(customer), sum(ok), sum(status = 'shipped'),
        sum(cast(regexp_replace(note, '[^0-9]', '') AS signed)), sum(length(note)),
@@ -54,12 +55,13 @@ SELECT count(*), sum(id), sum(customer), sum(ok), sum(status = 'shipped'),
        sum(id % 1000 * (customer + ok)), sum(id % 1000 * amount * 100),
        sum(id % 1000 * cast(regexp_replace(note, '[^0-9]', '') AS signed)), sum(id % 1000 * unix_timestamp(at))
 FROM bench.events
-"""
+"""  # noqa: E501
 
 
 def sums(table: pa.Table) -> tuple[int, ...]:
-    """Rows, what every column holds, and each column together with the key, so that a value in another row shows; as the servers'
-    statements above. Whatever types a reader chose: cents and seconds are whole numbers here."""
+    """Rows, what every column holds, and each column together with the key, so that a value in
+    another row shows; as the servers' statements above. Whatever types a reader chose: cents and
+    seconds are whole numbers here."""
     ids, ok, notes = (table.column(n) for n in ("id", "ok", "note"))
     customer, ok = table.column("customer").cast("int64"), ok.cast("int64")
     amount, at = table.column("amount"), table.column("at")
@@ -77,8 +79,8 @@ def sums(table: pa.Table) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A server with the table in it: our plugin and its params, Spark's JDBC address, dlt's and the programs' addresses, and
-    the sums of the table's columns."""
+    """A server with the table in it: our plugin and its params, Spark's JDBC address, dlt's and the
+    programs' addresses, and the sums of the table's columns."""
 
     source: Any
     params: Any

@@ -1,4 +1,5 @@
-"""Debezium's embedded engine as a peer: its settings, and what it told. It needs to be neither installed nor well: then it says why."""
+"""Debezium's embedded engine as a peer: its settings, and what it told. It needs to be neither
+installed nor well: then it says why."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ def for_postgresql(params: Any, folder: Path) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What an engine needed for `events`; where it is not there, `missing` says why and the rest is None."""
+    """What an engine needed for `events`; where it is not there, `missing` says why and the rest is
+    None."""
 
     events: int = 0
     seconds: float | None = None
@@ -107,7 +109,8 @@ class Debezium:
             return Told(missing=reason(err))
         place.logger.info("Debezium: %s", json.dumps(told))
         return Told(
-            told["events"], told["seconds"], told["lag_p50"], told["lag_p99"], round(told["peak_mib"] / 1024, 2)
+            told["events"], told["seconds"], told["lag_p50"], told["lag_p99"],
+            round(told["peak_mib"] / 1024, 2)
         )  # fmt: skip
 
 

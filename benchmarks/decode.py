@@ -53,9 +53,12 @@ def measure(line: str) -> list[Result]:
             1_000_000,
             is_absolute=True,
             checked=checked,
-            note=f"{len(tasks)} segments a job, {size:.0f} bytes a change (half of them carry a before image of all "
-            f"columns); {JOBS - WARM} jobs between {min(rates[WARM:]):,.0f} and {max(rates[WARM:]):,.0f}. "
-            "The cores are full: reading and checking the segment, columns, Parquet with zstd, fsync.",
+            note=f"{len(tasks)} segments a job, {size:.0f} bytes a change (half of them carry a "
+            "before image of all "
+            f"columns); {JOBS - WARM} jobs between {min(rates[WARM:]):,.0f} and "
+            f"{max(rates[WARM:]):,.0f}. "
+            "The cores are full: reading and checking the segment, columns, Parquet with zstd, "
+            "fsync.",
         )
     ]
 

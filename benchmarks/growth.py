@@ -1,4 +1,5 @@
-"""Line `growth`: many merges into one table with the engine's upkeep: the last are as fast as the first."""
+"""Line `growth`: many merges into one table with the engine's upkeep: the last are as fast as the
+first."""
 
 from __future__ import annotations
 
@@ -108,9 +109,12 @@ def measure(line: str) -> list[Result]:
             round(last / first, 2),
             at_most=True,
             checked=checked and bounded,
-            note=f"{len(seconds)} merges of {KEYS} random keys into {ROWS:,} rows, upkeep each {every} (mean "
-            f"{statistics.mean(upkeep):.1f} s, not in the merges' time), {HISTORY_MINUTES} minute of history. Files after "
-            f"half of them {middle}, at the end {end}. The ratio is the last {FIRST} merges' time over the first {FIRST}'s.",
+            note=f"{len(seconds)} merges of {KEYS} random keys into {ROWS:,} rows, upkeep each "
+            f"{every} (mean "
+            f"{statistics.mean(upkeep):.1f} s, not in the merges' time), {HISTORY_MINUTES} "
+            "minute of history. Files after "
+            f"half of them {middle}, at the end {end}. The ratio is the last {FIRST} merges' "
+            f"time over the first {FIRST}'s.",
         )
     ]
 

@@ -1,5 +1,5 @@
-"""Line `growth-size`: the same 1,000 clustered changes into tables of 1, 10 and 40 million rows: what a merge costs hangs on the
-changes, not on the table."""
+"""Line `growth-size`: the same 1,000 clustered changes into tables of 1, 10 and 40 million rows:
+what a merge costs hangs on the changes, not on the table."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ ROWS_A_FILE = 10_000_000 // FILES
 
 
 def measure(line: str) -> list[Result]:
-    """Each size in a warehouse and a session of its own, all in one JVM: the smallest comes twice, and its first turn, which warms that
-    up, does not count."""
+    """Each size in a warehouse and a session of its own, all in one JVM: the smallest comes twice,
+    and its first turn, which warms that up, does not count."""
     ours: dict[int, float] = {}
     plain: dict[int, float] = {}
     files: dict[int, int] = {}
@@ -45,8 +45,12 @@ def measure(line: str) -> list[Result]:
             round(ours[large] / ours[small], 2),
             at_most=True,
             checked=checked,
-            note=f"{KEYS} keys within {2 * KEYS}; {shown}. The ratio is ours at the largest over ours at the smallest; the plain "
-            f"MERGE's is {plain[large] / plain[small]:.1f}. Measured is the writer's merge, with its planning and its commit; the keys lie "
-            f"in one or two files, and the key ranges spare ours the others, of which the plain one reads all. All sizes run in one JVM, which an uncounted turn of the smallest warms up. {SHARED}",
+            note=f"{KEYS} keys within {2 * KEYS}; {shown}. The ratio is ours at the largest over "
+            "ours at the smallest; the plain "
+            f"MERGE's is {plain[large] / plain[small]:.1f}. Measured is the writer's merge, with "
+            "its planning and its commit; the keys lie "
+            "in one or two files, and the key ranges spare ours the others, of which the plain "
+            "one reads all. All sizes run in one JVM, which an uncounted turn of the smallest "
+            f"warms up. {SHARED}",
         )
     ]

@@ -1,7 +1,9 @@
-"""Line `lag`: from a change's commit at the source to the commit of the target's snapshot that first holds it.
+"""Line `lag`: from a change's commit at the source to the commit of the target's snapshot that
+first holds it.
 
-Both times are read from outside the engine's reckoning: the source's commit times are those that PostgreSQL wrote into
-its log, the target's those that Iceberg wrote into the tables' snapshots. Every change of the measured minutes counts.
+Both times are read from outside the engine's reckoning: the source's commit times are those that
+PostgreSQL wrote into its log, the target's those that Iceberg wrote into the tables' snapshots.
+Every change of the measured minutes counts.
 """
 
 from __future__ import annotations
@@ -79,7 +81,8 @@ def lags(
 
 
 def is_equal(server: EmbeddedPostgres, target: Any, name: str) -> bool:
-    """Whether target and source hold the same rows, by their keys and by what the traffic changes."""
+    """Whether target and source hold the same rows, by their keys and by what the traffic
+    changes."""
     columns = COMPARED[name]
     found = place.iceberg_table(target, "shop", name).scan(selected_fields=columns).to_arrow()
     there = sorted(zip(*(map(str, found.column(c).to_pylist()) for c in columns), strict=True))
@@ -112,8 +115,10 @@ def measure(line: str) -> list[Result]:
     p50, p99 = (float(np.percentile(every, p)) for p in (50, 99))
     slowest = max(by, key=lambda n: np.percentile(by[n], 99))
     note = (
-        f"{len(every):,} changes in {minutes():g} minutes, {rate:.0f} a second over {len(tables)} tables; largest "
-        f"{every.max():.1f} s; the slowest table is {slowest} (p99 {np.percentile(by[slowest], 99):.1f} s). Bounded by "
+        f"{len(every):,} changes in {minutes():g} minutes, {rate:.0f} a second over "
+        f"{len(tables)} tables; largest "
+        f"{every.max():.1f} s; the slowest table is {slowest} (p99 "
+        f"{np.percentile(by[slowest], 99):.1f} s). Bounded by "
         "the seven tables' commits, which share two cores."
     )
     return [

@@ -1,5 +1,6 @@
-"""Line `lag-mysql`: 2,000 row changes a second over five tables of MySQL, from the commit at the source to the commit of the target's
-snapshot that first holds it; beside it Debezium's own lag, which goes to nowhere."""
+"""Line `lag-mysql`: 2,000 row changes a second over five tables of MySQL, from the commit at the
+source to the commit of the target's snapshot that first holds it; beside it Debezium's own lag,
+which goes to nowhere."""
 
 from __future__ import annotations
 
@@ -26,11 +27,13 @@ NAMES = ("customers", "orders", "order_lines", "payments", "inventory")
 ROWS = 20_000
 INSERTS, UPDATES, DELETES = 8, 10, 2
 DDL = (
-    "CREATE TABLE shop.{0} (id bigint PRIMARY KEY, customer int, status varchar(20), amount decimal(12, 2),"
+    "CREATE TABLE shop.{0} (id bigint PRIMARY KEY, customer int, status varchar(20), amount "
+    "decimal(12, 2),"
     " note varchar(80), at datetime(6), ok tinyint(1))"
 )
 FILL = (
-    "INSERT INTO shop.{0} WITH RECURSIVE g AS (SELECT 1 k UNION ALL SELECT k + 1 FROM g WHERE k < {1})"
+    "INSERT INTO shop.{0} WITH RECURSIVE g AS (SELECT 1 k UNION ALL SELECT k + 1 FROM g WHERE k "
+    "< {1})"
     " SELECT k, k % 5000, 'new', k / 7, concat('note ', k), now(6), k % 2 FROM g"
 )
 
@@ -73,7 +76,8 @@ class Traffic:
         ids = ", ".join(map(str, self._random.sample(range(low + DELETES, new), UPDATES)))
         cursor.execute(f"INSERT INTO {name} VALUES {rows}")
         cursor.execute(
-            f"UPDATE {name} SET amount = amount + 1, status = 'paid', at = now(6) WHERE id IN ({ids})"
+            f"UPDATE {name} SET amount = amount + 1, status = 'paid', at = now(6) WHERE id IN "
+            f"({ids})"
         )
         cursor.execute(f"DELETE FROM {name} WHERE id BETWEEN {low} AND {low + DELETES - 1}")
 
@@ -104,7 +108,8 @@ def measure(line: str) -> list[Result]:
     options = {"max-binlog-size": "1G", "innodb-buffer-pool-size": "256M"}
     with place.folder(line) as folder, MysqlServer(options=options) as server:
         server.execute("CREATE DATABASE shop", "CREATE DATABASE bench",
-                       "CREATE TABLE bench.marks (id bigint PRIMARY KEY)", f"SET GLOBAL cte_max_recursion_depth = {2 * ROWS}")  # fmt: skip
+                       "CREATE TABLE bench.marks (id bigint PRIMARY KEY)",
+                       f"SET GLOBAL cte_max_recursion_depth = {2 * ROWS}")  # fmt: skip
         for name in NAMES:
             server.execute(DDL.format(name), FILL.format(name, ROWS))
         tables = [TableId(DATABASE, name) for name in NAMES]
@@ -132,9 +137,12 @@ def measure(line: str) -> list[Result]:
     checked = checked and bool(np.isfinite(every).all()) and rate >= 0.9 * RATE
     p50, p99 = (float(np.percentile(every, p)) for p in (50, 99))
     note = (
-        f"{len(every):,} changes in {minutes():g} minutes, {rate:.0f} a second over {len(NAMES)} tables; largest {every.max():.1f} s. "
-        f"{apart}; server, traffic and run had {100 * busy:.0f} % of the cores. Debezium's is the age of a "
-        "batch's oldest record when it is handed over, in a later part of the same traffic; the ratio is Debezium's lag over ours."
+        f"{len(every):,} changes in {minutes():g} minutes, {rate:.0f} a second over {len(NAMES)} "
+        f"tables; largest {every.max():.1f} s. "
+        f"{apart}; server, traffic and run had {100 * busy:.0f} % of the cores. Debezium's is "
+        "the age of a "
+        "batch's oldest record when it is handed over, in a later part of the same traffic; the "
+        "ratio is Debezium's lag over ours."
     )  # fmt: skip
     return [
         _result(f"{line}-p50", p50, 5, told, told.lag_p50, checked, note),
@@ -149,13 +157,15 @@ def waited(target: Any, since: float, until: float) -> str:
     if not len(gaps):
         return "There was no second commit of a table"
     return (
-        f"A table's commits lay {np.median(gaps):.1f} s apart in the middle, {gaps.max():.1f} s at most, and a change waits for "
+        f"A table's commits lay {np.median(gaps):.1f} s apart in the middle, {gaps.max():.1f} s "
+        "at most, and a change waits for "
         "the one that is under way, then for its own"
     )
 
 
 def _result(
-    name: str, ours: float, target: float, told: Told, theirs: float | None, checked: bool, note: str
+    name: str, ours: float, target: float, told: Told, theirs: float | None, checked: bool,
+    note: str
 ) -> Result:  # fmt: skip
     return Result(
         name, "s", round(ours, 2), target,

@@ -1,4 +1,5 @@
-"""Measures one line in this process and writes what it found as JSON, or why it failed; started by `python -m benchmarks`."""
+"""Measures one line in this process and writes what it found as JSON, or why it failed; started by
+`python -m benchmarks`."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def found(line: str) -> dict[str, Any]:
 
 
 def _interrupted(*_: object) -> None:
-    """Servers are stopped and folders removed by what opened them; a second signal does not disturb that."""
+    """Servers are stopped and folders removed by what opened them; a second signal does not disturb
+    that."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -1,4 +1,5 @@
-"""Line `memory`: the largest memory of a run, Python, JVM and workers together, through one large transaction."""
+"""Line `memory`: the largest memory of a run, Python, JVM and workers together, through one large
+transaction."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def measure(line: str) -> list[Result]:
             run.wait_replicating()
             start = memory.peak
             server.execute(
-                "BEGIN; INSERT INTO bench.events SELECT k, 1, 'placed', 1.5, 'note ' || k || ' for this row',"
+                "BEGIN; INSERT INTO bench.events SELECT k, 1, 'placed', 1.5, 'note ' || k || ' "
+                "for this row',"
                 f" now(), true FROM generate_series(1001, {rows + 1000}) k;"
                 " UPDATE bench.events SET amount = 2.5 WHERE id > 1000; COMMIT"
             )
@@ -46,7 +48,8 @@ def measure(line: str) -> list[Result]:
             is_absolute=True,
             checked=checked,
             memory_gib=round(memory.peak / GIB, 2),
-            note=f"one transaction of {2 * rows:,} row changes (half of them with a before image of all columns); at the "
+            note=f"one transaction of {2 * rows:,} row changes (half of them with a before image "
+            "of all columns); at the "
             f"peak: {memory.said()}; {start / GIB:.2f} GiB at most before it.",
         )
     ]

@@ -1,4 +1,5 @@
-"""Lines `merge-iceberg` and `merge-delta`: few clustered keys into a large table, beside a MERGE without key ranges."""
+"""Lines `merge-iceberg` and `merge-delta`: few clustered keys into a large table, beside a MERGE
+without key ranges."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def fill(spark: Any, writer: Any, rows: int, files: int = FILES) -> TargetTable:
 
 
 def changes(sequence: int, ids: list[int], mark: int) -> pa.Table:
-    """Change rows: of ten keys one is deleted (divisible by ten), the others updated, or inserted where the id is odd."""
+    """Change rows: of ten keys one is deleted (divisible by ten), the others updated, or inserted
+    where the id is odd."""
     rows = len(ids)
     shape = change_schema(SCHEMA)
     ops = [2 if i % 10 == 0 else i % 2 ^ 1 for i in ids]
@@ -107,7 +109,8 @@ def window(random_: random.Random, rows: int) -> list[int]:
 
 
 def read(target: Any, form: str, folder: str, ids: list[int], *, between: bool) -> pa.Table:
-    """The rows with these ids, or also those between them, read from outside: id, customer, is_merged."""
+    """The rows with these ids, or also those between them, read from outside: id, customer,
+    is_merged."""
     if form == "iceberg":
         from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThanOrEqual
 
@@ -140,7 +143,8 @@ def is_right(found: pa.Table, ids: list[int], mark: int, rows: int, *, between: 
 
 
 class Rounds:
-    """Merges in turn with and without the batch's key ranges, each at a place of its own in the table."""
+    """Merges in turn with and without the batch's key ranges, each at a place of its own in the
+    table."""
 
     def __init__(self, writer: Any, target: Any, form: str, folder: Path, rows: int) -> None:
         self._writer = writer
@@ -221,7 +225,9 @@ def measure(line: str) -> list[Result]:
             (Peer("MERGE without key ranges", round(plain, 3)),),
             round(plain / ours, 2),
             checked=checked,
-            note=f"{KEYS} keys within {2 * KEYS}, {what} Our time is planning, compiling and commit, hardly rows; both sides run in one JVM, which compiles in full, not as the engine ships (C1 only).",
+            note=f"{KEYS} keys within {2 * KEYS}, {what} Our time is planning, compiling and "
+            "commit, hardly rows; both sides run in one JVM, which compiles in full, not "
+            "as the engine ships (C1 only).",
         ),
         Result(
             f"{line}-scattered",
@@ -231,7 +237,8 @@ def measure(line: str) -> list[Result]:
             (Peer("MERGE without key ranges", round(wide_plain, 3)),),
             round(wide_plain / wide, 2),
             checked=rounds.checked,
-            note=f"{KEYS} keys anywhere, {what} Every file holds some of them, so all are read: nothing but a layout by "
+            note=f"{KEYS} keys anywhere, {what} Every file holds some of them, so all are read: "
+            "nothing but a layout by "
             "buckets could spare that, and it would cost the clustered case.",
         ),
     ]

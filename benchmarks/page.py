@@ -1,4 +1,5 @@
-"""How figures are shown: the table on the screen, and docs/benchmarks.md. What older figures do not tell is a dash."""
+"""How figures are shown: the table on the screen, and docs/benchmarks.md. What older figures do not
+tell is a dash."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from benchmarks import LINES
 PARTS = frozenset({"-p50", "-p99", "-dlt", "-others", "-scattered"})
 """What a line may find beside its own figure."""
 HEADS = (
-    "line", "unit", "ours", "peer", "ratio", "target", "reached", "rows right", "memory at its peak, GiB",
+    "line", "unit", "ours", "peer", "ratio", "target", "reached", "rows right",
+    "memory at its peak, GiB",
 )  # fmt: skip
 OPENING = """# Benchmarks
 
@@ -18,7 +20,7 @@ Ours and its peers run one after the other on the same machine, beside the serve
 all lines and writes this page; `python -m benchmarks LINE` measures one line again.
 
 ![Bars of ours and of other programs, and the limit of each line](benchmarks.svg)
-"""
+"""  # noqa: E501
 METHOD = """<details>
 <summary>How it is measured</summary>
 
@@ -36,7 +38,7 @@ METHOD = """<details>
 - Memory is ours without the server's, all processes together, looked at once a second (a run's twice). Then comes the
   peer's at its peak, where it has a process of its own. A dash: not measured.
 - Versions are those of the last measurement.
-"""
+"""  # noqa: E501
 GROUPS = (("versions", "Versions"), ("servers", "Servers"), ("peers", "Peers"))
 
 
@@ -84,7 +86,8 @@ def _memory(row: dict[str, Any]) -> str:
 
 
 def table(
-    lines: Iterable[str], rows: Sequence[dict[str, Any]], facts: dict[str, Any], failed: dict[str, Any]
+    lines: Iterable[str], rows: Sequence[dict[str, Any]], facts: dict[str, Any],
+    failed: dict[str, Any]
 ) -> str:  # fmt: skip
     """What is known of these lines, for the screen."""
     wanted = list(lines)
@@ -147,7 +150,8 @@ def page(rows: Sequence[dict[str, Any]], known: dict[str, Any]) -> str:
         other = "" if there == described(known) else f", measured on: {there}"
         text.append(
             f"- **{row['line']}** ({fact.get('measured_at', '')}, load before it {load_then}, "
-            f"scale {fact.get('scale', 1)}{_rounds(fact)}{other}): {fact.get('note') or 'nothing to say.'}{_all(fact)}"
+            f"scale {fact.get('scale', 1)}{_rounds(fact)}{other}): "
+            f"{fact.get('note') or 'nothing to say.'}{_all(fact)}"
         )
     return "\n".join([*text, "", "</details>"]) + "\n"
 

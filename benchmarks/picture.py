@@ -1,4 +1,5 @@
-"""The picture of the figures, docs/benchmarks.svg: bars of ours, of the peers, and the limit. The same rows give the same text."""
+"""The picture of the figures, docs/benchmarks.svg: bars of ours, of the peers, and the limit. The
+same rows give the same text."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from benchmarks import LINES
 
 SHOWN = (
     "capture", "binlog-decode", "changes-postgresql", "changes-mysql", "snapshot", "snapshot-mysql",
-    "merge-iceberg", "merge-delta", "backlog", "lag-p50", "lag-p99", "lag-mysql-p50", "lag-mysql-p99", "memory",
+    "merge-iceberg", "merge-delta", "backlog", "lag-p50", "lag-p99", "lag-mysql-p50",
+    "lag-mysql-p99", "memory",
 )  # fmt: skip
 BESIDE = ("-dlt", "-others")
 """Lines that measured further peers of the same figure of ours."""
@@ -21,7 +23,7 @@ WIDTH, LABELS, BARS, ROW, TITLE, GAP = 960, 290, 500, 18, 24, 14
 STYLE = """text{font:12px system-ui,sans-serif;fill:#1f2933}.muted{fill:#5b6672}.name{font-weight:600;font-size:13px}
 .page{fill:#fff}.ours{fill:#2563eb}.peer{fill:#b8c2cc}.limit{stroke:#b45309;stroke-width:2;stroke-dasharray:4 3}.told{fill:#b45309}
 @media (prefers-color-scheme:dark){text{fill:#e5e9ee}.muted{fill:#a3adb8}.page{fill:#14181d}.ours{fill:#6ea0ff}.peer{fill:#566270}
-.limit{stroke:#f0a94a}.told{fill:#f0a94a}}"""
+.limit{stroke:#f0a94a}.told{fill:#f0a94a}}"""  # noqa: E501
 
 
 def picture(rows: Sequence[dict[str, Any]]) -> str:
@@ -34,14 +36,17 @@ def picture(rows: Sequence[dict[str, Any]]) -> str:
             panels.append(panel)
             y += height + GAP
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y}" viewBox="0 0 {WIDTH} {y}" role="img">\n'
-        f"<title>Figures of ours, of other programs, and the limits</title>\n<style>{STYLE}</style>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y}" viewBox="0 0 '
+        f'{WIDTH} {y}" role="img">\n'
+        "<title>Figures of ours, of other programs, and the "
+        f"limits</title>\n<style>{STYLE}</style>\n"
         f'<rect class="page" width="{WIDTH}" height="{y}"/>\n' + "\n".join(panels) + "\n</svg>\n"
     )
 
 
 def limit_of(row: dict[str, Any]) -> float | None:
-    """The target in the unit of our figure; None where there is none, or nothing to compare with."""
+    """The target in the unit of our figure; None where there is none, or nothing to compare
+    with."""
     target, ratio = row.get("target"), row.get("ratio")
     if target is None or row["line"].startswith(LIMITS_OURS):
         return None if target is None else float(target)
@@ -72,14 +77,17 @@ def _panel(row: dict[str, Any], peers: Sequence[dict[str, Any]], y: int) -> tupl
         wide = max(1.0, value / most * BARS)
         text.append(
             f'<text x="{LABELS - 8}" y="{top + 11}" text-anchor="end">{escape(name)}</text>'
-            f'<rect class="{kind}" x="{LABELS}" y="{top + 1}" width="{wide:.1f}" height="{ROW - 5}" rx="2"/>'
+            f'<rect class="{kind}" x="{LABELS}" y="{top + 1}" width="{wide:.1f}" '
+            f'height="{ROW - 5}" rx="2"/>'
             f'<text x="{LABELS + wide + 6:.1f}" y="{top + 11}">{_short(value)}</text>'
         )
     if limit:
         x = LABELS + limit / most * BARS
         text.append(
-            f'<line class="limit" x1="{x:.1f}" x2="{x:.1f}" y1="{y + TITLE - 4}" y2="{y + height}"/>'
-            f'<text class="told" x="{WIDTH - 16}" y="{y + 14}" text-anchor="end">{_side(row)} {_short(limit)}</text>'
+            f'<line class="limit" x1="{x:.1f}" x2="{x:.1f}" y1="{y + TITLE - 4}" '
+            f'y2="{y + height}"/>'
+            f'<text class="told" x="{WIDTH - 16}" y="{y + 14}" text-anchor="end">{_side(row)} '
+            f"{_short(limit)}</text>"
         )
     return "\n".join(text), height
 

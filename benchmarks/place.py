@@ -32,7 +32,8 @@ def scaled(rows: int, step: int = 1) -> int:
 
 @contextmanager
 def folder(name: str) -> Iterator[Path]:
-    """An empty folder of the line's own, removed afterwards; BENCH_DIR says where (default var/bench)."""
+    """An empty folder of the line's own, removed afterwards; BENCH_DIR says where (default
+    var/bench)."""
     path = Path(os.environ.get("BENCH_DIR", ROOT / "var" / "bench")).absolute() / name
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir(parents=True)
@@ -76,8 +77,9 @@ def target_params(place: Path, form: str = "iceberg", **values: Any) -> Any:
 
 @contextmanager
 def spark(place: Path, target: Any, *jars: str) -> Iterator[Any]:
-    """A session as the engine makes it, except that the JVM compiles as it does by default: a peer that runs in it must not be
-    slowed by what suits our small merges. `jars` go beside the target's."""
+    """A session as the engine makes it, except that the JVM compiles as it does by default: a peer
+    that runs in it must not be slowed by what suits our small merges. `jars` go beside the
+    target's."""
     usual = settings(place, spark_java_options="-XX:TieredStopAtLevel=4")
     session = open_session(
         usual, "benchmarks", TARGET.jars(target) + jars, TARGET.spark_conf(target)

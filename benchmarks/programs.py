@@ -33,18 +33,20 @@ def postgresql(name: str) -> str:
 
 
 def mysql(path: str) -> list[str]:
-    """A program of the MySQL that set-up unpacked, with the libraries that lie there; never another one of that name."""
+    """A program of the MySQL that set-up unpacked, with the libraries that lie there; never another
+    one of that name."""
     root = mysql_root() or Path(MYSQL_ROOT)
     libraries = root / "usr/lib/x86_64-linux-gnu"
     return [
-        str(libraries / "ld-linux-x86-64.so.2"), "--library-path", f"{libraries}:{root}/usr/lib/mysql/private",
+        str(libraries / "ld-linux-x86-64.so.2"), "--library-path",
+        f"{libraries}:{root}/usr/lib/mysql/private",
         str(root / path),
     ]  # fmt: skip
 
 
 def high_water(pid: int) -> int:
-    """The most bytes that a program had in memory so far; 0 where it is over. Not `ru_maxrss`: that begins with what the process held
-    before it became this program."""
+    """The most bytes that a program had in memory so far; 0 where it is over. Not `ru_maxrss`: that
+    begins with what the process held before it became this program."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -63,8 +65,8 @@ class Ran:
 def end(
     process: subprocess.Popen[Any], grace_seconds: float = 0.0, *, is_told: bool = False
 ) -> None:
-    """End a process with all that it started. With a grace it is asked first (unless it `is_told` already), and has that long to
-    remove what it made."""
+    """End a process with all that it started. With a grace it is asked first (unless it `is_told`
+    already), and has that long to remove what it made."""
     below: list[psutil.Process] = []
     with contextlib.suppress(psutil.Error):
         below = psutil.Process(process.pid).children(recursive=True)
@@ -91,8 +93,8 @@ def run(
     limit_seconds: float = LIMIT_SECONDS,
     **options: Any,
 ) -> Ran:
-    """Run a program to its end, what it says into `log`; RuntimeError with the end of that where it fails, or where it takes too
-    long."""
+    """Run a program to its end, what it says into `log`; RuntimeError with the end of that where it
+    fails, or where it takes too long."""
     over, peak = threading.Event(), [0]
 
     def look(pid: int) -> None:

@@ -1,4 +1,5 @@
-"""What a line found, and what is kept of it: results.json for programs, machine.json with the circumstances."""
+"""What a line found, and what is kept of it: results.json for programs, machine.json with the
+circumstances."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ SHAPE = ("line", "unit", "ours", "peers", "ratio", "target", "checked", "memory_
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Something to compare with, measured in the same run; where it was not, `missing` says why and `value` is None."""
+    """Something to compare with, measured in the same run; where it was not, `missing` says why and
+    `value` is None."""
 
     name: str
     value: float | None
@@ -34,9 +36,10 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One line of the table. `target` is for the ratio, or for `ours` where it `is_absolute`; None where there is none. `at_most` says
-    on which side of it the good ones lie. `checked`: the rows were compared and were right. `note`: what bounds it. `memory_gib`
-    is ours at its peak, without the server and the peers."""
+    """One line of the table. `target` is for the ratio, or for `ours` where it `is_absolute`; None
+    where there is none. `at_most` says on which side of it the good ones lie. `checked`: the rows
+    were compared and were right. `note`: what bounds it. `memory_gib` is ours at its peak, without
+    the server and the peers."""
 
     line: str
     unit: str
@@ -52,7 +55,8 @@ class Result:
 
     @property
     def reached(self) -> bool:
-        """Whether the target is met, by rows that were right; never where the ratio is asked for and has no peer."""
+        """Whether the target is met, by rows that were right; never where the ratio is asked for
+        and has no peer."""
         value = self.ours if self.is_absolute else self.ratio
         if self.target is None or value is None:
             return self.checked and self.target is None
@@ -89,7 +93,8 @@ def notes() -> dict[str, Any]:
 
 
 def record(line: str, results: Sequence[Result], facts: dict[str, Any]) -> None:
-    """Put what a line found into the files, in place of what was known of it, and `facts` beside."""
+    """Put what a line found into the files, in place of what was known of it, and `facts`
+    beside."""
     known = {r["line"]: r for r in rows()}
     told = notes()
     machine = versions.machine(told)
@@ -115,7 +120,8 @@ def record_failure(line: str, error: str) -> None:
 
 
 def rewrite() -> None:
-    """Write page and picture again from what is known: of the machine on which that was measured, whatever this one is."""
+    """Write page and picture again from what is known: of the machine on which that was measured,
+    whatever this one is."""
     _replace(PAGE, page(rows(), notes()))
     _replace(PICTURE, picture(rows()))
 

@@ -1,4 +1,5 @@
-"""What a process and its descendants use, by part: CPU seconds, and memory at its peak. Knows no line."""
+"""What a process and its descendants use, by part: CPU seconds, and memory at its peak. Knows no
+line."""
 
 from __future__ import annotations
 
@@ -51,8 +52,9 @@ class Turn:
 
 
 class Memory(threading.Thread):
-    """Samples the memory of a process and its descendants; what they share counts once (PSS). While it is somebody's `turn`, what
-    lies below that turn's process counts for that side too, servers and peers left out."""
+    """Samples the memory of a process and its descendants; what they share counts once (PSS). While
+    it is somebody's `turn`, what lies below that turn's process counts for that side too, servers
+    and peers left out."""
 
     def __init__(self, pid: int, every: float = 0.5) -> None:
         super().__init__(daemon=True)
@@ -103,7 +105,8 @@ class Memory(threading.Thread):
 
 @contextmanager
 def turn(side: str = OURS, root: int | None = None) -> Iterator[None]:
-    """Until the end it is this side's turn; nothing where no memory is sampled. What earlier checks read is given back first."""
+    """Until the end it is this side's turn; nothing where no memory is sampled. What earlier checks
+    read is given back first."""
     pa.default_memory_pool().release_unused()
     watch = _watching[-1] if _watching else None
     if watch is None:
@@ -162,7 +165,8 @@ def _part(process: psutil.Process) -> str:
     command = process.cmdline()[:6]
     if PEERS in "".join(command[:1]):
         return "peer"
-    # By the names of programs: a clone below /home/postgres is no server. A session's process calls itself "postgres: ...".
+    # By the names of programs: a clone below /home/postgres is no server. A session's process calls
+    # itself "postgres: ...".
     if any(word.partition(":")[0].rpartition("/")[2] in SERVERS for word in command):
         return "server"
     return "JVM" if process.name().startswith("java") else "workers"

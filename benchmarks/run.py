@@ -1,6 +1,8 @@
-"""A whole run of the engine in a process of its own, as `run_replicator` starts it, without Django: for lag and memory.
+"""A whole run of the engine in a process of its own, as `run_replicator` starts it, without Django:
+for lag and memory.
 
-Asked by JSON on standard input; writes the tables' states into a file twice a second; SIGTERM stops it cleanly.
+Asked by JSON on standard input; writes the tables' states into a file twice a second; SIGTERM stops
+it cleanly.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ WAIT_SECONDS = 300.0
 
 
 class EngineRun:
-    """The parent's side: starts the process, asks for its state, stops it. While it lasts it is our turn: its memory is ours."""
+    """The parent's side: starts the process, asks for its state, stops it. While it lasts it is our
+    turn: its memory is ours."""
 
     def __init__(
         self,
@@ -104,7 +107,8 @@ class EngineRun:
         seconds: float = WAIT_SECONDS,
         each: Callable[[], None] = lambda: None,
     ) -> None:
-        """Wait for a state; RuntimeError where the run ended, TimeoutError where it takes too long."""
+        """Wait for a state; RuntimeError where the run ended, TimeoutError where it takes too
+        long."""
         end = time.monotonic() + seconds
         while not is_done(self.states()):
             if self._process is None or self._process.poll() is not None:

@@ -1,5 +1,5 @@
-"""Lines `snapshot` and `snapshot-mysql`: our first copy of a table, beside Spark's own JDBC reader into the same kind of table, and
-dlt, sling and ingestr into Parquet files."""
+"""Lines `snapshot` and `snapshot-mysql`: our first copy of a table, beside Spark's own JDBC reader
+into the same kind of table, and dlt, sling and ingestr into Parquet files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from runners.engine.store.protocol import MemoryStore
 from runners.engine.tasks.on_spark import SparkTasks
 
 DLT = "dlt writes Parquet files and no table, its clock begins after its imports"
-PROGRAMS = "sling and ingestr write one Parquet file and no table, their clocks run from the start of the process to its end"
+PROGRAMS = (
+    "sling and ingestr write one Parquet file and no table, their clocks run from the "
+    "start of the process to its end"
+)
 PARTITIONS = 2  # of 2, 3 and 4 the fastest on two cores
 
 
@@ -43,7 +46,8 @@ def copy(
 
 
 def copy_by_jdbc(spark: Any, target: Any, made: Copied, rows: int, name: str) -> float:
-    """Spark's reader, partitioned by the key, into an Iceberg table with the same properties; its seconds."""
+    """Spark's reader, partitioned by the key, into an Iceberg table with the same properties; its
+    seconds."""
     from replicators.targets.lakehouse.iceberg import PROPERTIES
 
     began = time.monotonic()
@@ -69,7 +73,8 @@ def sums_at(target: Any, name: str) -> tuple[int, ...]:
 
 
 def measure(line: str) -> list[Result]:
-    """Rounds of theirs and ours in turn; the first pair warms up and does not count. dlt's turn is at the end, alone."""
+    """Rounds of theirs and ours in turn; the first pair warms up and does not count. dlt's turn is
+    at the end, alone."""
     rows = place.scaled(4_000_000, 1000)
     ours, theirs, checked = [], [], True
     with ExitStack() as stack:
@@ -107,8 +112,10 @@ def _result(
     )
     shown = [", ".join(f"{v:.1f}" for v in values) for values in (ours, theirs)]
     return Result(
-        line, "rows/s", round(mine), 2.5, (Peer("Spark JDBC", round(peer)),), round(ratio, 2), checked=checked,
-        note=f"{rows:,} rows; seconds: ours {shown[0]}; Spark's JDBC reader {shown[1]} (the first of each warms up). CPU seconds of "
+        line, "rows/s", round(mine), 2.5, (Peer("Spark JDBC", round(peer)),), round(ratio, 2),
+        checked=checked,
+        note=f"{rows:,} rows; seconds: ours {shown[0]}; Spark's JDBC reader {shown[1]} (the "
+             "first of each warms up). CPU seconds of "
         f"ours: {spent}. Memory is that of the JVM which both share, and of our workers.",
     )  # fmt: skip
 
@@ -119,8 +126,10 @@ def _beside(
     """Our figure beside programs whose turn comes once, at the end."""
     best = max((p.value for p in peers if p.value), default=None)
     return Result(
-        f"{ours.line}-{part}", ours.unit, ours.ours, target, tuple(peers), round(ours.ours / best, 2) if best else None,
+        f"{ours.line}-{part}", ours.unit, ours.ours, target, tuple(peers),
+        round(ours.ours / best, 2) if best else None,
         checked=ours.checked,
-        note=f"{what}, once, alone; a figure is given only where the files hold what the source holds, each column by itself and "
+        note=f"{what}, once, alone; a figure is given only where the files hold what the source "
+             "holds, each column by itself and "
         "together with the key. The ratio is to the best of them.",
     )  # fmt: skip

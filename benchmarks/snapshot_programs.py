@@ -1,5 +1,5 @@
-"""Other programs that copy the table of the lines `snapshot` and `snapshot-mysql`: dlt, sling and ingestr, each into Parquet files
-that must hold what the source holds."""
+"""Other programs that copy the table of the lines `snapshot` and `snapshot-mysql`: dlt, sling and
+ingestr, each into Parquet files that must hold what the source holds."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def _by_dlt(folder: Path, made: Copied, right: tuple[int, ...], backend: str) ->
     try:
         with talk("dlt", "dlt_copy", folder) as peer:
             peer.say(
-                url=made.url, schema="bench", table="events", backend=backend, folder=str(folder), **more
+                url=made.url, schema="bench", table="events", backend=backend, folder=str(folder),
+                **more
             )  # fmt: skip
             told = peer.hear()
         place.logger.info("%s: %s", name, told)
@@ -64,8 +65,9 @@ def _by_dlt(folder: Path, made: Copied, right: tuple[int, ...], backend: str) ->
 def copy_by_programs(
     folder: Path, made: Copied, right: tuple[int, ...], names: Sequence[str] = PROGRAMS
 ) -> list[Peer]:
-    """Rows a second of sling and of ingestr, in versions whose packages hold the program itself: the newest ones, and sling's usual
-    way to write Parquet, which is off here, download a program when they are first used."""
+    """Rows a second of sling and of ingestr, in versions whose packages hold the program itself:
+    the newest ones, and sling's usual way to write Parquet, which is off here, download a program
+    when they are first used."""
     return [_by_program(folder / name, made, right, name) for name in names]
 
 
@@ -77,15 +79,18 @@ def _by_program(folder: Path, made: Copied, right: tuple[int, ...], name: str) -
         program = _program(name)
         command = {
             "sling": [
-                program, "run", "--src-conn", source, "--src-stream", "bench.events", "--tgt-object", f"file://{target}",
+                program, "run", "--src-conn", source, "--src-stream", "bench.events",
+                "--tgt-object", f"file://{target}",
             ],
             "ingestr": [
-                program, "ingest", "--yes", "--progress", "log", "--source-uri", source, "--source-table", "bench.events",
+                program, "ingest", "--yes", "--progress", "log", "--source-uri", source,
+                "--source-table", "bench.events",
                 "--dest-uri", f"parquet://{target}", "--dest-table", "bench.events",
             ],
         }[name]  # fmt: skip
         quiet = {
-            "HOME": str(folder), "SLING_HOME_DIR": str(folder / "home"), "SLING_DISABLE_TELEMETRY": "true",
+            "HOME": str(folder), "SLING_HOME_DIR": str(folder / "home"),
+            "SLING_DISABLE_TELEMETRY": "true",
             "SLING_DUCKDB_COMPUTE": "false", "DISABLE_TELEMETRY": "true",
         }  # fmt: skip
         log = folder / f"{name}.log"

@@ -1,7 +1,9 @@
-"""Lines `soak-...`: what a run holds while it goes on: open files, connections of the catalog, threads, heap and memory.
+"""Lines `soak-...`: what a run holds while it goes on: open files, connections of the catalog,
+threads, heap and memory.
 
-The demo's shop and its traffic, for SOAK_MINUTES. The JVM's files, threads and memory are read from /proc, as an operator would; its
-heap is what `jcmd` tells of it. A run that leaks nothing shows the same figures at its end as after its first quarter.
+The demo's shop and its traffic, for SOAK_MINUTES. The JVM's files, threads and memory are read from
+/proc, as an operator would; its heap is what `jcmd` tells of it. A run that leaks nothing shows the
+same figures at its end as after its first quarter.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ MINUTES = float(os.environ.get("SOAK_MINUTES", "60"))
 READINGS = 12
 WARM_SHARE = 0.25
 MORE = 30
-"""So many more are none of a leak: files that are being written, threads of a pool that comes and goes."""
+"""So many more are none of a leak: files that are being written, threads of a pool that comes and
+goes."""
 MIB = 1 << 20
 CATALOG = "lake_catalog"
 USED = re.compile(r"total \d+K, used (\d+)K")
@@ -156,7 +159,8 @@ def is_equal(server: EmbeddedPostgres, target: Any, name: str) -> bool:
 
 
 def more(readings: Sequence[Reading], name: str) -> int:
-    """How much more the most of the last quarter is than the most of the second one: pools come and go meanwhile."""
+    """How much more the most of the last quarter is than the most of the second one: pools come and
+    go meanwhile."""
     quarter = int(READINGS * WARM_SHARE)
     values = [int(getattr(r, name)) for r in readings]
     return max(values[-quarter:]) - max(values[quarter : 2 * quarter])
@@ -214,7 +218,9 @@ def measure(line: str) -> list[Result]:
             at_most=True,
             is_absolute=True,
             checked=checked,
-            note=f"{MINUTES:g} minutes of the demo's traffic, {traffic.changes:,} row changes over {len(tables)} tables; "
-            f"open files, connections or threads in the last quarter of the time beyond those in the second. {said(readings)}.",
+            note=f"{MINUTES:g} minutes of the demo's traffic, {traffic.changes:,} row changes "
+            f"over {len(tables)} tables; "
+            "open files, connections or threads in the last quarter of the time beyond those in "
+            f"the second. {said(readings)}.",
         )
     ]

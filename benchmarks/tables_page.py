@@ -1,4 +1,5 @@
-"""Line `tables-page`: a click on the wizard's page of tables, where the source has 2,000 and all are chosen."""
+"""Line `tables-page`: a click on the wizard's page of tables, where the source has 2,000 and all
+are chosen."""
 
 from __future__ import annotations
 
@@ -103,7 +104,8 @@ def _times(click: Callable[[int], None]) -> list[float]:
 
 
 def measure(line: str) -> list[Result]:
-    """The slowest kind of click, by its 95th percentile; right where the choice is what was ticked."""
+    """The slowest kind of click, by its 95th percentile; right where the choice is what was
+    ticked."""
     with place.folder(line) as folder, EmbeddedPostgres(fsync=False) as server:
         server.execute(FILL)
         page = _page(folder, server.params("postgres"))
@@ -129,7 +131,8 @@ def measure(line: str) -> list[Result]:
             at_most=True,
             is_absolute=True,
             checked=is_right,
-            note=f"{TABLES} tables, all chosen; medians in ms: {note}. Answered in one process on SQLite.",
+            note=f"{TABLES} tables, all chosen; medians in ms: {note}. Answered in one process "
+            "on SQLite.",
         )
     ]
 

@@ -28,14 +28,18 @@ IN_ENVIRONMENTS = {
     "sling": ("sling",),
     "ingestr": ("ingestr",),
 }
-ASK = "import json, sys; from importlib.metadata import version as v; print(json.dumps({n: v(n) for n in sys.argv[1:]}))"
+ASK = (
+    "import json, sys; from importlib.metadata import version as v; print(json.dumps({n: v(n) "
+    "for n in sys.argv[1:]}))"
+)
 UNKNOWN = "not there"
 NUMBER = re.compile(r"\d+\.\d+[\w.+-]*")
 SECONDS = 30.0
 
 
 def machine(before: dict[str, Any]) -> dict[str, Any]:
-    """The machine and every version. A peer that is not there now keeps the version that `before` tells: its figures are of that."""
+    """The machine and every version. A peer that is not there now keeps the version that `before`
+    tells: its figures are of that."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return {
@@ -59,7 +63,8 @@ def _kept(now: dict[str, str], before: dict[str, str]) -> dict[str, str]:
 
 
 def first_number(text: str) -> str:
-    """The version within what a program says of itself. MariaDB's tools tell their own version before the server's."""
+    """The version within what a program says of itself. MariaDB's tools tell their own version
+    before the server's."""
     found = re.search(r"(\d+\.\d+\.\d+-MariaDB)", text) or NUMBER.search(text)
     return found.group() if found else UNKNOWN
 

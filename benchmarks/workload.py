@@ -1,4 +1,5 @@
-"""The row changes that capture and decode are measured with: seven columns, inserts, updates with before images, deletes."""
+"""The row changes that capture and decode are measured with: seven columns, inserts, updates with
+before images, deletes."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ BEGIN
         COMMIT;
     END LOOP;
 END $$;
-"""
+"""  # noqa: E501
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +63,9 @@ class Stream:
 
 @dataclass
 class Workload:
-    """A server with the changes in its log, and slots that stand before them. `marker` is a log position between the last
-    change and one more, small transaction: whoever sees something beyond it has read everything."""
+    """A server with the changes in its log, and slots that stand before them. `marker` is a log
+    position between the last change and one more, small transaction: whoever sees something beyond
+    it has read everything."""
 
     server: EmbeddedPostgres
     slots: int
@@ -121,8 +123,10 @@ class Workload:
         """pg_recvlogical into `path`, with the options our reader uses."""
         slot, lsn = f"peer_{number}", f"{self.marker >> 32:X}/{self.marker & 0xFFFFFFFF:X}"
         command = [
-            programs.postgresql("pg_recvlogical"), "-d", self.server.dsn(), "-S", slot, "--start", "--no-loop", f"--endpos={lsn}",
-            "-o", "proto_version=1", "-o", f"publication_names={slot}_full,{slot}_ins", "-o", "binary=true",
+            programs.postgresql("pg_recvlogical"), "-d", self.server.dsn(), "-S", slot, "--start",
+            "--no-loop", f"--endpos={lsn}",
+            "-o", "proto_version=1", "-o", f"publication_names={slot}_full,{slot}_ins", "-o",
+            "binary=true",
             "-f", str(path),
         ]  # fmt: skip
         log = path.with_suffix(".log")
@@ -130,7 +134,8 @@ class Workload:
 
 
 def expected(load: Workload) -> tuple[tuple[int, int, int], tuple[int, ...]]:
-    """Inserts, updates and deletes, and what `copied.sums` gives of the images of the first two (the small last one left out)."""
+    """Inserts, updates and deletes, and what `copied.sums` gives of the images of the first two
+    (the small last one left out)."""
     upto = (load.inserts, load.updates)
     k = np.concatenate([np.arange(1, n + 1, dtype=np.int64) for n in upto])
     cents, customer, ok = k * 37 % 100000, k % 5000, (k % 3 == 0).astype(np.int64)

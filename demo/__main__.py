@@ -1,4 +1,5 @@
-"""`python -m demo [--reset | --dev]`: the demo (or the development servers) in the foreground, once a clone."""
+"""`python -m demo [--reset | --dev]`: the demo (or the development servers) in the foreground, once
+a clone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A Redis-protocol broker of one's own (Valkey, from its wheel): for the demo, `make dev` and the tests."""
+"""A Redis-protocol broker of one's own (Valkey, from its wheel): for the demo, `make dev` and the
+tests."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class BrokerError(RuntimeError):
 
 @dataclass
 class EmbeddedBroker:
-    """One Valkey server on 127.0.0.1 with a password; without `folder` in a fresh one that `close` removes."""
+    """One Valkey server on 127.0.0.1 with a password; without `folder` in a fresh one that `close`
+    removes."""
 
     folder: Path | None = None
     port: int = 0

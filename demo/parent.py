@@ -1,4 +1,5 @@
-"""The one foreground parent of the demo: starts every part in order, keeps them alive, and stops them in order."""
+"""The one foreground parent of the demo: starts every part in order, keeps them alive, and stops
+them in order."""
 
 from __future__ import annotations
 
@@ -148,7 +149,8 @@ class Parent:
         self.place.reset()
 
     def _clear_leftovers(self) -> None:
-        """End what an earlier parent left when it was killed; PostgreSQL is stopped by its own `start`."""
+        """End what an earlier parent left when it was killed; PostgreSQL is stopped by its own
+        `start`."""
         noted = self.place.read(self.place.processes)
         left = {Identity(pid, started) for pid, started in noted.get("processes", [])}
 
@@ -330,7 +332,8 @@ class Parent:
     # -- the end
 
     def stop(self) -> None:
-        """In order: traffic, web, beat, workers with their runs, broker, PostgreSQL; 20 s, then SIGKILL."""
+        """In order: traffic, web, beat, workers with their runs, broker, PostgreSQL; 20 s, then
+        SIGKILL."""
         end = time.monotonic() + STOP_SECONDS
         for name in STOP_ORDER:
             service = self.services.get(name)

@@ -20,7 +20,8 @@ KEPT_ON_RESET = frozenset({"lock"})
 
 @dataclass(frozen=True)
 class Place:
-    """The folder of one demo (or of `make dev`); everything the demo makes lies in it, or is named in it."""
+    """The folder of one demo (or of `make dev`); everything the demo makes lies in it, or is named
+    in it."""
 
     folder: Path = ROOT / ".run"
     is_dev: bool = False
@@ -37,7 +38,8 @@ class Place:
 
     @property
     def processes(self) -> Path:
-        """Pids and start times of what we started, for the next start after a crash of the parent."""
+        """Pids and start times of what we started, for the next start after a crash of the
+        parent."""
         return self.folder / "processes.json"
 
     def prepare(self) -> None:
@@ -61,9 +63,11 @@ class Place:
                 path.unlink(missing_ok=True)
 
     def postgres_folder(self) -> Path:
-        """The server's folder: in `.run`, or where we are root, in a place the server's account can enter.
+        """The server's folder: in `.run`, or where we are root, in a place the server's account can
+        enter.
 
-        A folder that has vanished takes the demo's state with it: the target's rows would have no source.
+        A folder that has vanished takes the demo's state with it: the target's rows would have no
+        source.
         """
         if server_account() is None:
             return self.folder / "postgres"

@@ -1,4 +1,5 @@
-"""A PostgreSQL server of one's own, from the wheel's binaries: for the demo and the tests, never for real data."""
+"""A PostgreSQL server of one's own, from the wheel's binaries: for the demo and the tests, never
+for real data."""
 
 from __future__ import annotations
 
@@ -163,9 +164,10 @@ def _ticks(seconds: float) -> Iterator[None]:
 class EmbeddedPostgres:
     """One server: `with EmbeddedPostgres() as server: server.execute("SELECT 1")`.
 
-    Without `folder` it lives in a fresh one that `close` removes. With a folder, data, password and port outlive the
-    process, and `start` first stops a server that an earlier, killed parent left there. It listens on 127.0.0.1 only
-    and opens no Unix socket, so that no path can be too long for one.
+    Without `folder` it lives in a fresh one that `close` removes. With a folder, data, password and
+    port outlive the process, and `start` first stops a server that an earlier, killed parent left
+    there. It listens on 127.0.0.1 only and opens no Unix socket, so that no path can be too long
+    for one.
     """
 
     folder: Path | None = None
@@ -229,7 +231,8 @@ class EmbeddedPostgres:
         return process.pid if process is not None and process.poll() is None else None
 
     def start(self) -> Self:
-        """Make the data folder where there is none, start, and wait until connections are accepted."""
+        """Make the data folder where there is none, start, and wait until connections are
+        accepted."""
         self._prepare()
         self.stop_leftover()
         if not (self.data_dir / "PG_VERSION").exists():
@@ -315,7 +318,8 @@ class EmbeddedPostgres:
             os.chown(home, self._account.pw_uid, self._account.pw_gid)
         if not can_enter(home, self._account):
             raise PostgresError(
-                f"{home} can't be entered by the user {self._account and self._account.pw_name}, under"
+                f"{home} can't be entered by the user {self._account and self._account.pw_name}, "
+                "under"
                 " which PostgreSQL runs here. Choose a folder such as one in /var/tmp."
             )
         word = home / "password"

@@ -1,4 +1,5 @@
-"""Child processes of the demo's parent: started, watched, stopped in order, and found again after a crash of the parent."""
+"""Child processes of the demo's parent: started, watched, stopped in order, and found again after a
+crash of the parent."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ MARK = "REPLICATOR_DEMO_FOLDER"
 
 
 def become_subreaper() -> None:
-    """Orphaned grandchildren (runs whose worker died) become our children, so that we can stop them."""
+    """Orphaned grandchildren (runs whose worker died) become our children, so that we can stop
+    them."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -60,7 +62,8 @@ def descendants(roots: Iterable[int]) -> set[Identity]:
 
 
 def marked(folder: Path) -> set[Identity]:
-    """Every process whose environment names this demo's folder, ourselves and our forebears excepted."""
+    """Every process whose environment names this demo's folder, ourselves and our forebears
+    excepted."""
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     found = set()
     for process in psutil.process_iter():
@@ -72,10 +75,12 @@ def marked(folder: Path) -> set[Identity]:
 
 
 def stop_all(find: Callable[[], set[Identity]], seconds: float) -> None:
-    """SIGTERM, and SIGKILL for what is left when the time is over, until `find` finds nothing more, twice.
+    """SIGTERM, and SIGKILL for what is left when the time is over, until `find` finds nothing more,
+    twice.
 
-    It is asked again and again, for what is being stopped may just have started something: a worker a run, a run its JVM. Once is not
-    enough: what is started between the listing of the processes and the look at the one that starts it is on no list, and that one is gone.
+    It is asked again and again, for what is being stopped may just have started something: a worker
+    a run, a run its JVM. Once is not enough: what is started between the listing of the processes
+    and the look at the one that starts it is on no list, and that one is gone.
     """
     end = time.monotonic() + seconds
     asked: set[Identity] = set()
@@ -154,7 +159,8 @@ class Service:
 
 
 def reap(ours: Iterable[int]) -> None:
-    """Collect ended orphans that were given to us; the pids that are ours are left to their Popen."""
+    """Collect ended orphans that were given to us; the pids that are ours are left to their
+    Popen."""
     own = set(ours)
     while True:
         try:

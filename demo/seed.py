@@ -1,4 +1,5 @@
-"""Makes the demo's user, token and replicator through the program's own services; asked by JSON, answers by JSON."""
+"""Makes the demo's user, token and replicator through the program's own services; asked by JSON,
+answers by JSON."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def _account(known: Mapping[str, Any]) -> tuple[Any, str, str]:
 
 
 def _replicator(given: Mapping[str, Any], user: Any) -> str | None:
-    """The replicator's id: made and started the first time; afterwards only its address follows the server's."""
+    """The replicator's id: made and started the first time; afterwards only its address follows the
+    server's."""
     from replicators.models import Replicator
     from replicators.services import replicator_create, replicator_update
     from runners.services import replicator_start

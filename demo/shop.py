@@ -1,4 +1,5 @@
-"""Makes the demo's source: the database `shop`, its tables and rows, and the login that the replicator uses."""
+"""Makes the demo's source: the database `shop`, its tables and rows, and the login that the
+replicator uses."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def load(connection: psycopg.Connection[object], *, orders: int = ORDERS) -> Non
 
 
 def grant_login(server: EmbeddedPostgres, *, database: str = DATABASE, login: str = LOGIN) -> None:
-    """The replicator's login: may replicate, read and publish the shop's tables; not a superuser."""
+    """The replicator's login: may replicate, read and publish the shop's tables; not a
+    superuser."""
     known = server.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [login])
     server.execute(
         f"""{"ALTER" if known else "CREATE"} ROLE {login} LOGIN REPLICATION PASSWORD '{server.password}';
@@ -55,6 +57,6 @@ def grant_login(server: EmbeddedPostgres, *, database: str = DATABASE, login: st
                 EXECUTE format('ALTER TABLE %s OWNER TO {login}', known);
             END LOOP;
         END $$;
-        GRANT USAGE, CREATE ON SCHEMA shop TO {login}""",
+        GRANT USAGE, CREATE ON SCHEMA shop TO {login}""",  # noqa: E501
         database=database,
     )

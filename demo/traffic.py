@@ -1,4 +1,5 @@
-"""Live traffic on the demo's shop: short transactions over several tables, DEMO_RATE row changes a second."""
+"""Live traffic on the demo's shop: short transactions over several tables, DEMO_RATE row changes a
+second."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ Cursor = psycopg.Cursor[Any]
 
 @dataclass
 class Traffic:
-    """Changes the shop through one connection until `stop` is set; comes back when the server was away."""
+    """Changes the shop through one connection until `stop` is set; comes back when the server was
+    away."""
 
     dsn: str = field(repr=False)
     rate: float = RATE
@@ -96,7 +98,8 @@ class Traffic:
     def _order(self, cursor: Cursor) -> int:
         customer, lines = self._any(self._customers), self._random.randint(1, 4)
         cursor.execute(
-            "INSERT INTO orders (customer_id, total, is_gift, note) VALUES (%s, %s, %s, %s) RETURNING id",
+            "INSERT INTO orders (customer_id, total, is_gift, note) VALUES (%s, %s, %s, %s) "
+            "RETURNING id",
             [
                 customer,
                 self._random.randint(100, 99999) / 100,
@@ -130,7 +133,8 @@ class Traffic:
         if changed:
             cursor.execute(
                 "INSERT INTO payments (id, order_id, method, amount, receipt)"
-                " SELECT %s, id, 'card', total, decode(md5(id::text), 'hex') FROM orders WHERE id = %s",
+                " SELECT %s, id, 'card', total, decode(md5(id::text), 'hex') FROM orders WHERE "
+                "id = %s",
                 [uuid.UUID(int=self._random.getrandbits(128)), order],
             )
             changed += cursor.rowcount
@@ -160,7 +164,8 @@ class Traffic:
         cursor.execute(
             "INSERT INTO customers (reference, name, email, born_on, preferences)"
             " VALUES (%s, 'New customer', NULL, '1990-02-28', jsonb_build_object('history',"
-            " (SELECT string_agg(md5(random()::text), '') FROM generate_series(1, 120)))) RETURNING id",
+            " (SELECT string_agg(md5(random()::text), '') FROM generate_series(1, 120)))) "
+            "RETURNING id",
             [uuid.UUID(int=self._random.getrandbits(128))],
         )
         self._customers = max(self._customers, (cursor.fetchone() or (0,))[0])
@@ -179,7 +184,8 @@ class Traffic:
 
     def _product_changes(self, cursor: Cursor) -> int:
         cursor.execute(
-            "UPDATE products SET price = price + 0.01, tags = tags[1:2] || ARRAY['new'] WHERE id = %s",
+            "UPDATE products SET price = price + 0.01, tags = tags[1:2] || ARRAY['new'] WHERE id "
+            "= %s",
             [self._any(self._products)],
         )
         return cursor.rowcount

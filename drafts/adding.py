@@ -1,5 +1,6 @@
-"""The page on which tables are added to a replicator that was deployed: picked from the source's list, several at once. What is
-picked travels with the form, so that nothing is stored before it is added."""
+"""The page on which tables are added to a replicator that was deployed: picked from the source's
+list, several at once. What is picked travels with the form, so that nothing is stored before it is
+added."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ class _Page:
 @may_edit
 @require_http_methods(["GET", "POST"])
 def tables_pick(request: HttpRequest, pk: str) -> HttpResponse:
-    """Search, page and tick; *Add tables* assesses what is picked, then adds all of it or nothing."""
+    """Search, page and tick; *Add tables* assesses what is picked, then adds all of it or
+    nothing."""
     found = get_object_or_404(Replicator, pk=pk)
     if found.deleting_since is not None:
         messages.error(request, "This replicator is being deleted.")
@@ -69,7 +71,8 @@ def tables_pick(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def _posted(found: Replicator, post: QueryDict) -> _Page:
-    """The form as it was sent: what is ticked here, and what was picked on other pages of the list."""
+    """The form as it was sent: what is ticked here, and what was picked on other pages of the
+    list."""
     act, query = post.get("act", ""), query_of(post)
     picked = set(keys(post.getlist("picked"))) - set(keys(post.getlist("shown")))
     picked |= set(keys(post.getlist("tables")))
@@ -93,7 +96,8 @@ def _ask(page: _Page) -> None:
 
 
 def _add(request: HttpRequest, page: _Page) -> bool:
-    """Whether they are added; where not, the page says why. Only what the source's list has can be picked."""
+    """Whether they are added; where not, the page says why. Only what the source's list has can be
+    picked."""
     picked = find_addable(page.found, page.picked, Query()).picked
     if not picked:
         page.status, page.refused = 422, NONE_PICKED
@@ -119,7 +123,8 @@ def _add(request: HttpRequest, page: _Page) -> bool:
 
 
 def _selection(request: HttpRequest, found: Replicator, key: Key) -> TableSelection:
-    """The whole table; after *Add without them* without the columns that can't be copied, and then without those added later."""
+    """The whole table; after *Add without them* without the columns that can't be copied, and then
+    without those added later."""
     table = TableId(*key)
     left_out = {c for *of, c in _columns(request.POST) if tuple(of) == key}
     if request.POST.get("act") != "add-without" or not left_out:

@@ -1,4 +1,5 @@
-"""The chosen tables of a draft, as data: every function gives a new list. Knows no database and no source."""
+"""The chosen tables of a draft, as data: every function gives a new list. Knows no database and no
+source."""
 
 from __future__ import annotations
 
@@ -56,8 +57,9 @@ def with_page(
     applied: Mapping[str, Collection[Key]],
     kindless: Collection[Key] = (),
 ) -> Tables:
-    """After one page of the list was ticked: tables that were not shown stay as they are. `applied` says for each kind of
-    change which of the shown tables take it; those in `kindless` keep what they have of that."""
+    """After one page of the list was ticked: tables that were not shown stay as they are. `applied`
+    says for each kind of change which of the shown tables take it; those in `kindless` keep what
+    they have of that."""
     chosen = by_key(tables)
     for key in shown:
         if key not in ticked:
@@ -109,7 +111,8 @@ def with_filter(tables: Tables, key: Key, text: str) -> Tables:
 def without_columns(
     tables: Tables, key: Key, names: Collection[str], known: Sequence[str]
 ) -> Tables:
-    """Without these columns; `known` are all columns of the table, which a choice of all of them stands for."""
+    """Without these columns; `known` are all columns of the table, which a choice of all of them
+    stands for."""
     table = by_key(tables).get(key)
     if table is None:
         return tables
@@ -120,7 +123,8 @@ def without_columns(
 def with_column_again(
     tables: Tables, key: Key, name: str, known: Sequence[str], *, is_explicit: bool
 ) -> Tables:
-    """With a column that was left out; all of `known` is again a choice of everything unless `is_explicit`."""
+    """With a column that was left out; all of `known` is again a choice of everything unless
+    `is_explicit`."""
     table = by_key(tables).get(key)
     if table is None or not table.get("columns"):
         return tables

@@ -1,4 +1,5 @@
-"""The page on which a deployed replicator's name, connections and options are changed: the wizard's fields, saved at once."""
+"""The page on which a deployed replicator's name, connections and options are changed: the wizard's
+fields, saved at once."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ from runners.services import replicator_retry
 from runners.transitions import IllegalTransition
 
 _DEFINITION = (
-    "name", "description", "source_params", "source_secrets", "target_params", "target_secrets", "options",
+    "name", "description", "source_params", "source_secrets", "target_params", "target_secrets",
+    "options",
 )  # fmt: skip
 Form = dict[str, Any]
 """Arguments of `replicator_change`: what was typed, or what is stored with its secrets masked."""
@@ -57,7 +59,8 @@ Form = dict[str, Any]
 
 @dataclass(slots=True)
 class _Page:
-    """What the form shows besides the replicator: what was typed, and what came of the button that was pressed."""
+    """What the form shows besides the replicator: what was typed, and what came of the button that
+    was pressed."""
 
     found: Replicator
     form: Form
@@ -182,8 +185,8 @@ def _stored(found: Replicator) -> Form:
 
 
 def _typed(post: QueryDict, found: Replicator) -> Form:
-    """What the form has; an emptied field goes back to its default, but a secret that can't be read any more is not known to
-    have been empty."""
+    """What the form has; an emptied field goes back to its default, but a secret that can't be read
+    any more is not known to have been empty."""
     form: Form = {n: post.get(n, "").strip() for n in ("name", "description")}
     form["options"] = {**dict.fromkeys(f.name for f in fields(Options)), **options_from(post)}
     for role in ROLES:

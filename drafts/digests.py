@@ -1,5 +1,5 @@
-"""Short stand-ins for what a draft says, so that what was asked before an edit is known to be old. Keyed: no secret can be
-guessed from them."""
+"""Short stand-ins for what a draft says, so that what was asked before an edit is known to be old.
+Keyed: no secret can be guessed from them."""
 
 from __future__ import annotations
 

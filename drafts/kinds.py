@@ -1,4 +1,5 @@
-"""Which kinds of changes a page lets a table take, and what leaving each of them out means, in words."""
+"""Which kinds of changes a page lets a table take, and what leaving each of them out means, in
+words."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from typing import Any
 from replicators.connectors.model.schema import EXCLUDABLE
 
 WITHOUT = {
-    "inserts": "Off: no new rows are added; those of the first copy are kept up. In append mode only the inserts are missing.",
+    "inserts": "Off: no new rows are added; those of the first copy are kept up. In append mode "
+    "only the inserts are missing.",
     "updates": "Off: a row stays as it was when it was copied.",
     "deletes": "Off: a deleted row stays in the copy, also where the table is emptied.",
 }

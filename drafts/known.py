@@ -1,4 +1,5 @@
-"""Connections that replicators have already, to be used again by a draft, secrets included. Writes nothing."""
+"""Connections that replicators have already, to be used again by a draft, secrets included. Writes
+nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _PLACES = ("host", "database", "warehouse")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A connection that can be used again: the replicator it is taken from, and where it leads in a few words."""
+    """A connection that can be used again: the replicator it is taken from, and where it leads in a
+    few words."""
 
     pk: str
     name: str
@@ -26,7 +28,8 @@ class Known:
 
 
 def known(role: str) -> list[Known]:
-    """The connections of that role, by name; each once, and only of connectors that may be chosen."""
+    """The connections of that role, by name; each once, and only of connectors that may be
+    chosen."""
     kinds = [p.name for p in plugins(role)]
     rows = Replicator.objects.live().filter(**{f"{role}_kind__in": kinds}).order_by("name")[:SHOWN]
     found: dict[str, Known] = {}
@@ -42,7 +45,8 @@ def known(role: str) -> list[Known]:
 
 
 def taken(role: str, pk: str) -> tuple[str, dict[str, Any]] | None:
-    """The replicator's name, and the draft's fields that make its connection the draft's; None where there is none such."""
+    """The replicator's name, and the draft's fields that make its connection the draft's; None
+    where there is none such."""
     if pk not in {k.pk for k in known(role)}:
         return None
     row = Replicator.objects.get(pk=pk)

@@ -1,5 +1,5 @@
-"""The tables to choose from: what the source said when it was last asked, searched and paged. Asks the source only when
-told to."""
+"""The tables to choose from: what the source said when it was last asked, searched and paged. Asks
+the source only when told to."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A table of the list: what the source says of it, and what is chosen. `is_missing`: chosen, but not in the source."""
+    """A table of the list: what the source says of it, and what is chosen. `is_missing`: chosen,
+    but not in the source."""
 
     schema: str
     name: str
@@ -68,7 +69,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A page of the list, and what stands around it. `listed_at` None: the source was never asked."""
+    """A page of the list, and what stands around it. `listed_at` None: the source was never
+    asked."""
 
     lines: list[Line]
     query: Query
@@ -93,7 +95,8 @@ class Found:
 
 
 def listing_refresh(row: Draft | Replicator) -> None:
-    """Ask the source and keep its answer. InvalidConfig, ReplicationError; what was kept before stays then."""
+    """Ask the source and keep its answer. InvalidConfig, ReplicationError; what was kept before
+    stays then."""
     found = list_tables(kind=row.source_kind, params=params_of(row, "source"))
     tables = [
         [t.id.schema, t.id.name, t.rows_estimated, t.size_bytes, t.has_key, t.columns]
@@ -117,14 +120,15 @@ def listing_of(row: Draft | Replicator) -> SourceTables | None:
 
 
 def find(draft: Draft, query: Query) -> Found:
-    """The page that was asked for. Chosen tables that the source does not have any more are in the list, marked."""
+    """The page that was asked for. Chosen tables that the source does not have any more are in the
+    list, marked."""
     listing = listing_of(draft)
     return _found(_lines(draft.tables, listing), listing, query)
 
 
 def find_addable(replicator: Replicator, picked: Collection[Key], query: Query) -> Found:
-    """The page that was asked for, of the tables that the replicator does not copy yet; `picked` are to be added, as far as the
-    source has them."""
+    """The page that was asked for, of the tables that the replicator does not copy yet; `picked`
+    are to be added, as far as the source has them."""
     listing = listing_of(replicator)
     chosen = by_key(replicator.tables)
     lines = [_line(row, None) for row in (listing.tables if listing else ())]

@@ -1,4 +1,5 @@
-"""The wizard's last pages: the assessment, where columns are decided about, and the summary, which deploys."""
+"""The wizard's last pages: the assessment, where columns are decided about, and the summary, which
+deploys."""
 
 from __future__ import annotations
 
@@ -156,7 +157,8 @@ class OpenPoint:
 
 
 def _open_points(report: ReportView | None, faults: Mapping[str, list[str]]) -> list[OpenPoint]:
-    """What is known to be open. Of a draft that was never assessed the rest shows when it is deployed, which assesses first."""
+    """What is known to be open. Of a draft that was never assessed the rest shows when it is
+    deployed, which assesses first."""
     titles = {name: steps.title_of(name) for name in steps.NAMES}
     found = [
         OpenPoint(name, titles[name], "Something is missing or wrong.")
@@ -195,7 +197,8 @@ def _summary(visit: Visit) -> dict[str, Any]:
 
 
 def _made_at_source(kind: str) -> str:
-    """What a replicator makes at a source of that kind, such as `1 replication slot and 2 publications`; empty for nothing."""
+    """What a replicator makes at a source of that kind, such as `1 replication slot and 2
+    publications`; empty for nothing."""
     try:
         counts = Counter(what for what, _ in source_plugin(kind).objects(""))
     except ReplicationError:

@@ -16,7 +16,8 @@ from replicators.connectors.model.modes import Mode
 ERROR = "ERROR"
 TOLD_BY_LINE = frozenset(
     {
-        "source:column-unsupported", "source:column-partial", "target:column-unsupported", "target:column-lossy",
+        "source:column-unsupported", "source:column-partial", "target:column-unsupported",
+        "target:column-lossy",
     }
 )  # fmt: skip
 """Problems of which a column's line says everything: its buttons are what can be done."""
@@ -24,7 +25,8 @@ TOLD_BY_LINE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ColumnLine:
-    """A column of the report; `decision` is `excluded`, `accepted` or empty, `problem` what the report says of it."""
+    """A column of the report; `decision` is `excluded`, `accepted` or empty, `problem` what the
+    report says of it."""
 
     name: str
     native: str
@@ -48,8 +50,8 @@ class ColumnLine:
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """A table of the report with its columns, the least supported first, and the problems that name it; `added`: name and
-    type of the columns that its mode adds."""
+    """A table of the report with its columns, the least supported first, and the problems that name
+    it; `added`: name and type of the columns that its mode adds."""
 
     schema: str
     name: str
@@ -95,7 +97,8 @@ class TableLine:
 
 @dataclass(frozen=True, slots=True)
 class ReportView:
-    """A stored report as pages show it. `general` are the problems that belong to no table of it."""
+    """A stored report as pages show it. `general` are the problems that belong to no table of
+    it."""
 
     assessed_at: datetime
     is_stale: bool
@@ -144,8 +147,9 @@ def report_store(draft: Draft, report: Report) -> None:
 
 
 def is_passed(draft: Draft) -> bool:
-    """Whether the draft was assessed as it is, without errors, and every column that loses something was accepted; cheaper than
-    the report. An excluded column changes the draft, so that it is assessed anew without it."""
+    """Whether the draft was assessed as it is, without errors, and every column that loses
+    something was accepted; cheaper than the report. An excluded column changes the draft, so that
+    it is assessed anew without it."""
     fields = ("digest", "errors", "doubtful")
     last = StoredReport.objects.filter(draft=draft).values_list(*fields).first()
     if last is None or last[:2] != (assessed_digest(draft), 0):

@@ -27,7 +27,8 @@ def drafts_found(
 
 @dataclass(frozen=True, slots=True)
 class Stake:
-    """What a draft holds that goes with it: its tables, their rows as the source estimates them, and what was decided."""
+    """What a draft holds that goes with it: its tables, their rows as the source estimates them,
+    and what was decided."""
 
     tables: int
     rows: int | None

@@ -63,7 +63,8 @@ class DeployRefused(Exception):
 
 
 class Undecided(Exception):
-    """Columns lose something, or are lost, and nobody accepted or excluded them; `count` says how many."""
+    """Columns lose something, or are lost, and nobody accepted or excluded them; `count` says how
+    many."""
 
     def __init__(self, count: int) -> None:
         super().__init__("Somebody has to decide about columns.")
@@ -123,8 +124,9 @@ def draft_create(*, actor: User | None, **fields: Any) -> Draft:
 
 
 def draft_update(*, draft: Draft, version: int, **fields: Any) -> Draft:
-    """Change fields of the draft that the caller saw as `version`; `StaleDraft` where it is another one now. What changes
-    nothing leaves the version as it is. `SecretAsked`, which is recorded, where a stored secret would go elsewhere."""
+    """Change fields of the draft that the caller saw as `version`; `StaleDraft` where it is another
+    one now. What changes nothing leaves the version as it is. `SecretAsked`, which is recorded,
+    where a stored secret would go elsewhere."""
     try:
         return _update(draft, version, fields)
     except SecretAsked as err:
@@ -156,8 +158,9 @@ def _content(draft: Draft) -> dict[str, Any]:
 
 
 def draft_assess(*, draft: Draft) -> Report:
-    """The report on the draft as it is, kept as its last one; InvalidConfig where the draft isn't whole, `Draft.DoesNotExist` where
-    it was deleted meanwhile. Blocks while source and target answer."""
+    """The report on the draft as it is, kept as its last one; InvalidConfig where the draft isn't
+    whole, `Draft.DoesNotExist` where it was deleted meanwhile. Blocks while source and target
+    answer."""
     report = assess(config_of(draft))
     with transaction.atomic():
         Draft.objects.select_for_update().get(pk=draft.pk)
@@ -166,8 +169,9 @@ def draft_assess(*, draft: Draft) -> Report:
 
 
 def draft_deploy(*, draft: Draft, actor: User | None, needs_decisions: bool = False) -> Replicator:
-    """Make the replicator and start it; deploying again gives the same one. Assesses first: `DeployRefused` on an error;
-    `Undecided` where `needs_decisions` and columns are neither accepted nor excluded. InvalidConfig, `NameTaken`."""
+    """Make the replicator and start it; deploying again gives the same one. Assesses first:
+    `DeployRefused` on an error; `Undecided` where `needs_decisions` and columns are neither
+    accepted nor excluded. InvalidConfig, `NameTaken`."""
     done = _deployed(draft)
     if done is not None:
         return done
@@ -182,7 +186,8 @@ def draft_deploy(*, draft: Draft, actor: User | None, needs_decisions: bool = Fa
 
 
 def replicator_make(*, actor: User | None, **definition: Any) -> Replicator:
-    """Make and start a replicator from a whole definition; raises what `draft_deploy` raises. Nothing is left of a refused one."""
+    """Make and start a replicator from a whole definition; raises what `draft_deploy` raises.
+    Nothing is left of a refused one."""
     draft = draft_create(actor=actor, **definition)
     try:
         return draft_deploy(draft=draft, actor=actor)

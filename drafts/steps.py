@@ -1,4 +1,5 @@
-"""The pages of the wizard, in order: which are done, and where a draft is taken up again. No HTTP."""
+"""The pages of the wizard, in order: which are done, and where a draft is taken up again. No
+HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The page on which is chosen what is copied of a table of a deployed replicator, and how; and the lines that both choices show."""
+"""The page on which is chosen what is copied of a table of a deployed replicator, and how; and the
+lines that both choices show."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ from runners.tables.changes import TableRefused, table_change, table_mode
 def column_lines(
     target_kind: str, shape: TableSchema, chosen: Collection[str]
 ) -> list[dict[str, Any]]:
-    """A line for each column of a table: its types on both sides, and whether it is among the `chosen` (empty: all)."""
+    """A line for each column of a table: its types on both sides, and whether it is among the
+    `chosen` (empty: all)."""
     fit = target_plugin(target_kind).fit if target_kind else None
     lines = []
     for column in shape.columns:
@@ -92,7 +94,8 @@ def filter_fault(text: str, shape: TableSchema, kept: Collection[str]) -> str:
 @may_edit
 @require_http_methods(["GET", "POST"])
 def table_columns(request: HttpRequest, pk: str) -> HttpResponse:
-    """Shows what is copied of one table, its columns, kinds of changes and mode, then copies what is chosen."""
+    """Shows what is copied of one table, its columns, kinds of changes and mode, then copies what
+    is chosen."""
     found = get_object_or_404(Replicator, pk=pk)
     given = request.GET if request.method == "GET" else request.POST
     table = TableId(given.get("schema", ""), given.get("table", ""))
@@ -124,7 +127,10 @@ def table_columns(request: HttpRequest, pk: str) -> HttpResponse:
     return render(request, "drafts/table_columns.html", context, status=status)
 
 
-STALE = "Somebody changed what is copied of this table after you opened the page. Below is what is stored now: choose again."
+STALE = (
+    "Somebody changed what is copied of this table after you opened the page. Below is what "
+    "is stored now: choose again."
+)
 
 
 class _Refused(Exception):

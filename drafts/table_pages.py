@@ -92,8 +92,8 @@ def _chosen(visit: Visit, query: Query) -> choice.Tables:
 
 
 def _with_kind(visit: Visit, found: choice.Tables) -> choice.Tables:
-    """After a kind of change was chosen or left out for all tables that match and are chosen; tables without a key take what they
-    can."""
+    """After a kind of change was chosen or left out for all tables that match and are chosen;
+    tables without a key take what they can."""
     kind, _, way = visit.request.POST.get("kind", "").partition(":")
     if kind not in EXCLUDABLE or way not in {"copy", "leave"}:
         return found

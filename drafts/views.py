@@ -1,5 +1,5 @@
-"""The list of drafts, how one begins and is taken up again, and the wizard's pages that are plain forms: name, source,
-target, advanced."""
+"""The list of drafts, how one begins and is taken up again, and the wizard's pages that are plain
+forms: name, source, target, advanced."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def resume(request: HttpRequest, pk: str) -> HttpResponse:
 @may_edit
 @require_http_methods(["GET", "POST"])
 def new(request: HttpRequest) -> HttpResponseBase:
-    """The first page of a draft that is made by what is typed first; from then on the form names it."""
+    """The first page of a draft that is made by what is typed first; from then on the form names
+    it."""
     known = request.POST.get("draft", "")
     if known:
         return name(request, _uuid(known))
@@ -198,7 +199,8 @@ def connector(request: HttpRequest, pk: str, role: str) -> HttpResponse:
 
 
 def _take(visit: Visit, role: str) -> HttpResponse:
-    """Fill the form in from a replicator that has such a connection already. Its secrets never reach a page."""
+    """Fill the form in from a replicator that has such a connection already. Its secrets never
+    reach a page."""
     request, panel = visit.request, "drafts/partials/_connector.html"
     found = known.taken(role, request.POST.get("from", ""))
     if found is None:

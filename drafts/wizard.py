@@ -1,4 +1,5 @@
-"""What every page of the wizard does alike: open the draft, save what was typed, move on, show the page or a panel of it."""
+"""What every page of the wizard does alike: open the draft, save what was typed, move on, show the
+page or a panel of it."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ AUTOSAVE = "autosave"
 
 @dataclass(slots=True)
 class Visit:
-    """One request to one page of one draft. `conflict` is the draft's newest version where the form's is an older one;
-    `typed` is what was posted then, which the page shows instead of what is stored."""
+    """One request to one page of one draft. `conflict` is the draft's newest version where the
+    form's is an older one; `typed` is what was posted then, which the page shows instead of what is
+    stored."""
 
     request: HttpRequest
     draft: Draft
@@ -53,8 +55,8 @@ def step_url(draft: Draft, step: str) -> str:
 
 
 def opened(request: HttpRequest, pk: str, step: str) -> Visit | HttpResponse:
-    """The draft's page, or the way to the replicator that the draft became. Where the key that encrypted its secrets or
-    a connector's plugin is gone, a page that says so."""
+    """The draft's page, or the way to the replicator that the draft became. Where the key that
+    encrypted its secrets or a connector's plugin is gone, a page that says so."""
     draft = get_object_or_404(Draft, pk=pk)
     if draft.replicator_id:
         return go(request, reverse("runners:replicator", args=[draft.replicator_id]))
@@ -71,7 +73,8 @@ def opened(request: HttpRequest, pk: str, step: str) -> Visit | HttpResponse:
 
 
 def page(step: str) -> Callable[[Callable[[HttpRequest, Visit], HttpResponse]], View]:
-    """A view of one page of a draft: for people who may edit, by GET and POST, given the visit once the draft is open."""
+    """A view of one page of a draft: for people who may edit, by GET and POST, given the visit once
+    the draft is open."""
 
     def made(view: Callable[[HttpRequest, Visit], HttpResponse]) -> View:
         @may_edit
@@ -103,7 +106,8 @@ def version_of(post: QueryDict) -> int:
 
 
 def save(visit: Visit, fields: dict[str, Any]) -> bool:
-    """Store what was typed; False where another tab was first (409) or it can't be stored at all (422)."""
+    """Store what was typed; False where another tab was first (409) or it can't be stored at all
+    (422)."""
     try:
         visit.draft = services.draft_update(
             draft=visit.draft, version=version_of(visit.request.POST), **fields
@@ -116,7 +120,8 @@ def save(visit: Visit, fields: dict[str, Any]) -> bool:
 
 
 def moved(visit: Visit) -> HttpResponse | None:
-    """Where the pressed button leads, if it leads away. *Next* stays, with the faults marked, until the page is done."""
+    """Where the pressed button leads, if it leads away. *Next* stays, with the faults marked, until
+    the page is done."""
     act, request, draft = visit.act, visit.request, visit.draft
     if act == "next":
         visit.errors = steps.faults(draft, visit.step)

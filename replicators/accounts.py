@@ -1,4 +1,5 @@
-"""People's accounts: who came in and who did not, users that are made and changed, passwords. The audit trail is told of all of it."""
+"""People's accounts: who came in and who did not, users that are made and changed, passwords. The
+audit trail is told of all of it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def signed_out(user: User) -> None:
 
 
 def sign_in_failed(name: str) -> None:
-    """A name and a password that do not fit. A name that no user has is not kept: it may be a password in the wrong field."""
+    """A name and a password that do not fit. A name that no user has is not kept: it may be a
+    password in the wrong field."""
     user = User.objects.filter(username=name).first()
     audit.record(
         "sign_in_failed",
@@ -37,7 +39,8 @@ def sign_in_failed(name: str) -> None:
 
 @transaction.atomic
 def password_change(*, form: PasswordChangeForm, keeps_tokens: bool = False) -> int:
-    """Store the password of a valid form. The user's tokens end with the old one unless they are to be kept; how many ended."""
+    """Store the password of a valid form. The user's tokens end with the old one unless they are to
+    be kept; how many ended."""
     return password_changed(user=form.save(), keeps_tokens=keeps_tokens)
 
 
@@ -79,8 +82,8 @@ def user_update(
     groups: Sequence[str] | None = None,
     is_active: bool | None = None,
 ) -> User:
-    """Change a user; what is None stays. With another password the tokens end. InvalidConfig names a faulty field; nobody shuts out
-    himself."""
+    """Change a user; what is None stays. With another password the tokens end. InvalidConfig names
+    a faulty field; nobody shuts out himself."""
     row = User.objects.select_for_update().get(pk=user.pk)
     before = _values(row)
     if is_active is not None:

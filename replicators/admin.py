@@ -1,4 +1,5 @@
-"""The administration: users and groups, each change of which the audit trail is told of, and everybody's tokens, to be revoked."""
+"""The administration: users and groups, each change of which the audit trail is told of, and
+everybody's tokens, to be revoked."""
 
 from __future__ import annotations
 

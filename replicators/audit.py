@@ -1,5 +1,5 @@
-"""The audit trail: who did what to which object, from where, and what was before. Rows are added only; they hold no foreign keys, so that
-they outlive what they speak of."""
+"""The audit trail: who did what to which object, from where, and what was before. Rows are added
+only; they hold no foreign keys, so that they outlive what they speak of."""
 
 from __future__ import annotations
 
@@ -57,8 +57,9 @@ class AuditQuerySet(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """One act. `through` is the name of the token or command; `old_values` and `new_values` hold only what changed, secrets as the mask.
-    `pruned_before`: this row says that older ones went, and lets the database delete them."""
+    """One act. `through` is the name of the token or command; `old_values` and `new_values` hold
+    only what changed, secrets as the mask. `pruned_before`: this row says that older ones went, and
+    lets the database delete them."""
 
     at = models.DateTimeField(default=timezone.now, db_index=True, editable=False)
     actor_id = models.CharField(max_length=40, blank=True)
@@ -118,7 +119,8 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """By which door an act comes in; `who` is asked when an act is recorded, since a request learns late who sent it."""
+    """By which door an act comes in; `who` is asked when an act is recorded, since a request learns
+    late who sent it."""
 
     how: str = How.PROGRAM
     through: Callable[[], str] = str
@@ -174,8 +176,9 @@ def record(
     secret: Collection[str] = (),
     pruned_before: datetime | None = None,
 ) -> AuditEntry:
-    """Add a row, inside the transaction of the act. Without `actor` it is the user of the request, if there is one. The values named
-    in `secret`, and those whose name says that they are, are stored as the mask."""
+    """Add a row, inside the transaction of the act. Without `actor` it is the user of the request,
+    if there is one. The values named in `secret`, and those whose name says that they are, are
+    stored as the mask."""
     origin = _origin.get()
     who = _person(actor or origin.who())
     through = _text(origin.through())[:100]
@@ -213,7 +216,8 @@ def asked_by(act: str, thing: Thing) -> Person:
 def changed(
     before: Mapping[str, Any], after: Mapping[str, Any], secret: Collection[str] = ()
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What differs, as it was and as it is; of a secret only that it changed. Both empty: nothing did."""
+    """What differs, as it was and as it is; of a secret only that it changed. Both empty: nothing
+    did."""
     names = [n for n in {**before, **after} if before.get(n) != after.get(n)]
     old = {n: _masked(n, before[n], secret, MASK) for n in names if n in before}
     new = {
@@ -237,7 +241,8 @@ def _text(value: str) -> str:
 
 
 def _shown(values: Mapping[str, Any], secret: Collection[str]) -> dict[str, Any]:
-    """As JSON, secrets masked, long texts and lists cut, and all of it where it is too much for a row."""
+    """As JSON, secrets masked, long texts and lists cut, and all of it where it is too much for a
+    row."""
     plain = json.loads(json.dumps(dict(values), default=str), parse_constant=str)
     found: dict[str, Any] = {}
     room = LONGEST_ROW
@@ -264,7 +269,8 @@ def _cut(value: Any) -> Any:
 
 
 def prune(now: datetime | None = None, portion: int = 5_000) -> int:
-    """Drop a portion of the rows past `REPLICATOR_AUDIT_SECONDS` (0: all are kept), after a row that says so; how many."""
+    """Drop a portion of the rows past `REPLICATOR_AUDIT_SECONDS` (0: all are kept), after a row
+    that says so; how many."""
     if not settings.AUDIT_SECONDS:
         return 0
     now = now or timezone.now()

@@ -1,4 +1,5 @@
-"""The page of the audit trail: for administrators, and whoever was given the right to look at it."""
+"""The page of the audit trail: for administrators, and whoever was given the right to look at
+it."""
 
 from __future__ import annotations
 

@@ -19,18 +19,20 @@ ACTS = (
     "draft_changed", "draft_deleted", "draft_deployed", "draft_made",
     "group_changed", "group_deleted", "group_made",
     "password_changed",
-    "replicator_changed", "replicator_delete_asked", "replicator_deleted", "replicator_made", "replicator_paused",
+    "replicator_changed", "replicator_delete_asked", "replicator_deleted", "replicator_made",
+    "replicator_paused",
     "replicator_resumed", "replicator_retry_asked", "replicator_started", "secret_asked",
     "sign_in_failed", "signed_in", "signed_out",
-    "table_add_asked", "table_change_asked", "table_ignored", "table_mode_asked", "table_remove_asked",
+    "table_add_asked", "table_change_asked", "table_ignored", "table_mode_asked",
+    "table_remove_asked",
     "table_replay_asked", "table_resync_asked", "table_retry_asked", "table_rewind_asked",
     "token_expired", "token_made", "token_revoked",
     "user_changed", "user_deleted", "user_made",
 )  # fmt: skip
 KINDS = ("audit", "connection", "draft", "group", "replicator", "token", "user")
 SETTLED = timedelta(seconds=30)
-"""PostgreSQL hands out keys before their transactions end: a row may come to light behind one with a greater key. Who reads by cursor
-waits so long, which no transaction of an act lasts."""
+"""PostgreSQL hands out keys before their transactions end: a row may come to light behind one with
+a greater key. Who reads by cursor waits so long, which no transaction of an act lasts."""
 
 
 def act_label(act: str) -> str:
@@ -41,7 +43,8 @@ def act_label(act: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is asked of the trail; what is empty is not asked. `object` is an object's id, or a part of its name."""
+    """What is asked of the trail; what is empty is not asked. `object` is an object's id, or a part
+    of its name."""
 
     actor: str = ""
     act: str = ""
@@ -93,7 +96,8 @@ def entries_before(asked: Asked, before: int, limit: int) -> list[AuditEntry]:
 
 
 def entries_after(asked: Asked, after: int, limit: int) -> list[AuditEntry]:
-    """The oldest rows with greater keys than `after`, oldest first: none is left out when one goes on from the last of them."""
+    """The oldest rows with greater keys than `after`, oldest first: none is left out when one goes
+    on from the last of them."""
     found = entries(asked).filter(id__gt=after).order_by("id")
     if connection.vendor == "postgresql":
         found = found.filter(at__lt=timezone.now() - SETTLED)

@@ -1,6 +1,7 @@
 """Makes the database itself refuse changes of the audit trail, whoever asks; migrations call this.
 
-An update is refused always, a delete unless a row says that rows of that age went (`pruned_before`)."""
+An update is refused always, a delete unless a row says that rows of that age went
+(`pruned_before`)."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ _HERE = {"sqlite": _SQLITE, "postgresql": _POSTGRESQL}
 
 
 def triggers_make(connection: Any) -> None:
-    """Make them; those that are there are made anew. SQLite loses them where a later migration makes the table anew."""
+    """Make them; those that are there are made anew. SQLite loses them where a later migration
+    makes the table anew."""
     triggers_drop(connection)
     _run(connection, _HERE)
 

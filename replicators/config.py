@@ -56,15 +56,17 @@ def target_can(target_kind: str) -> TargetCapabilities | None:
 
 
 def mode_of(target_kind: str, own: str, general: str) -> Mode:
-    """The mode of a table: its own, or the replicator's. A target with one mode leaves nothing to choose."""
+    """The mode of a table: its own, or the replicator's. A target with one mode leaves nothing to
+    choose."""
     can = target_can(target_kind)
     modes = can.modes if can is not None else ()
     return modes[0] if len(modes) == 1 else Mode(own or general)
 
 
 def parse_params(role: str, kind: str, data: Any, *, is_stored: bool = False) -> Any:
-    """The params object of a connector; InvalidConfig with fields like `source.host`. `is_stored`: they passed already, so that a
-    secret in a text, which earlier versions took, does not stop what runs."""
+    """The params object of a connector; InvalidConfig with fields like `source.host`. `is_stored`:
+    they passed already, so that a secret in a text, which earlier versions took, does not stop what
+    runs."""
     if not kind:
         raise InvalidConfig({f"{role}_kind": "is required"})
     try:
@@ -110,7 +112,8 @@ def _mode(raw: Any) -> str:
 
 
 def _filter(raw: Any) -> str:
-    """A table's row filter, as it was written; whether it fits the table is the assessment's to say."""
+    """A table's row filter, as it was written; whether it fits the table is the assessment's to
+    say."""
     text = (raw or "").strip() if isinstance(raw, (str, type(None))) else None
     if text is None:
         raise ValueError("filter must be a text")
@@ -127,7 +130,8 @@ def _unsupported(raw: Any) -> str:
 
 
 def parse_tables(data: Any) -> tuple[TableSelection, ...]:
-    """`[{"schema", "name", "columns", "excluded", "mode", "filter", "unsupported"}]` as selections; InvalidConfig where something is wrong or doubled."""
+    """`[{"schema", "name", "columns", "excluded", "mode", "filter", "unsupported"}]` as selections;
+    InvalidConfig where something is wrong or doubled."""
     if not isinstance(data, (list, tuple)):
         raise InvalidConfig({"tables": "must be a list"})
     tables = tuple(_named(raw) for raw in data)
@@ -191,7 +195,8 @@ def parse_description(raw: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReplicatorConfig:
-    """All that a replicator is told; `source_params` and `target_params` are the plugins' params objects."""
+    """All that a replicator is told; `source_params` and `target_params` are the plugins' params
+    objects."""
 
     name: str
     source_kind: str
@@ -215,8 +220,8 @@ class ReplicatorConfig:
     def parse(
         cls, data: Mapping[str, Any], *, replicator: str = "", is_stored: bool = False
     ) -> Self:
-        """From the fields of `Replicator` or `Draft`, secrets in clear inside the params; InvalidConfig names every
-        fault at once. `is_stored`: see `parse_params`."""
+        """From the fields of `Replicator` or `Draft`, secrets in clear inside the params;
+        InvalidConfig names every fault at once. `is_stored`: see `parse_params`."""
         parsers = {
             "name": lambda: parse_name(data.get("name")),
             "description": lambda: parse_description(data.get("description")),
@@ -249,8 +254,9 @@ def _params(role: str, data: Mapping[str, Any], is_stored: bool) -> Any:
 
 
 def place_params(kind: str) -> dict[str, Any]:
-    """The parameters of a target that say where its tables lie, with their defaults: every text but secrets and who signs
-    in (`user`, `catalog_user`). They can't be changed later: the tables would be written anew elsewhere."""
+    """The parameters of a target that say where its tables lie, with their defaults: every text but
+    secrets and who signs in (`user`, `catalog_user`). They can't be changed later: the tables would
+    be written anew elsewhere."""
     return {
         p.name: p.default
         for p in params.describe(target_plugin(kind).params)
@@ -277,7 +283,8 @@ def with_stored(
 
 
 def require_plain(role: str, kind: str, data: Mapping[str, Any]) -> None:
-    """InvalidConfig where a secret stands in a text that is stored and shown in clear; says where it belongs."""
+    """InvalidConfig where a secret stands in a text that is stored and shown in clear; says where
+    it belongs."""
     found = params.revealing(plugin_of(role, kind).params, dict(data))
     if found:
         raise InvalidConfig({f"{role}.{name}": text for name, text in found.items()})
@@ -286,7 +293,8 @@ def require_plain(role: str, kind: str, data: Mapping[str, Any]) -> None:
 def require_secrets(
     role: str, kind: str, before: Mapping[str, Any], after: Mapping[str, Any], kept: Iterable[str]
 ) -> None:
-    """`SecretAsked` where stored secrets are kept (their names) though `after` would send them elsewhere than `before`."""
+    """`SecretAsked` where stored secrets are kept (their names) though `after` would send them
+    elsewhere than `before`."""
     names = sorted(kept)
     moved = params.moved(plugin_of(role, kind).params, dict(before), dict(after)) if names else ()
     if moved:

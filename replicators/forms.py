@@ -1,4 +1,5 @@
-"""Form fields made from a connector's parameters and from the options; what is typed is checked by the config."""
+"""Form fields made from a connector's parameters and from the options; what is typed is checked by
+the config."""
 
 from __future__ import annotations
 
@@ -15,8 +16,9 @@ _LARGER = {"seconds": (60, "minutes"), "minutes": (60, "hours"), "hours": (24, "
 
 
 def span(value: str, unit: str) -> str:
-    """A number with its unit as people say it: `1 second`, `24 hours` for 1440 minutes, `30 days`. What is less than two of the
-    larger unit, or than three days, stays as it is, as does what is no number."""
+    """A number with its unit as people say it: `1 second`, `24 hours` for 1440 minutes, `30 days`.
+    What is less than two of the larger unit, or than three days, stays as it is, as does what is no
+    number."""
     while unit in _LARGER and value.isascii() and value.isdigit():
         size, larger = _LARGER[unit]
         count, rest = divmod(int(value), size)
@@ -28,9 +30,9 @@ def span(value: str, unit: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field as `components/field.html` shows it; `id` is also its name in the form; `note` stands for "optional". The last
-    six are told of options only: the name without its unit, the unit, the default, what it is about, when a change applies,
-    and what can be chosen."""
+    """A field as `components/field.html` shows it; `id` is also its name in the form; `note` stands
+    for "optional". The last six are told of options only: the name without its unit, the unit, the
+    default, what it is about, when a change applies, and what can be chosen."""
 
     id: str
     label: str
@@ -108,7 +110,8 @@ def option_fields(values: Mapping[str, Any], errors: Mapping[str, str]) -> list[
 
 
 def picks_fitting(found: list[Field], target_kind: str) -> list[Field]:
-    """The fields with only those modes that the target has; all of them while no target is chosen. Where that is one, it is picked."""
+    """The fields with only those modes that the target has; all of them while no target is chosen.
+    Where that is one, it is picked."""
     if not target_kind:
         return found
     modes = target_plugin(target_kind).capabilities.modes

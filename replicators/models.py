@@ -30,12 +30,12 @@ class Replicator(models.Model):
     """A replicator: copies chosen tables of a source into a target.
 
     `*_params` hold what is not secret, `*_secrets` an encrypted JSON object. `tables` is a list of
-    `{"schema", "name", "columns": [names] or [], "excluded": ["updates", "deletes"] or [], "mode": "" or a mode,
-    "filter": "" or a row filter}`, no columns meaning all, no mode the replicator's.
-    `options` are the advanced settings.
-    `tables_version` grows with each change that people make to its tables or options: a run, which keeps
-    its tables in mind, looks at this number alone. It is no part of the definition.
-    `generation` differs between two replicators of one name, so that a new one never finds old positions.
+    `{"schema", "name", "columns": [names] or [], "excluded": ["updates", "deletes"] or [], "mode":
+    "" or a mode, "filter": "" or a row filter}`, no columns meaning all, no mode the replicator's.
+    `options` are the advanced settings. `tables_version` grows with each change that people make to
+    its tables or options: a run, which keeps its tables in mind, looks at this number alone. It is
+    no part of the definition. `generation` differs between two replicators of one name, so that a
+    new one never finds old positions.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -74,7 +74,8 @@ class Replicator(models.Model):
 
     @property
     def slot_name(self) -> str:
-        """The name of what it makes at the source: unique for ever, at most 63 bytes of [a-z0-9_]."""
+        """The name of what it makes at the source: unique for ever, at most 63 bytes of
+        [a-z0-9_]."""
         return f"replicator_{self.pk.hex}"
 
 
@@ -86,8 +87,8 @@ class Scope(models.TextChoices):
 
 
 class ApiToken(models.Model):
-    """A program's token: only its SHA-256 is kept, the text is shown once. Without `expires_at` it never ends. `is_end_told`: the
-    audit trail knows that it has."""
+    """A program's token: only its SHA-256 is kept, the text is shown once. Without `expires_at` it
+    never ends. `is_end_told`: the audit trail knows that it has."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="api_tokens"
@@ -112,7 +113,8 @@ class ApiToken(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """A request that was sent with a key, so that it is carried out once; `status` is empty until it was answered."""
+    """A request that was sent with a key, so that it is carried out once; `status` is empty until
+    it was answered."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     key = models.CharField(max_length=255)
@@ -133,7 +135,8 @@ from replicators.audit import AuditEntry  # noqa: E402, F401 - a model, in a mod
 
 
 class Tries(models.Model):
-    """How often a password was guessed wrongly in a window that ends at a time; the key is a SHA-256 of who guessed, or from where."""
+    """How often a password was guessed wrongly in a window that ends at a time; the key is a
+    SHA-256 of who guessed, or from where."""
 
     key = models.CharField(max_length=64, primary_key=True)
     count = models.PositiveIntegerField()

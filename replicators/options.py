@@ -13,7 +13,8 @@ from replicators.invalid import InvalidConfig
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One value of an option that is chosen: what is stored, its name, and one sentence on what it does."""
+    """One value of an option that is chosen: what is stored, its name, and one sentence on what it
+    does."""
 
     value: str
     label: str
@@ -60,20 +61,24 @@ SCHEMA_CHANGES = (
     Choice(
         "evolve",
         "Evolve",
-        "Added, dropped, renamed and widened columns are followed, and renamed tables where the source has numbers for them. What can't be followed exactly, such as another key or "
-        "type, or rows that the source wrote again, is copied afresh; tables that keep what the source has no more (soft delete, "
+        "Added, dropped, renamed and widened columns are followed, and renamed tables where the "
+        "source has numbers for them. What can't be followed exactly, such as another key or "
+        "type, or rows that the source wrote again, is copied afresh; tables that keep what the "
+        "source has no more (soft delete, "
         "history, append) stop there instead.",
     ),
     Choice(
         "lenient",
         "Lenient",
-        "Added and widened columns are followed. A dropped column stays, with NULL in new rows. The table stops at every "
+        "Added and widened columns are followed. A dropped column stays, with NULL in new rows. "
+        "The table stops at every "
         "other change.",
     ),
     Choice(
         "ignore",
         "Ignore",
-        "The copy keeps its columns: new ones are not copied, dropped and renamed ones read NULL. The table stops where its "
+        "The copy keeps its columns: new ones are not copied, dropped and renamed ones read "
+        "NULL. The table stops where its "
         "key or a type changes so that the copy can't hold the values.",
     ),
     Choice("stop", "Stop", "The table stops at any change until a person asks for its re-sync."),
@@ -97,7 +102,8 @@ VANISHED_TABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The advanced settings of a replicator; metadata says label, limits or choices, help and when a change applies."""
+    """The advanced settings of a replicator; metadata says label, limits or choices, help and when
+    a change applies."""
 
     seal_seconds: float = _number(
         "Write changes to disk every", 1.0, 0.1, 60.0,
@@ -111,7 +117,8 @@ class Options:
     )  # fmt: skip
     retry_minutes: float = _number(
         "Retry for", 1440.0, 1.0, 43200.0,
-        help="Minutes a failing replicator or table is tried again before it stops and waits for a person.",
+        help="Minutes a failing replicator or table is tried again before it stops and waits for "
+             "a person.",
         applies="at once, for tables at the next start",
     )  # fmt: skip
     keep_hours: float = _number(
@@ -126,17 +133,20 @@ class Options:
     )  # fmt: skip
     unsupported_values: str = _choice(
         "Values the target can't hold", UNSUPPORTED_CHOICES,
-        help="What happens at a value such as an infinite date; rows are quarantined only in mirrors and with soft delete, and not where inserts are left out.",
+        help="What happens at a value such as an infinite date; rows are quarantined only in "
+             "mirrors and with soft delete, and not where inserts are left out.",
         applies="at once, for what is read from then on",
     )  # fmt: skip
     schema_changes: str = _choice(
         "Schema changes", SCHEMA_CHANGES,
-        help="What becomes of a table whose columns, types or key change at the source while it is copied.",
+        help="What becomes of a table whose columns, types or key change at the source while it "
+             "is copied.",
         applies="at the next start",
     )  # fmt: skip
     new_tables: str = _choice(
         "New tables", NEW_TABLES,
-        help="What becomes of tables that appear at the source, in schemas that tables are copied from already.",
+        help="What becomes of tables that appear at the source, in schemas that tables are "
+             "copied from already.",
         applies="at the next start",
     )  # fmt: skip
     vanished_tables: str = _choice(
@@ -163,8 +173,8 @@ class Options:
     def readable(cls, data: Mapping[str, Any] | None) -> Self:
         """What can be read of it, the rest at its default.
 
-        For pages and for drafts, which show what is wrong elsewhere. A run uses `parse`: a mode that it
-        can't read is not the default mode.
+        For pages and for drafts, which show what is wrong elsewhere. A run uses `parse`: a mode
+        that it can't read is not the default mode.
         """
         return cls(**_read(cls, data or {})[0])
 

@@ -22,7 +22,8 @@ may_edit: Callable[[View], View] = permission_required(EDIT, raise_exception=Tru
 
 
 def is_partial(request: HttpRequest) -> bool:
-    """Whether HTMX asks, and so for a panel only; going back in the history needs the whole page."""
+    """Whether HTMX asks, and so for a panel only; going back in the history needs the whole
+    page."""
     htmx = request.htmx  # type: ignore[attr-defined]
     return bool(htmx) and not htmx.boosted and not htmx.history_restore_request
 
@@ -38,7 +39,8 @@ def render_page(
 
 
 def came_from(request: HttpRequest) -> str:
-    """The address of the page of ours that a form was sent from; empty where the browser doesn't say."""
+    """The address of the page of ours that a form was sent from; empty where the browser doesn't
+    say."""
     url = request.headers.get("Referer", "")
     is_ours = url_has_allowed_host_and_scheme(url, {request.get_host()}, request.is_secure())
     return url if is_ours else ""

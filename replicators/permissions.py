@@ -27,5 +27,6 @@ def can_revoke(user: AbstractBaseUser | AnonymousUser) -> bool:
 
 
 def can_edit(user: AbstractBaseUser | AnonymousUser) -> bool:
-    """May make, start, pause, change and delete replicators, and ask a source with given parameters."""
+    """May make, start, pause, change and delete replicators, and ask a source with given
+    parameters."""
     return bool(user.has_perm(EDIT))  # type: ignore[union-attr]

@@ -1,4 +1,5 @@
-"""Files and folders of the program that nobody but its own user reads. What exists already keeps the rights that it has."""
+"""Files and folders of the program that nobody but its own user reads. What exists already keeps
+the rights that it has."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ def private_folder(path: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Make the file (0600), empty; nothing where that can't be done: whoever opens it will say so."""
+    """Make the file (0600), empty; nothing where that can't be done: whoever opens it will say
+    so."""
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 

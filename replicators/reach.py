@@ -1,5 +1,6 @@
-"""What a connection may lead to: not the program's own files and database, no link-local address, and only what the settings allow.
-Asked before anything is opened: at a test, a look, an assessment, and when a run starts."""
+"""What a connection may lead to: not the program's own files and database, no link-local address,
+and only what the settings allow. Asked before anything is opened: at a test, a look, an assessment,
+and when a run starts."""
 
 from __future__ import annotations
 
@@ -18,15 +19,18 @@ from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import TargetPlugin
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
-METADATA = tuple(ipaddress.ip_network(n) for n in ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128"))  # fmt: skip
+METADATA = tuple(ipaddress.ip_network(n) for n in ("169.254.0.0/16", "fe80::/10",
+    "fd00:ec2::254/128"))  # fmt: skip
 """Where a machine in a cloud finds its own credentials."""
 _CODE = ("replicators", "runners", "assessments", "drafts", "templates", "static", ".git", ".env")
-_SECRET_FILES = ("SECRET_KEY_FILE", "REPLICATOR_SECRET_KEY_FILE", "DATABASE_URL_FILE", "REDIS_URL_FILE")  # fmt: skip
+_SECRET_FILES = ("SECRET_KEY_FILE", "REPLICATOR_SECRET_KEY_FILE", "DATABASE_URL_FILE",
+    "REDIS_URL_FILE")  # fmt: skip
 _BESIDE = ("", "-wal", "-shm", "-journal")
 
 
 def require_reach(plugin: SourcePlugin | TargetPlugin, params: Any) -> None:
-    """`config:place-refused` where the parameters lead to what no connection may use. Resolves names of hosts."""
+    """`config:place-refused` where the parameters lead to what no connection may use. Resolves
+    names of hosts."""
     for place in plugin.places(params):
         reason = _host_fault(place) if place.kind == "host" else _path_fault(place)
         if reason:
@@ -35,7 +39,7 @@ def require_reach(plugin: SourcePlugin | TargetPlugin, params: Any) -> None:
             )
 
 
-# --- files ---------------------------------------------------------------------------------------------------------
+# --- files ---------------------------------------------------------------------------------------------------------  # noqa: E501
 def own_paths() -> Iterator[str]:
     """The program's own folders and files, links resolved: what it keeps, its keys, its code."""
     kept = [settings.VAR_DIR, settings.RUN_LOG_DIR, settings.RUNNER.log_url]
@@ -75,7 +79,8 @@ def _is_inside(path: str, folder: str) -> bool:
 
 
 def _has_other_name(path: str, own: Iterable[str]) -> bool:
-    """Whether the path, or a folder that it lies in, is one of ours under another name: a hard link, a second mount."""
+    """Whether the path, or a folder that it lies in, is one of ours under another name: a hard
+    link, a second mount."""
     known = {found for p in own if (found := _identity(p)) is not None}
     while path != "/":
         if _identity(path) in known:
@@ -91,7 +96,7 @@ def _identity(path: str) -> tuple[int, int] | None:
     return None
 
 
-# --- hosts ---------------------------------------------------------------------------------------------------------
+# --- hosts ---------------------------------------------------------------------------------------------------------  # noqa: E501
 def _host_fault(place: Place) -> str:
     is_socket = place.value.startswith(("/", "@"))
     name = place.value if is_socket else place.value.strip("[]").rstrip(".").casefold()
@@ -127,7 +132,8 @@ def _network(entry: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None
 
 
 def _resolved(name: str) -> tuple[Address, ...]:
-    """The addresses of a host, as drivers find them; none where it is not known, which the driver tells better."""
+    """The addresses of a host, as drivers find them; none where it is not known, which the driver
+    tells better."""
     try:
         found = {str(info[4][0]) for info in socket.getaddrinfo(name, None)}
     except (OSError, UnicodeError):

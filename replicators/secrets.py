@@ -1,4 +1,5 @@
-"""Encrypts the secrets of connectors; the key comes from a setting and is never stored beside them."""
+"""Encrypts the secrets of connectors; the key comes from a setting and is never stored beside
+them."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ def _fernet() -> Fernet:
     key = settings.REPLICATOR_SECRET_KEY
     if not key:
         raise ImproperlyConfigured(
-            "REPLICATOR_SECRET_KEY (or REPLICATOR_SECRET_KEY_FILE) must be set: it encrypts stored secrets."
+            "REPLICATOR_SECRET_KEY (or REPLICATOR_SECRET_KEY_FILE) must be set: it encrypts "
+            "stored secrets."
         )
     return Fernet(base64.urlsafe_b64encode(hashlib.sha256(key.encode()).digest()))
 
@@ -29,7 +31,8 @@ def encrypt(secrets: dict[str, Any]) -> str:
 
 
 def decrypt(text: str) -> dict[str, Any]:
-    """The inverse; `config:secrets-unreadable` where the key is another one than that which encrypted."""
+    """The inverse; `config:secrets-unreadable` where the key is another one than that which
+    encrypted."""
     if not text:
         return {}
     try:

@@ -12,7 +12,8 @@ from replicators.connectors.target import TargetPlugin
 
 
 def plugins(role: str) -> list[SourcePlugin | TargetPlugin]:
-    """The plugins of a role that may be chosen, by label; hidden ones only where the settings show them."""
+    """The plugins of a role that may be chosen, by label; hidden ones only where the settings show
+    them."""
     known = registry.sources() if role == "source" else registry.targets()
     shown: list[Any] = [
         p for p in known.values() if settings.SHOW_HIDDEN_PLUGINS or not p.is_hidden

@@ -20,7 +20,10 @@ from replicators.models import Replicator
 from replicators.secrets import decrypt, encrypt
 
 SECRET_LOST = "can't be read any more: enter it again"  # noqa: S105 - what is said of one
-PLACE_FIXED = "can't be changed: the tables would be written anew elsewhere. Duplicate the replicator for that"
+PLACE_FIXED = (
+    "can't be changed: the tables would be written anew elsewhere. Duplicate the "
+    "replicator for that"
+)
 _FIELDS = frozenset(
     {
         "name", "description", "source_kind", "source_params", "target_kind", "target_params",
@@ -62,8 +65,8 @@ def params_of(row: Definition, role: str) -> dict[str, Any]:
 
 
 def params_shown(row: Definition, role: str) -> dict[str, Any]:
-    """The raw params of a `Replicator` or `Draft` with masked secrets, also where the plugin or the key of the secrets is
-    gone."""
+    """The raw params of a `Replicator` or `Draft` with masked secrets, also where the plugin or the
+    key of the secrets is gone."""
     kind = getattr(row, f"{role}_kind")
     try:
         return configs.masked(role, kind, params_of(row, role)) if kind else {}
@@ -88,8 +91,9 @@ def _secrets_told(row: Definition, role: str) -> Iterable[str]:
 
 
 def params_merged(row: Definition, role: str, data: Mapping[str, Any]) -> dict[str, Any]:
-    """The stored raw params with `data` over them, secrets in clear; the mask keeps what is stored. InvalidConfig where
-    stored secrets can't be read and `data` doesn't say them anew, and (`SecretAsked`) where they would go elsewhere."""
+    """The stored raw params with `data` over them, secrets in clear; the mask keeps what is stored.
+    InvalidConfig where stored secrets can't be read and `data` doesn't say them anew, and
+    (`SecretAsked`) where they would go elsewhere."""
     kind = getattr(row, f"{role}_kind")
     secrets = secret_names(configs.plugin_of(role, kind).params)
     shown = params_shown(row, role)
@@ -112,8 +116,8 @@ def params_merged(row: Definition, role: str, data: Mapping[str, Any]) -> dict[s
 
 
 def params_store(row: Definition, role: str, kind: str, data: Mapping[str, Any]) -> None:
-    """Put raw params into a `Replicator` or `Draft` (not saved): secrets encrypted, the mask keeps what is stored.
-    `SecretAsked` where what is kept would go elsewhere."""
+    """Put raw params into a `Replicator` or `Draft` (not saved): secrets encrypted, the mask keeps
+    what is stored. `SecretAsked` where what is kept would go elsewhere."""
     is_same_kind = getattr(row, f"{role}_kind") == kind
     stored = decrypt(getattr(row, f"{role}_secrets")) if is_same_kind else {}
     kept = [name for name, value in stored.items() if value and data.get(name) == MASK]
@@ -125,8 +129,9 @@ def params_store(row: Definition, role: str, kind: str, data: Mapping[str, Any])
 
 
 def audited_values(row: Definition) -> tuple[dict[str, Any], set[str]]:
-    """Everything that a person can change of a `Replicator` or `Draft`, secrets in clear, and the names of the secrets: for
-    `audit.changed`, which masks them. Secrets that can't be read are known by their stored text."""
+    """Everything that a person can change of a `Replicator` or `Draft`, secrets in clear, and the
+    names of the secrets: for `audit.changed`, which masks them. Secrets that can't be read are
+    known by their stored text."""
     found: dict[str, Any] = {"name": row.name, "description": row.description}
     secrets: set[str] = set()
     for role in configs.ROLES:
@@ -157,7 +162,8 @@ def _said(table: Mapping[str, Any]) -> dict[str, Any]:
 def changes_record(
     act: str, row: Definition, before: tuple[dict[str, Any], set[str]], actor: audit.Actor = None
 ) -> None:
-    """Tell the audit trail what of a `Replicator` or `Draft` is other than `before`; nothing: no row."""
+    """Tell the audit trail what of a `Replicator` or `Draft` is other than `before`; nothing: no
+    row."""
     values, secrets = audited_values(row)
     old, new = audit.changed(before[0], values, secrets | before[1])
     if old or new:
@@ -220,7 +226,8 @@ def replicator_create(
     tables: Any,
     options: Mapping[str, Any] | None = None,
 ) -> Replicator:
-    """A new replicator, paused. InvalidConfig names the faulty fields; `NameTaken` where the name is in use."""
+    """A new replicator, paused. InvalidConfig names the faulty fields; `NameTaken` where the name
+    is in use."""
     config = ReplicatorConfig.parse(
         {
             "name": name,
@@ -242,11 +249,11 @@ def replicator_create(
 
 @transaction.atomic
 def replicator_update(*, replicator: Replicator, actor: User | None, **changes: Any) -> Replicator:
-    """Change name, description, params (same kinds), or options; a param or an option that is left out stays, as does a
-    secret that is sent as the mask.
+    """Change name, description, params (same kinds), or options; a param or an option that is left
+    out stays, as does a secret that is sent as the mask.
 
-    `config:not-now` while it is being deleted. Kinds and the target's place are fixed, and tables are added and removed one
-    by one: InvalidConfig.
+    `config:not-now` while it is being deleted. Kinds and the target's place are fixed, and tables
+    are added and removed one by one: InvalidConfig.
     """
     row = Replicator.objects.select_for_update().get(pk=replicator.pk)
     before = audited_values(row)
@@ -309,8 +316,9 @@ def _require_place(row: Replicator, before: Mapping[str, Any]) -> None:
 
 
 def replicator_choose(*, replicator: Replicator, tables: Iterable[TableSelection]) -> Replicator:
-    """Let it copy exactly these tables; a run that runs takes it up. Only `runners.services` calls this: it keeps the
-    tables' rows in step. InvalidConfig where none is left or one is named twice."""
+    """Let it copy exactly these tables; a run that runs takes it up. Only `runners.services` calls
+    this: it keeps the tables' rows in step. InvalidConfig where none is left or one is named
+    twice."""
     chosen = configs.parse_tables(list(tables))
     replicator.tables = configs.tables_to_json(chosen)
     replicator.save(update_fields=["tables", "updated_at"])

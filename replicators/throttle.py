@@ -1,5 +1,6 @@
-"""Slows down guessing at passwords: after some failures for a name from an address, or from an address at all, every further try is
-refused for a while. Counts lie in the database, so that all web processes know them."""
+"""Slows down guessing at passwords: after some failures for a name from an address, or from an
+address at all, every further try is refused for a while. Counts lie in the database, so that all
+web processes know them."""
 
 from __future__ import annotations
 
@@ -26,8 +27,9 @@ def _keys(name: str, address: str) -> dict[str, int]:
 
 
 def address_of(request: HttpRequest) -> str:
-    """Where a request comes from. Behind a proxy every connection comes from that: there the address is the one that the proxy
-    added, the last of `X-Forwarded-For`; those before it are what the browser says."""
+    """Where a request comes from. Behind a proxy every connection comes from that: there the
+    address is the one that the proxy added, the last of `X-Forwarded-For`; those before it are what
+    the browser says."""
     connected: str = request.META.get("REMOTE_ADDR", "")
     told = request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
     return told if told and settings.BEHIND_PROXY else connected

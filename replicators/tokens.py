@@ -1,4 +1,5 @@
-"""The tokens that programs use: made with an end and a scope, revoked, ended; the only writer of their rows."""
+"""The tokens that programs use: made with an end and a scope, revoked, ended; the only writer of
+their rows."""
 
 from __future__ import annotations
 
@@ -46,8 +47,9 @@ def token_create(
     scope: str = Scope.WRITE,
     maker: ApiToken | None = None,
 ) -> tuple[ApiToken, str]:
-    """A new API token and its text, which can't be shown again. It ends after `days` (0: never), or as the setting says. InvalidConfig
-    names a faulty field. What the token `maker` makes lives no longer than that, and may no more."""
+    """A new API token and its text, which can't be shown again. It ends after `days` (0: never), or
+    as the setting says. InvalidConfig names a faulty field. What the token `maker` makes lives no
+    longer than that, and may no more."""
     errors: dict[str, str] = {}
     if not name.strip():
         errors["name"] = "is required"
@@ -89,7 +91,8 @@ def tokens_end(*, user: User, reason: str) -> int:
 
 
 def token_of(text: str) -> ApiToken:
-    """The token of a text, used now (kept to the minute, so that polling writes little); `TokenRefused`."""
+    """The token of a text, used now (kept to the minute, so that polling writes little);
+    `TokenRefused`."""
     token = ApiToken.objects.select_related("user").filter(digest=digest(text)).first()
     if token is None or not token.user.is_active:
         raise TokenRefused("This token is not known. Make one on the account page.")
@@ -102,7 +105,8 @@ def token_of(text: str) -> ApiToken:
 
 
 def tokens_expire(now: datetime | None = None) -> int:
-    """Tell the audit trail of tokens that have ended since the last time, and forget those that ended long ago; how many ended."""
+    """Tell the audit trail of tokens that have ended since the last time, and forget those that
+    ended long ago; how many ended."""
     now = now or timezone.now()
     ended = ApiToken.objects.filter(expires_at__lte=now, is_end_told=False)
     tokens = list(ended.select_related("user")[:1_000])

@@ -104,7 +104,8 @@ def account(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @require_POST
 def password(request: HttpRequest) -> HttpResponse:
-    """Change one's own password; stays signed in. Tokens end with the old one unless the box is ticked."""
+    """Change one's own password; stays signed in. Tokens end with the old one unless the box is
+    ticked."""
     who = person(request).get_username(), throttle.address_of(request)
     form = PasswordChangeForm(person(request), request.POST)
     if throttle.is_throttled(*who):

@@ -1,4 +1,5 @@
-"""Changes the definition of a replicator that was deployed: its name, its connections, its options. No HTTP."""
+"""Changes the definition of a replicator that was deployed: its name, its connections, its options.
+No HTTP."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ class StaleReplicator(Exception):
 
 
 class AnotherServer(ReplicationError):
-    """The log does not go on where the changed params lead; `errors` names those that were changed."""
+    """The log does not go on where the changed params lead; `errors` names those that were
+    changed."""
 
     def __init__(self, reason: str, names: tuple[str, ...]) -> None:
         super().__init__("config:another-server", reason=reason)
@@ -64,8 +66,8 @@ class AnotherServer(ReplicationError):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a change did: the fields that are different now (`name`, `source.host`, `options.mode`), and whether a run was
-    asked to stop so that another starts with them."""
+    """What a change did: the fields that are different now (`name`, `source.host`, `options.mode`),
+    and whether a run was asked to stop so that another starts with them."""
 
     replicator: Replicator
     fields: tuple[str, ...]
@@ -91,12 +93,15 @@ def replicator_change(
     seen_at: datetime | None = None,
     **changes: Any,
 ) -> Change:
-    """Change what `replicators.services.replicator_update` changes, and have it tried at once where a connection changed.
-    `restart` ends a run that runs, so that the next one begins with all of it.
+    """Change what `replicators.services.replicator_update` changes, and have it tried at once where
+    a connection changed. `restart` ends a run that runs, so that the next one begins with all of
+    it.
 
-    InvalidConfig and `NameTaken` name fields (`SecretAsked`: stored secrets would go elsewhere); `AnotherServer` where the source says that its log does not go on
-    (`accept_lost_position` takes it all the same); `StaleReplicator` where it was changed since `seen_at`; `ChangeRefused` where tables can't have the new mode; `config:not-now`
-    while it is being deleted; `config:place-refused`. Blocks while source and target answer.
+    InvalidConfig and `NameTaken` name fields (`SecretAsked`: stored secrets would go elsewhere);
+    `AnotherServer` where the source says that its log does not go on (`accept_lost_position` takes
+    it all the same); `StaleReplicator` where it was changed since `seen_at`; `ChangeRefused` where
+    tables can't have the new mode; `config:not-now` while it is being deleted;
+    `config:place-refused`. Blocks while source and target answer.
     """
     now = Replicator.objects.get(pk=replicator.pk)
     with secrets_asked(now, actor):
@@ -124,7 +129,8 @@ def secrets_asked(replicator: Replicator, actor: User | None) -> Iterator[None]:
 
 
 def changed_fields(before: Replicator, after: Replicator) -> tuple[str, ...]:
-    """The names of what differs; of secrets that can't be read any more every one that is there now."""
+    """The names of what differs; of secrets that can't be read any more every one that is there
+    now."""
     was, now = _values(before), _values(after)
     return tuple(name for name, value in now.items() if was[name] != value)
 
@@ -155,8 +161,9 @@ def _params(row: Replicator, role: str) -> tuple[Param, ...]:
 
 
 def _require_log(asked: Replicator, found: tuple[str, ...]) -> None:
-    """Ask a source that was named anew; with other secrets alone it is the same one. A run that goes on meanwhile moves the
-    place in the log, so a refusal counts only while that stands still."""
+    """Ask a source that was named anew; with other secrets alone it is the same one. A run that
+    goes on meanwhile moves the place in the log, so a refusal counts only while that stands
+    still."""
     said = {f"source.{p.name}" for p in _params(asked, "source") if not p.secret}
     names = tuple(n for n in found if n in said)
     position = _position(asked) if names else None

@@ -1,4 +1,5 @@
-"""What runs: runs, their tables' progress, figures, events, log lines, and the change log's listing, which is the truth about it."""
+"""What runs: runs, their tables' progress, figures, events, log lines, and the change log's
+listing, which is the truth about it."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ class Run(models.Model):
 
 
 class Progress(models.Model):
-    """A replicator's own progress: captured position, segment numbers, the supervisor's back-off, last figures."""
+    """A replicator's own progress: captured position, segment numbers, the supervisor's back-off,
+    last figures."""
 
     replicator = models.OneToOneField(Replicator, on_delete=models.CASCADE, related_name="progress")
     position = models.JSONField(null=True, blank=True)
@@ -219,8 +221,8 @@ class ChangeFile(models.Model):
 
 
 class QuarantinedRow(models.Model):
-    """A change that waits beside the target (`engine.store.quarantine.QuarantinedRow`), known by generation and sequence; `freed_at` is the
-    sequence of the merge that took it."""
+    """A change that waits beside the target (`engine.store.quarantine.QuarantinedRow`), known by
+    generation and sequence; `freed_at` is the sequence of the merge that took it."""
 
     table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="quarantined")
     generation = models.PositiveIntegerField()
@@ -245,7 +247,8 @@ class QuarantinedRow(models.Model):
 
 
 class SnapshotCopy(models.Model):
-    """A table's snapshot that is going on (`engine.store.CopyRow`): a run that was cut off is gone on with from here."""
+    """A table's snapshot that is going on (`engine.store.CopyRow`): a run that was cut off is gone
+    on with from here."""
 
     table = models.OneToOneField(Table, on_delete=models.CASCADE, related_name="copy")
     generation = models.PositiveIntegerField()
@@ -281,8 +284,9 @@ class SnapshotChunk(models.Model):
 
 
 class Watermark(models.Model):
-    """A commit sequence that tables of the target have reached exactly (`engine.watermarks.Watermark`): published by this
-    row. `versions` holds [schema, table, version], `left_out` [schema, table, why]."""
+    """A commit sequence that tables of the target have reached exactly
+    (`engine.watermarks.Watermark`): published by this row. `versions` holds [schema, table,
+    version], `left_out` [schema, table, why]."""
 
     replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="watermarks")
     sequence = models.BigIntegerField()
@@ -302,7 +306,8 @@ class Watermark(models.Model):
 
 
 class Event(models.Model):
-    """Something that happened: a change of state, or an act of a person. Written in the transaction of the change."""
+    """Something that happened: a change of state, or an act of a person. Written in the transaction
+    of the change."""
 
     replicator = models.ForeignKey(
         Replicator, null=True, on_delete=models.CASCADE, related_name="events"
@@ -347,12 +352,14 @@ class LogLine(models.Model):
 
     @property
     def trace(self) -> str:
-        """What follows the message: the trace of a fault, or more lines; empty where there is none."""
+        """What follows the message: the trace of a fault, or more lines; empty where there is
+        none."""
         return self.text.partition("\n")[2]
 
 
 class TableMetric(models.Model):
-    """A table's figures over time: every 10 s kept an hour, every minute kept 7 days (`resolution_seconds`)."""
+    """A table's figures over time: every 10 s kept an hour, every minute kept 7 days
+    (`resolution_seconds`)."""
 
     table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="metrics")
     at = models.DateTimeField()
@@ -378,8 +385,9 @@ class TableMetric(models.Model):
 
 
 class ReplicatorMetric(models.Model):
-    """All tables of a replicator together at a moment, kept like `TableMetric`: charts read these, however many tables. `changes` and
-    `rows_snapshotted` are sums since ever; lags are over the tables whose lag was known."""
+    """All tables of a replicator together at a moment, kept like `TableMetric`: charts read these,
+    however many tables. `changes` and `rows_snapshotted` are sums since ever; lags are over the
+    tables whose lag was known."""
 
     replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="metrics")
     at = models.DateTimeField()
@@ -413,8 +421,8 @@ class Sign(models.Model):
 
 
 class NewTable(models.Model):
-    """A table of the source that nobody chose, in a schema that is copied from; `is_ignored`: nobody is asked about it. Only
-    `discovery` writes it."""
+    """A table of the source that nobody chose, in a schema that is copied from; `is_ignored`:
+    nobody is asked about it. Only `discovery` writes it."""
 
     replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="new_tables")
     schema_name = models.CharField(max_length=255)

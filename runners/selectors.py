@@ -120,7 +120,8 @@ def _all_failing(totals: Totals) -> dict[str, Any] | None:
 
 
 def _error(loaded: _Loaded, totals: Totals) -> dict[str, Any] | None:
-    """What keeps it from running; nothing of what it has outlived. Given up, it is not advised to wait for the next try."""
+    """What keeps it from running; nothing of what it has outlived. Given up, it is not advised to
+    wait for the next try."""
     progress, is_outlived = loaded.progress, loaded.last_started_at and loaded.last_state in _WELL
     if loaded.is_live:
         return _all_failing(totals)
@@ -180,7 +181,8 @@ def replicators_found(
 
 
 def replicator_view(replicator: Replicator) -> ReplicatorView:
-    """One replicator with its state, its tables' totals and its last error; `Replicator.DoesNotExist`."""
+    """One replicator with its state, its tables' totals and its last error;
+    `Replicator.DoesNotExist`."""
     return _views([replicators_loaded().get(pk=replicator.pk)])[0]
 
 
@@ -190,7 +192,8 @@ def replicator_badge(replicator: Replicator) -> Shown:
 
 
 def tables_shown(replicator: Replicator) -> QuerySet[Table]:
-    """The tables of a replicator, by name; one whose removal was asked for is not shown any more."""
+    """The tables of a replicator, by name; one whose removal was asked for is not shown any
+    more."""
     rows = Table.objects.shown().filter(replicator=replicator)
     return rows.annotate(called=KeyTransform("called", "shape")).defer("shape")
 
@@ -198,7 +201,8 @@ def tables_shown(replicator: Replicator) -> QuerySet[Table]:
 def tables_found(
     view: ReplicatorView, *, state: str = "", schema: str = "", table: str = ""
 ) -> QuerySet[Table]:
-    """The tables that fit all that is said, by name; `state` is what they are shown as, `table` a part of the name."""
+    """The tables that fit all that is said, by name; `state` is what they are shown as, `table` a
+    part of the name."""
     said = {"schema_name": schema, "name__icontains": table}
     found = tables_shown(view.replicator).filter(**{k: v for k, v in said.items() if v})
     if not state:
@@ -258,7 +262,8 @@ def replicator_status(replicator: Replicator) -> dict[str, Any]:
 def events(
     replicator: Replicator, *, after: int = 0, table: TableId | None = None, limit: int = 200
 ) -> list[Event]:
-    """Events, newest first; `after`: the next ones past that id, so that whoever goes on from the newest misses none."""
+    """Events, newest first; `after`: the next ones past that id, so that whoever goes on from the
+    newest misses none."""
     found = Event.objects.filter(replicator=replicator, pk__gt=after)
     if table is not None:
         found = found.filter(schema_name=table.schema, table_name=table.name)
@@ -295,8 +300,8 @@ def deletion(pk: uuid.UUID | str) -> Event | None:
 
 
 def target_after(event: Event) -> str:
-    """What a deletion meant for the target: `kept` where its tables were to stay, `left` where they could not be dropped, `dropped`;
-    empty where it was not recorded."""
+    """What a deletion meant for the target: `kept` where its tables were to stay, `left` where they
+    could not be dropped, `dropped`; empty where it was not recorded."""
     keeps = event.facts.get("keep_target")
     if keeps is None:
         return ""
@@ -307,7 +312,8 @@ def target_after(event: Event) -> str:
 
 
 def deletion_told(pk: uuid.UUID | str) -> dict[str, Any] | None:
-    """What became of a deleted replicator, as REST tells it; None for one that is there, or never was."""
+    """What became of a deleted replicator, as REST tells it; None for one that is there, or never
+    was."""
     event = deletion(pk)
     if event is None:
         return None
@@ -335,8 +341,8 @@ def runs_shown(replicator: Replicator, *, limit: int) -> list[RunView]:
 def metrics(
     replicator: Replicator, *, table: TableId | None = None, seconds: int
 ) -> list[dict[str, Any]]:
-    """Figures of the last `seconds`, oldest first: every 10 s up to an hour, every minute beyond. InvalidConfig where they are too
-    many for one answer."""
+    """Figures of the last `seconds`, oldest first: every 10 s up to an hour, every minute beyond.
+    InvalidConfig where they are too many for one answer."""
     resolution = 10 if seconds <= 3600 else 60
     found = TableMetric.objects.filter(
         table__replicator=replicator,

@@ -1,4 +1,5 @@
-"""What people do with replicators that run: start, pause, resume, delete, re-sync; each act is an event row."""
+"""What people do with replicators that run: start, pause, resume, delete, re-sync; each act is an
+event row."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ def back_off_clear(replicator: Replicator) -> None:
 
 
 def replicator_locked(replicator: Replicator, event: str) -> Replicator:
-    """Its row, locked for this transaction, for an act that may change its tables: its run reads them again.
+    """Its row, locked for this transaction, for an act that may change its tables: its run reads
+    them again.
 
     IllegalTransition while it is being deleted.
     """
@@ -129,7 +131,8 @@ def replicator_resume(*, replicator: Replicator, actor: Actor) -> Replicator:
 
 @transaction.atomic
 def replicator_retry(*, replicator: Replicator, actor: Actor) -> Replicator:
-    """Try it again now; does not wait. IllegalTransition where it neither waits for its next try nor has failed."""
+    """Try it again now; does not wait. IllegalTransition where it neither waits for its next try
+    nor has failed."""
     row, progress = Replicator.objects.get(pk=replicator.pk), progress_of(replicator)
     is_wanted = row.desired_state == DesiredState.RUNNING and row.deleting_since is None
     has_failed = progress.is_given_up or progress.retry_at is not None
@@ -159,7 +162,8 @@ def _stop_runs(replicator: Replicator, actor: str) -> None:
 
 @transaction.atomic
 def run_ask_stop(*, run: Run, origin: str, actor: str = "") -> Run:
-    """Ask a run to stop, for the reason `user`, `error` or `shutdown`; idempotent, also for an ended run."""
+    """Ask a run to stop, for the reason `user`, `error` or `shutdown`; idempotent, also for an
+    ended run."""
     run.refresh_from_db()
     Run.objects.filter(pk=run.pk, is_stop_asked=False).update(
         is_stop_asked=True, stop_origin=origin, stop_asked_at=timezone.now()
@@ -175,7 +179,8 @@ def run_ask_stop(*, run: Run, origin: str, actor: str = "") -> Run:
 
 @transaction.atomic
 def replicator_delete(*, replicator: Replicator, actor: Actor, keep_target: bool) -> Replicator:
-    """Mark it as being deleted and stop its run; a task removes the rest. Idempotent; does not wait."""
+    """Mark it as being deleted and stop its run; a task removes the rest. Idempotent; does not
+    wait."""
     row = Replicator.objects.select_for_update().get(pk=replicator.pk)
     if row.deleting_since is None:
         back_off_clear(row)
@@ -203,8 +208,8 @@ def table_of(replicator: Replicator, schema: str, name: str) -> Table:
 
 @transaction.atomic
 def table_resync(*, replicator: Replicator, schema: str, name: str, actor: Actor) -> Table:
-    """Ask for a fresh copy of a table; works while the run runs. `Table.DoesNotExist`; IllegalTransition for a removed
-    table."""
+    """Ask for a fresh copy of a table; works while the run runs. `Table.DoesNotExist`;
+    IllegalTransition for a removed table."""
     names = [TableId(schema, name)]
     return tables_resync(replicator=replicator, names=names, actor=actor)[0]
 
@@ -216,7 +221,8 @@ def tables_resync(
     names: Sequence[TableId] | None = None,
     actor: Actor,
 ) -> list[Table]:
-    """Ask for fresh copies of these tables, or without names of every one; of all or of none. As `table_resync`."""
+    """Ask for fresh copies of these tables, or without names of every one; of all or of none. As
+    `table_resync`."""
     row = replicator_locked(replicator, "table_resync_asked")
     if names is None:
         tables = list(Table.objects.shown().filter(replicator=row))
@@ -246,8 +252,9 @@ def _resync(row: Replicator, table: Table, actor: Actor) -> None:
 def table_rewind(
     *, replicator: Replicator, schema: str, name: str, at: datetime, actor: Actor
 ) -> Table:
-    """Ask that a table is taken back to that time and the changes since are applied again; works while the run runs.
-    `Table.DoesNotExist`; IllegalTransition where it does not replicate, or for a time that can't be reached."""
+    """Ask that a table is taken back to that time and the changes since are applied again; works
+    while the run runs. `Table.DoesNotExist`; IllegalTransition where it does not replicate, or for
+    a time that can't be reached."""
     row = replicator_locked(replicator, "table_rewind_asked")
     table = table_of(row, schema, name)
     text, window = "", rewind_window(row)
@@ -277,8 +284,9 @@ def table_rewind(
 def table_remove(
     *, replicator: Replicator, schema: str, name: str, actor: Actor, keep_target: bool = True
 ) -> Table:
-    """Follow this table no longer; the run, or the next one, takes it out of the source's stream and the change log. Its
-    rows stay in the target unless told otherwise. `Table.DoesNotExist`; IllegalTransition for the last table."""
+    """Follow this table no longer; the run, or the next one, takes it out of the source's stream
+    and the change log. Its rows stay in the target unless told otherwise. `Table.DoesNotExist`;
+    IllegalTransition for the last table."""
     row = replicator_locked(replicator, "table_remove_asked")
     table, known = TableId(schema, name), parse_tables(row.tables)
     found = table_of(row, schema, name)
@@ -305,8 +313,9 @@ def table_remove(
 
 @transaction.atomic
 def table_retry(*, replicator: Replicator, schema: str, name: str, actor: Actor) -> Table:
-    """Try a failing table again now instead of at the end of its back-off; one whose copy never came to its end is copied from the
-    start. IllegalTransition where it isn't failing, or where changes are missing that only a re-sync brings."""
+    """Try a failing table again now instead of at the end of its back-off; one whose copy never
+    came to its end is copied from the start. IllegalTransition where it isn't failing, or where
+    changes are missing that only a re-sync brings."""
     row = replicator_locked(replicator, "table_retry_asked")
     table = table_of(row, schema, name)
     if table.state != TableState.FAILING:
@@ -319,7 +328,10 @@ def table_retry(*, replicator: Replicator, schema: str, name: str, actor: Actor)
     }
     if table.needs_resync:
         if table.is_snapshot_done:
-            text = f"Changes of {schema}.{name} are missing from the change log. Fix the cause, then re-sync the table."
+            text = (
+                f"Changes of {schema}.{name} are missing from the change log. Fix the cause, "
+                "then re-sync the table."
+            )
             raise IllegalTransition(table.state, "table_retry_asked", message=text)
         again = {"is_resync_asked": True}
     Table.objects.filter(pk=table.pk).update(**again)
@@ -332,8 +344,9 @@ def table_retry(*, replicator: Replicator, schema: str, name: str, actor: Actor)
 
 @transaction.atomic
 def table_replay(*, replicator: Replicator, schema: str, name: str, actor: Actor) -> Table:
-    """Merge the table's quarantined rows with NULL in place of what the target can't hold; the run does it with its next merge.
-    Those that are quarantined later wait again. `Table.DoesNotExist`; IllegalTransition where nothing is quarantined."""
+    """Merge the table's quarantined rows with NULL in place of what the target can't hold; the run
+    does it with its next merge. Those that are quarantined later wait again. `Table.DoesNotExist`;
+    IllegalTransition where nothing is quarantined."""
     row = replicator_locked(replicator, "table_replay_asked")
     table = table_of(row, schema, name)
     accepted = quarantined_rows(table).update(is_accepted=True)

@@ -95,7 +95,8 @@ class ReplicatorView:
 
     @property
     def waits_for(self) -> str:
-        """What the source keeps its run waiting for, as it was told within the last seconds; empty where nothing."""
+        """What the source keeps its run waiting for, as it was told within the last seconds; empty
+        where nothing."""
         return waits_told(self.facts, timezone.now()) if self.is_live else ""
 
     @property
@@ -110,7 +111,8 @@ class ReplicatorView:
 
     @property
     def held(self) -> Shown | None:
-        """What its tables are shown as while nothing copies them, those that fail apart; None while its run does."""
+        """What its tables are shown as while nothing copies them, those that fail apart; None while
+        its run does."""
         return tables_held(self.shown, is_live=self.is_live, desired=self.replicator.desired_state)
 
     @property

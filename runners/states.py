@@ -43,7 +43,8 @@ REPLICATOR_STATES = (
 )
 
 TABLES_SHOWN = ("failing", "stopped", "paused", "snapshotting", "waiting", "replicating")
-"""What a table is shown as, the most urgent first: its own state, or that of a replicator that does not run."""
+"""What a table is shown as, the most urgent first: its own state, or that of a replicator that does
+not run."""
 
 RUN_ACTIVE = frozenset({RunState.STARTING, RunState.RUNNING, RunState.STOPPING})
 RUN_FINAL = frozenset(RunState) - RUN_ACTIVE

@@ -1,4 +1,5 @@
-"""The one door through which the states of runs and tables change: compare-and-set, with an event row."""
+"""The one door through which the states of runs and tables change: compare-and-set, with an event
+row."""
 
 from __future__ import annotations
 
@@ -51,8 +52,9 @@ def run_transition(
     actor: str = "",
     **changes: Any,
 ) -> Run:
-    """Move a run by `event` and change other fields with it; the run as it is then. Someone was first: the new state
-    decides whether the event still fits. IllegalTransition where it does not."""
+    """Move a run by `event` and change other fields with it; the run as it is then. Someone was
+    first: the new state decides whether the event still fits. IllegalTransition where it does
+    not."""
     for _ in range(_TRIES):
         now = Run.objects.select_related("replicator").get(pk=run.pk)
         state = _next(RUN_TRANSITIONS, RunState(now.state), event)
@@ -81,8 +83,8 @@ def table_transition(
     actor: str = "",
     **changes: Any,
 ) -> Table:
-    """The same for a table; a repeated failure of one cause keeps its `error_since` and writes no second event. A fault that only a
-    fresh copy mends stays until there is one."""
+    """The same for a table; a repeated failure of one cause keeps its `error_since` and writes no
+    second event. A fault that only a fresh copy mends stays until there is one."""
     for _ in range(_TRIES):
         now = Table.objects.select_related("replicator").get(pk=table.pk)
         state = _next(TABLE_TRANSITIONS, TableState(now.state), event)

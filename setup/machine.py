@@ -1,4 +1,5 @@
-"""What this machine has and lacks: disk, Java, Maven, Node, browser; and the one place that calls apt."""
+"""What this machine has and lacks: disk, Java, Maven, Node, browser; and the one place that calls
+apt."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 
 class Missing(RuntimeError):
-    """Something is missing that only a person can bring; the text names it and the line that installs it."""
+    """Something is missing that only a person can bring; the text names it and the line that
+    installs it."""
 
 
 def free_bytes(folder: Path = ROOT) -> int:
@@ -41,7 +43,8 @@ def _java_version(home: Path) -> int:
 
 
 def java_home() -> Path | None:
-    """The home of a Java that Spark runs on: JAVA_HOME, then Debian's folder, then the one on PATH."""
+    """The home of a Java that Spark runs on: JAVA_HOME, then Debian's folder, then the one on
+    PATH."""
     places = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     places += sorted(Path("/usr/lib/jvm").glob("java-17-openjdk*"))
     on_path = shutil.which("java")

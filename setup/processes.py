@@ -1,4 +1,5 @@
-"""The long-running processes of the program as command lines: one place for make, Docker and the demo."""
+"""The long-running processes of the program as command lines: one place for make, Docker and the
+demo."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ def web(bind: str = "") -> list[str]:
         sys.executable, "-m", "gunicorn", "replicators.project.wsgi",
         "--bind", bind or os.environ.get("BIND", "127.0.0.1:8000"),
         "--worker-class", "gthread", "--workers", "1", "--threads", threads,
-        "--worker-tmp-dir", "/dev/shm", "--graceful-timeout", "5",  # noqa: S108 (gunicorn's heartbeat)
+        "--worker-tmp-dir", "/dev/shm",  # noqa: S108 (gunicorn's heartbeat)
+        "--graceful-timeout", "5",
     ]  # fmt: skip
 
 
@@ -31,8 +33,8 @@ def worker_runs() -> list[str]:
 
 
 def worker_default() -> list[str]:
-    """Everything short, in two processes: dropping a deleted replicator's target takes Spark a minute or more, and runs must be
-    reconciled meanwhile."""
+    """Everything short, in two processes: dropping a deleted replicator's target takes Spark a
+    minute or more, and runs must be reconciled meanwhile."""
     queue = ["-n", "default@%h", "-Q", "default", "-P", "prefork", "-c", "2"]
     return [sys.executable, *CELERY, *WORKER, *queue]
 

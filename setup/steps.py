@@ -1,4 +1,5 @@
-"""The steps of the set-up, each idempotent: apt packages, Python packages, jars, front-end files."""
+"""The steps of the set-up, each idempotent: apt packages, Python packages, jars, front-end
+files."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def check_disk() -> None:
     free = machine.free_bytes()
     if free < needed:
         raise Missing(
-            f"{free / 2**30:.1f} GB are free where this clone lies; {needed / 2**30:.0f} GB are needed."
+            f"{free / 2**30:.1f} GB are free where this clone lies; {needed / 2**30:.0f} GB are "
+            "needed."
             " Free some room, or clone on a larger disk."
         )
 
@@ -75,7 +77,8 @@ def apt_packages(*, with_tests: bool) -> None:
 
 
 def mysql_server() -> None:
-    """A MySQL server for the tests, unpacked into a folder of its own: Debian's stable release has none."""
+    """A MySQL server for the tests, unpacked into a folder of its own: Debian's stable release has
+    none."""
     if machine.mysql_root() is not None:
         return
     folder = machine.MYSQL_ROOT
@@ -102,7 +105,8 @@ def _pip(name: str, *arguments: str) -> None:
 
 
 def python_packages(python: str, *, with_tests: bool) -> None:
-    """A virtual environment with the pinned packages. One whose installation was broken off is made anew."""
+    """A virtual environment with the pinned packages. One whose installation was broken off is made
+    anew."""
     wanted = PACKAGES_DEV if with_tests else PACKAGES
     works = _venv_works()
     if works and (PACKAGES_DEV.is_valid() or wanted.is_valid()):
@@ -123,7 +127,8 @@ def python_packages(python: str, *, with_tests: bool) -> None:
 
 
 def runtime_packages(python: str) -> None:
-    """A second environment, made from requirements.txt alone: tests run the program in it, as a user has it."""
+    """A second environment, made from requirements.txt alone: tests run the program in it, as a
+    user has it."""
     if PACKAGES_RUNTIME.is_valid():
         return
     shutil.rmtree(RUNTIME, ignore_errors=True)
@@ -170,7 +175,8 @@ def _npm() -> list[str]:
 
 
 def front_end() -> None:
-    """The front-end packages of the lock file; the files of setup/vendor.txt are copied to static/vendor."""
+    """The front-end packages of the lock file; the files of setup/vendor.txt are copied to
+    static/vendor."""
     if FRONT_END.is_valid():
         return
     run("npm", [*_npm(), "ci", "--ignore-scripts", "--no-audit", "--no-fund"], needs=NETWORK)
@@ -200,7 +206,8 @@ def warm_up() -> None:
 
 
 def prepare_runs() -> None:
-    """The decoder's compiled functions and the JVM's archive side by side: each keeps one core busy for a minute and a half."""
+    """The decoder's compiled functions and the JVM's archive side by side: each keeps one core busy
+    for a minute and a half."""
     with ThreadPoolExecutor(1) as pool:
         classes = pool.submit(archive_classes)
         warm_up()
@@ -208,7 +215,8 @@ def prepare_runs() -> None:
 
 
 def archive_classes() -> None:
-    """The JVM's classes of Spark and of the table formats, archived, so that runs start sooner. Nothing else needs it."""
+    """The JVM's classes of Spark and of the table formats, archived, so that runs start sooner.
+    Nothing else needs it."""
     if CLASSES.is_valid():
         return
     CLASSES.clear()

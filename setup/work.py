@@ -1,4 +1,5 @@
-"""How a step is run: shown, logged, stamped by the hash of what it is made from, and repaired after an interruption."""
+"""How a step is run: shown, logged, stamped by the hash of what it is made from, and repaired after
+an interruption."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ def say(text: str) -> None:
 
 @dataclass(frozen=True)
 class Stamp:
-    """A file that holds the hash of what a step was made from; written last, so a broken step has none."""
+    """A file that holds the hash of what a step was made from; written last, so a broken step has
+    none."""
 
     path: Path
     inputs: tuple[Path, ...]
@@ -60,7 +62,8 @@ def run(
     cwd: Path = ROOT,
     env: Mapping[str, str] | None = None,
 ) -> None:
-    """Run a command with its output in a log; while it lasts, say so; when it fails, show the log's end and `needs`."""
+    """Run a command with its output in a log; while it lasts, say so; when it fails, show the log's
+    end and `needs`."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log_path = LOGS / f"{name}.log"
     with log_path.open("wb") as log:

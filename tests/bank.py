@@ -1,5 +1,5 @@
-"""A bank whose accounts lie in two tables: transfers move money from one table to the other in one transaction, so what both
-hold together never changes at the source."""
+"""A bank whose accounts lie in two tables: transfers move money from one table to the other in one
+transaction, so what both hold together never changes at the source."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def make_bank(database: Database) -> None:
 
 @contextmanager
 def transfers(database: Database, seed: int = 1) -> Iterator[None]:
-    """Transfers between random accounts of the two tables while the block runs, about 20 transactions a second."""
+    """Transfers between random accounts of the two tables while the block runs, about 20
+    transactions a second."""
     stop = threading.Event()
 
     def go() -> None:
@@ -59,7 +60,8 @@ def transfers(database: Database, seed: int = 1) -> Iterator[None]:
 
 
 def all_published(world: World) -> list[Watermark]:
-    """The world's watermarks, oldest first; the first ones may lack a table that was not copied yet."""
+    """The world's watermarks, oldest first; the first ones may lack a table that was not copied
+    yet."""
     return list(Watermark.objects.filter(replicator=world.replicator).order_by("pk"))
 
 

@@ -34,8 +34,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The page is written by a plugin of its own. The seed of the adversary's walks is set here, so that a run that is broken off
-    has named it."""
+    """The page is written by a plugin of its own. The seed of the adversary's walks is set here, so
+    that a run that is broken off has named it."""
     os.environ.setdefault("SEED", str(_seed()))
     if hasattr(config, "workerinput"):
         return
@@ -45,7 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _seed() -> int:
-    """Another walk for each commit, and the same for all who test it; a random one where there is no commit."""
+    """Another walk for each commit, and the same for all who test it; a random one where there is
+    no commit."""
     commit = tested_commit()
     if commit == UNKNOWN:
         return random.SystemRandom().randrange(1_000_000)

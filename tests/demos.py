@@ -1,4 +1,5 @@
-"""The demo in a folder of a test's own: every part real, from web and workers to PostgreSQL and Spark."""
+"""The demo in a folder of a test's own: every part real, from web and workers to PostgreSQL and
+Spark."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def until(
 
 
 class Demo:
-    """`python -m demo` in `folder`, by this `python`; `environment` goes to all of its processes."""
+    """`python -m demo` in `folder`, by this `python`; `environment` goes to all of its
+    processes."""
 
     def __init__(
         self, folder: Path, *, orders: int = 300, python: str = sys.executable, **environment: str

@@ -1,5 +1,6 @@
-"""The whole data path with real parts, for crash and engine tests: a source database, the application's own database, a
-warehouse, and runs as real child processes. Targets are read by pyiceberg and deltalake, never by Spark."""
+"""The whole data path with real parts, for crash and engine tests: a source database, the
+application's own database, a warehouse, and runs as real child processes. Targets are read by
+pyiceberg and deltalake, never by Spark."""
 
 from __future__ import annotations
 
@@ -137,7 +138,8 @@ class Child:
         self.process.kill()
 
     def end(self) -> None:
-        """What the supervisor does after a death: nothing of the session lives on, and the run is lost or stopped."""
+        """What the supervisor does after a death: nothing of the session lives on, and the run is
+        lost or stopped."""
         code = self.process.poll()
         assert end_session(self.pid), "processes of the run could not be killed"
         self.process.wait(10)
@@ -157,7 +159,9 @@ class Child:
 
 @dataclass
 class World:
-    """One replicator with everything real around it; `application` is the URL of the program's own database. `choices`: what is copied of some tables. `flags` hold failpoints off while their files exist."""
+    """One replicator with everything real around it; `application` is the URL of the program's own
+    database. `choices`: what is copied of some tables. `flags` hold failpoints off while their
+    files exist."""
 
     kind: ClassVar[str] = "postgresql"
     program: ClassVar[tuple[str, ...]] = (
@@ -228,7 +232,7 @@ class World:
         for name in failpoints.NAMES:
             self.disarm(name)
 
-    # --- failpoints ----------------------------------------------------------------------------------------------
+    # --- failpoints ----------------------------------------------------------------------------------------------  # noqa: E501
     def flag(self, name: str) -> Path:
         """The flag file of a failpoint."""
         return self.flags / name
@@ -241,7 +245,7 @@ class World:
         """The next process or thread that comes to the failpoint dies there."""
         self.flag(name).unlink(missing_ok=True)
 
-    # --- runs ----------------------------------------------------------------------------------------------------
+    # --- runs ----------------------------------------------------------------------------------------------------  # noqa: E501
     def start(self, **environment: str) -> Child:
         """A run in a real process; returns at once."""
         assert self.child is None or self.child.is_dead(), "a run is alive"
@@ -307,7 +311,7 @@ class World:
         if self.child is not None and self.child.is_dead():
             raise AssertionError(f"the run ended with {self.child.wait()}\n{self.child.tail()}")
 
-    # --- what it says --------------------------------------------------------------------------------------------
+    # --- what it says --------------------------------------------------------------------------------------------  # noqa: E501
     def row(self, name: str) -> Table:
         """The table's row, fresh."""
         return Table.objects.get(replicator=self.replicator, name=name)
@@ -392,7 +396,8 @@ class World:
         return until(look, told, seconds)
 
     def until_states(self, state: str, *names: str, seconds: float = DEADLINE_SECONDS) -> None:
-        """Wait until these tables (default: all) say `state`, such as `failing target:table-missing`."""
+        """Wait until these tables (default: all) say `state`, such as `failing
+        target:table-missing`."""
         wanted = names or self.tables
         self.until(
             lambda: all(self.states()[n] == state for n in wanted), f"{wanted} {state}", seconds
@@ -418,8 +423,8 @@ class World:
         return {name: count for name, count in found.items() if count}
 
     def settle(self, *names: str, seconds: float = DEADLINE_SECONDS) -> None:
-        """Wait until these tables replicate and everything committed at the source by now is captured, decoded and
-        merged; nothing can arrive later."""
+        """Wait until these tables replicate and everything committed at the source by now is
+        captured, decoded and merged; nothing can arrive later."""
         wanted = names or self.tables
         mark = self.mark()
 
@@ -430,9 +435,10 @@ class World:
         self.until(is_done, f"settled past {mark}", seconds)
 
     def is_merged(self, mark: int, names: Sequence[str]) -> bool:
-        """Whether these tables replicate and have everything up to `mark`. The position is read first: what is captured after that look
-        at the change log would be missing from it, though the position says otherwise. The states are read last: a copy that was
-        asked for has nothing unmerged as soon as it begins."""
+        """Whether these tables replicate and have everything up to `mark`. The position is read
+        first: what is captured after that look at the change log would be missing from it, though
+        the position says otherwise. The states are read last: a copy that was asked for has nothing
+        unmerged as soon as it begins."""
         if self.position() < mark:
             return False
         left = self.unmerged()
@@ -446,7 +452,7 @@ class World:
         """A position of the source's log that follows everything committed by now."""
         return int(self.database.execute(SEND_LOG)[0][0])
 
-    # --- equality ------------------------------------------------------------------------------------------------
+    # --- equality ------------------------------------------------------------------------------------------------  # noqa: E501
     def target_rows(self, name: str) -> list[dict[str, Any]]:
         """The target table's rows, read without Spark."""
         if self.format == "delta":
@@ -481,7 +487,8 @@ class World:
             return table_rows(connection, "shop", name)
 
     def differences(self, name: str, key: Sequence[str] = ()) -> list[str]:
-        """Rows that are not equally often in source and target, every column compared; empty when equal."""
+        """Rows that are not equally often in source and target, every column compared; empty when
+        equal."""
         return differing(self.source_rows(name), self.target_rows(name), key)
 
     def assert_equal(self, *names: str) -> None:
@@ -496,7 +503,8 @@ class World:
             )
 
     def tokens(self, name: str) -> list[int]:
-        """The sequences in the Iceberg table's snapshots, oldest first: one for each commit with a token."""
+        """The sequences in the Iceberg table's snapshots, oldest first: one for each commit with a
+        token."""
         snapshots = sorted(self.lake_table(name).snapshots(), key=lambda s: s.sequence_number)
         values = [s.summary.additional_properties.get("replicator.sequence") for s in snapshots]
         return [int(v) for v in values if v is not None]
@@ -554,7 +562,7 @@ def _short(row: tuple[tuple[str, Any], ...], key: Sequence[str]) -> str:
     return ", ".join(f"{c}={str(v)[:40]}" for c, v in shown)
 
 
-# --- a source with everything in it ------------------------------------------------------------------------------
+# --- a source with everything in it ------------------------------------------------------------------------------  # noqa: E501
 SHOP = """
 CREATE SCHEMA shop;
 CREATE TYPE shop.mood AS ENUM ('calm', 'busy', 'so-so');
@@ -594,8 +602,9 @@ def make_shop(database: Database, rows: int = 3000) -> None:
 
 
 class Traffic(Background):
-    """Random transactions over the shop's tables: inserts, updates that send no TOAST column, key changes, deletes, and
-    deletes followed by an insert of the same key. The seed makes them repeatable."""
+    """Random transactions over the shop's tables: inserts, updates that send no TOAST column, key
+    changes, deletes, and deletes followed by an insert of the same key. The seed makes them
+    repeatable."""
 
     def __init__(self, database: Database, seed: int = 1) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""MariaDB and MySQL servers for the tests, each a local process with a data folder, a port and an account of its own."""
+"""MariaDB and MySQL servers for the tests, each a local process with a data folder, a port and an
+account of its own."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def as_account() -> list[str]:
 
 @dataclass
 class SqlServer:
-    """One server: `with MariadbServer() as server: server.execute("SELECT 1")`. Options are those of the command line."""
+    """One server: `with MariadbServer() as server: server.execute("SELECT 1")`. Options are those
+    of the command line."""
 
     options: Mapping[str, str] = field(default_factory=dict)
     folder: Path | None = None
@@ -208,8 +210,10 @@ class MysqlServer(SqlServer):
         libraries = root / "usr/lib/x86_64-linux-gnu"
         return [
             *as_account(), str(libraries / "ld-linux-x86-64.so.2"), "--library-path",
-            f"{libraries}:{root}/usr/lib/mysql/private", str(root / "usr/sbin/mysqld"), "--no-defaults",
-            f"--basedir={root}/usr", f"--lc-messages-dir={root}/usr/share/mysql", "--secure-file-priv=",
+            f"{libraries}:{root}/usr/lib/mysql/private", str(root / "usr/sbin/mysqld"),
+            "--no-defaults",
+            f"--basedir={root}/usr", f"--lc-messages-dir={root}/usr/share/mysql",
+            "--secure-file-priv=",
             "--innodb-redo-log-capacity=64M",
         ]  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""The whole data path from MariaDB or MySQL, with a shop and traffic of its own; the rest is `tests.harness`."""
+"""The whole data path from MariaDB or MySQL, with a shop and traffic of its own; the rest is
+`tests.harness`."""
 
 from __future__ import annotations
 
@@ -15,10 +16,13 @@ from tests.harness import World, until
 from tests.mysql_servers import SqlDatabase
 
 SHOP = (
-    "CREATE TABLE items (id bigint PRIMARY KEY, n int unsigned, price decimal(12,2), note text, code varchar(20)"
-    " character set latin1, ok bit(1), at timestamp(6) NULL, wall datetime(3), day date, raw varbinary(40),"
+    "CREATE TABLE items (id bigint PRIMARY KEY, n int unsigned, price decimal(12,2), note text, "
+    "code varchar(20)"
+    " character set latin1, ok bit(1), at timestamp(6) NULL, wall datetime(3), day date, raw "
+    "varbinary(40),"
     " mood enum('calm','busy','so-so'), share double)",
-    "CREATE TABLE pairs (word varchar(40) COLLATE utf8mb4_bin, part int, v text, PRIMARY KEY (word, part))",
+    "CREATE TABLE pairs (word varchar(40) COLLATE utf8mb4_bin, part int, v text, PRIMARY KEY "
+    "(word, part))",
     "CREATE TABLE others (id int PRIMARY KEY)",
 )
 NUMBERS = "WITH RECURSIVE g AS (SELECT {first} i UNION ALL SELECT i + 1 FROM g WHERE i < {last})"
@@ -103,7 +107,8 @@ def _neutral(row: dict[str, Any]) -> dict[str, Any]:
 
 
 class MysqlTraffic:
-    """Random transactions: inserts, updates, key changes, deletes, and deletes followed by an insert of the same key."""
+    """Random transactions: inserts, updates, key changes, deletes, and deletes followed by an
+    insert of the same key."""
 
     def __init__(self, database: SqlDatabase, seed: int = 1) -> None:
         self._database = database
@@ -137,6 +142,7 @@ class MysqlTraffic:
             f"DELETE FROM items WHERE id IN ({three}, {self._next})",
             new,
             f"UPDATE pairs SET v = 'u' WHERE word = 'w{one // 10}' AND part = {one % 10}",
-            f"UPDATE pairs SET word = 'm{self._next}' WHERE word = 'w{two // 10}' AND part = {two % 10}",
+            f"UPDATE pairs SET word = 'm{self._next}' WHERE word = 'w{two // 10}' AND part = "
+            f"{two % 10}",
             f"DELETE FROM pairs WHERE word = 'w{three // 10}' AND part = {three % 10}",
         ]

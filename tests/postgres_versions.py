@@ -1,4 +1,5 @@
-"""On which PostgreSQL a test runs: the wheel's, and with the mark `oldest_postgresql` also on 15 as Debian packages it."""
+"""On which PostgreSQL a test runs: the wheel's, and with the mark `oldest_postgresql` also on 15 as
+Debian packages it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ OPTIONS = {"max_connections": "200", "max_prepared_transactions": "10"}
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A marked test runs on both servers. Another than the wheel's that is named in TEST_POSTGRES_BIN is the only one."""
+    """A marked test runs on both servers. Another than the wheel's that is named in
+    TEST_POSTGRES_BIN is the only one."""
     marker = metafunc.definition.get_closest_marker("oldest_postgresql")
     if marker is None or "postgres" not in metafunc.fixturenames:
         return
@@ -59,5 +61,6 @@ def postgres_servers() -> Iterator[Servers]:
 
 @pytest.fixture(scope="session")
 def postgres(request: pytest.FixtureRequest, postgres_servers: Servers) -> EmbeddedPostgres:
-    """The session's PostgreSQL: the wheel's 18, or that of the folder in TEST_POSTGRES_BIN, or the oldest that is supported."""
+    """The session's PostgreSQL: the wheel's 18, or that of the folder in TEST_POSTGRES_BIN, or the
+    oldest that is supported."""
     return postgres_servers.get(getattr(request, "param", NEWEST))

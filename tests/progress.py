@@ -1,5 +1,5 @@
-"""What is told beside pytest's own lines: a failure at once, since a run that is broken off tells nothing at its end, and at the end the
-time of each suite and of all."""
+"""What is told beside pytest's own lines: a failure at once, since a run that is broken off tells
+nothing at its end, and at the end the time of each suite and of all."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ class Progress:
             self._terminal.write_line(report.longreprtext)
 
     def pytest_terminal_summary(self) -> None:
-        """Minutes of all, seconds by suite (of tests, which may run side by side), and what the adversary's walks say of themselves."""
+        """Minutes of all, seconds by suite (of tests, which may run side by side), and what the
+        adversary's walks say of themselves."""
         for walk in self._walks:
             self._terminal.write_line(walk)
         told = (f"{suite} {seconds:.0f} s" for suite, seconds in self._seconds.items())

@@ -1,4 +1,5 @@
-"""The one list of what is promised and of the tests that hold it, `promises.toml`, and the page that is made of it.
+"""The one list of what is promised and of the tests that hold it, `promises.toml`, and the page
+that is made of it.
 
 `python -m tests.promises docs/guarantees.md` (in `make docs`) writes the page."""
 
@@ -24,11 +25,11 @@ Tests are named by file under `tests/` and by name. `long` tests run in `make te
 How to check a copy of your own from outside:
 `python -m tests.model.verify shop.orders --source postgresql://... --warehouse ... --catalog-uri sqlite:///...`
 (or `mysql://...`).
-"""
+"""  # noqa: E501
 FOOT = """
 Not promised yet: updates and deletes of tables that have neither a key nor REPLICA IDENTITY FULL (they are appended to;
 the assessment says so), and a walk of the adversary longer than those of `docs/nemesis.md`.
-"""
+"""  # noqa: E501
 
 
 class Promise(TypedDict):

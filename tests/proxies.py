@@ -12,9 +12,10 @@ BLOCK = 4096
 
 
 class CuttingProxy:
-    """Forwards to `port` on this machine. `cut_after` lets so many more bytes pass from the server, whichever connection they
-    are of, then cuts that connection within whatever it was sending; `cuts` counts these. `stall` holds back all that the server
-    sends; `damage` changes a byte of it."""
+    """Forwards to `port` on this machine. `cut_after` lets so many more bytes pass from the server,
+    whichever connection they are of, then cuts that connection within whatever it was sending;
+    `cuts` counts these. `stall` holds back all that the server sends; `damage` changes a byte of
+    it."""
 
     def __init__(self, port: int) -> None:
         self._to = ("127.0.0.1", port)

@@ -1,5 +1,6 @@
-"""Reads what the files target wrote as a loader would: closed buckets only, through their manifests. Knows the layout from `docs/files.md` and
-nothing of the plugin; what does not hold fails here."""
+"""Reads what the files target wrote as a loader would: closed buckets only, through their
+manifests. Knows the layout from `docs/files.md` and nothing of the plugin; what does not hold fails
+here."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def closed_before(generation: Path) -> str:
 
 
 def records(generation: Path) -> Iterator[Record]:
-    """Every change of the closed buckets, in the order of buckets and of file names, with values as Python has them."""
+    """Every change of the closed buckets, in the order of buckets and of file names, with values as
+    Python has them."""
     last = -1
     seen: set[int] = set()
     for manifest in manifests(generation):
@@ -72,7 +74,8 @@ def records(generation: Path) -> Iterator[Record]:
 
 
 def rows(generation: Path) -> list[dict[str, Any]]:
-    """The rows that the closed buckets' changes lead to: keyed rows by key, others as often as they were added."""
+    """The rows that the closed buckets' changes lead to: keyed rows by key, others as often as they
+    were added."""
     keyed: dict[tuple[Any, ...], dict[str, Any]] = {}
     loose: Counter[str] = Counter()
     known: dict[str, dict[str, Any]] = {}

@@ -1,8 +1,10 @@
-"""Writes what was tested as a page: `pytest --long --report docs/test-report.md`, which is `make test-long`.
+"""Writes what was tested as a page: `pytest --long --report docs/test-report.md`, which is `make
+test-long`.
 
-The whole takes hours. So what each session did is kept as a part (`var/test-report/`), and the page is made of all parts of the same
-commit, on top of what it said before: a run that was broken off, one in halves side by side, and files on different days give one page.
-A case that ran more than once at a commit counts as it ended last."""
+The whole takes hours. So what each session did is kept as a part (`var/test-report/`), and the page
+is made of all parts of the same commit, on top of what it said before: a run that was broken off,
+one in halves side by side, and files on different days give one page. A case that ran more than
+once at a commit counts as it ended last."""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ import pytest
 from tests.report_page import Case, Page, joined, page_of, read, written
 
 PACKAGES = (
-    "pytest", "django", "pyspark", "delta-spark", "pyarrow", "numba", "psycopg", "PyMySQL", "pyiceberg",
+    "pytest", "django", "pyspark", "delta-spark", "pyarrow", "numba", "psycopg", "PyMySQL",
+    "pyiceberg",
 )  # fmt: skip
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ROOT / "var" / "test-report"
@@ -32,9 +35,11 @@ UNKNOWN = "unknown"
 
 
 class Report:
-    """A plugin that keeps how each case ended, and writes the page at the end. `commit`: what was tested."""
+    """A plugin that keeps how each case ended, and writes the page at the end. `commit`: what was
+    tested."""
 
-    def __init__(self, path: Path, parts: Path = PARTS, commit: str = "", root: Path = ROOT) -> None:  # fmt: skip
+    def __init__(self, path: Path, parts: Path = PARTS, commit: str = "",
+        root: Path = ROOT) -> None:  # fmt: skip
         self._path = path
         self._root = root
         self._commit = commit or tested_commit()
@@ -44,8 +49,8 @@ class Report:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Every case that there is, also those that are then left out. By its file in this repository: a page that lies in another
-        folder makes pytest name cases from there."""
+        """Every case that there is, also those that are then left out. By its file in this
+        repository: a page that lies in another folder makes pytest name cases from there."""
         for item in items:
             file = item.path.relative_to(self._root).as_posix()
             self._names[item.nodeid] = "::".join([file, *item.nodeid.split("::")[1:]])

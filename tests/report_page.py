@@ -1,5 +1,6 @@
-"""The page of what was tested, read and written: a row for each file of tests, with the commit at which it ran last, and lists of cases.
-A page that is there is kept where nothing newer is known, so that sessions of some of the files make one page together."""
+"""The page of what was tested, read and written: a row for each file of tests, with the commit at
+which it ran last, and lists of cases. A page that is there is kept where nothing newer is known, so
+that sessions of some of the files make one page together."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ HEAD = """# Test report
 Written by `make test-long`; not edited by hand. What each test holds is in [guarantees.md](guarantees.md).
 A file's row is of the commit at which it last ran whole, or at which a case of it failed;
 after a plus, of the commit at which cases that had failed or not run passed later.
-"""
+"""  # noqa: E501
 COLUMNS = ("file", "cases", "passed", "failed", "skipped", "not run", "seconds", "commit", "day")
 SECTIONS = ("Failures", "Not run", "Seeds and figures", "Slowest cases, with their fixtures")
 FAILED, LEFT, TOLD, SLOW = SECTIONS
@@ -26,8 +27,8 @@ _CASE = re.compile(r"- (?:([\d.]+) s )?`(([^`:]+)::[^`]*)`")
 
 @dataclass
 class Case:
-    """How a case ended (passed, failed, skipped; "" while it has not), the seconds of all its phases, why it failed, and what it
-    recorded (`record_property`)."""
+    """How a case ended (passed, failed, skipped; "" while it has not), the seconds of all its
+    phases, why it failed, and what it recorded (`record_property`)."""
 
     outcome: str = ""
     seconds: float = 0.0
@@ -37,7 +38,8 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is known of a file: its cases, how many of them ended how, how many did not run, seconds, and where and when that was."""
+    """What is known of a file: its cases, how many of them ended how, how many did not run,
+    seconds, and where and when that was."""
 
     cases: int
     passed: int
@@ -51,7 +53,8 @@ class Row:
 
 @dataclass
 class Page:
-    """Rows by file, lines of cases by section, and, of a page that was not read, how each case ended."""
+    """Rows by file, lines of cases by section, and, of a page that was not read, how each case
+    ended."""
 
     rows: dict[str, Row] = field(default_factory=dict)
     ends: dict[str, str] = field(default_factory=dict)
@@ -92,8 +95,9 @@ def read(text: str) -> Page:
 
 
 def joined(old: Page, new: Page, files: Iterable[str]) -> Page:
-    """The newer of both for each of the `files` that there are. A run of some of a file's cases without a failure does not take the
-    place of one of all: it only tells of those that had failed or not run."""
+    """The newer of both for each of the `files` that there are. A run of some of a file's cases
+    without a failure does not take the place of one of all: it only tells of those that had failed
+    or not run."""
     page = Page()
     for file in sorted(files):
         was, now = old.rows.get(file), new.rows.get(file)
@@ -154,7 +158,8 @@ def written(page: Page, told: str) -> str:
         f"in {seconds / 60:.0f} minutes of tests."
     )
     rows = [
-        f"| `{file}` | {r.cases} | {r.passed} | {r.failed} | {r.skipped} | {r.left} | {r.seconds} | {r.commit} | {r.day} |"
+        f"| `{file}` | {r.cases} | {r.passed} | {r.failed} | {r.skipped} | {r.left} | "
+        f"{r.seconds} | {r.commit} | {r.day} |"
         for file, r in sorted(page.rows.items())
     ]
     head = f"| {' | '.join(COLUMNS)} |"

@@ -59,7 +59,8 @@ def fresh_database(server: EmbeddedPostgres) -> Iterator[Database]:
 
 
 def drop_database(server: EmbeddedPostgres, name: str) -> None:
-    """End the database's walsenders and drop its slots, and it. A server that is down is started first."""
+    """End the database's walsenders and drop its slots, and it. A server that is down is started
+    first."""
     if server.pid is None:
         server.start()
     server.execute(

@@ -1,4 +1,5 @@
-"""The settings of the tests: those of development, for the tests and the processes that they start, whatever the default is."""
+"""The settings of the tests: those of development, for the tests and the processes that they start,
+whatever the default is."""
 
 from __future__ import annotations
 

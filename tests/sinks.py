@@ -1,4 +1,5 @@
-"""A `ChangeSink` for tests: a folder that keeps every row as Parquet, a file a lane, and every mark as a line of text."""
+"""A `ChangeSink` for tests: a folder that keeps every row as Parquet, a file a lane, and every mark
+as a line of text."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ def _write(lane: Lane, folder: Path, name: str) -> int:
 
 @dataclass(frozen=True)
 class FolderSink:
-    """A folder for each table and generation. Files of changes are called by where their batch begins, so that those of a try that
-    was not recorded are found and replaced."""
+    """A folder for each table and generation. Files of changes are called by where their batch
+    begins, so that those of a try that was not recorded are found and replaced."""
 
     folder: Path
     tasks: Tasks
@@ -67,9 +68,10 @@ class FolderSink:
         """The table's folder."""
         shutil.rmtree(self.place(table).parent, ignore_errors=True)
 
-    # --- for the test --------------------------------------------------------------------------------------------
+    # --- for the test --------------------------------------------------------------------------------------------  # noqa: E501
     def rows(self, table: TargetTable) -> list[dict[str, Any]]:
-        """Everything of a generation, in the order of its files and rows: the snapshot, then the changes."""
+        """Everything of a generation, in the order of its files and rows: the snapshot, then the
+        changes."""
         folder = self.place(table)
         paths = sorted(folder.glob("snapshot-*")) + sorted(folder.glob("changes-*"))
         return [row for path in paths for row in pq.read_table(path).to_pylist()]

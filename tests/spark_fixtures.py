@@ -1,4 +1,5 @@
-"""One Spark session for all tests that need one in their own process, with the conf of both lakehouse formats."""
+"""One Spark session for all tests that need one in their own process, with the conf of both
+lakehouse formats."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def spark(lakehouse_root: Path) -> Iterator[Any]:
     )
     conf |= {
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=160m",
+        "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
+        "-XX:ReservedCodeCacheSize=160m",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": "2",

@@ -1,4 +1,5 @@
-"""A standby of an embedded PostgreSQL, made by pg_basebackup, that receives the primary's slots too (PostgreSQL 17)."""
+"""A standby of an embedded PostgreSQL, made by pg_basebackup, that receives the primary's slots too
+(PostgreSQL 17)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""An S3 server of the tests' own, in a process of its own; the change log's files go there as to a real one."""
+"""An S3 server of the tests' own, in a process of its own; the change log's files go there as to a
+real one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Fixtures that make worlds: to be imported by the conftest of a folder whose tests run the whole data path."""
+"""Fixtures that make worlds: to be imported by the conftest of a folder whose tests run the whole
+data path."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def world_maker(
     django_db_blocker: Any,
 ) -> MakeWorld:
     """A context manager that makes a world with the shop's tables; keyword arguments go to `World`.
-    `application`: a migrated database for the program itself, in place of SQLite; `kind`: another class of world."""
+    `application`: a migrated database for the program itself, in place of SQLite; `kind`: another
+    class of world."""
 
     @contextmanager
     def make(
@@ -67,7 +69,8 @@ LOCAL, SPARK = "local", "spark"
 
 @pytest.fixture(scope="module", params=[LOCAL, pytest.param(SPARK, marks=pytest.mark.long)])
 def twin_maker(request: pytest.FixtureRequest, world_maker: MakeWorld) -> MakeWorld:
-    """`world_maker` for what does not depend on how a target is written: without a JVM, and in `make test-long` on Spark too."""
+    """`world_maker` for what does not depend on how a target is written: without a JVM, and in
+    `make test-long` on Spark too."""
 
     def make(*, kind: type[World] = World, **values: Any) -> AbstractContextManager[World]:
         used = local_twin(kind) if request.param == LOCAL else kind

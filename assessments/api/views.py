@@ -1,4 +1,5 @@
-"""REST: look into a source before anything runs. All of it needs the right to edit, since it makes the server connect."""
+"""REST: look into a source before anything runs. All of it needs the right to edit, since it makes
+the server connect."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _ERRORS = {400: ErrorSerializer, **ASKED}
 
 
 class Look(RestView):
-    """A POST that looks only, because what it is asked with is no address: doing it again does no harm."""
+    """A POST that looks only, because what it is asked with is no address: doing it again does no
+    harm."""
 
     keeps_answers = False
 

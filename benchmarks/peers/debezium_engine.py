@@ -1,10 +1,11 @@
 """Debezium's embedded engine, its records counted and thrown away. Runs in its own environment.
 
-Nothing is done with a record in Python: the consumer asks a batch for its size, and marks its last record and the batch.
-That is faster than the handler the package offers, which touches every record. First line in: the connector's properties;
-the engine starts (without a snapshot) and answers `{"events": n}` for what it saw. Each further line
-`{"events": n}` starts it again at its offset, until it has seen n events, and answers with the seconds from the first to
-the last batch, the largest and middle lag of a batch's oldest record, and the process's peak memory.
+Nothing is done with a record in Python: the consumer asks a batch for its size, and marks its last
+record and the batch. That is faster than the handler the package offers, which touches every
+record. First line in: the connector's properties; the engine starts (without a snapshot) and
+answers `{"events": n}` for what it saw. Each further line `{"events": n}` starts it again at its
+offset, until it has seen n events, and answers with the seconds from the first to the last batch,
+the largest and middle lag of a batch's oldest record, and the process's peak memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """dlt copies a table into Parquet files. Runs in its own environment.
 
-A line in: `{"url", "schema", "table", "backend", "folder"}`; the answer: its seconds, its memory at the peak, and the files.
+A line in: `{"url", "schema", "table", "backend", "folder"}`; the answer: its seconds, its memory at
+the peak, and the files.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def copy(asked: dict[str, Any]) -> dict[str, Any]:
     more = {"backend_kwargs": asked["backend_kwargs"]} if asked.get("backend_kwargs") else {}
     table = sql_table(
         credentials=asked["url"], schema=asked["schema"], table=asked["table"],
-        backend=asked["backend"], chunk_size=100_000, reflection_level="full_with_precision", **more,
+        backend=asked["backend"], chunk_size=100_000, reflection_level="full_with_precision",
+        **more,
     )  # fmt: skip
     pipeline.run(table, loader_file_format="parquet", write_disposition="replace")
     seconds = time.monotonic() - began

@@ -1,4 +1,5 @@
-"""The peers' virtual environments: made once from their pinned lists, below var/peers, and asked by JSON."""
+"""The peers' virtual environments: made once from their pinned lists, below var/peers, and asked by
+JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def installed(name: str) -> Path | None:
 
 
 def python(name: str) -> Path:
-    """The interpreter of a peer's environment, installed where it is not; `Missing` where that fails."""
+    """The interpreter of a peer's environment, installed where it is not; `Missing` where that
+    fails."""
     place, listing = FOLDER / name, HERE / f"{name}.txt"
     if found := installed(name):
         return found
@@ -51,7 +53,8 @@ def _stamp(name: str) -> Stamp:
 
 
 def reason(err: Exception) -> str:
-    """Why a peer has no figure, in one line of the table: `not installed: ...`, or `failed: ...` where it was there."""
+    """Why a peer has no figure, in one line of the table: `not installed: ...`, or `failed: ...`
+    where it was there."""
     lines = [line.strip() for line in str(err).splitlines() if line.strip()]
     told = [line for line in lines if line.lower().startswith("error")] or lines
     said = told[0] if told else type(err).__name__
@@ -73,8 +76,8 @@ class Conversation:
         self._process.stdin.flush()
 
     def hear(self, limit_seconds: float = programs.LIMIT_SECONDS) -> dict[str, Any]:
-        """The next answer; RuntimeError where the peer ended without one, or was ended because there was none in time. Lines that are
-        not answers are its log."""
+        """The next answer; RuntimeError where the peer ended without one, or was ended because
+        there was none in time. Lines that are not answers are its log."""
         assert self._process.stdout is not None
         late = threading.Event()
 
@@ -101,7 +104,8 @@ class Conversation:
 
 @contextmanager
 def talk(name: str, module: str, folder: Path) -> Iterator[Conversation]:
-    """Start a peer's module in `folder`; it is killed at the end. `Missing` where it can't be installed."""
+    """Start a peer's module in `folder`; it is killed at the end. `Missing` where it can't be
+    installed."""
     interpreter, path = python(name), folder / f"{name}.log"
     with path.open("ab") as log:
         process = subprocess.Popen(

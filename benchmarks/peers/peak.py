@@ -1,5 +1,5 @@
-"""How much memory this program had at its peak, for the modules beside it. Not `ru_maxrss`: that begins with what the process held
-before it became this program."""
+"""How much memory this program had at its peak, for the modules beside it. Not `ru_maxrss`: that
+begins with what the process held before it became this program."""
 
 from __future__ import annotations
 

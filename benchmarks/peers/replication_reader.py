@@ -1,7 +1,7 @@
 """python-mysql-replication reads row events and counts their rows. Runs in its own environment.
 
-A line in: `{"server": {host, port, user, passwd}, "is_mariadb", "file", "position", "rows"}`; the answer: rows,
-seconds, and its memory at the peak.
+A line in: `{"server": {host, port, user, passwd}, "is_mariadb", "file", "position", "rows"}`; the
+answer: rows, seconds, and its memory at the peak.
 """
 
 from __future__ import annotations

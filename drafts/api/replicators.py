@@ -1,4 +1,5 @@
-"""REST: replicators that were deployed, with the change of their definition, which has to be assessed first."""
+"""REST: replicators that were deployed, with the change of their definition, which has to be
+assessed first."""
 
 from __future__ import annotations
 
@@ -31,11 +32,16 @@ class DeployedViewSet(StoredServers, ReplicatorViewSet):
     @extend_schema(
         summary="Change a replicator's name, connections or options",
         description=(
-            "What is left out stays; a secret has to be sent again (400) where the address, the user or the TLS mode that it belongs to "
-            "changes. Kinds, tables and the target's place can't be changed. Name, description and some options "
-            "apply at once; connections and the other options when it starts next (`restart` brings that about). With another "
-            "connection a replicator that waits after a failure is tried at once. 409 where the source's log does not go on at "
-            "the new address, or where a table can't be copied in the new mode. With `If-Match` (the `ETag` that was read): 412 "
+            "What is left out stays; a secret has to be sent again (400) where the address, the "
+            "user or the TLS mode that it belongs to "
+            "changes. Kinds, tables and the target's place can't be changed. Name, description "
+            "and some options "
+            "apply at once; connections and the other options when it starts next (`restart` "
+            "brings that about). With another "
+            "connection a replicator that waits after a failure is tried at once. 409 where the "
+            "source's log does not go on at "
+            "the new address, or where a table can't be copied in the new mode. With `If-Match` "
+            "(the `ETag` that was read): 412 "
             "where somebody changed it meanwhile."
         ),
         tags=["replicators"],
@@ -71,7 +77,8 @@ class DeployedViewSet(StoredServers, ReplicatorViewSet):
     @extend_schema(
         summary="Make a replicator in one call",
         description=(
-            "As a draft that is made and deployed at once: the body is what `export/` gives, with the secrets. It is assessed; 409 with "
+            "As a draft that is made and deployed at once: the body is what `export/` gives, "
+            "with the secrets. It is assessed; 409 with "
             "the problems where one is an ERROR, and nothing is stored then. It is started."
         ),
         tags=["replicators"],

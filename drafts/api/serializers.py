@@ -48,7 +48,8 @@ class DraftSerializer(serializers.ModelSerializer[Draft]):
 
 
 class DraftWriteSerializer(StrictMixin, serializers.Serializer[Any]):
-    """What may be written: any part, in any order. A secret sent back as the mask keeps its stored value."""
+    """What may be written: any part, in any order. A secret sent back as the mask keeps its stored
+    value."""
 
     name = serializers.CharField(max_length=64, required=False, allow_blank=True)
     description = serializers.CharField(max_length=400, required=False, allow_blank=True)
@@ -61,8 +62,10 @@ class DraftWriteSerializer(StrictMixin, serializers.Serializer[Any]):
 
 
 class DraftUpdateSerializer(DraftWriteSerializer):
-    """A change; `version` is that of the draft which was read. Each field that is sent is replaced as a whole, parameters too: what they
-    leave out has its default then, and a secret that they leave out is forgotten (sent back as the mask, it stays, unless the address that it belongs to changes: then it has to be sent)."""
+    """A change; `version` is that of the draft which was read. Each field that is sent is replaced
+    as a whole, parameters too: what they leave out has its default then, and a secret that they
+    leave out is forgotten (sent back as the mask, it stays, unless the address that it belongs to
+    changes: then it has to be sent)."""
 
     version = serializers.IntegerField(min_value=1)
 

@@ -57,7 +57,8 @@ class ReplicatorTables(RestView):
 
     @extend_schema(
         summary="Add a table",
-        description="Assesses it first; 409 with the problems where one is an ERROR. It is copied, then followed.",
+        description="Assesses it first; 409 with the problems where one is an ERROR. It is "
+        "copied, then followed.",
         tags=["replicators"],
         operation_id="replicators_tables_add",
         request=TableAddSerializer,
@@ -68,7 +69,8 @@ class ReplicatorTables(RestView):
 
     @extend_schema(
         summary="Copy a table in another mode",
-        description="Assesses the mode first; 409 with the problems. The table is copied afresh, as by a re-sync.",
+        description="Assesses the mode first; 409 with the problems. The table is copied afresh, "
+        "as by a re-sync.",
         tags=["replicators"],
         operation_id="replicators_tables_mode",
         request=TableModeSerializer,
@@ -87,8 +89,10 @@ class ReplicatorTables(RestView):
 
     @extend_schema(
         summary="Change what is copied of a table",
-        description="The whole choice: columns, filter, kinds of changes and mode; what is left out has its default. Assesses it "
-        "first; 409 with the problems where one is an ERROR. Other columns or another filter, and inserts that are left out or taken again, "
+        description="The whole choice: columns, filter, kinds of changes and mode; what is left "
+        "out has its default. Assesses it "
+        "first; 409 with the problems where one is an ERROR. Other columns or another filter, "
+        "and inserts that are left out or taken again, "
         "copy the table afresh; its old rows stay readable until then.",
         tags=["replicators"],
         operation_id="replicators_tables_change",

@@ -121,7 +121,8 @@ class DraftViewSet(StoredServers):
     @extend_schema(
         summary="Deploy a draft",
         description=(
-            "Assesses it again; 409 with the problems where one is an ERROR. The replicator is made and started. "
+            "Assesses it again; 409 with the problems where one is an ERROR. The replicator is "
+            "made and started. "
             "Deploying twice gives the one replicator."
         ),
         tags=_TAGS,

@@ -1,4 +1,5 @@
-"""REST: the audit trail, by cursor, for administrators and whoever was given the right to look at it."""
+"""REST: the audit trail, by cursor, for administrators and whoever was given the right to look at
+it."""
 
 from __future__ import annotations
 
@@ -21,14 +22,18 @@ from replicators.permissions import can_audit
 class MayAudit(BasePermission):
     """Administrators."""
 
-    message = "The audit trail is for administrators, and for whoever was given the right to view audit entries."
+    message = (
+        "The audit trail is for administrators, and for whoever was given the right to "
+        "view audit entries."
+    )
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         return can_audit(request.user)
 
 
 class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
-    """One act. `old_values` and `new_values` hold only what changed; secrets are masked. `through`: the name of the token or command."""
+    """One act. `old_values` and `new_values` hold only what changed; secrets are masked. `through`:
+    the name of the token or command."""
 
     how = serializers.ChoiceField([str(h) for h in How.values])
     old_values = serializers.DictField()
@@ -37,7 +42,8 @@ class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
     class Meta:
         model = AuditEntry
         fields = (
-            "id", "at", "actor_id", "actor", "how", "through", "act", "object_kind", "object_id", "object_name",
+            "id", "at", "actor_id", "actor", "how", "through", "act", "object_kind", "object_id",
+            "object_name",
             "old_values", "new_values", "address", "request_id",
         )  # fmt: skip
         read_only_fields = fields
@@ -75,8 +81,10 @@ class AuditTrail(RestView):
     @asks(AuditQuerySerializer)
     @extend_schema(
         summary="The audit trail, by cursor",
-        description="Oldest first. Who asks again with the `after` of the answer before is told every row once. With PostgreSQL as the "
-        "program's database rows are told half a minute after their act, when no transaction can bring an older one any more.",
+        description="Oldest first. Who asks again with the `after` of the answer before is told "
+        "every row once. With PostgreSQL as the "
+        "program's database rows are told half a minute after their act, when no transaction can "
+        "bring an older one any more.",
         tags=["audit"],
         operation_id="audit_list",
         responses={200: AuditSerializer, 400: ErrorSerializer, 403: ErrorSerializer},

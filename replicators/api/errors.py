@@ -1,4 +1,5 @@
-"""The one place that turns an exception into an answer: `{"code", "message", "fields", "problems"}`.
+"""The one place that turns an exception into an answer: `{"code", "message", "fields",
+"problems"}`.
 
 The apps above add their own exceptions with `answers`, so nothing here knows them.
 """
@@ -28,8 +29,9 @@ from replicators.connectors.problems.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What an exception is answered with; `fields` maps a field's path to its sentences. `retry_after`: seconds after which the same
-    request may find another answer; 0 for those that wait for nothing."""
+    """What an exception is answered with; `fields` maps a field's path to its sentences.
+    `retry_after`: seconds after which the same request may find another answer; 0 for those that
+    wait for nothing."""
 
     status: int
     code: str

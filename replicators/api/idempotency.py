@@ -1,7 +1,9 @@
-"""A request that is sent twice with one `Idempotency-Key` is carried out once (IETF draft-ietf-httpapi-idempotency-key-header).
+"""A request that is sent twice with one `Idempotency-Key` is carried out once (IETF
+draft-ietf-httpapi-idempotency-key-header).
 
-A key belongs to a user. The answer of a success is kept for `KEPT` and sent again; a refusal changed nothing, so its key may be
-used again with a corrected request. Where a process dies in mid-request, the key is free again after `STUCK`."""
+A key belongs to a user. The answer of a success is kept for `KEPT` and sent again; a refusal
+changed nothing, so its key may be used again with a corrected request. Where a process dies in
+mid-request, the key is free again after `STUCK`."""
 
 from __future__ import annotations
 
@@ -59,7 +61,8 @@ class Replayed(Exception):  # noqa: N818 (an answer, no error)
 
 
 def begin(request: Request) -> IdempotencyKey | None:
-    """Take the key of a POST that has one. `Replayed` where it was carried out before, `KeyInUse`, `KeyReused`."""
+    """Take the key of a POST that has one. `Replayed` where it was carried out before, `KeyInUse`,
+    `KeyReused`."""
     key = request.headers.get(HEADER)
     if key is None or request.method != "POST":
         return None

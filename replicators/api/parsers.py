@@ -15,8 +15,8 @@ _DEEP = "The body is nested too deeply."
 
 
 class StrictJsonParser(JSONParser):
-    """DRF's, without texts that no answer can be written with (half of a surrogate pair), that PostgreSQL can't keep (NUL), or
-    that are nested deeper than they can be read."""
+    """DRF's, without texts that no answer can be written with (half of a surrogate pair), that
+    PostgreSQL can't keep (NUL), or that are nested deeper than they can be read."""
 
     def parse(
         self,

@@ -1,4 +1,5 @@
-"""`ETag`, `If-None-Match` and `If-Match` (RFC 9110, 8.8 and 13): a change that was meant for what was read, and for nothing newer."""
+"""`ETag`, `If-None-Match` and `If-Match` (RFC 9110, 8.8 and 13): a change that was meant for what
+was read, and for nothing newer."""
 
 from __future__ import annotations
 
@@ -18,7 +19,10 @@ class PreconditionFailed(APIException):
 
     status_code = status.HTTP_412_PRECONDITION_FAILED
     default_code = "precondition-failed"
-    default_detail = "It was changed since you read it. Read it again, then repeat your change with the new ETag."
+    default_detail = (
+        "It was changed since you read it. Read it again, then repeat your change "
+        "with the new ETag."
+    )
 
 
 def etag(data: Any) -> str:
@@ -41,7 +45,8 @@ def has_condition(request: Request) -> bool:
 
 
 def require_match(request: Request, data: Any) -> None:
-    """`PreconditionFailed` where the request was meant for something else than `data`. Weak tags never match."""
+    """`PreconditionFailed` where the request was meant for something else than `data`. Weak tags
+    never match."""
     if not has_condition(request):
         return
     wanted = parse_etags(request.headers["If-Match"])

@@ -1,4 +1,5 @@
-"""What every address under /api/v1/ does alike: unknown query parameters are refused, and a POST may carry an idempotency key."""
+"""What every address under /api/v1/ does alike: unknown query parameters are refused, and a POST
+may carry an idempotency key."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _TWICE = "This query parameter is given more than once."
 
 
 def asks(query: type[serializers.Serializer[Any]]) -> Callable[[Handler], Handler]:
-    """Mark a handler with the query parameters that it takes; the schema describes them. Others are refused."""
+    """Mark a handler with the query parameters that it takes; the schema describes them. Others are
+    refused."""
 
     def mark(handler: Handler) -> Handler:
         described: Handler = extend_schema(parameters=[query])(handler)
@@ -33,12 +35,14 @@ def asks(query: type[serializers.Serializer[Any]]) -> Callable[[Handler], Handle
 
 
 def asked(kind: type[serializers.Serializer[Any]], request: Request) -> dict[str, Any]:
-    """The query parameters, checked and parsed; an empty one is not one that is left out. DRF's ValidationError."""
+    """The query parameters, checked and parsed; an empty one is not one that is left out. DRF's
+    ValidationError."""
     return valid(kind, request.query_params.dict())
 
 
 class RestView(APIView):
-    """The base of all views under /api/v1/. `keeps_answers` is false where a POST only looks: it has no idempotency key."""
+    """The base of all views under /api/v1/. `keeps_answers` is false where a POST only looks: it
+    has no idempotency key."""
 
     keeps_answers = True
     _key: IdempotencyKey | None = None

@@ -15,7 +15,8 @@ from replicators.options import Options
 _EVERYWHERE = {
     "401": "There is no token, or one that is not known.",
     "403": "Your user may not do this.",
-    "503": "Not now: the application's own database is busy, or too many looks go on. Retry-After says when to try again.",
+    "503": "Not now: the application's own database is busy, or too many looks go on. "
+    "Retry-After says when to try again.",
 }
 _TOO_LONG = "The address is too long for the web server."
 _JSON_TYPES = {str: "string", int: "integer", bool: "boolean"}
@@ -25,7 +26,8 @@ _KEY = OpenApiParameter(
     idempotency.HEADER,
     {"type": "string", "pattern": idempotency.PATTERN},
     OpenApiParameter.HEADER,
-    description="A text of your own, such as a UUID. A request that is sent again with the same key within 24 hours is not "
+    description="A text of your own, such as a UUID. A request that is sent again with the same "
+    "key within 24 hours is not "
     "carried out again: the first answer comes back.",
 )
 

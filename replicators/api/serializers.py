@@ -30,7 +30,8 @@ def _unknown(name: str) -> str:
 
 
 class StrictMixin:
-    """Refuses fields that are not known, so that a misspelt option is not silently ignored, and numbers in place of texts."""
+    """Refuses fields that are not known, so that a misspelt option is not silently ignored, and
+    numbers in place of texts."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict):
@@ -64,7 +65,8 @@ class StrictScheme(OpenApiSerializerExtension):
 
 
 class TableWordMixin:
-    """Takes the name of a table as `table`, which is the word everywhere, and as `name`, which some lists and selections had before."""
+    """Takes the name of a table as `table`, which is the word everywhere, and as `name`, which some
+    lists and selections had before."""
 
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, dict) and "name" in data:
@@ -177,7 +179,10 @@ class UnsupportedField(serializers.ChoiceField):
     """What becomes of a value that the target can't hold."""
 
     def __init__(self) -> None:
-        text = "What this table does at a value that the target can't hold; empty: as the option `unsupported_values` says."
+        text = (
+            "What this table does at a value that the target can't hold; empty: as the option "
+            "`unsupported_values` says."
+        )
         super().__init__(
             choices=list(UNSUPPORTED), required=False, allow_blank=True, default="", help_text=text
         )
@@ -188,7 +193,8 @@ class FilterField(serializers.CharField):
 
     def __init__(self, **given: Any) -> None:
         text = (
-            "Which rows are copied, such as `status = 'paid' AND amount >= 10`; empty: all of them. Once it runs, another filter "
+            "Which rows are copied, such as `status = 'paid' AND amount >= 10`; empty: all of "
+            "them. Once it runs, another filter "
             "copies the table afresh."
         )
         super().__init__(
@@ -204,8 +210,9 @@ _NOT_EMPTY = "must not be empty"
 
 
 class TableChoiceSerializer(TableWordMixin, StrictMixin, serializers.Serializer[Any]):
-    """A chosen table, also taken with `name` in place of `table`; no columns means all of them, also those added later. Changes of the kinds in `excluded` are not
-    applied to the copy; without inserts it keeps up the rows of its first copy."""
+    """A chosen table, also taken with `name` in place of `table`; no columns means all of them,
+    also those added later. Changes of the kinds in `excluded` are not applied to the copy; without
+    inserts it keeps up the rows of its first copy."""
 
     schema = serializers.CharField(max_length=255, trim_whitespace=False)
     table = serializers.CharField(max_length=255, trim_whitespace=False, source="name")
@@ -230,7 +237,8 @@ class OptionsField(serializers.DictField):
 
 @extend_schema_field(options_schema(takes_null=True))
 class OptionsWriteField(serializers.DictField):
-    """The advanced settings; those left out, and null, have their defaults. One that can't be is refused when it is sent."""
+    """The advanced settings; those left out, and null, have their defaults. One that can't be is
+    refused when it is sent."""
 
     def to_internal_value(self, data: Any) -> Any:
         found = super().to_internal_value(data)
@@ -300,8 +308,8 @@ class ReplicatorSerializer(serializers.ModelSerializer[Replicator]):
 
 
 class ReplicatorUpdateSerializer(StrictMixin, serializers.Serializer[Any]):
-    """A change; what is left out stays. A secret sent back as the mask keeps its stored value, null takes a parameter or an
-    option back to its default."""
+    """A change; what is left out stays. A secret sent back as the mask keeps its stored value, null
+    takes a parameter or an option back to its default."""
 
     name = serializers.CharField(max_length=64, required=False)
     description = serializers.CharField(max_length=400, required=False, allow_blank=True)
@@ -316,7 +324,8 @@ class ReplicatorUpdateSerializer(StrictMixin, serializers.Serializer[Any]):
     )
     accept_lost_position = serializers.BooleanField(
         default=False,
-        help_text="Follow a source whose log does not go on where this replicator stopped: every table fails until its re-sync.",
+        help_text="Follow a source whose log does not go on where this replicator stopped: every "
+        "table fails until its re-sync.",
     )
 
 

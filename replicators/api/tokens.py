@@ -43,7 +43,8 @@ class TokenMakeSerializer(StrictMixin, serializers.Serializer[Any]):
         required=False,
         min_value=0,
         max_value=36_500,
-        help_text="After how many days it ends, within REPLICATOR_TOKEN_MAX_SECONDS; left out: REPLICATOR_TOKEN_SECONDS. 0: never, "
+        help_text="After how many days it ends, within REPLICATOR_TOKEN_MAX_SECONDS; left out: "
+        "REPLICATOR_TOKEN_SECONDS. 0: never, "
         "where the setting lets it.",
     )
 
@@ -95,7 +96,8 @@ class TokenViewSet(RestView, GenericViewSet[ApiToken]):
 
     @extend_schema(
         summary="Make a token of one's own",
-        description="Its text is in this one answer and nowhere else. A token that makes another one gives it no longer life and no wider "
+        description="Its text is in this one answer and nowhere else. A token that makes another "
+        "one gives it no longer life and no wider "
         "scope than it has.",
         tags=_TAGS,
         request=TokenMakeSerializer,

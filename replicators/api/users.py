@@ -25,7 +25,8 @@ _ERRORS = {400: ErrorSerializer, 403: ErrorSerializer}
 
 
 class UserSerializer(serializers.ModelSerializer[User]):
-    """A user. `groups`: viewer may look, editor may also change. `is_administrator` is changed on the administration pages alone."""
+    """A user. `groups`: viewer may look, editor may also change. `is_administrator` is changed on
+    the administration pages alone."""
 
     groups = serializers.SerializerMethodField()
     is_administrator = serializers.BooleanField(source="is_superuser")
@@ -33,7 +34,8 @@ class UserSerializer(serializers.ModelSerializer[User]):
     class Meta:
         model = User
         fields = (
-            "id", "username", "is_active", "is_administrator", "groups", "date_joined", "last_login",
+            "id", "username", "is_active", "is_administrator", "groups", "date_joined",
+            "last_login",
         )  # fmt: skip
         read_only_fields = fields
 
@@ -42,7 +44,8 @@ class UserSerializer(serializers.ModelSerializer[User]):
 
 
 class UserUpdateSerializer(StrictMixin, serializers.Serializer[Any]):
-    """A change; what is left out stays. With another password the user's sessions and tokens end."""
+    """A change; what is left out stays. With another password the user's sessions and tokens
+    end."""
 
     is_active = serializers.BooleanField(required=False)
     groups = serializers.ListField(child=serializers.CharField(max_length=150), required=False)

@@ -1,4 +1,5 @@
-"""Reads the addresses that people enter: where a secret may stand in one, and which hosts and files it leads to. Opens nothing."""
+"""Reads the addresses that people enter: where a secret may stand in one, and which hosts and files
+it leads to. Opens nothing."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ _AUTHORITY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Somewhere that a connection leads to. `label`: the parameter that says so. Of a host with `database`: that database at
-    that port. A `folder` may be one that is to be made."""
+    """Somewhere that a connection leads to. `label`: the parameter that says so. Of a host with
+    `database`: that database at that port. A `folder` may be one that is to be made."""
 
     kind: Literal["host", "folder", "file"]
     value: str
@@ -45,7 +46,8 @@ def _is_secret_name(name: str) -> bool:
 
 
 def _secret_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where secrets stand: behind `user:` before an `@`, as any driver may read it, and as the value of a name that says so."""
+    """Where secrets stand: behind `user:` before an `@`, as any driver may read it, and as the
+    value of a name that says so."""
     begins = [m.end() for m in re.finditer("://", text)] or [0]
     ends = [*(b - 3 for b in begins[1:]), len(text)]
     for begin, end in zip(begins, ends, strict=True):
@@ -84,7 +86,8 @@ def host_fault(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """A URL that every driver reads alike: no password, a plain host, a query of plain names. `path` is as it stands there."""
+    """A URL that every driver reads alike: no password, a plain host, a query of plain names.
+    `path` is as it stands there."""
 
     scheme: str
     user: str
@@ -95,7 +98,8 @@ class Url:
 
     @classmethod
     def parse(cls, text: str) -> Url:
-        """ValueError, with a sentence that repeats nothing of it, where drivers might read it differently."""
+        """ValueError, with a sentence that repeats nothing of it, where drivers might read it
+        differently."""
         scheme, mark, rest = text.partition("://")
         if not mark or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
             raise ValueError("is not a URL")

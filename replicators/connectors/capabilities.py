@@ -11,10 +11,11 @@ from replicators.connectors.model.modes import Mode
 class ColumnKnowledge(StrEnum):
     """How a table's columns are known at each place of the stream.
 
-    BY_LOG: the changes themselves carry the whole schema, with the columns' numbers where the source has any. The catalog is never
-    asked what changed. BY_CATALOG: the changes carry names and types. What they don't tell (which column has another name now,
-    defaults, rows that were written again) is in the catalog. BY_STATEMENTS: columns have no numbers, and the log has the
-    statements that changed them (`TableSchema.steps`, `upto`, `read_upto`, `known`).
+    BY_LOG: the changes themselves carry the whole schema, with the columns' numbers where the
+    source has any. The catalog is never asked what changed. BY_CATALOG: the changes carry names and
+    types. What they don't tell (which column has another name now, defaults, rows that were written
+    again) is in the catalog. BY_STATEMENTS: columns have no numbers, and the log has the statements
+    that changed them (`TableSchema.steps`, `upto`, `read_upto`, `known`).
     """
 
     BY_LOG = "by_log"
@@ -26,10 +27,11 @@ class ColumnKnowledge(StrEnum):
 class SourceCapabilities:
     """Abilities of a source.
 
-    `columns`: how a table's columns are known while it changes. `has_exact_snapshot`: a first copy shows one moment. `can_quarantine`: a row with a value that can't be carried can be told
-    from the others. `follows_keyless`: its log has the whole old rows of every table, so that updates and deletes are
-    followed without a key too. `minimum_version`: of the server. `log_label` and `reader_label` are the source's own words
-    for its log and for what keeps our place in it.
+    `columns`: how a table's columns are known while it changes. `has_exact_snapshot`: a first copy
+    shows one moment. `can_quarantine`: a row with a value that can't be carried can be told from
+    the others. `follows_keyless`: its log has the whole old rows of every table, so that updates
+    and deletes are followed without a key too. `minimum_version`: of the server. `log_label` and
+    `reader_label` are the source's own words for its log and for what keeps our place in it.
     """
 
     columns: ColumnKnowledge = ColumnKnowledge.BY_LOG
@@ -43,8 +45,9 @@ class SourceCapabilities:
 
 
 class Delivery(StrEnum):
-    """What a crash may do to a change at the target. EXACTLY_ONCE: readers never see it twice, since the target's own commit carries
-    our token, or since what an unrecorded try left is replaced before readers see it. AT_LEAST_ONCE: it may be there twice."""
+    """What a crash may do to a change at the target. EXACTLY_ONCE: readers never see it twice,
+    since the target's own commit carries our token, or since what an unrecorded try left is
+    replaced before readers see it. AT_LEAST_ONCE: it may be there twice."""
 
     EXACTLY_ONCE = "exactly_once"
     AT_LEAST_ONCE = "at_least_once"
@@ -64,9 +67,10 @@ class Delivery(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TargetCapabilities:
-    """Abilities of a target. `modes`: how tables can be copied into it. `can_rewind` and `has_watermarks` say, without opening it,
-    that the target is `Rewindable` and `Watermarked`; the contract suites hold it to that. `is_replaced_at_once`: a fresh copy
-    takes the place of the old rows in one step."""
+    """Abilities of a target. `modes`: how tables can be copied into it. `can_rewind` and
+    `has_watermarks` say, without opening it, that the target is `Rewindable` and `Watermarked`; the
+    contract suites hold it to that. `is_replaced_at_once`: a fresh copy takes the place of the old
+    rows in one step."""
 
     delivery: Delivery
     can_rewind: bool = False

@@ -14,8 +14,9 @@ from replicators.connectors.snapshot import SnapshotWait
 
 @dataclass(frozen=True, slots=True)
 class LogStatus:
-    """What the source says of its log: bytes it keeps for us, hours until it would give up what was not read (None: no limit, or, where
-    it `is_limited`, not known yet). `bytes_per_second`: the rate that the hours assume, None where they do not depend on one."""
+    """What the source says of its log: bytes it keeps for us, hours until it would give up what was
+    not read (None: no limit, or, where it `is_limited`, not known yet). `bytes_per_second`: the
+    rate that the hours assume, None where they do not depend on one."""
 
     retained_bytes: int = 0
     is_active: bool = False
@@ -30,19 +31,21 @@ class SourceControl(Closing, Protocol):
     """Small questions and acts beside the stream, on a connection of its own."""
 
     def heartbeat(self) -> int:
-        """Write a mark into the log, so that the stream moves on an idle database; the log position after it."""
+        """Write a mark into the log, so that the stream moves on an idle database; the log position
+        after it."""
         ...
 
     def status(self, reached: Position | None = None) -> LogStatus:
-        """How much log the source keeps, and for how long for a stream that has come to `reached`; its clock (seconds since
-        the epoch)."""
+        """How much log the source keeps, and for how long for a stream that has come to `reached`;
+        its clock (seconds since the epoch)."""
         ...
 
     def add_tables(
         self, tables: Sequence[TableSchema], wait: SnapshotWait | None = None
     ) -> Sequence[TableSchema]:
-        """Let the stream carry these tables too; idempotent; committed when it returns. Those that it did not carry before:
-        what was done to them until now it will never tell. `wait` hears of locks that keep it waiting."""
+        """Let the stream carry these tables too; idempotent; committed when it returns. Those that
+        it did not carry before: what was done to them until now it will never tell. `wait` hears of
+        locks that keep it waiting."""
         ...
 
     def remove_tables(self, tables: Sequence[TableSchema]) -> None:
@@ -50,8 +53,8 @@ class SourceControl(Closing, Protocol):
         ...
 
     def drop(self) -> None:
-        """Remove everything this replicator made at the source (slot, publication); idempotent. `source:unreachable`
-        where it can't be asked."""
+        """Remove everything this replicator made at the source (slot, publication); idempotent.
+        `source:unreachable` where it can't be asked."""
         ...
 
     def drop_statements(self) -> list[str]:
@@ -70,7 +73,8 @@ class HasMembers(Protocol):
 
 @runtime_checkable
 class TellsUnpublished(Protocol):
-    """A control whose source lists the tables that the stream carries, and where others may change that list."""
+    """A control whose source lists the tables that the stream carries, and where others may change
+    that list."""
 
     def unpublished(self, tables: Sequence[TableSchema]) -> Sequence[TableSchema]:
         """Those of `tables` that the stream does not carry, or did not carry for a time."""
@@ -82,13 +86,14 @@ class TellsRefused(Protocol):
     """A control whose source refuses writes to some tables while the stream carries them."""
 
     def refused(self, tables: Sequence[TableSchema]) -> Mapping[TableId, str]:
-        """Those of `tables` that can't be followed as they are, with the statement that mends it."""
+        """Those of `tables` that can't be followed as they are, with the statement that mends
+        it."""
         ...
 
 
 class ControlOpener(Protocol):
-    """Makes a `SourceControl`. `after`: a position that the stream has reached; the positions that are told are in one order with
-    it, also where the stream has gone on at another server."""
+    """Makes a `SourceControl`. `after`: a position that the stream has reached; the positions that
+    are told are in one order with it, also where the stream has gone on at another server."""
 
     def __call__(
         self, params: Any, name: str, after: Position | None = None, /

@@ -1,6 +1,6 @@
-"""Files by path or URL: the same few acts on a local folder and on an object store (s3, gs, abfs, hdfs through pyarrow).
-Credentials are what each store's own tools read from the environment; nothing is kept here. Knows no Spark: a session is
-handed in."""
+"""Files by path or URL: the same few acts on a local folder and on an object store (s3, gs, abfs,
+hdfs through pyarrow). Credentials are what each store's own tools read from the environment;
+nothing is kept here. Knows no Spark: a session is handed in."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ def read(path: str) -> pa.Buffer:
 
 
 def write(path: str, data: Any, *, is_durable: bool = False) -> None:
-    """A new file of these bytes, seen whole or not at all in a store. `is_durable`: on the disk when this returns, but for its
-    name (`sync_folder`); a store's file always is. OSError."""
+    """A new file of these bytes, seen whole or not at all in a store. `is_durable`: on the disk
+    when this returns, but for its name (`sync_folder`); a store's file always is. OSError."""
     if is_url(path):
         system, inner = _place(path)
         with system.open_output_stream(inner, compression=None) as out:
@@ -96,7 +96,8 @@ def send(local: str, path: str) -> None:
 
 
 def listed(folder: str) -> Iterator[tuple[str, int]]:
-    """Path and size in bytes of each file right in the folder; none where there is no such folder."""
+    """Path and size in bytes of each file right in the folder; none where there is no such
+    folder."""
     if is_url(folder):
         system, inner = _folder(folder)
         for info in system.get_file_info(fs.FileSelector(inner, allow_not_found=True)):
@@ -125,7 +126,8 @@ def remove(path: str) -> int:
 
 
 def remove_all(paths: Iterable[str]) -> int:
-    """Remove files, a store's side by side since each takes some round trips; the bytes that are free thereby."""
+    """Remove files, a store's side by side since each takes some round trips; the bytes that are
+    free thereby."""
     found = list(dict.fromkeys(paths))  # one that is named twice is counted once
     if not any(is_url(p) for p in found):
         return sum(map(remove, found))
@@ -157,7 +159,8 @@ def read_table(path: str, **options: Any) -> pa.Table:
 
 
 def write_table(table: pa.Table, path: str, **options: Any) -> None:
-    """A Parquet file of a table, not waited for on a local disk; options of `pyarrow.parquet.write_table`. OSError."""
+    """A Parquet file of a table, not waited for on a local disk; options of
+    `pyarrow.parquet.write_table`. OSError."""
     if not is_url(path):
         pq.write_table(table, path, **options)
         return
@@ -167,8 +170,9 @@ def write_table(table: pa.Table, path: str, **options: Any) -> None:
 
 
 def parquet_frame(spark: Any, paths: Sequence[str], schema: Any) -> Any:
-    """A data frame over Parquet files, with the columns and types of `schema` (DDL or a StructType): by Spark's own reader from
-    a folder; from a store in tasks that read as everything else here does, so that Spark needs no jars and no credentials."""
+    """A data frame over Parquet files, with the columns and types of `schema` (DDL or a
+    StructType): by Spark's own reader from a folder; from a store in tasks that read as everything
+    else here does, so that Spark needs no jars and no credentials."""
     if not any(is_url(p) for p in paths):
         return spark.read.schema(schema).parquet(*paths)
     shape = spark.createDataFrame([], schema).toArrow().schema
@@ -197,8 +201,8 @@ def _fitted(table: pa.Table, shape: pa.Schema) -> pa.Table:
 
 
 def publish(path: str, data: Any) -> None:
-    """A file of these bytes that is seen whole or not at all, and durable with its name when this returns; one of the same name is
-    replaced. OSError."""
+    """A file of these bytes that is seen whole or not at all, and durable with its name when this
+    returns; one of the same name is replaced. OSError."""
     if is_url(path):
         write(path, data)
         return
@@ -214,7 +218,8 @@ def publish(path: str, data: Any) -> None:
 
 
 def make_durable_folder(folder: str, top: str) -> None:
-    """Make a folder below `top`, which is there, so that the names on the way are durable. Nothing is made in a store."""
+    """Make a folder below `top`, which is there, so that the names on the way are durable. Nothing
+    is made in a store."""
     if is_url(folder) or os.path.isdir(folder):
         return
     missing = []
@@ -243,7 +248,8 @@ def is_there(path: str) -> bool:
 
 
 def folders(folder: str) -> list[str]:
-    """The names of the folders right in the folder, in order; none where there is no such folder."""
+    """The names of the folders right in the folder, in order; none where there is no such
+    folder."""
     system, inner = open_url(folder)
     found = system.get_file_info(fs.FileSelector(inner, allow_not_found=True))
     return sorted(i.base_name for i in found if i.type == fs.FileType.Directory)

@@ -1,7 +1,9 @@
-"""The time that a look into a server may take, told to the drivers that look. A run has none: its steps have deadlines of their own.
+"""The time that a look into a server may take, told to the drivers that look. A run has none: its
+steps have deadlines of their own.
 
-A driver that waits for a server's answer can wait for ever, and a thread that waits can't be ended. So every connection that is made
-during a look is named here, and the look's end shuts them: whoever reads then reads an end.
+A driver that waits for a server's answer can wait for ever, and a thread that waits can't be ended.
+So every connection that is made during a look is named here, and the look's end shuts them: whoever
+reads then reads an end.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from contextvars import ContextVar
 
 
 class Limit:
-    """The time of one look, and the sockets that it opened. For two threads: the one that looks, and the one that waits for it."""
+    """The time of one look, and the sockets that it opened. For two threads: the one that looks,
+    and the one that waits for it."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -71,14 +74,15 @@ def limited(limit: Limit) -> Iterator[None]:
 
 
 def left(otherwise: float) -> float:
-    """Seconds that a driver may wait for one answer: what is left of the look; at most `otherwise`, which holds alone for a run."""
+    """Seconds that a driver may wait for one answer: what is left of the look; at most `otherwise`,
+    which holds alone for a run."""
     limit = _CURRENT.get()
     return otherwise if limit is None else min(otherwise, limit.left())
 
 
 def statement_seconds() -> float | None:
-    """After so many seconds the server itself ends a statement of a look; None for a run. Later than the look's own end, so that the
-    look says which time is over."""
+    """After so many seconds the server itself ends a statement of a look; None for a run. Later
+    than the look's own end, so that the look says which time is over."""
     limit = _CURRENT.get()
     return None if limit is None else limit.left() + 1.0
 

@@ -1,5 +1,5 @@
-"""Folders and object stores that people name as the place of a target: what is wrong with the text, and where it leads. Opens
-nothing."""
+"""Folders and object stores that people name as the place of a target: what is wrong with the text,
+and where it leads. Opens nothing."""
 
 from __future__ import annotations
 

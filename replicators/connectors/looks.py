@@ -1,4 +1,5 @@
-"""Looks at folders and object stores that settings name: are they there, may they be used? Makes and writes nothing."""
+"""Looks at folders and object stores that settings name: are they there, may they be used? Makes
+and writes nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +13,9 @@ from replicators.connectors.problems.problem import Problem, Severity
 
 
 def store(url: str) -> None:
-    """OSError where a store does not answer, or has no such bucket. Writes nothing: an object that is removed again leaves the mark of
-    its folder behind, so only a run learns whether it may write."""
+    """OSError where a store does not answer, or has no such bucket. Writes nothing: an object that
+    is removed again leaves the mark of its folder behind, so only a run learns whether it may
+    write."""
     system, path = open_url(url)
     if system.get_file_info(path).type == fs.FileType.NotFound:
         bucket = path.split("/")[0]
@@ -22,7 +24,8 @@ def store(url: str) -> None:
 
 
 def folder(path: str) -> Problem | None:
-    """What is wrong with a folder that is to hold a target, or will be made for it; with INFO where more than itself is missing."""
+    """What is wrong with a folder that is to hold a target, or will be made for it; with INFO where
+    more than itself is missing."""
     try:
         is_there = is_folder(path)
         above = path if is_there else _nearest(path)

@@ -1,4 +1,5 @@
-"""Parameters of a connector, declared once: from them come form, serializer, JSON schema, masking and docs."""
+"""Parameters of a connector, declared once: from them come form, serializer, JSON schema, masking
+and docs."""
 
 from __future__ import annotations
 
@@ -56,10 +57,11 @@ def param(
     secrets_go: str = "",
     check: Callable[[str], str] | None = None,
 ) -> Any:
-    """A dataclass field with its metadata; without a default it is required. Secrets stay out of `repr`. `note` stands in
-    forms where else "optional" would: for what is needed only sometimes. `addresses`: it says where the secrets are sent, how
-    safely, or whose they are; a change of it asks for them again. `secrets_go`: where a secret belongs that somebody writes into it, if not into a field.
-    `check`: what is wrong with a text, as a sentence; empty: nothing."""
+    """A dataclass field with its metadata; without a default it is required. Secrets stay out of
+    `repr`. `note` stands in forms where else "optional" would: for what is needed only sometimes.
+    `addresses`: it says where the secrets are sent, how safely, or whose they are; a change of it
+    asks for them again. `secrets_go`: where a secret belongs that somebody writes into it, if not
+    into a field. `check`: what is wrong with a text, as a sentence; empty: nothing."""
     metadata = {
         "label": label,
         "help": help,
@@ -133,8 +135,8 @@ def _value(p: Param, raw: Any) -> Any:
 
 
 def parse(cls: type[T], data: dict[str, Any], *, is_stored: bool = False) -> T:
-    """Check `data` and make the params object; InvalidParams names every fault at once. What `is_stored` passed `Param.check` when it
-    came in, or came in before there was one."""
+    """Check `data` and make the params object; InvalidParams names every fault at once. What
+    `is_stored` passed `Param.check` when it came in, or came in before there was one."""
     errors: dict[str, str] = {}
     values: dict[str, Any] = {}
     known = {p.name: p for p in describe(cls)}
@@ -166,8 +168,9 @@ def secret_names(cls: type) -> frozenset[str]:
 
 
 def moved(cls: type, before: dict[str, Any], after: dict[str, Any]) -> tuple[Param, ...]:
-    """The parameters that secrets are bound to (`addresses`) and that are different in `after`, as they would be used; not those
-    that are missing or faulty there, with which nothing can be reached."""
+    """The parameters that secrets are bound to (`addresses`) and that are different in `after`, as
+    they would be used; not those that are missing or faulty there, with which nothing can be
+    reached."""
     found = ((p, _used(p, before), _used(p, after)) for p in describe(cls) if p.addresses)
     return tuple(p for p, was, now in found if now not in {was, None})
 
@@ -184,8 +187,8 @@ def _used(p: Param, data: dict[str, Any]) -> Any:
 
 
 def revealing(cls: type, data: dict[str, Any]) -> dict[str, str]:
-    """What is wrong with texts that would be stored and shown in clear though a secret stands in them, by parameter; their values are
-    not repeated."""
+    """What is wrong with texts that would be stored and shown in clear though a secret stands in
+    them, by parameter; their values are not repeated."""
     found = {}
     known = describe(cls)
     fields_for_it = " or ".join(p.label for p in known if p.secret)
@@ -202,7 +205,8 @@ def revealing(cls: type, data: dict[str, Any]) -> dict[str, str]:
 
 
 def masked(cls: type, data: dict[str, Any]) -> dict[str, Any]:
-    """`data` with every secret that is set replaced by `MASK`, also one that was stored in another text."""
+    """`data` with every secret that is set replaced by `MASK`, also one that was stored in another
+    text."""
     secrets = secret_names(cls)
     return {k: (MASK if k in secrets and v else cleared(v)) for k, v in data.items()}
 

@@ -1,4 +1,5 @@
-"""A source that is asked for its changes, and answers with Arrow: its reader, and the part of the plugin that names it."""
+"""A source that is asked for its changes, and answers with Arrow: its reader, and the part of the
+plugin that names it."""
 
 from __future__ import annotations
 
@@ -16,17 +17,19 @@ from replicators.connectors.snapshot import FirstSnapshotOpener, SnapshotWait
 
 
 def polled_schema(schema: TableSchema) -> pa.Schema:
-    """The Arrow schema of `TableChanges.rows`: a change file's without `_sequence`, which the engine gives."""
+    """The Arrow schema of `TableChanges.rows`: a change file's without `_sequence`, which the
+    engine gives."""
     return change_schema(schema).remove(0)
 
 
 @dataclass(frozen=True, slots=True)
 class TableChanges:
-    """Changes of one table, of one version of its schema, in the order in which they were committed.
+    """Changes of one table, of one version of its schema, in the order in which they were
+    committed.
 
-    `rows` has the columns of `polled_schema`; where some values can't be carried, `FAULT_FIELDS` stand behind them. A row's
-    `_position` is at or after the ordinal of every position before its transaction, and lower than that of every position
-    after it.
+    `rows` has the columns of `polled_schema`; where some values can't be carried, `FAULT_FIELDS`
+    stand behind them. A row's `_position` is at or after the ordinal of every position before its
+    transaction, and lower than that of every position after it.
     """
 
     schema: TableSchema
@@ -41,12 +44,14 @@ class TableChanges:
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """What one poll found: the changes of whole transactions, and the position after the last of them.
+    """What one poll found: the changes of whole transactions, and the position after the last of
+    them.
 
-    A table has an entry for each version of its schema, in order. The position also moves where nothing changed in the chosen
-    tables. `has_more`: the source has more changes now, so the next poll need not wait. `schema_version` is another number
-    whenever a chosen table's schema changed within or before this poll: the engine describes the tables anew then, and asks the
-    same again, so that it learns which of the new columns are followed.
+    A table has an entry for each version of its schema, in order. The position also moves where
+    nothing changed in the chosen tables. `has_more`: the source has more changes now, so the next
+    poll need not wait. `schema_version` is another number whenever a chosen table's schema changed
+    within or before this poll: the engine describes the tables anew then, and asks the same again,
+    so that it learns which of the new columns are followed.
     """
 
     position: Position
@@ -64,26 +69,30 @@ class PollReader(Closing, Protocol):
         position: Position | None,
         wait: SnapshotWait | None = None,
     ) -> None:
-        """Make what is needed at the source where it is missing and `position` is None. Otherwise verify that the source still
-        has every change after `position`: `source:position-lost`, `source:slot-missing`. Idempotent."""
+        """Make what is needed at the source where it is missing and `position` is None. Otherwise
+        verify that the source still has every change after `position`: `source:position-lost`,
+        `source:slot-missing`. Idempotent."""
         ...
 
     def poll(self, after: Position, tables: Sequence[TableSchema], *, max_bytes: int) -> Polled:
-        """The changes of these tables after `after`, up to now, with the columns that `tables` have and those of older schemas; about `max_bytes` of them at most. The same question again gives
+        """The changes of these tables after `after`, up to now, with the columns that `tables` have
+        and those of older schemas; about `max_bytes` of them at most. The same question again gives
         the same changes first, until they are acknowledged; more may follow them."""
         ...
 
     def acknowledge(self, position: Position) -> None:
-        """Tell the source that everything up to `position` is durable here. Cheap; safe to repeat."""
+        """Tell the source that everything up to `position` is durable here. Cheap; safe to
+        repeat."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChangePoll:
-    """The part of a plugin whose source is asked for changes. What a poll brings is recorded as decoded at once.
+    """The part of a plugin whose source is asked for changes. What a poll brings is recorded as
+    decoded at once.
 
-    `reader` gets params and the name of what the replicator makes at the source. `seconds` says, by the params, how long to wait
-    before the next poll where the last one brought all that there was.
+    `reader` gets params and the name of what the replicator makes at the source. `seconds` says, by
+    the params, how long to wait before the next poll where the last one brought all that there was.
     """
 
     reader: Callable[[Any, str], PollReader]

@@ -1,4 +1,5 @@
-"""What a source plugin provides. Every object made from params is a context manager whose `close` always runs."""
+"""What a source plugin provides. Every object made from params is a context manager whose `close`
+always runs."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ class Catalog(Closing, Protocol):
         ...
 
     def describe(self, tables: Sequence[TableSelection]) -> dict[TableId, TableSchema]:
-        """The shapes of those tables that exist, chosen columns only (keys are always in); missing ones are left out."""
+        """The shapes of those tables that exist, chosen columns only (keys are always in); missing
+        ones are left out."""
         ...
 
 
@@ -53,7 +55,8 @@ class Checks(Closing, Protocol):
     """Preflight."""
 
     def connection(self) -> list[Problem]:
-        """Can it be reached, logged in to, followed? Never raises for what a user can mend; at most 10 s."""
+        """Can it be reached, logged in to, followed? Never raises for what a user can mend; at most
+        10 s."""
         ...
 
     def tables(self, tables: Sequence[TableSelection]) -> list[Problem]:
@@ -62,11 +65,13 @@ class Checks(Closing, Protocol):
 
 
 class RowReader(Closing, Protocol):
-    """Reads rows by key as they are now: the last resort for values that the log did not carry (CORRECTNESS 9)."""
+    """Reads rows by key as they are now: the last resort for values that the log did not carry
+    (CORRECTNESS 9)."""
 
     def read(self, table: TableSchema, keys: pa.Table) -> tuple[pa.Table, int]:
-        """Those of the rows that are there, with `table.arrow_schema()`, in any order, and a log position: whatever the
-        rows show was committed at or before it. `keys` has the key's columns; few thousand rows at most."""
+        """Those of the rows that are there, with `table.arrow_schema()`, in any order, and a log
+        position: whatever the rows show was committed at or before it. `keys` has the key's
+        columns; few thousand rows at most."""
         ...
 
 
@@ -74,15 +79,17 @@ class RowReader(Closing, Protocol):
 class SourcePlugin:
     """A source's light descriptor: every callable imports its driver inside.
 
-    How changes come is told by one of two parts: `log` or `poll`. `control` and `snapshot_again` are for both.
-    `chunk_reader` is called in tasks, and so it is named by dotted path. `setup` is given raw params, also half-filled ones, and
-    tells what to do at the source beforehand. `objects` gives kind and name of everything a replicator of that slot name makes at
-    the source, and a delete removes. `places`: the hosts and files that the params lead to, so that they are judged before
-    anything is opened. `messages`: the texts of the codes that only this source has.
+    How changes come is told by one of two parts: `log` or `poll`. `control` and `snapshot_again`
+    are for both. `chunk_reader` is called in tasks, and so it is named by dotted path. `setup` is
+    given raw params, also half-filled ones, and tells what to do at the source beforehand.
+    `objects` gives kind and name of everything a replicator of that slot name makes at the source,
+    and a delete removes. `places`: the hosts and files that the params lead to, so that they are
+    judged before anything is opened. `messages`: the texts of the codes that only this source has.
 
-    Where columns are known BY_STATEMENTS: `keeps_values` tells whether a conversion from one column to another, by a statement
-    with that type's text, leaves every value as it is. `shape_at` gives a description by the catalog as rows would tell it at a
-    position, the log being captured up to another (None: they don't fit).
+    Where columns are known BY_STATEMENTS: `keeps_values` tells whether a conversion from one column
+    to another, by a statement with that type's text, leaves every value as it is. `shape_at` gives
+    a description by the catalog as rows would tell it at a position, the log being captured up to
+    another (None: they don't fit).
     """
 
     name: str

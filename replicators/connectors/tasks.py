@@ -1,4 +1,5 @@
-"""Work that is spread over the workers of a run: a function, mapped over items. Plugins and engine know this protocol only."""
+"""Work that is spread over the workers of a run: a function, mapped over items. Plugins and engine
+know this protocol only."""
 
 from __future__ import annotations
 
@@ -10,20 +11,23 @@ R = TypeVar("R")
 
 
 class Tasks(Protocol):
-    """Runs functions over items, each item in a task of its own, perhaps in another process or on another machine.
+    """Runs functions over items, each item in a task of its own, perhaps in another process or on
+    another machine.
 
-    Function, items and results are pickled, so a task shares nothing with its caller but files. A `ReplicationError` of a task
-    reaches the caller as it was raised; another error reaches it as an error of the runner. A task may run more than once:
-    what it writes has to be a try's own.
+    Function, items and results are pickled, so a task shares nothing with its caller but files. A
+    `ReplicationError` of a task reaches the caller as it was raised; another error reaches it as an
+    error of the runner. A task may run more than once: what it writes has to be a try's own.
     """
 
     @property
     def spark(self) -> Any:
-        """The Spark session, for plugins that write through Spark; None where tasks run without it."""
+        """The Spark session, for plugins that write through Spark; None where tasks run without
+        it."""
         ...
 
     def map(
         self, function: Callable[[T], R], items: Sequence[T], *, is_urgent: bool = False
     ) -> list[R]:
-        """The results in the order of the items. `is_urgent`: these tasks come before those of other maps that wait."""
+        """The results in the order of the items. `is_urgent`: these tasks come before those of
+        other maps that wait."""
         ...

@@ -1,4 +1,5 @@
-"""How much a request may bring: refused by its own word, before anything of it is read. One limit for forms and REST."""
+"""How much a request may bring: refused by its own word, before anything of it is read. One limit
+for forms and REST."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ Next = Callable[[HttpRequest], HttpResponse]
 
 
 class Bodies:
-    """Middleware: 413 for a body that is too large; it is read whole, and held several times over."""
+    """Middleware: 413 for a body that is too large; it is read whole, and held several times
+    over."""
 
     def __init__(self, get_response: Next) -> None:
         self._get_response = get_response

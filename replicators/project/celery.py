@@ -22,7 +22,8 @@ app.autodiscover_tasks()
 @celeryd_init.connect
 @beat_init.connect
 def _keys(**_: Any) -> None:
-    """Neither a worker nor beat starts without the keys; a task that needs one would fail much later."""
+    """Neither a worker nor beat starts without the keys; a task that needs one would fail much
+    later."""
     try:
         require_keys(settings.KEYS, settings.VAR_DIR)
     except ImproperlyConfigured as err:  # Celery would write it down and go on

@@ -1,4 +1,5 @@
-"""System checks of what the program needs around it, in the order in which a person would mend them."""
+"""System checks of what the program needs around it, in the order in which a person would mend
+them."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def log_folder(_: Any = None) -> Found:
     """The change log can be written; its folder is made where it is missing."""
     url = urlparse(settings.RUNNER.log_url)
     if url.scheme not in ("", "file"):
-        return []  # a run says what is wrong with a store; asking it here would make every start wait for it
+        # a run says what is wrong with a store; asking it here would make every start wait for it
+        return []
     folder = Path(url.path)
     with contextlib.suppress(OSError):
         private_folder(folder)

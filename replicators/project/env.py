@@ -1,4 +1,5 @@
-"""Reads settings from the environment; a wrong value stops the start with its name, itself and what is allowed."""
+"""Reads settings from the environment; a wrong value stops the start with its name, itself and what
+is allowed."""
 
 from __future__ import annotations
 
@@ -91,13 +92,15 @@ def env_bytes(name: str, default: int, *, minimum: int = 0) -> int:
 
 
 def env_database(name: str, default: str) -> dict[str, Any]:
-    """Django's settings of the database that a URL names; the URL holds a password, so a wrong one is not shown."""
+    """Django's settings of the database that a URL names; the URL holds a password, so a wrong one
+    is not shown."""
     url = env_secret(name) or default
     try:
         found = dj_database_url.parse(url, conn_max_age=60, conn_health_checks=True)
     except ValueError as err:
         raise ImproperlyConfigured(
-            f"{name} is not valid; allowed: postgresql://user:password@host:5432/name, with the password's special characters"
+            f"{name} is not valid; allowed: postgresql://user:password@host:5432/name, with the "
+            "password's special characters"
             " percent-encoded, or sqlite:///path."
         ) from err
     return dict(found)

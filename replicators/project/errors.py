@@ -1,4 +1,5 @@
-"""What is answered where no view is: under /api/v1/ in the one shape of every error, else as a page."""
+"""What is answered where no view is: under /api/v1/ in the one shape of every error, else as a
+page."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
-    """A form of another session, such as a sign-in page that was open while somebody signed in in another tab."""
+    """A form of another session, such as a sign-in page that was open while somebody signed in in
+    another tab."""
     if request.path == reverse("login") and request.user.is_authenticated:
         return redirect(settings.LOGIN_REDIRECT_URL)
     return render(request, "403_csrf.html", status=403)

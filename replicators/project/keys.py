@@ -1,5 +1,6 @@
-"""The two keys: in production given from outside, for development made once and kept in a file, so that sessions and secrets outlive a
-restart. Commands such as `migrate` need none; what serves or runs refuses to start without."""
+"""The two keys: in production given from outside, for development made once and kept in a file, so
+that sessions and secrets outlive a restart. Commands such as `migrate` need none; what serves or
+runs refuses to start without."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ WHAT_FOR = {
 
 
 def development_key(path: Path) -> str:
-    """The key in `path`, which is made (0600) where it is missing; several processes may ask at once."""
+    """The key in `path`, which is made (0600) where it is missing; several processes may ask at
+    once."""
     private_folder(path.parent)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     if not path.exists():
@@ -34,7 +36,8 @@ def development_key(path: Path) -> str:
 
 
 def require_keys(found: Mapping[str, str], folder: Path) -> None:
-    """ImproperlyConfigured with what to do where a key is missing; `folder` may have those that development made."""
+    """ImproperlyConfigured with what to do where a key is missing; `folder` may have those that
+    development made."""
     missing = [name for name in NAMES if not found[name]]
     if not missing:
         return
@@ -50,6 +53,7 @@ def require_keys(found: Mapping[str, str], folder: Path) -> None:
             )
     lines += [
         "A new key: python3 -c 'import secrets; print(secrets.token_urlsafe(48))'",
-        "To try the program on this machine: `make demo`. To work on it: `make dev`, or DEBUG=true, which makes keys by itself.",
+        "To try the program on this machine: `make demo`. To work on it: `make dev`, or "
+        "DEBUG=true, which makes keys by itself.",
     ]
     raise ImproperlyConfigured("\n".join(lines))

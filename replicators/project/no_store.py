@@ -1,5 +1,5 @@
-"""What is answered is for whoever asked, now: neither a proxy nor a browser that somebody else uses later may keep it. Static files are
-answered before, and say themselves how long they are good."""
+"""What is answered is for whoever asked, now: neither a proxy nor a browser that somebody else uses
+later may keep it. Static files are answered before, and say themselves how long they are good."""
 
 from __future__ import annotations
 

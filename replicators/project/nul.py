@@ -1,5 +1,6 @@
-"""NUL in what a page sends: no browser does so by itself, PostgreSQL keeps no such text, and the error that it raises instead is a fault of
-ours to whoever reads it. `replicators.api.parsers` has the same for REST's bodies."""
+"""NUL in what a page sends: no browser does so by itself, PostgreSQL keeps no such text, and the
+error that it raises instead is a fault of ours to whoever reads it. `replicators.api.parsers` has
+the same for REST's bodies."""
 
 from __future__ import annotations
 

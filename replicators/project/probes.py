@@ -1,5 +1,6 @@
-"""What a supervisor of processes asks of the web process, before anything else looks at the request: no sign-in, no redirect to HTTPS,
-any host name. `/healthz`: it answers at all. `/readyz`: its database answers and has the tables of this version."""
+"""What a supervisor of processes asks of the web process, before anything else looks at the
+request: no sign-in, no redirect to HTTPS, any host name. `/healthz`: it answers at all. `/readyz`:
+its database answers and has the tables of this version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Makes the engine's `RunnerSettings` from the environment; the only place that names those variables."""
+"""Makes the engine's `RunnerSettings` from the environment; the only place that names those
+variables."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ VAR_DIR = Path(env_text("REPLICATOR_VAR_DIR", str(BASE_DIR / "var")))
 with suppress(OSError):  # where it can't be made, whoever needs it says so
     private_folder(VAR_DIR)
 
-# --- where it runs -----------------------------------------------------------------------------------------------
+# --- where it runs -----------------------------------------------------------------------------------------------  # noqa: E501
 DEBUG = env_bool("DEBUG", False)
 SECRET_KEY = env_secret("SECRET_KEY")
 REPLICATOR_SECRET_KEY = env_secret("REPLICATOR_SECRET_KEY")
@@ -43,7 +43,7 @@ CSRF_TRUSTED_ORIGINS = env_list("CSRF_TRUSTED_ORIGINS")
 DATA_UPLOAD_MAX_MEMORY_SIZE = 20_000_000  # far above a definition with every table and column named
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a box for each table of a large source
 
-# --- HTTPS: on unless DEBUG is on or HTTPS=false says otherwise (a demo on localhost) -----------------------------
+# --- HTTPS: on unless DEBUG is on or HTTPS=false says otherwise (a demo on localhost) -----------------------------  # noqa: E501
 HTTPS = env_bool("HTTPS", not DEBUG)
 SECURE_SSL_REDIRECT = HTTPS
 SESSION_COOKIE_SECURE = HTTPS
@@ -69,7 +69,7 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
-# --- applications ------------------------------------------------------------------------------------------------
+# --- applications ------------------------------------------------------------------------------------------------  # noqa: E501
 INSTALLED_APPS = [
     "django.contrib.admin",
     "django.contrib.auth",
@@ -125,7 +125,7 @@ TEMPLATES = [
     }
 ]
 
-# --- database ----------------------------------------------------------------------------------------------------
+# --- database ----------------------------------------------------------------------------------------------------  # noqa: E501
 DATABASES = {
     "default": env_database("DATABASE_URL", f"sqlite:///{VAR_DIR / 'replicators.sqlite3'}")
 }
@@ -142,7 +142,8 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
         **DATABASES["default"].get("OPTIONS", {}),
     }
 if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
-    # Web, workers, beat and runs all write: one writer at a time, who waits for his turn from the start.
+    # Web, workers, beat and runs all write: one writer at a time, who waits for his turn from the
+    # start.
     if Path(DATABASES["default"]["NAME"]).is_absolute():  # and not in memory
         private_folder(Path(DATABASES["default"]["NAME"]).parent)
         private_file(Path(DATABASES["default"]["NAME"]))
@@ -153,7 +154,7 @@ if DATABASES["default"]["ENGINE"] == "django.db.backends.sqlite3":
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# --- people ------------------------------------------------------------------------------------------------------
+# --- people ------------------------------------------------------------------------------------------------------  # noqa: E501
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -169,7 +170,7 @@ LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "login"
 EMAIL_BACKEND = "django.core.mail.backends.console.EmailBackend"
 
-# --- texts and files ---------------------------------------------------------------------------------------------
+# --- texts and files ---------------------------------------------------------------------------------------------  # noqa: E501
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"
 USE_TZ = True
@@ -188,7 +189,7 @@ STORAGES = {
 }
 WHITENOISE_USE_FINDERS = DEBUG
 
-# --- REST --------------------------------------------------------------------------------------------------------
+# --- REST --------------------------------------------------------------------------------------------------------  # noqa: E501
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
         "replicators.api.authentication.TokenAuthentication",
@@ -222,7 +223,7 @@ SPECTACULAR_SETTINGS = {
     },
 }
 
-# --- replicators -------------------------------------------------------------------------------------------------
+# --- replicators -------------------------------------------------------------------------------------------------  # noqa: E501
 RUNNER = runner_settings(BASE_DIR)
 MAX_RUNS = env_int("REPLICATOR_MAX_RUNS", 4, minimum=1)
 STOP_GRACE_SECONDS = env_seconds("REPLICATOR_STOP_GRACE_SECONDS", 20.0)
@@ -241,12 +242,12 @@ if any(not folder.startswith("/") for folder in REACH_FOLDERS):
 REACH_HOSTS = env_list("REPLICATOR_ALLOWED_HOSTS")
 SHOW_HIDDEN_PLUGINS = env_bool("REPLICATOR_SHOW_HIDDEN_PLUGINS", False)
 
-# --- looks into sources and targets: never so many that no thread is left for pages --------------------------------
+# --- looks into sources and targets: never so many that no thread is left for pages --------------------------------  # noqa: E501
 WEB_THREADS = env_int("WEB_THREADS", 8, minimum=2, maximum=1000)
 LOOKS = env_int("REPLICATOR_LOOKS", WEB_THREADS // 2, minimum=1, maximum=WEB_THREADS - 1)
 LOOK_SECONDS = env_seconds("REPLICATOR_LOOK_SECONDS", 30.0, minimum=1.0)
 
-# --- Celery: `runs` (threads, one slot a run) and `default` (prefork) ---------------------------------------------
+# --- Celery: `runs` (threads, one slot a run) and `default` (prefork) ---------------------------------------------  # noqa: E501
 REDIS_URL = env_secret("REDIS_URL")
 CELERY_BROKER_URL = REDIS_URL or "memory://"
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
@@ -271,7 +272,7 @@ CELERY_BEAT_SCHEDULE = {
     },
 }
 
-# --- logs --------------------------------------------------------------------------------------------------------
+# --- logs --------------------------------------------------------------------------------------------------------  # noqa: E501
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 LOGGING = {
     "version": 1,

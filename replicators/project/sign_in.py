@@ -15,8 +15,8 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class SignInFirst(LoginRequiredMiddleware):
-    """Django's; what was pressed when the session was over is not done, and has no page of its own: the one that it was pressed on is
-    shown again."""
+    """Django's; what was pressed when the session was over is not done, and has no page of its own:
+    the one that it was pressed on is shown again."""
 
     def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponseRedirect:
         """To the form, and from there to where it makes sense."""

@@ -10,8 +10,8 @@ from django.utils.http import escape_leading_slashes
 
 
 class Slashes(CommonMiddleware):
-    """Django's, with redirects that keep the method (308): after a 301 clients go on with GET, so that a DELETE without its last slash
-    would be answered like a look at what was to be deleted."""
+    """Django's, with redirects that keep the method (308): after a 301 clients go on with GET, so
+    that a DELETE without its last slash would be answered like a look at what was to be deleted."""
 
     response_redirect_class = partial(HttpResponsePermanentRedirect, preserve_request=True)  # type: ignore[assignment]
 

@@ -1,5 +1,5 @@
-"""503 on pages for what passes by itself, as REST answers it: the application's own database is locked or away, too many looks go on.
-`replicators.api.errors` says which errors these are."""
+"""503 on pages for what passes by itself, as REST answers it: the application's own database is
+locked or away, too many looks go on. `replicators.api.errors` says which errors these are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ UNAVAILABLE = 503
 
 
 class Unavailable:
-    """Middleware: what a view could not do now. Errors of the middlewares themselves come by `handler500`."""
+    """Middleware: what a view could not do now. Errors of the middlewares themselves come by
+    `handler500`."""
 
     def __init__(self, get_response: Next) -> None:
         self._get_response = get_response

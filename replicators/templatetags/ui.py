@@ -44,15 +44,17 @@ def _svg(name: str) -> str:
     body = text[text.index(">") + 1 : text.rindex("</svg>")]
     body = re.sub(r'<path stroke="none"[^>]*/>', "", re.sub(r"\s+", " ", body))
     return (
-        f'<svg class="icon icon-tabler-{name}" viewBox="0 0 24 24" fill="none" stroke="currentColor" '
-        f'stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" focusable="false">{body}</svg>'
+        f'<svg class="icon icon-tabler-{name}" viewBox="0 0 24 24" fill="none" '
+        'stroke="currentColor" '
+        'stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" '
+        f'focusable="false">{body}</svg>'
     )
 
 
 @register.simple_tag
 def icon(name: str, otherwise: str = "") -> SafeString:
-    """A Tabler icon as inline SVG, hidden from screen readers: the word beside it speaks. `otherwise` stands for one that
-    is not among the vendored ones, as a plugin's may be."""
+    """A Tabler icon as inline SVG, hidden from screen readers: the word beside it speaks.
+    `otherwise` stands for one that is not among the vendored ones, as a plugin's may be."""
     return mark_safe(_svg(name) or _svg(otherwise))  # noqa: S308  the text comes from our own static files
 
 
@@ -85,7 +87,8 @@ def duration(seconds: Any) -> str:
 
 
 def _with_rest(value: float, size: float, unit: str, smaller: Sequence[tuple[float, str]]) -> str:
-    """`1 d 12 h`, `1 h 30 min`: where there are few of a unit, its rest counts; never more than it is."""
+    """`1 d 12 h`, `1 h 30 min`: where there are few of a unit, its rest counts; never more than it
+    is."""
     whole, rest = divmod(value, size)
     if whole < 4 and smaller and rest >= smaller[0][0]:
         return f"{whole:.0f} {unit} {rest // smaller[0][0]:.0f} {smaller[0][1]}"
@@ -121,7 +124,8 @@ def prose(text: str | None) -> SafeString:
 
 @register.filter
 def breakable(name: str) -> SafeString:
-    """A name that may be broken after its underscores, dots and hyphens, before it is broken within a word."""
+    """A name that may be broken after its underscores, dots and hyphens, before it is broken within
+    a word."""
     escaped = str(conditional_escape(name))
     return mark_safe(re.sub(r"([_.-])(?=[^_.-])", r"\1<wbr>", escaped))  # noqa: S308  escaped above
 

@@ -1,4 +1,5 @@
-"""`/metrics`: figures of all replicators for Prometheus, for whoever may view. A handful of queries, however many replicators."""
+"""`/metrics`: figures of all replicators for Prometheus, for whoever may view. A handful of
+queries, however many replicators."""
 
 from __future__ import annotations
 
@@ -39,11 +40,15 @@ _FIGURES: tuple[tuple[str, Kind, str, Callable[[ReplicatorView], float | None]],
     ("rows_copied", GaugeMetricFamily, "Rows of first copies.", lambda v: v.totals.rows_copied),
     ("failures", GaugeMetricFamily, "Failed runs in a row.", lambda v: v.tries),
     ("is_live", GaugeMetricFamily, "1 while a run writes figures.", lambda v: v.is_live),
-    ("is_log_full", GaugeMetricFamily, "1 while reading waits for room in the change log.", lambda v: v.is_log_full),
+    ("is_log_full", GaugeMetricFamily, "1 while reading waits for room in the change log.",
+    lambda v: v.is_log_full),
     ("log_bytes", GaugeMetricFamily, "Size of the change log.", _fact("log_bytes")),
-    ("source_retained_bytes", GaugeMetricFamily, "Log that the source keeps for it.", _fact("retained_bytes")),
-    ("source_hours_left", GaugeMetricFamily, "Hours until the source drops log that is needed.", _fact("hours_left")),
-    ("segments_waiting", GaugeMetricFamily, "Segments that wait for decoding.", _fact("segments_waiting")),
+    ("source_retained_bytes", GaugeMetricFamily, "Log that the source keeps for it.",
+    _fact("retained_bytes")),
+    ("source_hours_left", GaugeMetricFamily, "Hours until the source drops log that is needed.",
+    _fact("hours_left")),
+    ("segments_waiting", GaugeMetricFamily, "Segments that wait for decoding.",
+    _fact("segments_waiting")),
 )  # fmt: skip
 
 

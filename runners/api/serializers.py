@@ -28,8 +28,9 @@ class TableErrorSerializer(serializers.Serializer[Any]):
 
 
 class TableStatusSerializer(serializers.Serializer[Any]):
-    """A table, live. While the replicator does not run, one that does not fail is `paused`, `stopped` (the replicator has failed or is
-    being deleted) or `waiting`, whatever it was before."""
+    """A table, live. While the replicator does not run, one that does not fail is `paused`,
+    `stopped` (the replicator has failed or is being deleted) or `waiting`, whatever it was
+    before."""
 
     schema = serializers.CharField()
     table = serializers.CharField()
@@ -44,10 +45,11 @@ class TableStatusSerializer(serializers.Serializer[Any]):
 
 
 class TableSerializer(TableStatusSerializer):
-    """A table, with what was asked of it and is not done yet: `is_resync_asked` (also by a change of what is copied), `is_replay_asked`,
-    `rewind_to` (the time that it is taken back to). `called`: its name at the source, where that is another one by now. `retry_at`:
-    when a failing one is tried again by itself; `needs_resync`: that only a re-sync brings it back; `is_given_up`: its retry time is used up, so that it waits for a
-    person, who asks for another try."""
+    """A table, with what was asked of it and is not done yet: `is_resync_asked` (also by a change
+    of what is copied), `is_replay_asked`, `rewind_to` (the time that it is taken back to).
+    `called`: its name at the source, where that is another one by now. `retry_at`: when a failing
+    one is tried again by itself; `needs_resync`: that only a re-sync brings it back; `is_given_up`:
+    its retry time is used up, so that it waits for a person, who asks for another try."""
 
     mode = serializers.ChoiceField([m.value for m in Mode])
     called = serializers.CharField()
@@ -61,7 +63,8 @@ class TableSerializer(TableStatusSerializer):
 
 
 class NewTableSerializer(serializers.Serializer[Any]):
-    """A table that appeared at the source and waits for an answer: added by `POST tables/`, or ignored."""
+    """A table that appeared at the source and waits for an answer: added by `POST tables/`, or
+    ignored."""
 
     schema = serializers.CharField(source="schema_name")
     table = serializers.CharField(source="name")
@@ -78,8 +81,8 @@ class ConsistentSerializer(serializers.Serializer[Any]):
 
 
 class WatermarkTableSerializer(serializers.Serializer[Any]):
-    """A table's version in the target (Iceberg: snapshot id, Delta: version) that holds exactly what was committed up to the
-    watermark."""
+    """A table's version in the target (Iceberg: snapshot id, Delta: version) that holds exactly
+    what was committed up to the watermark."""
 
     schema = serializers.CharField()
     table = serializers.CharField()
@@ -87,8 +90,8 @@ class WatermarkTableSerializer(serializers.Serializer[Any]):
 
 
 class LeftOutSerializer(serializers.Serializer[Any]):
-    """A table that is not in a watermark: its state then, `behind` for one that was too slow, `dropped` for one whose target
-    is gone."""
+    """A table that is not in a watermark: its state then, `behind` for one that was too slow,
+    `dropped` for one whose target is gone."""
 
     schema = serializers.CharField()
     table = serializers.CharField()
@@ -96,7 +99,8 @@ class LeftOutSerializer(serializers.Serializer[Any]):
 
 
 class WatermarkSerializer(ConsistentSerializer):
-    """A moment of the source at which tables of the target are level. The versions are readable until then at least."""
+    """A moment of the source at which tables of the target are level. The versions are readable
+    until then at least."""
 
     readable_until = serializers.DateTimeField()
     tables = WatermarkTableSerializer(many=True)
@@ -110,8 +114,9 @@ class WatermarkQuerySerializer(serializers.Serializer[Any]):
 
 
 class CopyProgressSerializer(serializers.Serializer[Any]):
-    """How far the copies are that go on now, as one sum of their tables: a first copy's whole, or what was asked for last. Rows are
-    estimates of the source; null while a table's are not known."""
+    """How far the copies are that go on now, as one sum of their tables: a first copy's whole, or
+    what was asked for last. Rows are estimates of the source; null while a table's are not
+    known."""
 
     tables = serializers.IntegerField()
     tables_done = serializers.IntegerField()
@@ -123,9 +128,10 @@ class CopyProgressSerializer(serializers.Serializer[Any]):
 
 
 class StatusSerializer(serializers.Serializer[Any]):
-    """A replicator, live. `failing`: it is tried again by itself, or all of its tables fail. `lag_seconds` is that of its worst table;
-    null while one is being copied. `error`: what keeps it from running; those of tables stand with them. `copy`: null where no table
-    waits for its copy or is being copied."""
+    """A replicator, live. `failing`: it is tried again by itself, or all of its tables fail.
+    `lag_seconds` is that of its worst table; null while one is being copied. `error`: what keeps it
+    from running; those of tables stand with them. `copy`: null where no table waits for its copy or
+    is being copied."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -139,8 +145,9 @@ class StatusSerializer(serializers.Serializer[Any]):
 
 
 class ReplicatorLineSerializer(serializers.Serializer[Any]):
-    """A line of the list of replicators. `is_log_full`: reading waits until tables have merged; the source keeps what is not read.
-    `waits_for`: the transaction or the lock of the source that its run waits for now, and who holds it; empty where none."""
+    """A line of the list of replicators. `is_log_full`: reading waits until tables have merged; the
+    source keeps what is not read. `waits_for`: the transaction or the lock of the source that its
+    run waits for now, and who holds it; empty where none."""
 
     id = serializers.UUIDField(source="replicator.pk")
     name = serializers.CharField(source="replicator.name")
@@ -148,7 +155,8 @@ class ReplicatorLineSerializer(serializers.Serializer[Any]):
     source_kind = serializers.CharField(source="replicator.source_kind")
     target_kind = serializers.CharField(source="replicator.target_kind")
     delivery = serializers.SerializerMethodField(
-        help_text="What a crash may do to a change at the target: `exactly_once` or `at_least_once`; null where the plugin is gone."
+        help_text="What a crash may do to a change at the target: `exactly_once` or "
+        "`at_least_once`; null where the plugin is gone."
     )
     state = serializers.ChoiceField(REPLICATOR_STATES, source="shown.state")
     state_label = serializers.CharField(source="shown.label")
@@ -178,8 +186,9 @@ class AcceptedSerializer(serializers.Serializer[Any]):
 
 
 class DeletionSerializer(serializers.Serializer[Any]):
-    """What became of a replicator that was deleted. `statements`: to be run at the source, which could not be reached; until then it
-    may keep log for a reader that is gone. `is_target_left`: its tables were to go, and did not."""
+    """What became of a replicator that was deleted. `statements`: to be run at the source, which
+    could not be reached; until then it may keep log for a reader that is gone. `is_target_left`:
+    its tables were to go, and did not."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()

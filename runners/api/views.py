@@ -1,5 +1,5 @@
-"""REST: replicators that run. Acts answer 202 at once; what they ask for happens by itself. `drafts.api` mounts it, with the
-change of a definition."""
+"""REST: replicators that run. Acts answer 202 at once; what they ask for happens by itself.
+`drafts.api` mounts it, with the change of a definition."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     @extend_schema(
         summary="A replicator's definition, secrets masked",
         tags=_TAGS,
-        description="Its `ETag` stands for this very answer: a change that is sent with `If-Match` is refused with 412 where "
+        description="Its `ETag` stands for this very answer: a change that is sent with "
+        "`If-Match` is refused with 412 where "
         "somebody changed it meanwhile.",
         responses={200: ReplicatorSerializer, **_MISSING},
     )
@@ -94,7 +95,8 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
     @asks(serializers.DeleteQuerySerializer)
     @extend_schema(
         summary="Delete a replicator",
-        description="Stops it, then removes its slot and publication; the target's tables stay unless told otherwise. Once it answers 404, "
+        description="Stops it, then removes its slot and publication; the target's tables stay "
+        "unless told otherwise. Once it answers 404, "
         "`deletion/` says what could not be removed.",
         tags=_TAGS,
         request=None,
@@ -151,7 +153,8 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
 
     @extend_schema(
         summary="Retry now",
-        description="For a replicator that waits for its next try, or has failed and has none: it is tried at once. 409 for any other.",
+        description="For a replicator that waits for its next try, or has failed and has none: "
+        "it is tried at once. 409 for any other.",
         **_ACT,
     )
     @action(detail=True, methods=["post"], url_path="retry")
@@ -165,7 +168,8 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
 
     @extend_schema(
         summary="Copy many tables afresh",
-        description="Exactly one of `tables`, `state` and `all` says which. All of them are asked for, or none: 404 where one is not there.",
+        description="Exactly one of `tables`, `state` and `all` says which. All of them are "
+        "asked for, or none: 404 where one is not there.",
         tags=_TAGS,
         request=serializers.ResyncManySerializer,
         responses={
@@ -195,7 +199,8 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
         return self._table_act(services.table_retry)
 
     @extend_schema(
-        summary="Merge a table's quarantined rows, with NULL in place of what the target can't hold",
+        summary="Merge a table's quarantined rows, with NULL in place of what the target can't "
+        "hold",
         **_TABLE_ACT,
     )
     @action(detail=True, methods=["post"], url_path="tables/replay")
@@ -220,7 +225,8 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
 
     @extend_schema(
         summary="Take a table back to a time, then apply the changes since again",
-        description="Its rows are those of now at the end, and are seen all the while. 409 says which times can be reached.",
+        description="Its rows are those of now at the end, and are seen all the while. 409 says "
+        "which times can be reached.",
         **{**_TABLE_ACT, "request": serializers.TableRewindSerializer},
     )
     @action(detail=True, methods=["post"], url_path="tables/rewind")
@@ -267,7 +273,8 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
 
     @asks(serializers.WatermarkQuerySerializer)
     @extend_schema(
-        summary="The last watermarks: each table's version in the target at one position of the source",
+        summary="The last watermarks: each table's version in the target at one position of the "
+        "source",
         tags=_TAGS,
         responses={
             200: serializers.WatermarkSerializer(many=True),

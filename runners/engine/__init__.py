@@ -1,1 +1,2 @@
-"""The engine: capture, decode, snapshot, merge. Knows neither Django nor Celery, and no plugin by name."""
+"""The engine: capture, decode, snapshot, merge. Knows neither Django nor Celery, and no plugin by
+name."""

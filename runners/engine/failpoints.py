@@ -1,8 +1,9 @@
-"""Named places in the order of writes where a test can kill or hold this process; nothing happens without the variable.
+"""Named places in the order of writes where a test can kill or hold this process; nothing happens
+without the variable.
 
-`REPLICATOR_FAILPOINTS` is a comma-separated list of `<name>=<act>:<flag file>`. `kill`: SIGKILL to the own process the
-first time (the flag file is made first, so that the next process goes on and the test has its proof). `hold`: wait at the
-place while the flag file exists.
+`REPLICATOR_FAILPOINTS` is a comma-separated list of `<name>=<act>:<flag file>`. `kill`: SIGKILL to
+the own process the first time (the flag file is made first, so that the next process goes on and
+the test has its proof). `hold`: wait at the place while the flag file exists.
 """
 
 from __future__ import annotations

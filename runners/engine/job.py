@@ -1,4 +1,5 @@
-"""From where and to where a run copies, as the engine is told it; which tables, the store says. Opens nothing."""
+"""From where and to where a run copies, as the engine is told it; which tables, the store says.
+Opens nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from replicators.connectors.target import TargetPlugin
 
 @dataclass(frozen=True, slots=True)
 class JobOptions:
-    """What the engine asks of a replicator's options; the rest is in its settings and in the tables' rows."""
+    """What the engine asks of a replicator's options; the rest is in its settings and in the
+    tables' rows."""
 
     schema_changes: SchemaPolicy = SchemaPolicy.EVOLVE
     drops_vanished: bool = False
@@ -20,7 +22,8 @@ class JobOptions:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Between what a run copies: `replicator` is its id for ever, `slot` the name of what it makes at the source."""
+    """Between what a run copies: `replicator` is its id for ever, `slot` the name of what it makes
+    at the source."""
 
     replicator: str
     name: str

@@ -1,4 +1,5 @@
-"""The parts of a run that depend on what its target is: one that is merged into, or one that takes every change."""
+"""The parts of a run that depend on what its target is: one that is merged into, or one that takes
+every change."""
 
 from __future__ import annotations
 

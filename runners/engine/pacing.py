@@ -1,5 +1,6 @@
-"""When a table that has changes is merged: at its interval; while the log is far ahead of its decoding, not before more of it is
-decoded, since one merge of many changes costs less than several. Decoding has the cores meanwhile."""
+"""When a table that has changes is merged: at its interval; while the log is far ahead of its
+decoding, not before more of it is decoded, since one merge of many changes costs less than several.
+Decoding has the cores meanwhile."""
 
 from __future__ import annotations
 
@@ -11,15 +12,16 @@ from replicators.connectors.model.schema import TableId
 from runners.engine.changelog.backlog import Backlog
 
 AHEAD_BYTES, LEVEL_BYTES = 16 << 20, 1 << 20
-"""Of segments that wait for decoding: far more than what a second brings where decoding keeps up, and about that."""
+"""Of segments that wait for decoding: far more than what a second brings where decoding keeps up,
+and about that."""
 ENOUGH_BYTES = 64 << 20
 """Of a table's change files: a merge that does not get cheaper by waiting."""
 HOLD_SECONDS = 5.0
 
 
 class Pacing:
-    """Call `turn` before a look at the tables, `is_due` for each with changes, `begun` and `ended` of its merges, the latter from any
-    thread."""
+    """Call `turn` before a look at the tables, `is_due` for each with changes, `begun` and `ended`
+    of its merges, the latter from any thread."""
 
     def __init__(
         self, backlog: Backlog, merge_seconds: float, clock: Callable[[], float] = time.monotonic
@@ -54,7 +56,8 @@ class Pacing:
         self._cut.discard(table)
 
     def ended(self, table: TableId, *, is_cut: bool = False) -> None:
-        """A merge ended; `is_cut`: at a round's end, before what else there was, which goes on at once."""
+        """A merge ended; `is_cut`: at a round's end, before what else there was, which goes on at
+        once."""
         self._ended[table] = self._clock()
         if is_cut:
             self._cut.add(table)

@@ -22,10 +22,11 @@ LEASE = "REPLICATOR_RUN_LEASE"
 
 
 def started_at(pid: int) -> float | None:
-    """When a process started, in seconds since the machine's start. With the pid it names a process for ever.
+    """When a process started, in seconds since the machine's start. With the pid it names a process
+    for ever.
 
-    A clock that is set moves `create_time` and `boot_time` alike, so their difference stays. The clock may be set
-    between the two reads; then they are read again.
+    A clock that is set moves `create_time` and `boot_time` alike, so their difference stays. The
+    clock may be set between the two reads; then they are read again.
     """
     with contextlib.suppress(psutil.Error):
         boot = psutil.boot_time()
@@ -74,8 +75,8 @@ def end_session(session: int, *, within_seconds: float = 10.0) -> bool:
 
 
 class Process(Protocol):
-    """A run's process as the supervisor sees it. `poll` gives an exit code, None while it lives; `UNKNOWN` where it ended
-    and nobody knows how."""
+    """A run's process as the supervisor sees it. `poll` gives an exit code, None while it lives;
+    `UNKNOWN` where it ended and nobody knows how."""
 
     pid: int
 
@@ -128,7 +129,8 @@ class Adopted:
             signal_all([self.pid], signal.SIGTERM)
 
     def end(self) -> bool:
-        """Kill what is left of it; a session of another process that got the same pid is not touched."""
+        """Kill what is left of it; a session of another process that got the same pid is not
+        touched."""
         now = started_at(self.pid)
         if now is not None and self._start is not None and now != self._start:
             return True
@@ -136,7 +138,8 @@ class Adopted:
 
 
 class Elsewhere:
-    """A process that can't be seen from here (another machine, or one whose pid was never recorded)."""
+    """A process that can't be seen from here (another machine, or one whose pid was never
+    recorded)."""
 
     pid = 0
 
@@ -151,8 +154,9 @@ class Elsewhere:
 
 
 def spawn_command(base: Path, logs: Path, program: tuple[str, ...] = ()) -> Spawn:
-    """A `Spawn` that starts `manage.py run_replicator` in a session of its own, with its output in a file of `logs`. The lease comes by
-    the environment: every user of the machine can read arguments."""
+    """A `Spawn` that starts `manage.py run_replicator` in a session of its own, with its output in
+    a file of `logs`. The lease comes by the environment: every user of the machine can read
+    arguments."""
     command = program or (sys.executable, str(base / "manage.py"), "run_replicator")
 
     def spawn(run_id: str, lease: str) -> Process:

@@ -1,4 +1,5 @@
-"""A run: opens source, target and Spark, then orders capture, decode and the tables' jobs until it is asked to stop."""
+"""A run: opens source, target and Spark, then orders capture, decode and the tables' jobs until it
+is asked to stop."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def run_engine(
     settings: RunnerSettings,
     stop: threading.Event | None = None,
 ) -> None:
-    """Run until the store or `stop` asks to stop (then it returns: sealed and recorded), or raise `ReplicationError`."""
+    """Run until the store or `stop` asks to stop (then it returns: sealed and recorded), or raise
+    `ReplicationError`."""
     stop = stop or threading.Event()
     watchdog = Watchdog(store, settings)
     watchdog.start()
@@ -93,7 +95,7 @@ class EngineRun:
         apart = job.target.apart_seconds(job.target_params, settings.keep_seconds)
         self._log_seconds = settings.keep_seconds + apart
 
-    # --- start ---------------------------------------------------------------------------------------------------
+    # --- start ---------------------------------------------------------------------------------------------------  # noqa: E501
     def run(self) -> None:
         """Everything from start to a clean stop."""
         with self._watchdog.step("prepare"):
@@ -157,7 +159,7 @@ class EngineRun:
             wait=self._wait,
         )
 
-    # --- loop ----------------------------------------------------------------------------------------------------
+    # --- loop ----------------------------------------------------------------------------------------------------  # noqa: E501
     def _run_threads(self, first: FirstSnapshot | None) -> None:
         job, params = self._job, self._job.source_params
         chunk_reader = load(job.source.chunk_reader)
@@ -243,10 +245,11 @@ class EngineRun:
                 self._prune()
             self._stop.wait(TURN_SECONDS)
 
-    # --- end -----------------------------------------------------------------------------------------------------
+    # --- end -----------------------------------------------------------------------------------------------------  # noqa: E501
     def _prune(self) -> None:
-        """Step 7: what is older than the keep time and merged by every live table goes (CORRECTNESS 28). Where rewinds begin at single
-        older versions, the log since the last one before the keep time is needed too; it gives way where there is no room."""
+        """Step 7: what is older than the keep time and merged by every live table goes (CORRECTNESS
+        28). Where rewinds begin at single older versions, the log since the last one before the
+        keep time is needed too; it gives way where there is no room."""
         is_short = self._streaming.capture.is_waiting_for_space
         kept = self._settings.keep_seconds if is_short else self._log_seconds
         older = time.time() - kept

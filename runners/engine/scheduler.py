@@ -1,5 +1,5 @@
-"""What to do next for each table: snapshot, merge, retry, re-sync, maintain. One job a table at a time; a fault stops its
-table only."""
+"""What to do next for each table: snapshot, merge, retry, re-sync, maintain. One job a table at a
+time; a fault stops its table only."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ RESOLVED_A_JOB = 500
 
 
 class Scheduler:
-    """Schedules the tables' jobs on a few threads. `snapshots` gives the snapshotter of the present consistent view with
-    the described tables, its point and the sequence its tables start at."""
+    """Schedules the tables' jobs on a few threads. `snapshots` gives the snapshotter of the present
+    consistent view with the described tables, its point and the sequence its tables start at."""
 
     def __init__(
         self,
@@ -100,8 +100,8 @@ class Scheduler:
         self._skipped_at = time.monotonic()
 
     def turn(self) -> bool:
-        """Look at every table once and start what is due; whether any waits for its copy or is being copied. Raises what
-        must stop the run."""
+        """Look at every table once and start what is due; whether any waits for its copy or is
+        being copied. Raises what must stop the run."""
         for table, future in list(self._busy.items()):
             if future.done():
                 del self._busy[table]
@@ -121,9 +121,11 @@ class Scheduler:
         return any(r.state in copying and r.is_chosen for r in restless)
 
     def _restless(self, rows: Sequence[TableRow]) -> list[TableRow]:
-        """The tables that may have something to do: with thousands of idle ones a turn must not look into each.
+        """The tables that may have something to do: with thousands of idle ones a turn must not
+        look into each.
 
-        The store gives the same object for a row that did not change, so what was quiet is quiet still.
+        The store gives the same object for a row that did not change, so what was quiet is quiet
+        still.
         """
         stirred = self._backlog.tables() | self._drifts.tables() | self._upkeep.tables()
         quiet = self._quiet
@@ -141,7 +143,8 @@ class Scheduler:
         return found
 
     def see(self, look: Look) -> None:
-        """The source's catalog was looked into: what it means for each table is done in the next turns."""
+        """The source's catalog was looked into: what it means for each table is done in the next
+        turns."""
         self._drifts.see(look)
         self._store.tables_appeared(look.appeared)
 
@@ -212,14 +215,15 @@ class Scheduler:
             self._start(row, "removal", self._remove, self._pool)
 
     def _drop_backlog(self, row: TableRow) -> None:
-        """The table holds more of the change log than its share: it gives way to the others (CORRECTNESS 28)."""
+        """The table holds more of the change log than its share: it gives way to the others
+        (CORRECTNESS 28)."""
         limit = f"{self._settings.table_limit_bytes >> 20} MiB"
         self._fail(row, ReplicationError("log:table-over-limit", table=row.id, limit=limit))
         self._decoding.drop(row.id)
 
     def _remove(self, row: TableRow) -> None:
-        """The table is chosen no longer: it leaves the stream and the change log; the target's table goes only where that
-        was asked for. What is done twice after a crash does no harm."""
+        """The table is chosen no longer: it leaves the stream and the change log; the target's
+        table goes only where that was asked for. What is done twice after a crash does no harm."""
         self._streaming.withdraw(TableSelection(row.id), row.schema)
         if row.is_drop_asked:
             self._writer.drop(target_table(self._replicator, row))
@@ -239,13 +243,14 @@ class Scheduler:
         logger.info("The table was removed.", extra={"table": str(row.id)})
 
     def _restart_in_new_snapshot(self, row: TableRow) -> None:
-        """A view that is open already may be older than what the table's copy is to be mended of."""
+        """A view that is open already may be older than what the table's copy is to be mended
+        of."""
         self._snapshots.forget(row.id)
         self._restart(row)
 
     def _restart(self, row: TableRow, event: str = "table_waits", **changes: Any) -> None:
-        """Re-sync: a new generation that starts with a snapshot (CORRECTNESS 15); the old rows stay until it is done. One that
-        is chosen again is known by its name alone: `schema` None."""
+        """Re-sync: a new generation that starts with a snapshot (CORRECTNESS 15); the old rows stay
+        until it is done. One that is chosen again is known by its name alone: `schema` None."""
         fresh = {"error_code": "", "error_facts": {}, **FRESH, **changes}
         self._store.table_event(row.id, event, **fresh)
 
@@ -325,7 +330,8 @@ class Scheduler:
             self._fail(row, err, began)
 
     def _fail(self, row: TableRow, err: ReplicationError, began: float | None = None) -> None:
-        """The table fails; it is tried again until its retry time is used up. `began`: when the job that failed did."""
+        """The table fails; it is tried again until its retry time is used up. `began`: when the job
+        that failed did."""
         logger.error("%s", err, extra={"table": str(row.id)}, exc_info=err.__cause__ is not None)
         fail_again(self._store, row, err, began=began, patience=self._settings.retry_seconds)
 
@@ -414,14 +420,16 @@ class Scheduler:
         logger.debug("Maintained in %.1f s%s.", took, done, extra={"table": str(row.id)})
 
     def _resolve(self, row: TableRow) -> None:
-        """After a delivery, by the table's job: how far it is resolved now, where that is to be told."""
+        """After a delivery, by the table's job: how far it is resolved now, where that is to be
+        told."""
         mark = self._resolver.due(row) if self._resolver is not None else None
         if self._resolver is not None and mark is not None:
             self._resolver.record({row.id: mark})
             self._resolver.tell(row, mark)
 
     def _resolve_idle(self, rows: list[TableRow]) -> None:
-        """Tables without work are resolved too: one job records the marks of many in one transaction, and tells each."""
+        """Tables without work are resolved too: one job records the marks of many in one
+        transaction, and tells each."""
         if self._resolver is None:
             return
         due = [(r, m) for r in rows if r.id not in self._busy and (m := self._resolver.due(r))]
@@ -444,7 +452,8 @@ class Scheduler:
 
 
 def is_quiet(row: TableRow) -> bool:
-    """Whether nothing is asked of the table, so that only the log, a look or its upkeep gives it work."""
+    """Whether nothing is asked of the table, so that only the log, a look or its upkeep gives it
+    work."""
     return (
         is_live(row)
         and row.state is TableState.REPLICATING

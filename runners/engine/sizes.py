@@ -1,5 +1,6 @@
-"""Values that are larger than the path behind decoding can hold (the JVM's heap has each of them several times): they become NULL and are
-marked, as values without a neutral form are (`events.FAULT_FIELDS`). Rows that hold none cost a look at their whole size."""
+"""Values that are larger than the path behind decoding can hold (the JVM's heap has each of them
+several times): they become NULL and are marked, as values without a neutral form are
+(`events.FAULT_FIELDS`). Rows that hold none cost a look at their whole size."""
 
 from __future__ import annotations
 
@@ -20,9 +21,10 @@ _Lengths = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def of_limit(rows: pa.Table, schema: TableSchema, limit: int) -> pa.Table:
-    """The rows of a change file or a snapshot, each with at most `limit` bytes of texts, bytes and lists: the largest values of a larger
-    row are NULL, and the table has `FAULT_FIELDS` that tell them. `source:value-too-large` where a table has no key, by which such
-    a row could wait, and where the key itself is as large."""
+    """The rows of a change file or a snapshot, each with at most `limit` bytes of texts, bytes and
+    lists: the largest values of a larger row are NULL, and the table has `FAULT_FIELDS` that tell
+    them. `source:value-too-large` where a table has no key, by which such a row could wait, and
+    where the key itself is as large."""
     if rows.nbytes <= limit:
         return rows
     rows = _without_old_values(rows, schema, limit)
@@ -45,7 +47,8 @@ def of_limit(rows: pa.Table, schema: TableSchema, limit: int) -> pa.Table:
 
 
 def refuse(rows: pa.Table, schema: TableSchema, limit: int) -> None:
-    """`source:value-too-large` where one of them is; for rows that nothing can be quarantined of."""
+    """`source:value-too-large` where one of them is; for rows that nothing can be quarantined
+    of."""
     found = of_limit(rows, schema, limit or rows.nbytes)
     if "_fault_reason" in found.column_names:
         why = str(found.column("_fault_reason").drop_null()[0])
@@ -72,7 +75,8 @@ def _sum(lengths: Iterable[_Lengths], rows: int) -> _Lengths:
 
 
 def _lengths(column: pa.ChunkedArray | pa.Array) -> _Lengths:
-    """The bytes of each value of a text, of bytes or of a list; 0 for NULL, and for what always has the same length."""
+    """The bytes of each value of a text, of bytes or of a list; 0 for NULL, and for what always has
+    the same length."""
     kind = column.type
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
@@ -113,7 +117,8 @@ def _without(column: pa.ChunkedArray, rows: list[int]) -> pa.ChunkedArray:
 
 
 def _without_old_values(rows: pa.Table, schema: TableSchema, limit: int) -> pa.Table:
-    """No row waits for what it was: of too large before images only the key is needed. Without a key the whole of them is."""
+    """No row waits for what it was: of too large before images only the key is needed. Without a
+    key the whole of them is."""
     if "_before" not in rows.column_names:
         return rows
     before = rows.column("_before").combine_chunks()

@@ -1,5 +1,5 @@
-"""Keeps the lease while every step is within its deadline, and ends this process where it can't be kept
-(CORRECTNESS 29)."""
+"""Keeps the lease while every step is within its deadline, and ends this process where it can't be
+kept (CORRECTNESS 29)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ logger = logging.getLogger("replicator.watchdog")
 RENEW_SECONDS = 5.0
 AGAIN_SECONDS = 1.0
 ROWS_A_SECOND = 10_000
-"""Of a step that handles all rows of a table at once: a tenth of what the slowest was seen to do."""
+"""Of a step that handles all rows of a table at once: a tenth of what the slowest was seen to
+do."""
 
 
 def kill_own_group() -> None:
@@ -29,9 +30,9 @@ def kill_own_group() -> None:
 
 
 class Watchdog:
-    """A thread that renews the lease again and again, and another that ends the process at the lease's end also where the
-    first waits for an answer. What the database holds is by `clock`, which people may set;
-    how long the lease is still ours is by `timer`, which only goes on."""
+    """A thread that renews the lease again and again, and another that ends the process at the
+    lease's end also where the first waits for an answer. What the database holds is by `clock`,
+    which people may set; how long the lease is still ours is by `timer`, which only goes on."""
 
     def __init__(
         self,
@@ -83,7 +84,8 @@ class Watchdog:
                 del self._deadlines[number]
 
     def extend(self, name: str, rows: int = 0) -> None:
-        """The step of this name has moved on: its time begins again, and is longer where what comes next is about very many rows."""
+        """The step of this name has moved on: its time begins again, and is longer where what comes
+        next is about very many rows."""
         seconds = max(self._settings.step_deadline_seconds, rows / ROWS_A_SECOND)
         limit = time.monotonic() + seconds
         with self._lock:

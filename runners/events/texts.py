@@ -1,4 +1,5 @@
-"""What events about schemas, about tables that come and go, and about waits at the source say besides their names."""
+"""What events about schemas, about tables that come and go, and about waits at the source say
+besides their names."""
 
 from __future__ import annotations
 
@@ -26,6 +27,9 @@ def schema_text(kind: str, facts: Mapping[str, Any]) -> str:
         return f"{', '.join(shown)}{f' and {more} more' if more > 0 else ''}. {act}"
     if kind == "table_given_up":
         minutes = facts.get("minutes", "")
-        return f"It was tried for {minutes} minutes, which is the retry time. Fix the cause, then retry."
+        return (
+            f"It was tried for {minutes} minutes, which is the retry time. Fix the cause, "
+            "then retry."
+        )
     change = str(facts.get("holder" if kind == "source_waits" else "change", ""))
     return f"{change[:1].upper()}{change[1:]}".removesuffix(".") + "."

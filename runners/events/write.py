@@ -46,8 +46,8 @@ def act_add(
     old: Mapping[str, Any] | None = None,
     new: Mapping[str, Any] | None = None,
 ) -> None:
-    """An event of what somebody asked for, and a row of the audit trail, which outlives the replicator: with `facts`, and with `old` and
-    `new` values where something changed."""
+    """An event of what somebody asked for, and a row of the audit trail, which outlives the
+    replicator: with `facts`, and with `old` and `new` values where something changed."""
     name = actor.get_username() if actor is not None else ""
     event_add(kind, replicator=replicator, table=table, actor=name, facts=facts)
     told = {"table": str(table)} if table else {}

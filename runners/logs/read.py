@@ -44,7 +44,8 @@ def log_lines(
     search: str = "",
     limit: int = LOG_LINES,
 ) -> list[LogLine]:
-    """Lines after the cursor, oldest first; without one the last `limit` lines (ahead of `before`, where that is given)."""
+    """Lines after the cursor, oldest first; without one the last `limit` lines (ahead of `before`,
+    where that is given)."""
     found = _filtered(replicator, level=level, table=table, search=search)
     if after:
         return list(found.filter(pk__gt=after).order_by("pk")[:limit])
@@ -54,7 +55,8 @@ def log_lines(
 
 
 def log_pages(replicator: Replicator, **query: str) -> Iterator[LogLine]:
-    """All lines of the filter, oldest first, page by page: whoever reads slowly holds neither memory nor the database."""
+    """All lines of the filter, oldest first, page by page: whoever reads slowly holds neither
+    memory nor the database."""
     found, after = _filtered(replicator, **query).order_by("pk"), 0
     while lines := list(found.filter(pk__gt=after)[:_PAGE]):
         yield from lines
@@ -62,7 +64,8 @@ def log_pages(replicator: Replicator, **query: str) -> Iterator[LogLine]:
 
 
 def log_levels(replicator: Replicator) -> tuple[str, ...]:
-    """The levels that lines can have: DEBUG only where the replicator is set to write such lines, or has some."""
+    """The levels that lines can have: DEBUG only where the replicator is set to write such lines,
+    or has some."""
     shown = _LEVELS[1:-1]
     is_debug = Options.readable(replicator.options).log_level == "debug"
     lines = LogLine.objects.filter(replicator=replicator, level="DEBUG")

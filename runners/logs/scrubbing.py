@@ -1,4 +1,5 @@
-"""Takes secrets out of texts of a log, in time that grows with their length only. Knows no database."""
+"""Takes secrets out of texts of a log, in time that grows with their length only. Knows no
+database."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from urllib.parse import quote, quote_plus
 from replicators.connectors.params import MASK
 
 SURE_CHARACTERS = 8
-"""A secret of so many characters is masked wherever it stands; a shorter one may be a part of any word."""
+"""A secret of so many characters is masked wherever it stands; a shorter one may be a part of any
+word."""
 WORD_CHARACTERS = 4
 """A secret of so many is masked where it is a word; a shorter one only in the places below."""
 _NAMES = (
@@ -41,7 +43,8 @@ class Scrubber:
         self._margin = max(map(len, ordered), default=0)
 
     def __call__(self, text: str) -> str:
-        """The text, at most so long, without secrets; also not with the beginning of one that it was cut in."""
+        """The text, at most so long, without secrets; also not with the beginning of one that it
+        was cut in."""
         end = self._characters + self._margin
         is_cut = len(text) > end
         text = self._without_cut_one(text[:end]) if is_cut else text
@@ -71,7 +74,8 @@ def _masked_value(found: re.Match[str]) -> str:
 
 
 def _masked_url(is_cut: bool, length: int) -> Callable[[re.Match[str]], str]:
-    """Masks the passwords of the addresses in a word. In one that the text was cut in, what follows `user:` may be one."""
+    """Masks the passwords of the addresses in a word. In one that the text was cut in, what follows
+    `user:` may be one."""
 
     def masked(found: re.Match[str]) -> str:
         head, *rest = found[0].split("://")

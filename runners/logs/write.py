@@ -1,4 +1,5 @@
-"""A run's log in rows: written in batches by a thread, capped, scrubbed of secrets; never makes the engine wait."""
+"""A run's log in rows: written in batches by a thread, capped, scrubbed of secrets; never makes the
+engine wait."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def is_ours(record: logging.LogRecord) -> bool:
 
 
 def trace_text(err: BaseException) -> str:
-    """The trace of an exception: without what tasks carry to the driver, and with the first of the JVM's frames in a row only."""
+    """The trace of an exception: without what tasks carry to the driver, and with the first of the
+    JVM's frames in a row only."""
     lines: list[str] = []
     hidden = 0
     text = _MARK.sub("", "".join(traceback.format_exception(err)))
@@ -66,8 +68,8 @@ class _Scrubbed(logging.Formatter):
 
 
 class RowHandler(logging.Handler):
-    """Queues records and lets a thread write them. When the database is locked or the queue is full the lines go to
-    stderr, which the supervisor keeps in a file."""
+    """Queues records and lets a thread write them. When the database is locked or the queue is full
+    the lines go to stderr, which the supervisor keeps in a file."""
 
     def __init__(
         self,
@@ -153,8 +155,8 @@ class RowHandler(logging.Handler):
 
 
 def prune_run_logs() -> None:
-    """Remove the output files of runs that are older than a week. One that has grown large begins again, and what it held is kept
-    once beside it: processes append to it for months."""
+    """Remove the output files of runs that are older than a week. One that has grown large begins
+    again, and what it held is kept once beside it: processes append to it for months."""
     limit = time.time() - RUN_LOG_DAYS * 86400
     for path in settings.RUN_LOG_DIR.glob("*.log*"):
         with suppress(FileNotFoundError):

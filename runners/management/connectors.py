@@ -1,4 +1,5 @@
-"""docs/connectors.md as text: what every plugin asks for and can do, from the registry. It names no plugin."""
+"""docs/connectors.md as text: what every plugin asks for and can do, from the registry. It names no
+plugin."""
 
 from __future__ import annotations
 
@@ -145,4 +146,4 @@ server beforehand stands in `setup.md`, how to write a plugin in `plugins.md`.
 {of_sources}
 ## Targets
 
-{of_targets}"""
+{of_targets}"""  # noqa: E501

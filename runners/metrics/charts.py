@@ -1,4 +1,5 @@
-"""Figures over time as the pages draw them: sums of a replicator's tables, thinned to what a chart can show. Reads only."""
+"""Figures over time as the pages draw them: sums of a replicator's tables, thinned to what a chart
+can show. Reads only."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points of a range, oldest first; percentiles of the worst table's lag over all samples in it."""
+    """Points of a range, oldest first; percentiles of the worst table's lag over all samples in
+    it."""
 
     range: Range
     points: tuple[Point, ...]
@@ -70,8 +72,9 @@ class Series:
         return self.points[::-1]
 
     def columns(self) -> dict[str, Any]:
-        """The form the script draws: of each chart its lines, always the same ones. First copies have a chart of their own: they are so
-        much faster than changes that their line would leave those flat."""
+        """The form the script draws: of each chart its lines, always the same ones. First copies
+        have a chart of their own: they are so much faster than changes that their line would leave
+        those flat."""
         return {
             "at": [p.at for p in self.points],
             "changes": [[p.changes_rate for p in self.points]],
@@ -105,7 +108,8 @@ def series(replicator: Replicator, chosen: Range, now: datetime) -> Series:
 
 
 def _points(samples: Sequence[_Sample], chosen: Range) -> Iterable[Point]:
-    """One point a bucket, with its worst lags and its mean rates; a point without values where a gap begins."""
+    """One point a bucket, with its worst lags and its mean rates; a point without values where a
+    gap begins."""
     buckets: dict[int, list[tuple[_Sample, _Sample | None]]] = defaultdict(list)
     width = chosen.bucket_seconds
     for before, sample in pairwise([None, *samples]):
@@ -136,7 +140,8 @@ def _worst(values: Iterable[float | None]) -> float | None:
 
 
 def _rate(steps: Sequence[tuple[_Sample, _Sample]], column: int) -> float | None:
-    """Growth a second over these steps. A counter that fell began anew (a re-sync), which is no growth."""
+    """Growth a second over these steps. A counter that fell began anew (a re-sync), which is no
+    growth."""
     if not steps:
         return None
     passed = sum(s[0] - b[0] for b, s in steps)
@@ -146,7 +151,8 @@ def _rate(steps: Sequence[tuple[_Sample, _Sample]], column: int) -> float | None
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """The last hour in small: lag once a minute for a sparkline, and rows a second over the last minute."""
+    """The last hour in small: lag once a minute for a sparkline, and rows a second over the last
+    minute."""
 
     spark: tuple[float | None, ...] = ()
     rate: float | None = None
@@ -188,7 +194,8 @@ def _rates(pks: Collection[Any], now: datetime) -> dict[Any, float]:
 
 
 def copy_rate(replicator: Replicator, now: datetime) -> float | None:
-    """Rows a second that all copies of a replicator together bring, over the last two minutes. None where nobody measured."""
+    """Rows a second that all copies of a replicator together bring, over the last two minutes. None
+    where nobody measured."""
     found = ReplicatorMetric.objects.filter(
         replicator=replicator,
         resolution_seconds=10,
@@ -221,8 +228,8 @@ def snapshot_rates(tables: Collection[Table], now: datetime) -> dict[Any, float]
 def line_path(
     values: Sequence[float | None], width: float, height: float, top: float | None = None
 ) -> str:
-    """An SVG path through these values, evenly spread, with breaks where one isn't known. `top` (or else the greatest)
-    touches the upper edge."""
+    """An SVG path through these values, evenly spread, with breaks where one isn't known. `top` (or
+    else the greatest) touches the upper edge."""
     highest = top or max((v for v in values if v is not None), default=0.0) or 1.0
     step = width / max(1, len(values) - 1)
     path, is_drawing = [], False

@@ -25,7 +25,8 @@ _COPYING = (TableState.WAITING, TableState.SNAPSHOTTING)
 
 @dataclass(frozen=True, slots=True)
 class CopyProgress:
-    """Tables that are or were copied together, and their rows. `rows_expected` is None while a table's are not known."""
+    """Tables that are or were copied together, and their rows. `rows_expected` is None while a
+    table's are not known."""
 
     tables: int
     tables_done: int
@@ -91,8 +92,8 @@ def _expected(table: Table) -> int | None:
 
 
 def _done(replicator: Replicator, tables: Sequence[Table]) -> list[Table]:
-    """Those that were copied together with the ones that are not done: all in a first copy, else since the last act that asked for
-    one."""
+    """Those that were copied together with the ones that are not done: all in a first copy, else
+    since the last act that asked for one."""
     mine = Event.objects.filter(replicator=replicator)
     asked = mine.filter(kind__in=_ASKED).order_by("-pk").values_list("pk", flat=True).first()
     if asked is None:

@@ -1,4 +1,5 @@
-"""What a replicator is doing, in a word and a label: pure functions of what was asked and what is. No I/O."""
+"""What a replicator is doing, in a word and a label: pure functions of what was asked and what is.
+No I/O."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def _title(code: str) -> str:
 
 
 def _running(facts: Facts) -> Shown:
-    """With what a person should look into: tables that fail, and a change log without room, which makes reading wait."""
+    """With what a person should look into: tables that fail, and a change log without room, which
+    makes reading wait."""
     count = facts.failing_tables
     words = ["change log full"] if facts.is_log_full else []
     if count and count == facts.tables:
@@ -68,8 +70,8 @@ def _running(facts: Facts) -> Shown:
 
 
 def replicator_state(facts: Facts, now: datetime) -> Shown:
-    """deleting, starting, running, stopping, paused, failed (waits for a person), failing (tried again by itself; or it runs and
-    all of its tables fail), or waiting (for a free run)."""
+    """deleting, starting, running, stopping, paused, failed (waits for a person), failing (tried
+    again by itself; or it runs and all of its tables fail), or waiting (for a free run)."""
     if facts.is_deleting:
         return Shown("deleting", "Deleting", "amber")
     if facts.run_state is RunState.STOPPING or (facts.run_state and facts.desired == "paused"):
@@ -115,8 +117,8 @@ _HELD = {
 
 
 def tables_held(shown: Shown, *, is_live: bool, desired: str) -> Shown | None:
-    """What the tables of a replicator in this state are shown as, those that fail apart: nothing copies them then. None while its
-    run does."""
+    """What the tables of a replicator in this state are shown as, those that fail apart: nothing
+    copies them then. None while its run does."""
     if is_live and shown.state != "deleting":
         return None
     if shown.state == "stopping" and desired != "paused":
@@ -145,8 +147,9 @@ class LagFacts:
 
 
 def table_lag(facts: LagFacts, now: datetime) -> float | None:
-    """Seconds the target is behind; None while not known (before and during a snapshot). While nobody writes figures
-    (paused, failing, cut off) it grows from the last moment that is known to be in the target."""
+    """Seconds the target is behind; None while not known (before and during a snapshot). While
+    nobody writes figures (paused, failing, cut off) it grows from the last moment that is known to
+    be in the target."""
     copied = facts.state in (TableState.REPLICATING, TableState.FAILING) and facts.is_snapshot_done
     if not copied:
         return None
@@ -167,7 +170,8 @@ def worst_lag(lags: list[float | None]) -> float | None:
 
 
 def snapshot_percent(rows: int, total: int | None, is_done: bool) -> int | None:
-    """How much of a snapshot is there; 100 only when it is done; None where the total isn't known, or was estimated too low."""
+    """How much of a snapshot is there; 100 only when it is done; None where the total isn't known,
+    or was estimated too low."""
     if is_done:
         return 100
     if rows == 0:

@@ -1,5 +1,5 @@
-"""What all tables of a replicator come to, added up by the database: a list of replicators costs one query, however many
-tables they have."""
+"""What all tables of a replicator come to, added up by the database: a list of replicators costs
+one query, however many tables they have."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SINCE = Coalesce("unmerged_since", "error_since")
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Tables by state, failing first; their worst lag (None while one isn't known); rows and changes; since when those that
-    fail all do."""
+    """Tables by state, failing first; their worst lag (None while one isn't known); rows and
+    changes; since when those that fail all do."""
 
     counts: dict[str, int] = field(default_factory=dict)
     lag_seconds: float | None = None
@@ -112,7 +112,8 @@ def _totals(
 def _lag(
     group: dict[str, Any], progress: Progress | None, is_live: bool, now: datetime
 ) -> float | None:
-    """The worst lag of a group: that of a table with the greatest lag and the earliest moment of the group."""
+    """The worst lag of a group: that of a table with the greatest lag and the earliest moment of
+    the group."""
     dated = {
         **group,
         "lag_seconds": group["worst"],

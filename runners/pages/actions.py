@@ -1,4 +1,5 @@
-"""What people do on the pages: start, pause, resume, retry, delete, re-sync. Each calls one service."""
+"""What people do on the pages: start, pause, resume, retry, delete, re-sync. Each calls one
+service."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ from runners.tables.rewinding import can_rewind, parse_moment, refusal, rewind_w
 def answer(
     request: HttpRequest, found: Replicator, act: Callable[[], Any], done: str, failed: str
 ) -> HttpResponse:
-    """Do `act`, then the panels of the page that it came from, with `done` as a toast; without HTMX, that page; 409 with `failed` and
-    the reason where it is not possible."""
+    """Do `act`, then the panels of the page that it came from, with `done` as a toast; without
+    HTMX, that page; 409 with `failed` and the reason where it is not possible."""
     try:
         act()
     except IllegalTransition as err:
@@ -55,7 +56,8 @@ def _told(error: ReplicationError | InvalidConfig) -> str:
 
 
 def _back(request: HttpRequest) -> str:
-    """The page of ours that it was done on; empty where the browser doesn't say, and where that page only asked about it."""
+    """The page of ours that it was done on; empty where the browser doesn't say, and where that
+    page only asked about it."""
     url = came_from(request)
     return url if urlsplit(url).path != request.path else ""
 
@@ -149,7 +151,8 @@ def table_resync(request: HttpRequest, pk: str) -> HttpResponseBase:
 @may_edit
 @require_http_methods(["GET", "POST"])
 def table_remove(request: HttpRequest, pk: str) -> HttpResponse:
-    """Asks first; then follows a table no longer; `drop_target=true` takes the target's table too."""
+    """Asks first; then follows a table no longer; `drop_target=true` takes the target's table
+    too."""
     found = get_object_or_404(Replicator, pk=pk)
     if request.method == "GET":
         return _table_asks(request, found, "table_remove")
@@ -169,7 +172,8 @@ def table_remove(request: HttpRequest, pk: str) -> HttpResponse:
 @may_edit
 @require_http_methods(["GET", "POST"])
 def table_rewind(request: HttpRequest, pk: str) -> HttpResponse:
-    """Asks for the time, and says which can be reached; then rewinds the table to it. Times are UTC."""
+    """Asks for the time, and says which can be reached; then rewinds the table to it. Times are
+    UTC."""
     found = get_object_or_404(Replicator, pk=pk)
     asked = request.GET if request.method == "GET" else request.POST
     schema, name = asked.get("schema", ""), asked.get("table", "")
@@ -213,8 +217,8 @@ table_replay = _table_act(
 @may_edit
 @require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, pk: str) -> HttpResponse:
-    """Asks first, and names what goes; then deletes. Data in the target goes only where that is said outright. The replicator's own
-    page says how far that is."""
+    """Asks first, and names what goes; then deletes. Data in the target goes only where that is
+    said outright. The replicator's own page says how far that is."""
     found = get_object_or_404(Replicator, pk=pk)
     if request.method == "POST":
         keep = request.POST.get("keep_target") != "false"

@@ -40,8 +40,8 @@ def _cursor(request: HttpRequest, name: str) -> int:
 
 @panels.page
 def log(request: HttpRequest, found: Replicator) -> HttpResponseBase:
-    """The log, filtered: the last lines; with `after` those past that cursor, with `before` those ahead of it; `download`
-    gives all of it as text."""
+    """The log, filtered: the last lines; with `after` those past that cursor, with `before` those
+    ahead of it; `download` gives all of it as text."""
     query = {k: request.GET.get(k, "").strip() for k in ("level", "table", "search")}
     if "download" in request.GET:
         return _download(found, query)
@@ -174,7 +174,8 @@ def _file_name(found: Replicator) -> str:
 
 
 def _part(found: Replicator, role: str) -> dict[str, Any]:
-    """A connector with its parameters under their labels; one whose plugin is gone keeps their names."""
+    """A connector with its parameters under their labels; one whose plugin is gone keeps their
+    names."""
     kind, values = getattr(found, f"{role}_kind"), params_shown(found, role)
     try:
         plugin = plugin_of(role, kind)

@@ -1,4 +1,5 @@
-"""Lists as people ask for them: filtered, sorted and paged on the server, with all of it in the address."""
+"""Lists as people ask for them: filtered, sorted and paged on the server, with all of it in the
+address."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ TABLE_ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the address asks of a list. `sort` begins with a minus where the order is turned round."""
+    """What the address asks of a list. `sort` begins with a minus where the order is turned
+    round."""
 
     state: str = ""
     search: str = ""
@@ -47,7 +49,8 @@ class Asked:
         )
 
     def address(self, **changes: Any) -> str:
-        """The query of an address that asks the same but for `changes`; another filter or order begins at page 1."""
+        """The query of an address that asks the same but for `changes`; another filter or order
+        begins at page 1."""
         values = {
             "state": self.state,
             "search": self.search,
@@ -107,7 +110,7 @@ def paged(rows: Any, total: int, asked: Asked) -> Page[Any]:
     return Page(rows[(number - 1) * PAGE_ROWS : number * PAGE_ROWS], total, number, last, asked)
 
 
-# --- replicators -------------------------------------------------------------------------------------------------
+# --- replicators -------------------------------------------------------------------------------------------------  # noqa: E501
 @dataclass(frozen=True, slots=True)
 class Line:
     """A replicator in the list."""
@@ -171,7 +174,7 @@ def lines_listed(lines: Sequence[Line], asked: Asked) -> Page[Line]:
     return paged(kept, len(kept), asked)
 
 
-# --- tables ------------------------------------------------------------------------------------------------------
+# --- tables ------------------------------------------------------------------------------------------------------  # noqa: E501
 _RANK = Case(
     *(When(state=state, then=Value(rank)) for rank, state in enumerate(TABLE_ORDER)),
     default=Value(len(TABLE_ORDER)),
@@ -193,7 +196,8 @@ TABLE_SORTS: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
 
 
 def tables_listed(tables: QuerySet[Table], asked: Asked) -> Page[Table]:
-    """The tables that are asked for, in two queries; equal ones by name. `tables` are of the asked state."""
+    """The tables that are asked for, in two queries; equal ones by name. `tables` are of the asked
+    state."""
     found = tables
     if asked.search:
         found = found.annotate(full_name=Concat("schema_name", Value("."), "name"))

@@ -1,4 +1,5 @@
-"""What the live panels show: a page includes them, HTMX gets them alone. One builder for each, used by views and acts."""
+"""What the live panels show: a page includes them, HTMX gets them alone. One builder for each, used
+by views and acts."""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ def version_of(*shown: Any) -> str:
     return hashlib.sha256(json.dumps(shown, default=str).encode()).hexdigest()[:16]
 
 
-# --- all replicators ---------------------------------------------------------------------------------------------
+# --- all replicators ---------------------------------------------------------------------------------------------  # noqa: E501
 def list_context(request: HttpRequest, query: Query) -> dict[str, Any]:
     """The list of replicators as the address asks for it."""
     views = selectors.replicators_for_list()
@@ -66,7 +67,8 @@ def list_context(request: HttpRequest, query: Query) -> dict[str, Any]:
     chips = [("", "All", len(lines))]
     chips += [(k, v, groups.count(k)) for k, v in GROUPS.items() if k in groups or k == asked.state]
     shown = [
-        [line.view.shown.label, line.view.replicator.name, line.view.counts, asdict(line.view.totals),
+        [line.view.shown.label, line.view.replicator.name, line.view.counts,
+        asdict(line.view.totals),
          asdict(line.recent), line.view.error]
         for line in page.rows
     ]  # fmt: skip
@@ -81,7 +83,7 @@ def list_context(request: HttpRequest, query: Query) -> dict[str, Any]:
     }
 
 
-# --- one replicator ----------------------------------------------------------------------------------------------
+# --- one replicator ----------------------------------------------------------------------------------------------  # noqa: E501
 def head_context(request: HttpRequest, replicator: Replicator, tab: str) -> dict[str, Any]:
     """Name, state, acts and tabs, on top of each page of a replicator."""
     view = selectors.replicator_view(replicator)
@@ -151,7 +153,8 @@ def source_log(view: ReplicatorView, now: datetime) -> SourceLog:
 
 
 def _worst(view: ReplicatorView) -> TableView | None:
-    """The table whose lag is the replicator's: the greatest that was measured, or the one that stands longest."""
+    """The table whose lag is the replicator's: the greatest that was measured, or the one that
+    stands longest."""
     tables = selectors.tables_shown(view.replicator).filter(is_snapshot_done=True)
     first = tables.filter(lag_seconds__isnull=False).order_by("-lag_seconds").first()
     oldest = tables.annotate(since=SINCE).filter(since__isnull=False).order_by("since").first()
@@ -237,7 +240,8 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
     lines = [_table_line(v, rates.get(v.row.pk)) for v in selectors.table_views(view, rows)]
     counts = view.counts
     chips = [("", "All", view.totals.tables)]
-    chips += [(k, LABELS[k], counts.get(k, 0)) for k in TABLES_SHOWN if k in counts or k == asked.state]  # fmt: skip
+    chips += [(k, LABELS[k],
+        counts.get(k, 0)) for k in TABLES_SHOWN if k in counts or k == asked.state]  # fmt: skip
     shown = [
         [
             t.view.asked_json(),
@@ -257,8 +261,9 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
 
 
 def gone(request: HttpRequest, pk: Any) -> HttpResponse:
-    """The answer of any page of a replicator that is not there: to where it is said what became of it, else 404. An open page that
-    refreshes itself goes there too where something is left to do, else to the list, whichever part of it asks first."""
+    """The answer of any page of a replicator that is not there: to where it is said what became of
+    it, else 404. An open page that refreshes itself goes there too where something is left to do,
+    else to the list, whichever part of it asks first."""
     event = selectors.deletion(pk)
     what_became = reverse("runners:replicator", args=[pk])
     if not is_partial(request):
@@ -274,7 +279,8 @@ def gone(request: HttpRequest, pk: Any) -> HttpResponse:
 
 
 def page(view: Callable[[HttpRequest, Replicator], HttpResponseBase]) -> View:
-    """A page of one replicator: for people who may view, by GET, given the replicator if it is there."""
+    """A page of one replicator: for people who may view, by GET, given the replicator if it is
+    there."""
 
     @may_view
     @require_GET
@@ -286,7 +292,7 @@ def page(view: Callable[[HttpRequest, Replicator], HttpResponseBase]) -> View:
     return shown
 
 
-# --- after an act ------------------------------------------------------------------------------------------------
+# --- after an act ------------------------------------------------------------------------------------------------  # noqa: E501
 _LIVE: dict[str, Callable[[HttpRequest, Replicator, Query], dict[str, Any]]] = {
     "replicator": overview_context,
     "replicator-tables": tables_context,

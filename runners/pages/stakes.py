@@ -12,8 +12,8 @@ from runners.models import Event, Progress, Table
 
 @dataclass(frozen=True, slots=True)
 class Stake:
-    """Rows of first copies, changes merged since, rows quarantined; how long a table's last copy took; the change log's size. None: not
-    known."""
+    """Rows of first copies, changes merged since, rows quarantined; how long a table's last copy
+    took; the change log's size. None: not known."""
 
     rows: int = 0
     changes: int = 0

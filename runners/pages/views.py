@@ -1,4 +1,5 @@
-"""Pages of what runs: the list, and one replicator's overview and tables, live. They read only; `runners.pages.actions` changes."""
+"""Pages of what runs: the list, and one replicator's overview and tables, live. They read only;
+`runners.pages.actions` changes."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def replicators(request: HttpRequest) -> HttpResponse:
 
 
 def _live(request: HttpRequest, page: str, context: dict[str, Any]) -> HttpResponse:
-    """The page; to HTMX the body panel, and the head to be put in its place; 204 when nothing has changed."""
+    """The page; to HTMX the body panel, and the head to be put in its place; 204 when nothing has
+    changed."""
     if _unchanged(request, context):
         return HttpResponse(status=204)
     if not is_partial(request):

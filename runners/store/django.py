@@ -1,4 +1,5 @@
-"""The engine's memory in the database: every write is one transaction that first proves the lease."""
+"""The engine's memory in the database: every write is one transaction that first proves the
+lease."""
 
 from __future__ import annotations
 
@@ -72,8 +73,9 @@ def _portions(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
 
 @database_errors_told
 class DjangoStore:
-    """`runners.engine.store.protocol.Store` for one run. Thread safe; `tables()` may be half a second behind what people ask. A
-    database that does not answer is waited for, `patience_seconds` at most."""
+    """`runners.engine.store.protocol.Store` for one run. Thread safe; `tables()` may be half a
+    second behind what people ask. A database that does not answer is waited for, `patience_seconds`
+    at most."""
 
     def __init__(
         self,
@@ -120,7 +122,7 @@ class DjangoStore:
         with self._write():
             Run.objects.filter(pk=self._run.pk).update(lease_until=moment(until))
 
-    # --- capture -------------------------------------------------------------------------------------------------
+    # --- capture -------------------------------------------------------------------------------------------------  # noqa: E501
     @property
     def _progress(self) -> QuerySet[Progress]:
         return Progress.objects.filter(replicator=self._replicator)
@@ -167,7 +169,7 @@ class DjangoStore:
         self.forget(numbers)
         return paths
 
-    # --- decode --------------------------------------------------------------------------------------------------
+    # --- decode --------------------------------------------------------------------------------------------------  # noqa: E501
     @property
     def _files(self) -> QuerySet[ChangeFile]:
         return ChangeFile.objects.filter(replicator=self._replicator)
@@ -187,7 +189,7 @@ class DjangoStore:
         )
         return [file_row(f) for f in found]
 
-    # --- tables --------------------------------------------------------------------------------------------------
+    # --- tables --------------------------------------------------------------------------------------------------  # noqa: E501
     @property
     def _rows(self) -> QuerySet[Table]:
         return Table.objects.filter(replicator=self._replicator)
@@ -288,7 +290,7 @@ class DjangoStore:
         with self._write():
             self._copy(table).delete()
 
-    # --- quarantined rows ---------------------------------------------------------------------------------------------
+    # --- quarantined rows ---------------------------------------------------------------------------------------------  # noqa: E501
     def _quarantined(self, table: TableId, generation: int) -> QuerySet[QuarantinedRow]:
         return QuarantinedRow.objects.filter(table__in=self._row(table), generation=generation)
 
@@ -383,7 +385,7 @@ class DjangoStore:
             record_metrics(self._replicator)
         self._figures |= figures
 
-    # --- watermarks ----------------------------------------------------------------------------------------------
+    # --- watermarks ----------------------------------------------------------------------------------------------  # noqa: E501
     def record_watermark(self, watermark: Watermark) -> None:
         with self._write():
             watermark_publish(self._replicator, watermark)
@@ -392,7 +394,7 @@ class DjangoStore:
         with self._write():
             versions_forget(self._replicator, table)
 
-    # --- pruning -------------------------------------------------------------------------------------------------
+    # --- pruning -------------------------------------------------------------------------------------------------  # noqa: E501
     def drop_changes(self, table: TableId) -> list[str]:
         mine = self._files.filter(schema_name=table.schema, table_name=table.name)
         with self._write():

@@ -29,7 +29,8 @@ _SAME = frozenset(
     {
         "generation", "table_uuid", "merged_sequence", "token_sequence", "snapshot_position",
         "shape_sequence", "resolved_at",
-        "is_snapshot_done", "error_code", "error_facts", "failures", "failing_seconds", "is_given_up", "is_resync_asked",
+        "is_snapshot_done", "error_code", "error_facts", "failures", "failing_seconds",
+        "is_given_up", "is_resync_asked",
         "is_drop_asked", "is_replay_asked", "rows_quarantined",
     }
 )  # fmt: skip
@@ -90,7 +91,8 @@ def table_row(row: Table, chosen: Mapping[TableId, TableSelection]) -> TableRow:
 
 
 def table_values(changes: dict[str, Any]) -> dict[str, Any]:
-    """Changes of a `TableRow`'s fields as values of `Table`; TypeError for a field that isn't one."""
+    """Changes of a `TableRow`'s fields as values of `Table`; TypeError for a field that isn't
+    one."""
     values: dict[str, Any] = {}
     for name, value in changes.items():
         if name == "schema":

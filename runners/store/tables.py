@@ -1,4 +1,5 @@
-"""The tables of one replicator as its run sees them: kept in memory, read again where they changed."""
+"""The tables of one replicator as its run sees them: kept in memory, read again where they
+changed."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ WHOLE_SECONDS = 60.0
 class KnownTables:
     """Thread safe. Two others change the rows of a run's tables.
 
-    The run itself: it says which ones by `changed`, and these alone are read again. And people: each of
-    their acts makes `Replicator.tables_version` grow, which is asked for every `seconds`; then all rows
-    are read again. A row that did not change is the same object as before.
+    The run itself: it says which ones by `changed`, and these alone are read again. And people:
+    each of their acts makes `Replicator.tables_version` grow, which is asked for every `seconds`;
+    then all rows are read again. A row that did not change is the same object as before.
     """
 
     def __init__(self, replicator: Replicator, seconds: float) -> None:
@@ -53,7 +54,8 @@ class KnownTables:
             self._version = -1
 
     def all(self, *, is_exact: bool = False) -> list[TableRow]:
-        """Every table, by its row's number; `seconds` behind what people ask at most, `is_exact`: not at all."""
+        """Every table, by its row's number; `seconds` behind what people ask at most, `is_exact`:
+        not at all."""
         with self._reading:
             now = time.monotonic()
             if self._version < 0 or is_exact or now - self._asked_at >= self._seconds:
@@ -66,7 +68,8 @@ class KnownTables:
             return list(self._rows.values())
 
     def one(self, table: TableId) -> TableRow:
-        """One table as it is now, in one query where nobody chose since; KeyError for an unknown one."""
+        """One table as it is now, in one query where nobody chose since; KeyError for an unknown
+        one."""
         mine = self._mine().filter(schema_name=table.schema, name=table.name)
         with self._lock:
             chosen, known = self._chosen, self._version
@@ -107,7 +110,8 @@ class KnownTables:
         return asked.tables_version, selections(asked)
 
     def _read_all(self) -> None:
-        """Read again where somebody chose between the two readings: without its choice a table would be copied whole."""
+        """Read again where somebody chose between the two readings: without its choice a table
+        would be copied whole."""
         with self._lock:
             written = set(self._changed)
         for _ in range(3):

@@ -1,4 +1,5 @@
-"""The outer loop's patience: when a failed replicator is tried again, and when it stops for a person."""
+"""The outer loop's patience: when a failed replicator is tried again, and when it stops for a
+person."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ QUIET = timedelta(minutes=10)
 
 
 def delay_seconds(failures: int, retry: Retry) -> float:
-    """How long to wait after the `failures`-th failure in a row: 5 s doubling to 10 min; what a person has to mend is
-    tried more slowly."""
+    """How long to wait after the `failures`-th failure in a row: 5 s doubling to 10 min; what a
+    person has to mend is tried more slowly."""
     first = FIX_SECONDS if retry is Retry.AFTER_FIX else FIRST_SECONDS
     return float(min(LAST_SECONDS, first * 2 ** min(failures - 1, 20)))
 
@@ -33,12 +34,14 @@ def _duration(passed: timedelta) -> str:
 
 
 def _patience(options: dict[str, Any]) -> timedelta:
-    """Counting a failure never needs options that this version can read: they may be what failed."""
+    """Counting a failure never needs options that this version can read: they may be what
+    failed."""
     return timedelta(minutes=Options.readable(options).retry_minutes)
 
 
 def _idle(progress: Progress, run: Run, now: datetime) -> timedelta:
-    """How much later than it was due the run was begun: such time, when the machine was off or all slots were taken, is no trying."""
+    """How much later than it was due the run was begun: such time, when the machine was off or all
+    slots were taken, is no trying."""
     begun = run.started_at or now
     late = begun - (progress.retry_at or begun)
     return late if late > timedelta(seconds=LAST_SECONDS) else timedelta()

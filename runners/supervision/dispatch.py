@@ -1,4 +1,5 @@
-"""Sends tasks to the workers; never fails and never waits long where no broker answers (beat asks again)."""
+"""Sends tasks to the workers; never fails and never waits long where no broker answers (beat asks
+again)."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ BROKER_SECONDS = 0.5
 
 
 def send(task: str, *arguments: str, expires: float = 30.0) -> None:
-    """Queue a task of `runners.tasks` by name; one that waits longer than `expires` seconds is dropped."""
+    """Queue a task of `runners.tasks` by name; one that waits longer than `expires` seconds is
+    dropped."""
     if not settings.REDIS_URL:
         return
     if not _listens():
@@ -40,8 +42,8 @@ def send(task: str, *arguments: str, expires: float = 30.0) -> None:
 
 
 def _listens() -> bool:
-    """Whether a connection to the broker is taken. Celery's own first connection is tried for six seconds, whatever it is
-    told, and a page would wait for that."""
+    """Whether a connection to the broker is taken. Celery's own first connection is tried for six
+    seconds, whatever it is told, and a page would wait for that."""
     place = urlparse(settings.REDIS_URL)
     if not place.hostname:
         return True

@@ -47,7 +47,10 @@ def _message(at: datetime | None, now: datetime) -> str:
     since = now - silent
     unwatched = Q(supervised_at__lt=since) | Q(supervised_at=None, created_at__lt=since)
     if Run.objects.active().filter(unwatched).exists():
-        return "The worker for runs doesn't answer: runs are neither started nor watched. Start it with `make worker-runs`."
+        return (
+            "The worker for runs doesn't answer: runs are neither started nor watched. Start "
+            "it with `make worker-runs`."
+        )
     return ""
 
 
@@ -55,7 +58,10 @@ def _who_is_silent() -> str:
     place = urlparse(settings.REDIS_URL)
     where = f"{place.hostname}:{place.port or 6379}"
     if not _answers(place.hostname or "", place.port or 6379):
-        return f"The broker at `{where}` doesn't answer: nothing starts or stops. Start it, or run `make dev`, which brings one."
+        return (
+            f"The broker at `{where}` doesn't answer: nothing starts or stops. Start it, or "
+            "run `make dev`, which brings one."
+        )
     return (
         "The workers don't answer: nothing starts or stops until they run again. "
         "Start them with `make worker-default` and `make beat`, or all of it with `make dev`."

@@ -29,7 +29,8 @@ SIGN = "reconcile"
 
 
 def reconcile_runs(now: datetime | None = None) -> None:
-    """One look at everything: end what is lost, have the rest watched, stop what is not wanted, start what is."""
+    """One look at everything: end what is lost, have the rest watched, stop what is not wanted,
+    start what is."""
     now = now or timezone.now()
     Sign.objects.update_or_create(name=SIGN, defaults={"at": now})
     _stop_unwanted()
@@ -68,7 +69,8 @@ def _look_after(run: Run, now: datetime) -> None:
 
 
 def _shorten(now: datetime) -> None:
-    """A lease that is longer than any is of a clock that has been set back since. A run that lives renews it within seconds."""
+    """A lease that is longer than any is of a clock that has been set back since. A run that lives
+    renews it within seconds."""
     longest = max(timedelta(seconds=settings.RUNNER.lease_seconds), START_LEASE)
     Run.objects.active().filter(lease_until__gt=now + longest + LEASE_MARGIN).update(
         lease_until=now + longest
@@ -92,7 +94,8 @@ def _end_lost(run: Run, now: datetime) -> None:
 
 
 def _is_due(now: datetime) -> Q:
-    """Not waiting for its next try. A time further away than any wait was set by a clock that has been set back since."""
+    """Not waiting for its next try. A time further away than any wait was set by a clock that has
+    been set back since."""
     is_impossible = Q(progress__retry_at__gt=now + timedelta(seconds=LAST_SECONDS))
     no_wait = Q(progress=None) | Q(progress__retry_at=None)
     return no_wait | Q(progress__retry_at__lte=now) | is_impossible

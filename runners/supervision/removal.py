@@ -1,4 +1,5 @@
-"""Removes a replicator that was deleted: what it made at the source, at the target, its change log, its rows."""
+"""Removes a replicator that was deleted: what it made at the source, at the target, its change log,
+its rows."""
 
 from __future__ import annotations
 
@@ -53,8 +54,9 @@ def what_goes(replicator: Replicator) -> list[tuple[str, str]]:
 
 
 def drop_replicator(pk: uuid.UUID | str, now: datetime | None = None) -> bool:
-    """Remove it; True when it is gone. Idempotent. A source that can't be asked is tried again `TRIES` times, then the
-    statements to run there are recorded in an event that outlives the replicator."""
+    """Remove it; True when it is gone. Idempotent. A source that can't be asked is tried again
+    `TRIES` times, then the statements to run there are recorded in an event that outlives the
+    replicator."""
     now = now or timezone.now()
     replicator = Replicator.objects.exclude(deleting_since=None).filter(pk=pk).first()
     if replicator is None:
@@ -168,7 +170,8 @@ def _forget(replicator: Replicator, statements: list[str]) -> None:
 
 
 def _forget_rows(replicator: Replicator) -> None:
-    """What there may be millions of, in portions: in one transaction nobody else could write for minutes. Done again after a cut."""
+    """What there may be millions of, in portions: in one transaction nobody else could write for
+    minutes. Done again after a cut."""
     rows: list[QuerySet[Any]] = [TableMetric.objects.filter(table__replicator=replicator)]
     for model in (ReplicatorMetric, ChangeFile, Segment, LogLine):
         rows.append(model.objects.filter(replicator=replicator))

@@ -1,4 +1,5 @@
-"""What the program's own database keeps for a time only: activity, ended runs, sessions, idempotency keys. In portions, so that nobody waits for it."""
+"""What the program's own database keeps for a time only: activity, ended runs, sessions,
+idempotency keys. In portions, so that nobody waits for it."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ PORTION = 5_000
 
 
 def prune_activity(now: datetime | None = None) -> int:
-    """Drop a portion of what is past its time; how many rows. Events that outlive their replicator stay (statements that are left
-    to run at its source), and the last run of each: it says that there was one."""
+    """Drop a portion of what is past its time; how many rows. Events that outlive their replicator
+    stay (statements that are left to run at its source), and the last run of each: it says that
+    there was one."""
     now = now or timezone.now()
     limit = now - timedelta(seconds=settings.ACTIVITY_SECONDS)
     later = Run.objects.filter(

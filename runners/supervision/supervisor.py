@@ -1,4 +1,5 @@
-"""Watches one run's process from start (or adoption) to its end, which it records by one transition."""
+"""Watches one run's process from start (or adoption) to its end, which it records by one
+transition."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ STEP_DONE = "done"
 
 
 def unwatched(now: datetime) -> Q:
-    """Runs that no supervisor signed of late; a sign from the future was given before the clock was set back."""
+    """Runs that no supervisor signed of late; a sign from the future was given before the clock was
+    set back."""
     return (
         Q(supervised_at=None)
         | Q(supervised_at__lt=now - SUPERVISION)
@@ -58,7 +60,8 @@ def default_spawn() -> Spawn:
 
 
 class Supervisor:
-    """`supervise` blocks until the run ended or is another's. Clock, spawn and waiting are given, so that tests decide."""
+    """`supervise` blocks until the run ended or is another's. Clock, spawn and waiting are given,
+    so that tests decide."""
 
     def __init__(
         self,
@@ -81,13 +84,14 @@ class Supervisor:
         self._process: Process = Elsewhere()
 
     def supervise(self) -> None:
-        """Claim the run, start or adopt its process, watch it to its end. Returns at once where another supervises it."""
+        """Claim the run, start or adopt its process, watch it to its end. Returns at once where
+        another supervises it."""
         if not self.begin():
             return
         while self._safe_turn():
             self._wait(TURN_SECONDS)
 
-    # --- begin ---------------------------------------------------------------------------------------------------
+    # --- begin ---------------------------------------------------------------------------------------------------  # noqa: E501
     def begin(self) -> bool:
         """Claim by compare-and-set, then start or adopt; False where there is nothing to watch."""
         now = self._clock()
@@ -135,7 +139,7 @@ class Supervisor:
             self._process = Adopted(run.pid, run.pid_started_at)
         logger.info("Adopted run %s, process %s.", run.pk, run.pid)
 
-    # --- loop ----------------------------------------------------------------------------------------------------
+    # --- loop ----------------------------------------------------------------------------------------------------  # noqa: E501
     def _safe_turn(self) -> bool:
         try:
             return self.turn()
@@ -145,7 +149,8 @@ class Supervisor:
             return True
 
     def turn(self) -> bool:
-        """One look at the process and at what is asked; False when there is nothing more to watch."""
+        """One look at the process and at what is asked; False when there is nothing more to
+        watch."""
         now = self._clock()
         if not self._sign(now):
             return False
@@ -196,7 +201,7 @@ class Supervisor:
         self._fail(run, "run:lost", {}, event="run_lost")
         return False
 
-    # --- end -----------------------------------------------------------------------------------------------------
+    # --- end -----------------------------------------------------------------------------------------------------  # noqa: E501
     def _finish(self, run: Run, code: int) -> None:
         """One transition by the exit code; nothing of the run lives when it is made."""
         while not self._process.end():

@@ -1,7 +1,9 @@
-"""Adds tables to a replicator that was deployed, and changes what is copied of them: columns, rows, kinds of changes, mode.
+"""Adds tables to a replicator that was deployed, and changes what is copied of them: columns, rows,
+kinds of changes, mode.
 
-Pages and REST call the same service. Each assesses what is asked for first, as a deploy does, outside of any transaction: it blocks
-while source and target answer. `is_assessed` False leaves that out, where a policy decides and no person.
+Pages and REST call the same service. Each assesses what is asked for first, as a deploy does,
+outside of any transaction: it blocks while source and target answer. `is_assessed` False leaves
+that out, where a policy decides and no person.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ from runners.supervision.dispatch import nudge
 
 
 class TableRefused(Exception):
-    """The assessment found errors about a table that was to be added or changed; `problems` are all that it found about it."""
+    """The assessment found errors about a table that was to be added or changed; `problems` are all
+    that it found about it."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("The assessment found errors.")
@@ -47,10 +50,12 @@ class TableRefused(Exception):
 def table_add(
     *, replicator: Replicator, selection: TableSelection, actor: Actor, is_assessed: bool = True
 ) -> Table:
-    """Copy this table too, and then follow it; works while the run runs, and the other tables do not pause.
+    """Copy this table too, and then follow it; works while the run runs, and the other tables do
+    not pause.
 
-    One that was removed before is copied afresh, and known by its name alone. `TableRefused` on an error of the
-    table or of the servers; IllegalTransition where it is chosen already, also by the name that it had before.
+    One that was removed before is copied afresh, and known by its name alone. `TableRefused` on an
+    error of the table or of the servers; IllegalTransition where it is chosen already, also by the
+    name that it had before.
     """
     if is_assessed and selection.id not in {t.id for t in config_of(replicator).tables}:
         _refuse_faulty(replicator, [selection])
@@ -60,7 +65,8 @@ def table_add(
 def tables_add(
     *, replicator: Replicator, selections: Sequence[TableSelection], actor: Actor
 ) -> list[Table]:
-    """Add tables after one assessment, all of them or none, as `table_add`. Those that are chosen already are passed over."""
+    """Add tables after one assessment, all of them or none, as `table_add`. Those that are chosen
+    already are passed over."""
     known = {t.id for t in config_of(replicator).tables}
     new = [s for s in selections if s.id not in known]
     if new:
@@ -72,10 +78,11 @@ def tables_add(
 def table_change(
     *, replicator: Replicator, selection: TableSelection, actor: Actor, is_assessed: bool = True
 ) -> Table:
-    """Copy other columns, rows or kinds of changes of a table, or in another mode; works while the run runs.
+    """Copy other columns, rows or kinds of changes of a table, or in another mode; works while the
+    run runs.
 
-    Where rows or values may be missing in the copy it is made afresh. `TableRefused`; `Table.DoesNotExist` for a
-    table that is not chosen.
+    Where rows or values may be missing in the copy it is made afresh. `TableRefused`;
+    `Table.DoesNotExist` for a table that is not chosen.
     """
     if is_assessed:
         if selection.id not in {t.id for t in config_of(replicator).tables}:
@@ -95,8 +102,9 @@ def table_mode(
 ) -> Table:
     """Copy this table in another mode (empty: the replicator's).
 
-    Where that differs from the mode of the present copy, the run, or the next one, makes a fresh copy, as a re-sync does.
-    `TableRefused`, InvalidConfig for an unknown mode, `Table.DoesNotExist`.
+    Where that differs from the mode of the present copy, the run, or the next one, makes a fresh
+    copy, as a re-sync does. `TableRefused`, InvalidConfig for an unknown mode,
+    `Table.DoesNotExist`.
     """
     (asked,) = parse_tables([{"schema": schema, "name": name, "mode": mode}])
     if is_assessed:
@@ -136,7 +144,10 @@ def _add(*, replicator: Replicator, selection: TableSelection, actor: Actor) -> 
         replicator=row, is_chosen=True, shape__called=[table.schema, table.name]
     ).first()
     if called is not None:
-        text = f"{table} is copied already, as {called.schema_name}.{called.name}: that was its name before."
+        text = (
+            f"{table} is copied already, as {called.schema_name}.{called.name}: that was its "
+            "name before."
+        )
         raise IllegalTransition("chosen", "table_add_asked", message=text)
     replicator_choose(replicator=row, tables=[*known, selection])
     tables_sync(row)
@@ -148,7 +159,8 @@ def _add(*, replicator: Replicator, selection: TableSelection, actor: Actor) -> 
             table=found, event="table_added", actor=actor_name(actor), shape=None, **FRESH
         )
     elif found.state != TableState.WAITING:
-        # Its removal was not taken up yet: it is still followed, and only a fresh copy fits what is asked for now.
+        # Its removal was not taken up yet: it is still followed, and only a fresh copy fits what is
+        # asked for now.
         mine.update(is_resync_asked=True)
     new = table_choice(selection)
     act_add("table_add_asked", replicator=row, actor=actor, table=table, new=new)
@@ -175,7 +187,8 @@ def _change(*, replicator: Replicator, selection: TableSelection, actor: Actor) 
         )
     is_wider = "inserts" in {*selection.excluded} ^ {*before.excluded}
     if {*selection.excluded} != {*before.excluded}:
-        # Changes of before were applied otherwise than they would be again now, so no rewind may go back over this.
+        # Changes of before were applied otherwise than they would be again now, so no rewind may go
+        # back over this.
         Table.objects.filter(pk=found.pk).update(shape_sequence=F("token_sequence"))
     if is_wider or (selection.columns, selection.filter) != (before.columns, before.filter):
         Table.objects.filter(pk=found.pk).update(is_resync_asked=True)
@@ -187,7 +200,8 @@ def _change(*, replicator: Replicator, selection: TableSelection, actor: Actor) 
 
 
 def _same_columns(one: TableSelection, other: TableSelection, found: Table) -> bool:
-    """Whether both choose the same columns, in whatever order, and with or without those of the key, which are copied anyhow."""
+    """Whether both choose the same columns, in whatever order, and with or without those of the
+    key, which are copied anyhow."""
     key = (found.shape or {}).get("key", ())
     is_some = bool(one.columns) == bool(other.columns)
     return is_some and {*one.columns, *key} == {*other.columns, *key}

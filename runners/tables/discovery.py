@@ -1,4 +1,5 @@
-"""Tables that appear and vanish at the source: what the policy says, what people answer. One door to `NewTable`."""
+"""Tables that appear and vanish at the source: what the policy says, what people answer. One door
+to `NewTable`."""
 
 from __future__ import annotations
 
@@ -23,9 +24,10 @@ SHOWN = 20
 def tables_appeared(
     *, replicator: Replicator, tables: Sequence[TableId], run: Run | None = None
 ) -> list[TableId]:
-    """These tables are at the source, in schemas that are copied from, and nobody chose them: all of them, each time. What is
-    there at the first look into a schema was left out by a person; what comes later is asked about or added, by the policy,
-    and forgotten when it is gone again. Those that are new."""
+    """These tables are at the source, in schemas that are copied from, and nobody chose them: all
+    of them, each time. What is there at the first look into a schema was left out by a person; what
+    comes later is asked about or added, by the policy, and forgotten when it is gone again. Those
+    that are new."""
     progress = progress_of(replicator)
     schemas = {t.id.schema for t in parse_tables(replicator.tables)}
     first = schemas - set(progress.schemas_seen)
@@ -56,8 +58,8 @@ def tables_appeared(
 
 
 def _is_added(replicator: Replicator, table: TableId) -> bool:
-    """False for a table that can't be added now, such as one that goes by the name that another one of the replicator has been given:
-    a person is asked."""
+    """False for a table that can't be added now, such as one that goes by the name that another one
+    of the replicator has been given: a person is asked."""
     try:
         with transaction.atomic():
             table_add(
@@ -81,7 +83,8 @@ def _remember(replicator: Replicator, tables: Sequence[TableId]) -> None:
 
 @transaction.atomic
 def table_vanished(*, replicator: Replicator, table: TableId) -> bool:
-    """The table is gone at the source, and its copy is to go too. False for the last table: it is never removed."""
+    """The table is gone at the source, and its copy is to go too. False for the last table: it is
+    never removed."""
     try:
         table_remove(
             replicator=replicator,
@@ -109,7 +112,8 @@ def tables_asked(replicator: Replicator) -> list[NewTable]:
 def new_table_ignore(
     *, replicator: Replicator, schema: str, name: str, actor: AbstractBaseUser | None
 ) -> NewTable:
-    """The table is not to be asked about again; it can be added later all the same. `NewTable.DoesNotExist`."""
+    """The table is not to be asked about again; it can be added later all the same.
+    `NewTable.DoesNotExist`."""
     row = NewTable.objects.get(replicator=replicator, schema_name=schema, name=name)
     if NewTable.objects.filter(pk=row.pk, is_ignored=False).update(is_ignored=True):
         table = TableId(schema, name)

@@ -15,7 +15,10 @@ from replicators.models import Replicator
 from replicators.services import target_of
 from runners.models import Segment
 
-EARLIER = "Instead of an earlier time, a re-sync copies the table afresh; a mirror is the same after both."
+EARLIER = (
+    "Instead of an earlier time, a re-sync copies the table afresh; a mirror is the same "
+    "after both."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,9 @@ def refusal(table: TableId) -> str:
 
 
 def rewind_window(replicator: Replicator, now: datetime | None = None) -> Window:
-    """As far as can be told without opening the target: the change log's keep time and its first segment, and the versions
-    that the target keeps. The run looks again, and refuses what the target does not have."""
+    """As far as can be told without opening the target: the change log's keep time and its first
+    segment, and the versions that the target keeps. The run looks again, and refuses what the
+    target does not have."""
     now = now or timezone.now()
     keep = Options.parse(replicator.options).keep_hours
     reach = _reach_seconds(replicator, 3600 * keep)
@@ -67,8 +71,8 @@ def rewind_window(replicator: Replicator, now: datetime | None = None) -> Window
 
 
 def _reach_seconds(replicator: Replicator, keep_seconds: float) -> float:
-    """How far back the target has a version to begin with: as long as it keeps each, or, where it keeps single ones beyond that, as
-    long as changes are kept."""
+    """How far back the target has a version to begin with: as long as it keeps each, or, where it
+    keeps single ones beyond that, as long as changes are kept."""
     plugin, params = target_plugin(replicator.target_kind), target_of(replicator)
     if plugin.apart_seconds(params, keep_seconds):
         return keep_seconds

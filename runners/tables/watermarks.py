@@ -20,7 +20,8 @@ def _pairs(found: dict[TableId, str]) -> list[list[str]]:
 
 
 def watermark_publish(replicator: Replicator, watermark: Published) -> Watermark:
-    """One row. Rows past their time go, and those that are too many; called within the writer's transaction."""
+    """One row. Rows past their time go, and those that are too many; called within the writer's
+    transaction."""
     made = Watermark.objects.create(
         replicator=replicator,
         sequence=watermark.sequence,

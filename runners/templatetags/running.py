@@ -1,4 +1,5 @@
-"""The one component for states; events in words; rates, sizes and small charts; the banner that says when nobody works."""
+"""The one component for states; events in words; rates, sizes and small charts; the banner that
+says when nobody works."""
 
 from __future__ import annotations
 
@@ -127,7 +128,8 @@ def health() -> WorkerHealth:
 
 @register.filter
 def key_text(key: str) -> str:
-    """A quarantined row's key, kept as a JSON object, as `name = value` for each of its columns; what is none stays as it is."""
+    """A quarantined row's key, kept as a JSON object, as `name = value` for each of its columns;
+    what is none stays as it is."""
     try:
         values = json.loads(key)
     except ValueError:
@@ -177,7 +179,10 @@ def event_text(event: Event) -> str:
             )
             return f"{facts.get('name', '')}{left}"
         case "target_left":
-            return f"{facts.get('replicator', '')}: the target could not be cleaned; its tables are still there."
+            return (
+                f"{facts.get('replicator', '')}: the target could not be cleaned; its tables "
+                "are still there."
+            )
     return ""
 
 
@@ -189,7 +194,8 @@ def is_mended_by_edit(code: str) -> bool:
 
 @register.filter
 def table_help(code: str) -> str:
-    """What helps a table that fails by this where a re-sync alone fails again: `remove` it or `change` what is copied."""
+    """What helps a table that fails by this where a re-sync alone fails again: `remove` it or
+    `change` what is copied."""
     helped = message_of(code).help
     return str(helped) if helped in {Help.REMOVE, Help.CHANGE} else ""
 

@@ -19,7 +19,8 @@ from tests.app.factories import make_replicator, make_user
 
 @pytest.fixture(autouse=True)
 def _may_empty_tables(request: pytest.FixtureRequest) -> None:
-    """A test that commits empties all tables afterwards; rows of the audit trail let nobody. Those tests come last."""
+    """A test that commits empties all tables afterwards; rows of the audit trail let nobody. Those
+    tests come last."""
     marker = request.node.get_closest_marker("django_db")
     if marker is not None and marker.kwargs.get("transaction"):
         request.getfixturevalue("django_db_setup")
@@ -30,7 +31,8 @@ def _may_empty_tables(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(autouse=True)
 def _quiet_settings(settings: Any, tmp_path: Path) -> None:
-    """No broker, files in a folder of the test's own, the in-memory pair shown, passwords that cost nothing."""
+    """No broker, files in a folder of the test's own, the in-memory pair shown, passwords that cost
+    nothing."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.REDIS_URL = ""
     settings.RUN_LOG_DIR = tmp_path / "run-logs"
@@ -40,7 +42,8 @@ def _quiet_settings(settings: Any, tmp_path: Path) -> None:
 
 @pytest.fixture
 def converging(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The in-memory source's first copy converges, so that modes which keep the past are refused."""
+    """The in-memory source's first copy converges, so that modes which keep the past are
+    refused."""
     memory = registry.sources()["memory"]
     can = replace(memory.capabilities, has_exact_snapshot=False)
     monkeypatch.setitem(registry.sources(), "memory", replace(memory, capabilities=can))

@@ -20,7 +20,8 @@ SECRET = "s3cret-of-the-source"
 
 
 def make_user(name: str, *groups: str, **fields: Any) -> User:
-    """A user in these groups. They come with a migration, and go with the first test that has transactions of its own."""
+    """A user in these groups. They come with a migration, and go with the first test that has
+    transactions of its own."""
     if groups and not Group.objects.filter(name__in=groups).exists():
         migration = import_module("replicators.migrations.0002_groups")
         migration.make_groups(apps, connection.schema_editor())

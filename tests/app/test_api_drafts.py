@@ -133,7 +133,8 @@ def test_tables_are_listed_and_described(api: Client) -> None:
 
 @pytest.mark.parametrize("rows", ["drafts", "replicators"])
 def test_what_is_stored_is_looked_into_without_its_secrets(api: Client, rows: str) -> None:
-    """Guards `StoredServers`: a program that has lost the password, or never had it, can still add tables."""
+    """Guards `StoredServers`: a program that has lost the password, or never had it, can still add
+    tables."""
     draft = _draft(api, tables=[{"schema": "shop", "name": "orders"}])
     made = api.post(f"/api/v1/drafts/{draft['id']}/deploy/").json()
     url = f"/api/v1/{rows}/{draft['id'] if rows == 'drafts' else made['id']}"

@@ -1,4 +1,5 @@
-"""REST on tokens and users: one's own tokens, everybody's for administrators; users for administrators alone."""
+"""REST on tokens and users: one's own tokens, everybody's for administrators; users for
+administrators alone."""
 
 from __future__ import annotations
 

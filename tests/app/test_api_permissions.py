@@ -1,4 +1,5 @@
-"""Who may call which address of REST and of the pages: one table, so that an address without a rule fails."""
+"""Who may call which address of REST and of the pages: one table, so that an address without a rule
+fails."""
 
 from __future__ import annotations
 
@@ -27,15 +28,18 @@ READ = {
     "/replicators/{pk}/activity/", "/replicators/{pk}/configuration/",
 }  # fmt: skip
 WRITE = {
-    "/api/v1/replicators/", f"{ONE}resync/", f"{ONE}start/", f"{ONE}pause/", f"{ONE}resume/", f"{ONE}retry/", f"{ONE}tables/resync/", f"{ONE}tables/retry/",
+    "/api/v1/replicators/", f"{ONE}resync/", f"{ONE}start/", f"{ONE}pause/", f"{ONE}resume/",
+    f"{ONE}retry/", f"{ONE}tables/resync/", f"{ONE}tables/retry/",
     f"{ONE}tables/", f"{ONE}tables/ignore/", f"{ONE}tables/replay/",
     f"{ONE}tables/rewind/", "/replicators/{pk}/tables/rewind/",
     "/api/v1/drafts/", "/api/v1/connections/test/", "/api/v1/sources/tables/",
     "/api/v1/sources/tables/describe/", "/api/v1/assess/",
     f"{ONE}connections/test/", f"{ONE}source/tables/", f"{ONE}source/tables/describe/",
-    "/replicators/{pk}/start/", "/replicators/{pk}/pause/", "/replicators/{pk}/resume/", "/replicators/{pk}/retry/",
+    "/replicators/{pk}/start/", "/replicators/{pk}/pause/", "/replicators/{pk}/resume/",
+    "/replicators/{pk}/retry/",
     "/replicators/{pk}/tables/resync/", "/replicators/{pk}/tables/retry/",
-    "/replicators/{pk}/tables/columns/", "/replicators/{pk}/tables/add/", "/replicators/{pk}/tables/remove/",
+    "/replicators/{pk}/tables/columns/", "/replicators/{pk}/tables/add/",
+    "/replicators/{pk}/tables/remove/",
     "/replicators/{pk}/tables/pick/",
     "/replicators/{pk}/tables/ignore/",
     "/replicators/{pk}/tables/replay/",
@@ -53,17 +57,23 @@ OWN = {
 ADMINISTRATORS = {"/api/v1/audit/", "/audit/", "/api/v1/users/"}
 OPEN = {"login", "logout"}
 COVERED = {
-    "index", "audit", "token-list", "token-detail", "user-list", "user-detail", "replicator-resync-many",
+    "index", "audit", "token-list", "token-detail", "user-list", "user-detail",
+    "replicator-resync-many",
     "replicator-list", "replicator-detail", "replicator-export", "replicator-status",
-    "replicator-logs", "replicator-events", "replicator-metrics", "replicator-watermarks", "replicator-start",
-    "replicator-pause", "replicator-resume", "replicator-resync", "replicator-retry", "replicator-retry-now", "replicator-rewind", "table-rewind",
+    "replicator-logs", "replicator-events", "replicator-metrics", "replicator-watermarks",
+    "replicator-start",
+    "replicator-pause", "replicator-resume", "replicator-resync", "replicator-retry",
+    "replicator-retry-now", "replicator-rewind", "table-rewind",
     "draft-list", "draft-detail", "draft-assess", "draft-deploy", "plugins", "plugin",
-    *(f"{row}-{look}" for row in ("draft", "replicator") for look in ("test-connection", "source-tables", "source-table")),
+    *(f"{row}-{look}" for row in ("draft", "replicator") for look in ("test-connection",
+    "source-tables", "source-table")),
     "connection-test", "source-tables", "source-table", "assess", "api-schema", "metrics",
     "replicators", "activity", "drafts", "replicator", "replicator-activity", "replicator-head",
     "replicator-charts", "replicator-tables", "duplicate", "health",
-    "replicator-configuration", "replicator-delete", "replicator-edit", "table-resync", "table-retry", "new",
-    "table-add", "tables-pick", "table-columns", "table-remove", "tables", "table-quarantined", "table-replay",
+    "replicator-configuration", "replicator-delete", "replicator-edit", "table-resync",
+    "table-retry", "new",
+    "table-add", "tables-pick", "table-columns", "table-remove", "tables", "table-quarantined",
+    "table-replay",
     "replicator-quarantined", "replicator-replay",
     "new-table-ignore", "replicator-new-tables",
     "replicator-ignore", "replicator-deletion",

@@ -1,4 +1,5 @@
-"""REST as programs lean on it: filters, tags, keys against doing a thing twice, one call that makes a replicator."""
+"""REST as programs lean on it: filters, tags, keys against doing a thing twice, one call that makes
+a replicator."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ def _url(replicator: Replicator, act: str = "") -> str:
     return f"{ALL}{replicator.pk}/{act}"
 
 
-# --- lists -------------------------------------------------------------------------------------------------------
+# --- lists -------------------------------------------------------------------------------------------------------  # noqa: E501
 def test_replicators_are_listed_by_what_is_asked(api: Client) -> None:
     make_replicator("shop to lake")
     make_replicator("billing to lake")
@@ -74,7 +75,7 @@ def test_the_index_leads_to_addresses_that_answer(api: Client) -> None:
         assert api.post(index["links"][name], {}, JSON).status_code == 400
 
 
-# --- changes that were meant for what was read -----------------------------------------------------------------------
+# --- changes that were meant for what was read -----------------------------------------------------------------------  # noqa: E501
 def test_a_change_of_what_somebody_else_changed_is_refused(
     api: Client, replicator: Replicator
 ) -> None:
@@ -96,7 +97,8 @@ def test_a_change_of_what_somebody_else_changed_is_refused(
 def test_a_change_that_comes_while_another_is_checked_is_refused(
     api: Client, replicator: Replicator, monkeypatch: Any
 ) -> None:
-    """Guards the comparison inside the transaction: source and target are asked before it, which takes its time."""
+    """Guards the comparison inside the transaction: source and target are asked before it, which
+    takes its time."""
 
     def meanwhile(asked: Any, found: Any) -> None:
         Replicator.objects.update(description="b", updated_at=timezone.now())
@@ -117,7 +119,7 @@ def test_drafts_have_tags_too(api: Client) -> None:
     assert api.delete(url, headers={"If-Match": "*"}).status_code == 204
 
 
-# --- once --------------------------------------------------------------------------------------------------------
+# --- once --------------------------------------------------------------------------------------------------------  # noqa: E501
 def _make(api: Client, key: str, **changes: Any) -> Any:
     return api.post(ALL, config_fields(**changes), JSON, headers={"Idempotency-Key": key})
 
@@ -185,7 +187,7 @@ def test_a_fault_of_ours_leaves_the_key_free(
     assert not IdempotencyKey.objects.exists()
 
 
-# --- making, and many at once --------------------------------------------------------------------------------------
+# --- making, and many at once --------------------------------------------------------------------------------------  # noqa: E501
 def test_an_export_with_its_secrets_makes_a_replicator_in_one_call(api: Client) -> None:
     made = api.post(ALL, config_fields(), JSON)
     assert made.status_code == 201
@@ -225,7 +227,7 @@ def test_many_tables_are_copied_afresh_in_one_call(api: Client, replicator: Repl
         assert api.post(url, wrong, JSON).status_code == 400
 
 
-# --- what was taken and ignored ------------------------------------------------------------------------------------
+# --- what was taken and ignored ------------------------------------------------------------------------------------  # noqa: E501
 @pytest.mark.parametrize(
     ("query", "field"),
     [
@@ -242,7 +244,8 @@ def test_many_tables_are_copied_afresh_in_one_call(api: Client, replicator: Repl
 def test_a_query_parameter_that_can_not_be_is_refused_by_name(
     api: Client, query: str, field: str
 ) -> None:
-    """Guards filters that were left empty and page sizes that can't be: both were taken for none."""
+    """Guards filters that were left empty and page sizes that can't be: both were taken for
+    none."""
     refused = api.get(f"{ALL}?{query}")
     assert (refused.status_code, list(refused.json()["fields"])) == (400, [field])
 
@@ -269,11 +272,12 @@ def test_null_takes_an_option_of_a_replicator_back(api: Client, replicator: Repl
     assert changed.json()["options"]["seal_seconds"] == 1.0
 
 
-# --- one word for a table ------------------------------------------------------------------------------------------
+# --- one word for a table ------------------------------------------------------------------------------------------  # noqa: E501
 def test_a_table_is_table_everywhere_and_name_is_still_taken(
     api: Client, replicator: Replicator
 ) -> None:
-    """Guards the two words that a row of a list had to be rewritten between before it could be acted on."""
+    """Guards the two words that a row of a list had to be rewritten between before it could be
+    acted on."""
     by_word = config_fields(tables=[{"schema": "shop", "table": "orders"}])
     by_name = config_fields(tables=[{"schema": "shop", "name": "orders"}])
     for body in (by_word, by_name):

@@ -37,7 +37,8 @@ def test_status_has_exactly_the_fields_that_are_promised(
     )
     body = api.get(_url(replicator, "status/")).json()
     assert set(body) == {
-        "id", "name", "state", "desired_state", "lag_seconds", "consistent_at", "error", "copy", "tables",
+        "id", "name", "state", "desired_state", "lag_seconds", "consistent_at", "error", "copy",
+        "tables",
     }  # fmt: skip
     assert body["consistent_at"] is None
     assert body["state"] == "paused"
@@ -53,7 +54,8 @@ def test_status_has_exactly_the_fields_that_are_promised(
 def test_status_says_what_keeps_a_replicator_from_running(
     api: Client, replicator: Replicator
 ) -> None:
-    """Guards the reason of `failed`, which a program that polls would have to look for in the list of all."""
+    """Guards the reason of `failed`, which a program that polls would have to look for in the list
+    of all."""
     assert api.get(_url(replicator, "status/")).json()["error"] is None
     Replicator.objects.update(desired_state="running")
     Progress.objects.update(
@@ -83,7 +85,8 @@ def test_a_change_log_without_room_is_told(api: Client, replicator: Replicator) 
 def test_what_the_source_is_waited_for_is_told_while_it_is(
     api: Client, replicator: Replicator, browser: Client
 ) -> None:
-    """Guards `waits_for`: who holds a lock or a transaction open has to be found by whoever only sees that tables wait."""
+    """Guards `waits_for`: who holds a lock or a transaction open has to be found by whoever only
+    sees that tables wait."""
     make_run(replicator, state=RunState.RUNNING)
     Replicator.objects.update(desired_state="running")
     told = "The stream waits for a lock of the source's tables: process 41 (psql)"

@@ -1,4 +1,5 @@
-"""Acts that can't be taken back are asked about first, with figures; a table that fails is offered what helps."""
+"""Acts that can't be taken back are asked about first, with figures; a table that fails is offered
+what helps."""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ def test_a_removal_and_a_delete_are_asked_about_with_figures(
 def test_a_failing_table_is_offered_what_helps(
     code: str, offered: list[str], browser: Client, copied: Replicator
 ) -> None:
-    """Guards `table_help`: of a table that was dropped at the source the only button was a re-sync, which fails again."""
+    """Guards `table_help`: of a table that was dropped at the source the only button was a re-sync,
+    which fails again."""
     Table.objects.filter(name="orders").update(state="failing", error_code=code)
     html = page(browser, copied.get_absolute_url())
     buttons = ["Remove table…", "Change what is copied…", "It is there again: re-sync…", "Re-sync…"]

@@ -1,4 +1,5 @@
-"""The audit trail: rows are added only, in code and in the database, and old ones go only as the setting says."""
+"""The audit trail: rows are added only, in code and in the database, and old ones go only as the
+setting says."""
 
 from __future__ import annotations
 

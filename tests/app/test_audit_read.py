@@ -1,4 +1,5 @@
-"""The audit trail is read on its page, by REST and by `manage.py audit`, by administrators alone, without a gap and without a row twice."""
+"""The audit trail is read on its page, by REST and by `manage.py audit`, by administrators alone,
+without a gap and without a row twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What people and programs do leaves rows in the audit trail, with who, by which door, and what was before."""
+"""What people and programs do leaves rows in the audit trail, with who, by which door, and what was
+before."""
 
 from __future__ import annotations
 

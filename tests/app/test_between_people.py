@@ -1,4 +1,5 @@
-"""What two people, two tabs, or a program and a person do to each other, and how an address is answered that is nearly right."""
+"""What two people, two tabs, or a program and a person do to each other, and how an address is
+answered that is nearly right."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def shape_known() -> None:
 def test_without_the_last_slash_nothing_is_asked_else(
     browser: Client, replicator: Replicator, method: str, settings: Any
 ) -> None:
-    """Guards `Slashes`: after a 301 a client goes on with GET, which answers 200 with what was to be deleted."""
+    """Guards `Slashes`: after a 301 a client goes on with GET, which answers 200 with what was to
+    be deleted."""
     for settings.DEBUG in (False, True):
         moved = getattr(browser, method)(f"/api/v1/replicators/{replicator.pk}?keep_target=true")
         assert moved.status_code == 308
@@ -48,14 +50,15 @@ def test_without_the_last_slash_nothing_is_asked_else(
 
 
 def test_a_form_is_no_json(browser: Client) -> None:
-    """Guards `NoNul`: once it had read the form, DRF took that for the body, and made an empty draft."""
+    """Guards `NoNul`: once it had read the form, DRF took that for the body, and made an empty
+    draft."""
     assert browser.post("/api/v1/drafts/", {"name": "a"}).status_code == 415
     assert not Draft.objects.exists()
 
 
 def test_the_same_columns_are_no_change(browser: Client, replicator: Replicator) -> None:
-    """Guards `services._same_columns`: columns named in another order, as by a program that keeps them in a set, or without the key's, had
-    the table copied afresh, and its past with it."""
+    """Guards `services._same_columns`: columns named in another order, as by a program that keeps
+    them in a set, or without the key's, had the table copied afresh, and its past with it."""
     shape_known()
     url, one = f"/api/v1/replicators/{replicator.pk}/tables/", {"schema": "shop", "table": "orders"}
     orders = Table.objects.filter(name="orders")
@@ -73,10 +76,12 @@ def test_the_same_columns_are_no_change(browser: Client, replicator: Replicator)
 
 
 def test_a_refused_form_is_shown_as_it_was_sent(browser: Client, replicator: Replicator) -> None:
-    """Guards `table_columns._typed`: with stored values in it, whoever mends the filter stores something else than was chosen."""
+    """Guards `table_columns._typed`: with stored values in it, whoever mends the filter stores
+    something else than was chosen."""
     shape_known()
     form = {
-        "schema": "shop", "table": "orders", "mode": "history", "which": "some", "columns": ["id", "details"],
+        "schema": "shop", "table": "orders", "mode": "history", "which": "some",
+        "columns": ["id", "details"],
         "has_kinds": "yes", "kinds": ["inserts", "updates"], "filter": "id >>> 5",
     }  # fmt: skip
     refused = browser.post(f"/replicators/{replicator.pk}/{COLUMNS}", form)
@@ -94,7 +99,8 @@ def test_a_refused_form_is_shown_as_it_was_sent(browser: Client, replicator: Rep
 
 
 def test_kinds_that_a_page_does_not_show_stay(browser: Client, editor: Any) -> None:
-    """Guards `kindless`: *Next* on the page of tables had what REST left out of a table without a key copied again."""
+    """Guards `kindless`: *Next* on the page of tables had what REST left out of a table without a
+    key copied again."""
     tables = [{"schema": "shop", "name": "page_views", "excluded": ["deletes"]}]
     made = services.draft_create(actor=editor, **config_fields(tables=tables))
     page = browser.get(f"/drafts/{made.pk}/tables/")
@@ -119,7 +125,8 @@ def test_a_mode_that_is_none_is_no_fault_of_ours(browser: Client, editor: Any) -
     for mode in ("bogus", ["append"], 5):
         made = services.draft_create(actor=editor, **config_fields(options={"mode": mode}))
         form = {
-            "schema": "shop", "table": "orders", "which": "all", "has_kinds": "yes", "kinds": ["updates"],
+            "schema": "shop", "table": "orders", "which": "all", "has_kinds": "yes",
+            "kinds": ["updates"],
             "version": made.version,
         }  # fmt: skip
         assert browser.post(f"/drafts/{made.pk}/tables/columns/", form).status_code < 500
@@ -129,7 +136,8 @@ def test_a_mode_that_is_none_is_no_fault_of_ours(browser: Client, editor: Any) -
 def test_a_draft_that_goes_while_its_source_is_asked(
     browser: Client, draft: Draft, monkeypatch: pytest.MonkeyPatch, is_deployed: bool
 ) -> None:
-    """Guards `wizard.page` and the answers of REST: between the look at the row and the write there is a server that takes its time."""
+    """Guards `wizard.page` and the answers of REST: between the look at the row and the write there
+    is a server that takes its time."""
     asked = services.assess
 
     def slow(config: Any) -> Any:
@@ -155,7 +163,8 @@ def test_a_draft_that_goes_while_its_source_is_asked(
 
 
 def test_a_parameter_that_is_none_is_refused_before_it_is_stored(browser: Client) -> None:
-    """Guards `services._fill_params`: a misspelt password was stored in clear, and shown to everybody who may look."""
+    """Guards `services._fill_params`: a misspelt password was stored in clear, and shown to
+    everybody who may look."""
     body = {"source_kind": "memory", "source_params": {"host": "h", "passwd": "hunter2"}}
     refused = browser.post("/api/v1/drafts/", body, JSON)
     assert (refused.status_code, list(refused.json()["fields"])) == (400, ["source_params.passwd"])
@@ -167,7 +176,8 @@ def test_a_parameter_that_is_none_is_refused_before_it_is_stored(browser: Client
 def test_what_was_asked_of_a_table_is_told_until_it_is_done(
     browser: Client, replicator: Replicator
 ) -> None:
-    """Guards `GET tables/`: directly after a re-sync was asked for, the status looks as if it were done."""
+    """Guards `GET tables/`: directly after a re-sync was asked for, the status looks as if it were
+    done."""
     shape_known()
     url = f"/api/v1/replicators/{replicator.pk}/tables/"
     one = {"schema": "shop", "table": "orders"}
@@ -179,7 +189,8 @@ def test_what_was_asked_of_a_table_is_told_until_it_is_done(
 
 
 def test_a_program_learns_what_a_deletion_left(browser: Client, replicator: Replicator) -> None:
-    """Guards `deletion/`: a slot that nobody drops fills the source's disk, and only a page told of it."""
+    """Guards `deletion/`: a slot that nobody drops fills the source's disk, and only a page told of
+    it."""
     url, pk = f"/api/v1/replicators/{replicator.pk}/deletion/", str(replicator.pk)
     assert browser.get(url).status_code == 404
     facts = {"name": replicator.name, "id": pk, "statements": ["SELECT 1"]}
@@ -192,7 +203,8 @@ def test_a_program_learns_what_a_deletion_left(browser: Client, replicator: Repl
 
 
 def test_whoever_signs_in_comes_back_to_a_page(client: Client, editor: Any) -> None:
-    """Guards `SignInFirst`: what was pressed when the session was over has no page, and answered 405 with nothing."""
+    """Guards `SignInFirst`: what was pressed when the session was over has no page, and answered
+    405 with nothing."""
     headers = {"Referer": "http://testserver/account/?a=1"}
     assert client.post("/account/theme/", headers=headers)["Location"] == (
         "/sign-in/?next=/account/%3Fa%3D1"
@@ -203,7 +215,8 @@ def test_whoever_signs_in_comes_back_to_a_page(client: Client, editor: Any) -> N
 
 
 def test_a_sign_in_page_of_an_older_session_leads_on(editor: Any) -> None:
-    """Guards `csrf_failure`: the second tab said that CSRF verification failed, and where DEBUG would say more."""
+    """Guards `csrf_failure`: the second tab said that CSRF verification failed, and where DEBUG
+    would say more."""
     strict = Client(enforce_csrf_checks=True)
     form = {"username": "editor", "password": PASSWORD}
     said = strict.post("/sign-in/", form)
@@ -216,7 +229,8 @@ def test_a_sign_in_page_of_an_older_session_leads_on(editor: Any) -> None:
 @pytest.mark.parametrize(
     ("seconds", "said"),
     [
-        (0.4, "0.4 s"), (59, "59 s"), (200, "3 min"), (3600, "1 h"), (5400, "1 h 30 min"), (5 * 3600 + 1800, "5 h"),
+        (0.4, "0.4 s"), (59, "59 s"), (200, "3 min"), (3600, "1 h"), (5400, "1 h 30 min"),
+        (5 * 3600 + 1800, "5 h"),
         (36 * 3600, "1 d 12 h"), (84 * 3600, "3 d 12 h"), (4.9 * 86400, "4 d"),
     ],
 )  # fmt: skip
@@ -248,7 +262,8 @@ def test_a_name_that_begins_with_a_blank_is_that_name(
 def test_a_choice_of_tables_that_can_not_be_read_says_where(
     browser: Client, editor: Any, table: dict[str, str], said: str
 ) -> None:
-    """Guards `config._named` and `steps.faults`: among two thousand tables nobody finds what is wrong, and the wizard said nothing at all."""
+    """Guards `config._named` and `steps.faults`: among two thousand tables nobody finds what is
+    wrong, and the wizard said nothing at all."""
     tables = [{"schema": "shop", "name": "customers"}, table]
     made = services.draft_create(actor=editor, **config_fields(tables=tables))
     refused = browser.post(f"/api/v1/drafts/{made.pk}/deploy/").json()

@@ -1,4 +1,5 @@
-"""Acts that would do something else than the person saw: stale pages, missing fields, names that are almost the same."""
+"""Acts that would do something else than the person saw: stale pages, missing fields, names that
+are almost the same."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ ORDERS = TableId("shop", "orders")
 def test_a_delete_that_does_not_say_what_becomes_of_the_data_keeps_it(
     browser: Client, replicator: Replicator
 ) -> None:
-    """Guards `runners.pages.actions.delete`: a form without the field would drop the target's tables where only `true` kept them."""
+    """Guards `runners.pages.actions.delete`: a form without the field would drop the target's
+    tables where only `true` kept them."""
     browser.post(f"/replicators/{replicator.pk}/delete/", {})
     replicator.refresh_from_db()
     assert replicator.deleting_since is not None
@@ -36,8 +38,8 @@ def test_a_delete_that_does_not_say_what_becomes_of_the_data_keeps_it(
 
 
 def test_a_summary_that_is_old_deploys_nothing(browser: Client, editor: Any) -> None:
-    """Guards the version in `drafts.report_pages._deploy`: without it *Deploy* makes what somebody else chose after the summary
-    was shown."""
+    """Guards the version in `drafts.report_pages._deploy`: without it *Deploy* makes what somebody
+    else chose after the summary was shown."""
     draft = make_draft(editor)
     press(browser, draft, "assessment", "run")
     press(browser, draft, "assessment", "accept-all")
@@ -54,8 +56,8 @@ def test_a_summary_that_is_old_deploys_nothing(browser: Client, editor: Any) -> 
 def test_two_who_choose_columns_at_once_do_not_overwrite_each_other(
     browser: Client, replicator: Replicator
 ) -> None:
-    """Guards the version of `drafts.table_columns`: the second form would bring back the columns that the first one left out, and
-    copy them."""
+    """Guards the version of `drafts.table_columns`: the second form would bring back the columns
+    that the first one left out, and copy them."""
     url = f"/replicators/{replicator.pk}/tables/columns/"
     opened = browser.get(f"{url}?schema=shop&table=orders")
     old = {"schema": "shop", "table": "orders", "version": opened.context["version"]}
@@ -74,7 +76,8 @@ def test_two_who_choose_columns_at_once_do_not_overwrite_each_other(
 def test_a_new_table_is_added_under_the_very_name_that_was_shown(
     browser: Client, replicator: Replicator
 ) -> None:
-    """Guards `runners.pages.actions.table_add`: stripped of its blank the name is that of another table, which would be copied."""
+    """Guards `runners.pages.actions.table_add`: stripped of its blank the name is that of another
+    table, which would be copied."""
     NewTable.objects.create(replicator=replicator, schema_name="shop", name="page_views ")
     url = f"/replicators/{replicator.pk}/tables/add/"
     assert browser.post(url, {"schema": "shop", "table": "page_views "}).status_code == 409
@@ -87,7 +90,8 @@ def test_a_new_table_is_added_under_the_very_name_that_was_shown(
 def test_a_failing_table_says_what_a_resync_would_take_away(
     browser: Client, replicator: Replicator
 ) -> None:
-    """Guards the sentence beside *Re-sync*, which is one click away from the end of what a history holds."""
+    """Guards the sentence beside *Re-sync*, which is one click away from the end of what a history
+    holds."""
     text, url = "kept of the past goes", f"/replicators/{replicator.pk}/"
     Table.objects.update(state="failing", error_code="target:unreachable")
     assert text not in page(browser, url)
@@ -115,7 +119,8 @@ def test_without_javascript_a_removed_table_leads_to_a_page_that_is_there(
 def test_a_report_is_old_when_anything_that_it_looked_at_changed(
     editor: Any, changed: dict[str, Any]
 ) -> None:
-    """Guards `drafts.digests.assessed_digest`: what is missing there is called assessed although nobody looked at it."""
+    """Guards `drafts.digests.assessed_digest`: what is missing there is called assessed although
+    nobody looked at it."""
     draft = make_draft(editor)
     draft_assess(draft=draft)
     tables = [{**draft.tables[0], **changed}, *draft.tables[1:]]
@@ -125,7 +130,8 @@ def test_a_report_is_old_when_anything_that_it_looked_at_changed(
 
 
 def test_the_administrations_own_form_is_no_way_around_the_throttle(client: Client) -> None:
-    """Guards `replicators.views.admin_login`: the administration's own form lets anybody guess as often as he likes."""
+    """Guards `replicators.views.admin_login`: the administration's own form lets anybody guess as
+    often as he likes."""
     make_user("root", is_superuser=True, is_staff=True)
     form = {"username": "root", "password": PASSWORD}
     led = client.post("/admin/login/?next=/admin/auth/user/", form)
@@ -138,8 +144,8 @@ def test_the_administrations_own_form_is_no_way_around_the_throttle(client: Clie
 
 
 def test_behind_a_proxy_guesses_count_for_whoever_makes_them(client: Client, settings: Any) -> None:
-    """Guards `throttle.address_of`: with the proxy's address one guesser keeps everybody from signing in. What the browser itself
-    puts into the header counts for nothing."""
+    """Guards `throttle.address_of`: with the proxy's address one guesser keeps everybody from
+    signing in. What the browser itself puts into the header counts for nothing."""
     settings.BEHIND_PROXY = True
     for number in range(throttle.PER_ADDRESS):
         throttle.failed(f"name {number}", "192.0.2.1")
@@ -159,7 +165,8 @@ def test_behind_a_proxy_guesses_count_for_whoever_makes_them(client: Client, set
 def test_a_form_with_numbers_and_names_of_any_size_is_answered(
     browser: Client, editor: Any
 ) -> None:
-    """Guards the parsing of hidden fields: a draft with half a character in a name can't be shown any more."""
+    """Guards the parsing of hidden fields: a draft with half a character in a name can't be shown
+    any more."""
     draft = make_draft(editor)
     assert press(browser, draft, "name", "save", version="9" * 5000).status_code == 409
     for hostile in ("[" * 100_000, r'["\ud800", "x"]'):

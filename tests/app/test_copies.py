@@ -22,8 +22,8 @@ pytestmark = pytest.mark.django_db
 def test_a_duplicate_keeps_what_was_decided_and_is_deployed_from_its_summary(
     browser: Client, editor: Any
 ) -> None:
-    """Guards `copies._accepted` and the namespace: the duplicate opened with an error for each table, since the other replicator has
-    them, and asked again about each column."""
+    """Guards `copies._accepted` and the namespace: the duplicate opened with an error for each
+    table, since the other replicator has them, and asked again about each column."""
     first = make_draft(editor, accepted=[["shop", "orders", "details"]])
     press(browser, first, "summary", "deploy")
     replicator = Replicator.objects.get()
@@ -37,7 +37,8 @@ def test_a_duplicate_keeps_what_was_decided_and_is_deployed_from_its_summary(
 def test_what_a_replicator_copies_was_decided_though_nobody_was_asked(
     replicator: Replicator,
 ) -> None:
-    """Guards `copies._accepted` for replicators of REST and for tables that were added later: nobody was asked about their columns."""
+    """Guards `copies._accepted` for replicators of REST and for tables that were added later:
+    nobody was asked about their columns."""
     shape = {t.name: s for t, s in catalog.TABLES.items()}["orders"]
     Table.objects.filter(name="orders").update(shape=shape.to_json())
     draft = draft_from(replicator=replicator, actor=None)

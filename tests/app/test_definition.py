@@ -1,4 +1,5 @@
-"""A deployed replicator's name, connections and options are changed over REST, and what may not be changed is refused."""
+"""A deployed replicator's name, connections and options are changed over REST, and what may not be
+changed is refused."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def patch(api: Client, replicator: Replicator, **body: Any) -> Any:
 def test_what_is_left_out_stays_and_the_event_names_fields_without_values(
     api: Client, replicator: Replicator
 ) -> None:
-    """Guards the merge with what is stored; fails where params or options are replaced as a whole."""
+    """Guards the merge with what is stored; fails where params or options are replaced as a
+    whole."""
     body = {"source_params": {"password": "n3w-one", "host": "db2.example"}}
     response = patch(api, replicator, name="renamed", options={"keep_hours": 48}, **body)
     assert response.status_code == 200
@@ -89,8 +91,8 @@ def test_a_mask_keeps_a_secret_and_null_takes_it_away(api: Client, replicator: R
 def test_what_is_wrong_is_named_and_nothing_is_changed(
     body: dict[str, Any], fields: set[str], api: Client, replicator: Replicator
 ) -> None:
-    """Guards the checks of the whole definition, and that the target's place stays; fails where `_require_place` is
-    switched off."""
+    """Guards the checks of the whole definition, and that the target's place stays; fails where
+    `_require_place` is switched off."""
     before = Replicator.objects.filter(pk=replicator.pk).values().get()
     response = patch(api, replicator, **body)
     assert response.status_code == 400
@@ -135,7 +137,8 @@ def test_a_failed_replicator_is_tried_at_once_with_another_connection(
 
 
 def test_a_run_goes_on_unless_a_restart_is_asked_for(api: Client, replicator: Replicator) -> None:
-    """Guards that only the run stops: what people asked for stays *running*, so that another run starts."""
+    """Guards that only the run stops: what people asked for stays *running*, so that another run
+    starts."""
     run = make_live(replicator)
     patch(api, replicator, source_params={"host": "db2.example", "password": SECRET})
     run.refresh_from_db()
@@ -151,8 +154,9 @@ def test_a_run_goes_on_unless_a_restart_is_asked_for(api: Client, replicator: Re
 def test_a_source_whose_log_goes_on_elsewhere_is_refused_unless_it_is_accepted(
     api: Client, replicator: Replicator
 ) -> None:
-    """Guards the look at the source before anything is stored: the run would begin its log anew there, and the right server's
-    place in the log would be lost. The position is of no in-memory database."""
+    """Guards the look at the source before anything is stored: the run would begin its log anew
+    there, and the right server's place in the log would be lost. The position is of no in-memory
+    database."""
     Progress.objects.update(position={"value": 7, "detail": {}})
     assert patch(api, replicator, source_params={"password": "rotated"}).status_code == 200
     refused = patch(api, replicator, source_params={"host": "wrong.example", "password": SECRET})
@@ -173,8 +177,8 @@ def test_a_source_whose_log_goes_on_elsewhere_is_refused_unless_it_is_accepted(
 def test_a_mode_that_a_table_can_not_have_is_refused_with_its_problem(
     api: Client, editor: Any
 ) -> None:
-    """Guards the assessment before a change of mode, of the tables that have none of their own; fails where `_require_modes`
-    is left out."""
+    """Guards the assessment before a change of mode, of the tables that have none of their own;
+    fails where `_require_modes` is left out."""
     keyless, orders = {"schema": "shop", "name": "page_views"}, {"schema": "shop", "name": "orders"}
     made = make_replicator("keyless", tables=[keyless, orders])
     refused = patch(api, made, options={"mode": "soft_delete"})

@@ -1,4 +1,5 @@
-"""What a target does with a change, as pages and REST tell it; and the mode where the target has one only."""
+"""What a target does with a change, as pages and REST tell it; and the mode where the target has
+one only."""
 
 from __future__ import annotations
 
@@ -49,8 +50,8 @@ def test_a_target_that_may_write_twice_says_so(browser: Client, replicator: Repl
 
 @pytest.mark.usefixtures("sink")
 def test_a_target_with_one_mode_leaves_nothing_to_choose(replicator: Replicator) -> None:
-    """Guards `mode_of`: with the general mode, which is mirror, a table of a sink would park rows and be refused by the assessment. A
-    table that asks for another mode by itself is refused."""
+    """Guards `mode_of`: with the general mode, which is mirror, a table of a sink would park rows
+    and be refused by the assessment. A table that asks for another mode by itself is refused."""
     assert {s.mode for s in selections(replicator).values()} == {"append"}
     fields: dict[str, Any] = config_fields()
     fields["tables"][0]["mode"] = "history"

@@ -46,7 +46,8 @@ def test_what_was_there_at_the_first_look_is_not_asked_about() -> None:
 
 
 def test_a_question_goes_when_the_table_does_and_an_answer_stays() -> None:
-    """An answer that went with the table would be asked for each night that a job makes its table again."""
+    """An answer that went with the table would be asked for each night that a job makes its table
+    again."""
     replicator = _replicator()
     tables_appeared(replicator=replicator, tables=[OLD, NEW, OTHER])
     new_table_ignore(replicator=replicator, schema="shop", name="other", actor=None)
@@ -110,7 +111,8 @@ def browser(client: Client, editor: Any) -> Client:
 
 
 def test_new_tables_are_shown_added_and_ignored(browser: Client, replicator: Replicator) -> None:
-    """A question that nobody sees is none: it stands on each page of the replicator until it is answered."""
+    """A question that nobody sees is none: it stands on each page of the replicator until it is
+    answered."""
     tables_appeared(replicator=replicator, tables=[])
     tables_appeared(
         replicator=replicator, tables=[TableId("shop", "page_views"), TableId("shop", "temp")]
@@ -175,8 +177,8 @@ def test_a_table_that_is_chosen_again_is_known_by_its_name_alone(replicator: Rep
 
 
 def test_a_table_that_can_not_be_added_by_itself_is_asked_about(replicator: Replicator) -> None:
-    """Guards `discovery._is_added`: a table that comes under the name that a followed one was given, or that somebody added meanwhile, ended
-    the run, and each one after it."""
+    """Guards `discovery._is_added`: a table that comes under the name that a followed one was
+    given, or that somebody added meanwhile, ended the run, and each one after it."""
     Replicator.objects.filter(pk=replicator.pk).update(options={"new_tables": "add"})
     replicator.refresh_from_db()
     tables_appeared(replicator=replicator, tables=[])
@@ -192,7 +194,8 @@ def test_a_table_that_can_not_be_added_by_itself_is_asked_about(replicator: Repl
 
 
 def test_a_choice_that_is_made_between_two_readings_is_seen_whole(replicator: Replicator) -> None:
-    """Guards `KnownTables._read_all`: a table that was added just then had no choice yet, and all of its columns were copied."""
+    """Guards `KnownTables._read_all`: a table that was added just then had no choice yet, and all
+    of its columns were copied."""
     run = make_run(replicator)
     store = DjangoStore(run.pk, run.lease)
     fresh = TableSelection(TableId("shop", "fresh"), columns=("id",), filter="id > 5")

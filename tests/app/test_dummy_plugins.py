@@ -1,6 +1,8 @@
-"""One folder is enough: a source and a target that no other file knows are found, shown, assessed and deployed.
+"""One folder is enough: a source and a target that no other file knows are found, shown, assessed
+and deployed.
 
-Their folders lie in `tests/dummies`, and are put beside those of the program's own plugins while a test runs.
+Their folders lie in `tests/dummies`, and are put beside those of the program's own plugins while a
+test runs.
 """
 
 from __future__ import annotations

@@ -50,8 +50,8 @@ def send(api: Client, method: str, url: str, body: Any) -> Any:
 def test_a_body_that_could_be_stored_but_never_shown_is_refused(
     api: Client, body: str, said: str
 ) -> None:
-    """Guards `StrictJsonParser`: half a surrogate pair in a draft makes every page that shows it fail from then on, and PostgreSQL
-    keeps no NUL."""
+    """Guards `StrictJsonParser`: half a surrogate pair in a draft makes every page that shows it
+    fail from then on, and PostgreSQL keeps no NUL."""
     refused = send(api, "post", "/api/v1/drafts/", body)
     assert (refused.status_code, set(refused.json())) == (400, SHAPE)
     assert refused.json()["code"] == "invalid-json" and said in refused.json()["message"]
@@ -59,8 +59,9 @@ def test_a_body_that_could_be_stored_but_never_shown_is_refused(
 
 
 def test_a_body_without_measure_is_refused_before_it_is_read(api: Client, settings: Any) -> None:
-    """Guards `project.bodies`: without it, one request takes all the memory that there is. The limit is named, and one for forms,
-    for REST, and for REST with a key (whose fingerprint reads the body: 2.5 MB were the limit there, and the answer a vague 400)."""
+    """Guards `project.bodies`: without it, one request takes all the memory that there is. The
+    limit is named, and one for forms, for REST, and for REST with a key (whose fingerprint reads
+    the body: 2.5 MB were the limit there, and the answer a vague 400)."""
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
     body = json.dumps({"name": "a" * 1000})
     url, key = "/api/v1/drafts/", {"Idempotency-Key": "one"}
@@ -94,7 +95,8 @@ def test_a_form_of_too_many_fields_names_the_limit(api: Client, settings: Any) -
 
 
 def test_a_nul_in_a_form_or_a_query_is_refused(api: Client, replicator: Replicator) -> None:
-    """Guards `project.nul`: PostgreSQL keeps none, and its answer would be a fault of ours (SQLite takes it)."""
+    """Guards `project.nul`: PostgreSQL keeps none, and its answer would be a fault of ours (SQLite
+    takes it)."""
     draft = Draft.objects.create(name="before")
     page = api.post(f"/drafts/{draft.pk}/name/", {"version": 1, "name": "a\x00b"})
     assert page.status_code == 400 and "Nothing was changed" in page.content.decode()
@@ -146,7 +148,8 @@ def test_a_fault_of_ours_is_told_in_the_shape_of_every_error(
 def test_figures_of_thousands_of_tables_do_not_come_in_one_answer(
     api: Client, replicator: Replicator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `selectors.METRICS_MOST`: two thousand tables have 720,000 figures in an hour, and who may look asks for them all."""
+    """Guards `selectors.METRICS_MOST`: two thousand tables have 720,000 figures in an hour, and who
+    may look asks for them all."""
     now = timezone.now()
     TableMetric.objects.bulk_create(
         TableMetric(table=table, at=now - timedelta(seconds=10 * n), resolution_seconds=10)
@@ -163,7 +166,8 @@ def test_figures_of_thousands_of_tables_do_not_come_in_one_answer(
 def test_whoever_goes_on_from_the_newest_event_misses_none(
     api: Client, replicator: Replicator
 ) -> None:
-    """Guards `selectors.events`: the newest of what came since the last request would leave out those before, for ever."""
+    """Guards `selectors.events`: the newest of what came since the last request would leave out
+    those before, for ever."""
     first = event_add("replicator_started", replicator=replicator).pk
     kinds = ["run_created", "run_started", "run_stop_asked", "run_stopped", "run_lost"]
     for kind in kinds:
@@ -178,7 +182,8 @@ def test_whoever_goes_on_from_the_newest_event_misses_none(
 
 
 def test_the_schema_tells_every_error_that_any_request_may_get(api: Client) -> None:
-    """Guards `schema.postprocess_errors`: a client made from the schema knows the answer to a token that was revoked."""
+    """Guards `schema.postprocess_errors`: a client made from the schema knows the answer to a token
+    that was revoked."""
     paths = api.get("/api/schema/?format=json").json()["paths"]
     told = {
         (path, verb): set(operation["responses"])

@@ -1,4 +1,5 @@
-"""Names and texts of a source are anybody's: on every page of what runs they are text, and in headers they stay in their place."""
+"""Names and texts of a source are anybody's: on every page of what runs they are text, and in
+headers they stay in their place."""
 
 from __future__ import annotations
 
@@ -23,14 +24,16 @@ TABLE = TableId(HOSTILE, HOSTILE)
 FORM = {"schema": HOSTILE, "table": HOSTILE}
 MARKUP = ("<script>alert", "<b>x</b>", "' onmouseover")
 PAGES = (
-    "", "head/", "charts/", "tables/", "logs/", "activity/", "configuration/", "edit/", "delete/", "tables/quarantined/",
+    "", "head/", "charts/", "tables/", "logs/", "activity/", "configuration/", "edit/", "delete/",
+    "tables/quarantined/",
     "tables/remove/", "tables/rewind/", "tables/columns/",
 )  # fmt: skip
 
 
 @pytest.fixture
 def hostile(db: None) -> Replicator:
-    """A replicator of which everything that a source, a driver or a person may name has such a name."""
+    """A replicator of which everything that a source, a driver or a person may name has such a
+    name."""
     made = make_replicator(
         HOSTILE[:64], description=HOSTILE,
         tables=[{"schema": HOSTILE, "name": HOSTILE, "columns": [HOSTILE]}],
@@ -66,7 +69,8 @@ def hostile(db: None) -> Replicator:
 def test_hostile_names_are_text_on_every_page(
     browser: Client, hostile: Replicator, keeps_versions: None, headers: dict[str, str]
 ) -> None:
-    """Guards the escaping of templates and of the tags that make HTML; fails where one of them marks a text as safe."""
+    """Guards the escaping of templates and of the tags that make HTML; fails where one of them
+    marks a text as safe."""
     asked = ("search", "level", "state", "range", "tab", "page", "sort")
     query = urlencode({**FORM, **dict.fromkeys(asked, HOSTILE)})
     for path in ("/", "/activity/", *(f"/replicators/{hostile.pk}/{p}" for p in PAGES)):

@@ -1,4 +1,5 @@
-"""Which kinds of changes a table takes, inserts among them: chosen on the pages and over REST, checked, kept, shown."""
+"""Which kinds of changes a table takes, inserts among them: chosen on the pages and over REST,
+checked, kept, shown."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def test_inserts_are_left_out_by_a_box_beside_the_others(browser: Client, draft:
 def test_a_kind_is_left_out_of_all_chosen_tables_that_are_found(
     browser: Client, draft: Draft
 ) -> None:
-    """Guards the bulk act: those that are not chosen, not found or without a key stay as they are."""
+    """Guards the bulk act: those that are not chosen, not found or without a key stay as they
+    are."""
     names = ("customers", "orders", "page_views")
     form = ticked(*names)
     press(browser, draft, "tables", "kinds", kind="inserts:leave", **form)
@@ -150,8 +152,8 @@ def choice(browser: Client, made: Replicator, **more: Any) -> Any:
 
 @pytest.mark.usefixtures("converging")
 def test_the_mode_of_a_table_that_runs_is_changed_on_its_page(browser: Client) -> None:
-    """Guards the page's way to the mode: it could be changed over REST only. The run sees a copy of another mode and makes a fresh
-    one; what is refused over REST is refused here."""
+    """Guards the page's way to the mode: it could be changed over REST only. The run sees a copy of
+    another mode and makes a fresh one; what is refused over REST is refused here."""
     made = make_replicator()
     row = Table.objects.get(replicator=made, name="orders")
     Table.objects.filter(pk=row.pk).update(state="replicating", is_snapshot_done=True)

@@ -121,7 +121,8 @@ def test_lines_of_libraries_are_told_from_warnings_on(
 def test_a_fault_is_one_line_with_its_trace_folded(
     replicator: Replicator, handler: RowHandler, logger: logging.Logger
 ) -> None:
-    """Guards `trace_text`: a missing right filled screens with frames of the JVM and what tasks carry in base64."""
+    """Guards `trace_text`: a missing right filled screens with frames of the JVM and what tasks
+    carry in base64."""
     frames = "".join(f"\tat org.apache.spark.Part{n}.call(Part.scala:1)\n" for n in range(90))
     try:
         raise RuntimeError(f"replication-error<{'QUJD' * 900}> source:select-right\n{frames}")

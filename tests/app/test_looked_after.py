@@ -1,4 +1,5 @@
-"""What keeps one replicator's trouble from being everybody's, and old rows from holding up new ones."""
+"""What keeps one replicator's trouble from being everybody's, and old rows from holding up new
+ones."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ pytestmark = pytest.mark.django_db
 def test_a_replicator_whose_options_can_not_be_read_stops_nobody_else(
     replicator: Replicator,
 ) -> None:
-    """Guards `backoff._patience`, and the guard around each run in `reconcile._watch`: after a roll-back of the program nothing was started,
-    ended or deleted any more, of any replicator."""
+    """Guards `backoff._patience`, and the guard around each run in `reconcile._watch`: after a
+    roll-back of the program nothing was started, ended or deleted any more, of any replicator."""
     other = make_replicator("another")
     for one in (replicator, other):
         replicator_start(replicator=one, actor=None)
@@ -47,8 +48,8 @@ def test_a_replicator_whose_options_can_not_be_read_stops_nobody_else(
 
 
 def test_more_segments_than_a_statement_takes_are_pruned(replicator: Replicator) -> None:
-    """Guards the portions of `prunable` and `forget`: SQLite refuses very many parameters, which counted as a lost database, and ended every
-    run after a minute."""
+    """Guards the portions of `prunable` and `forget`: SQLite refuses very many parameters, which
+    counted as a lost database, and ended every run after a minute."""
     run = make_run(replicator, state=RunState.RUNNING)
     store = DjangoStore(run.pk, run.lease)
     count = 2 * PORTION + 10
@@ -69,8 +70,8 @@ def test_more_segments_than_a_statement_takes_are_pruned(replicator: Replicator)
 
 
 def test_a_start_that_fails_does_not_make_a_copy_look_level(replicator: Replicator) -> None:
-    """Guards `record_figures`: the first figures of a run, which knows nothing yet, took the lag of days away, and with every failed start
-    again."""
+    """Guards `record_figures`: the first figures of a run, which knows nothing yet, took the lag of
+    days away, and with every failed start again."""
     run = make_run(replicator, state=RunState.RUNNING)
     store, row = DjangoStore(run.pk, run.lease), Table.objects.get(name="orders")
     table = next(t.id for t in store.tables() if t.id.name == "orders")
@@ -86,7 +87,8 @@ def test_a_start_that_fails_does_not_make_a_copy_look_level(replicator: Replicat
 def test_old_figures_go_in_portions(
     replicator: Replicator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `drop_portion`: one DELETE of millions of rows holds up every other writer for minutes, and ends the runs."""
+    """Guards `drop_portion`: one DELETE of millions of rows holds up every other writer for
+    minutes, and ends the runs."""
     monkeypatch.setattr(retention.drop_portion, "__defaults__", (10,))
     table, now = Table.objects.filter(replicator=replicator).first(), timezone.now()
     assert table is not None
@@ -124,7 +126,8 @@ def test_a_clock_that_is_set_back_does_not_hold_up_a_deletion(replicator: Replic
 def test_nor_does_it_keep_the_lease_of_a_run_that_is_gone(
     replicator: Replicator, settings: Any
 ) -> None:
-    """Guards `reconcile._shorten`: the run of a machine that is gone looked alive for the whole hour."""
+    """Guards `reconcile._shorten`: the run of a machine that is gone looked alive for the whole
+    hour."""
     replicator_start(replicator=replicator, actor=None)
     clock = FakeClock()
     ahead = clock() + timedelta(hours=1)
@@ -144,7 +147,8 @@ def test_nor_does_it_keep_the_lease_of_a_run_that_is_gone(
 def test_time_in_which_nothing_could_be_tried_is_no_trying(
     replicator: Replicator, late: timedelta, is_given_up: bool
 ) -> None:
-    """Guards `backoff._idle`: a machine that was off over the weekend, and up before its source, gave up at the second try."""
+    """Guards `backoff._idle`: a machine that was off over the weekend, and up before its source,
+    gave up at the second try."""
     now = timezone.now()
     first = make_run(replicator, state=RunState.FAILED)
     backoff.failure_note(
@@ -159,7 +163,8 @@ def test_time_in_which_nothing_could_be_tried_is_no_trying(
 
 
 def test_the_time_of_an_error_is_that_of_this_error(replicator: Replicator) -> None:
-    """Guards `Progress.error_since`: the error of a run that was lost now was told to be as old as an earlier failure of another kind."""
+    """Guards `Progress.error_since`: the error of a run that was lost now was told to be as old as
+    an earlier failure of another kind."""
     now = timezone.now()
     for code, ago in (("source:unreachable", 30), ("source:unreachable", 20), ("run:lost", 1)):
         run = make_run(replicator, state=RunState.FAILED)

@@ -1,4 +1,5 @@
-"""Looks into sources and targets: each has a time limit, and there are never so many that the pages have no thread left."""
+"""Looks into sources and targets: each has a time limit, and there are never so many that the pages
+have no thread left."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def assert_free(server: SilentServer) -> None:
 def test_a_server_that_signs_in_and_then_stays_silent_is_left_in_time(
     silent: tuple[str, SilentServer], ask: Callable[[dict[str, Any]], Any]
 ) -> None:
-    """Guards `limits.watch`: neither driver has a limit of its own for the whole, and libpq none at all."""
+    """Guards `limits.watch`: neither driver has a limit of its own for the whole, and libpq none at
+    all."""
     kind, server = silent
     began = time.monotonic()
     with pytest.raises(ReplicationError) as caught:
@@ -102,7 +104,8 @@ def test_a_test_and_a_look_at_the_log_leave_no_thread_behind(
 
 
 def test_a_catalog_that_stays_silent_is_left_in_time(tmp_path: Path) -> None:
-    """Guards `catalog._watched`: SQLAlchemy asks a new connection for its version, and has no limit for the answer."""
+    """Guards `catalog._watched`: SQLAlchemy asks a new connection for its version, and has no limit
+    for the answer."""
     with SilentServer.postgresql() as server:
         target = {
             "warehouse": str(tmp_path / "lake"),
@@ -223,7 +226,8 @@ def test_a_time_out_is_504_in_rest(browser: Client) -> None:
 
 
 def test_what_a_server_is_told_differs_between_a_look_and_a_run() -> None:
-    """Guards `limits.statement_seconds`: the server itself would go on with what nobody waits for any more; a copy takes hours."""
+    """Guards `limits.statement_seconds`: the server itself would go on with what nobody waits for
+    any more; a copy takes hours."""
     from replicators.sources.mysql import connections as mysql
     from replicators.sources.postgresql import connections as postgresql
 

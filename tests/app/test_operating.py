@@ -1,4 +1,5 @@
-"""What an operator asks the program: whether it lives and is ready, its figures, and that nothing of it grows for ever."""
+"""What an operator asks the program: whether it lives and is ready, its figures, and that nothing
+of it grows for ever."""
 
 from __future__ import annotations
 
@@ -27,14 +28,16 @@ pytestmark = pytest.mark.django_db
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 def test_a_probe_needs_no_login_no_https_and_no_host_name(path: str, settings: Any) -> None:
-    """Guards that `Probes` is the first middleware: behind the others a probe by address is redirected, or refused for its host."""
+    """Guards that `Probes` is the first middleware: behind the others a probe by address is
+    redirected, or refused for its host."""
     settings.SECURE_SSL_REDIRECT = True
     assert Client().get(path, headers={"host": "10.1.2.3:8000"}).status_code == 200
     assert Client().get("/", headers={"host": "10.1.2.3:8000"}).status_code == 400
 
 
 def test_it_is_not_ready_before_its_database_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guards `/readyz`: a web process of a new version beside an old database must get no requests yet."""
+    """Guards `/readyz`: a web process of a new version beside an old database must get no requests
+    yet."""
     client = Client()
     with monkeypatch.context() as patched:
         patched.setattr("replicators.project.probes._waiting", lambda: True)
@@ -76,8 +79,8 @@ KINDS = {
 def test_the_figures_are_told_as_prometheus_reads_them(
     replicator: Replicator, browser: Client, settings: Any
 ) -> None:
-    """Guards `Figures`: names, types, labels and values stay. A figure that is not known has no line.
-    Whoever asks for another form gets this one too."""
+    """Guards `Figures`: names, types, labels and values stay. A figure that is not known has no
+    line. Whoever asks for another form gets this one too."""
     name = 'shop "eu"\\1\n'
     Replicator.objects.filter(pk=replicator.pk).update(name=name)
     Table.objects.filter(name="orders").update(
@@ -134,8 +137,9 @@ def test_the_figures_cost_as_many_queries_however_many_replicators(
 def test_old_activity_runs_and_sessions_go_and_what_is_needed_stays(
     replicator: Replicator, browser: Client, settings: Any
 ) -> None:
-    """Guards `prune_activity`: a replicator that fails each ten minutes makes 50,000 runs and 200,000 events a year. The last run
-    stays, since it says that there was one, and so do the statements of a deleted replicator that somebody has yet to run."""
+    """Guards `prune_activity`: a replicator that fails each ten minutes makes 50,000 runs and
+    200,000 events a year. The last run stays, since it says that there was one, and so do the
+    statements of a deleted replicator that somebody has yet to run."""
     settings.ACTIVITY_SECONDS = 86400
     now = timezone.now()
     old = now - timedelta(days=2)
@@ -160,7 +164,8 @@ def test_old_activity_runs_and_sessions_go_and_what_is_needed_stays(
 def test_a_runs_output_that_grows_large_begins_again_and_an_old_one_goes(
     settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `prune_run_logs`: one process may write for months, and goes on writing where its file now ends."""
+    """Guards `prune_run_logs`: one process may write for months, and goes on writing where its file
+    now ends."""
     monkeypatch.setattr(log_writer, "RUN_LOG_BYTES", 10)
     settings.RUN_LOG_DIR.mkdir()
     large, old = settings.RUN_LOG_DIR / "large.log", settings.RUN_LOG_DIR / "old.log.1"

@@ -40,7 +40,8 @@ def test_one_address_can_not_try_many_names(client: Client) -> None:
 
 
 def test_a_window_ends_and_a_right_password_ends_it_too(client: Client, editor: Any) -> None:
-    """Guards `Tries.ends_at`, and that counts lie in the database: each web process counted for itself, and a restart forgot."""
+    """Guards `Tries.ends_at`, and that counts lie in the database: each web process counted for
+    itself, and a restart forgot."""
     wrong = {"username": "editor", "password": "guess"}
     for _ in range(throttle.PER_NAME):
         client.post("/sign-in/", wrong)
@@ -55,7 +56,8 @@ def test_a_window_ends_and_a_right_password_ends_it_too(client: Client, editor: 
 def test_the_old_password_can_not_be_guessed_on_the_account_page(
     browser: Client, editor: Any
 ) -> None:
-    """Guards `views.password`: whoever finds an open session could try passwords there without end."""
+    """Guards `views.password`: whoever finds an open session could try passwords there without
+    end."""
     new = "another-horse-staple"
     form = {"old_password": "guess", "new_password1": new, "new_password2": new}
     for _ in range(throttle.PER_NAME):
@@ -70,7 +72,8 @@ def test_the_old_password_can_not_be_guessed_on_the_account_page(
 
 @pytest.mark.parametrize("url", ["/", "/account/", "/api/v1/replicators/", "/metrics", "/none/"])
 def test_nobody_keeps_what_was_answered_to_somebody(browser: Client, url: str) -> None:
-    """Guards `project.no_store`: after a sign-out the Back button, or a proxy, showed the page again."""
+    """Guards `project.no_store`: after a sign-out the Back button, or a proxy, showed the page
+    again."""
     assert "no-store" in browser.get(url)["Cache-Control"]
 
 

@@ -1,4 +1,5 @@
-"""The page on which a deployed replicator's name, connections and options are changed, without JavaScript and by HTMX."""
+"""The page on which a deployed replicator's name, connections and options are changed, without
+JavaScript and by HTMX."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def url(replicator: Replicator) -> str:
 
 
 def form(browser: Client, replicator: Replicator, **typed: Any) -> dict[str, str]:
-    """What a browser sends of the page as it is, with other values typed into some fields (`source.host` as `source__host`)."""
+    """What a browser sends of the page as it is, with other values typed into some fields
+    (`source.host` as `source__host`)."""
     html = page(browser, url(replicator))
     found = {}
     for tag in re.findall(r"<input[^>]*>", html):

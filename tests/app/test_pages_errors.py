@@ -1,4 +1,5 @@
-"""What is said of a replicator that does not run: its error, how often it was tried, and what comes next."""
+"""What is said of a replicator that does not run: its error, how often it was tried, and what comes
+next."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def error_by_rest(browser: Client) -> Any:
 def test_what_is_given_up_is_not_said_to_be_tried_again(
     code: str, browser: Client, replicator: Replicator
 ) -> None:
-    """Guards the error of a replicator whose retry time is used up: its usual advice was to wait for the next try."""
+    """Guards the error of a replicator whose retry time is used up: its usual advice was to wait
+    for the next try."""
     make_failing(replicator, code, is_given_up=True)
     html = page(browser, replicator.get_absolute_url())
     assert "It is tried again" not in html and "by itself" not in html
@@ -72,7 +74,8 @@ def test_tries_are_counted_and_the_next_is_told(browser: Client, replicator: Rep
 def test_an_error_that_a_later_run_outlived_is_not_told_of_a_paused_one(
     state: RunState, browser: Client, replicator: Replicator
 ) -> None:
-    """Guards the last run's own end: failures count for ten minutes, and a pause within them brought back the old error."""
+    """Guards the last run's own end: failures count for ten minutes, and a pause within them
+    brought back the old error."""
     make_failing(replicator, "source:unreachable")
     run = make_run(replicator, state=RunState.RUNNING, started_at=timezone.now())
     replicator_pause(replicator=replicator, actor=None)

@@ -114,7 +114,7 @@ def test_a_list_costs_the_same_however_many_replicators_and_tables(
     assert len(names(page(browser, "/?sort=name&page=99"))) == 10
 
 
-# --- banner ------------------------------------------------------------------------------------------------------
+# --- banner ------------------------------------------------------------------------------------------------------  # noqa: E501
 def _banner(browser: Client) -> str:
     found = re.search(r'data-testid="banner">.*?<span>(.*?)</span>', panel(browser, "/health/"))
     return re.sub("<[^>]+>", "", found[1]) if found else ""

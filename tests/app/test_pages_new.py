@@ -1,4 +1,5 @@
-"""The wizard from the first page to the replicator, as it works without JavaScript, and what HTMX is answered."""
+"""The wizard from the first page to the replicator, as it works without JavaScript, and what HTMX
+is answered."""
 
 from __future__ import annotations
 
@@ -207,7 +208,8 @@ def test_the_options_say_default_limits_and_when_they_apply(browser: Client, edi
 
 
 def test_the_mode_is_chosen_on_the_advanced_page(browser: Client, editor: Any) -> None:
-    """Guards the choice of a mode in the wizard: each with its sentence, kept, and shown in the summary."""
+    """Guards the choice of a mode in the wizard: each with its sentence, kept, and shown in the
+    summary."""
     draft = make_draft(editor)
     html = browser.get(address(draft, "advanced")).content.decode()
     assert "stays in the copy with its last values" in html

@@ -1,4 +1,5 @@
-"""A connector that was there when something was made, and is not any more: every page says so, none breaks."""
+"""A connector that was there when something was made, and is not any more: every page says so, none
+breaks."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def test_a_draft_whose_connector_is_gone_says_so_on_every_page(
 def test_a_replicator_whose_connector_is_gone_is_shown_and_deleted(
     browser: Client, replicator: Replicator, role: str
 ) -> None:
-    """The pages' readings of a plugin that may be gone, and the end of a delete that has nobody to ask."""
+    """The pages' readings of a plugin that may be gone, and the end of a delete that has nobody to
+    ask."""
     Replicator.objects.filter(pk=replicator.pk).update(**{f"{role}_kind": GONE})
     one = f"/replicators/{replicator.pk}/"
     for tab in ("", "tables/", "activity/", "logs/", "configuration/", "delete/"):
@@ -70,7 +72,8 @@ NEW = {"schema": "shop", "table": "places"}
 def test_acts_that_need_a_connector_that_is_gone_are_refused_in_words(
     browser: Client, replicator: Replicator, role: str
 ) -> None:
-    """Guards the pages of a table: adding, choosing and rewinding ask a plugin that nobody has, and none may end in a 500."""
+    """Guards the pages of a table: adding, choosing and rewinding ask a plugin that nobody has, and
+    none may end in a 500."""
     Replicator.objects.filter(pk=replicator.pk).update(**{f"{role}_kind": GONE})
     one = f"/replicators/{replicator.pk}/tables/"
     query = f"?{urlencode(TABLE)}"

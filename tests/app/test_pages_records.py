@@ -148,7 +148,8 @@ def test_the_configuration_is_readable_and_an_export_has_no_secrets(
 def test_a_log_says_which_table_it_is_filtered_by_also_where_it_has_no_line(
     browser: Client, replicator: Replicator
 ) -> None:
-    """Guards the list of tables, which has those with lines only: *All* stood there over a filtered log."""
+    """Guards the list of tables, which has those with lines only: *All* stood there over a filtered
+    log."""
     html = page(browser, f"{replicator.get_absolute_url()}logs/?table=shop.orders")
     assert "<option selected>shop.orders</option>" in html and "No line matches" in html
 
@@ -188,7 +189,8 @@ def test_the_guide_of_the_api_leads_from_an_export_to_a_replicator_that_runs(
 def test_a_run_that_was_stopped_says_by_whom(
     browser: Client, replicator: Replicator, editor: Any
 ) -> None:
-    """Guards `RunView.ended`: a restart for new settings was told as "by itself", a pause as "as a person asked"."""
+    """Guards `RunView.ended`: a restart for new settings was told as "by itself", a pause as "as a
+    person asked"."""
     url = f"{replicator.get_absolute_url()}activity/"
     for origin, actor, told in (
         ("user", "demo", "Stopped by demo"),

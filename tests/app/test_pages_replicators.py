@@ -84,8 +84,8 @@ def test_what_is_left_at_an_unreachable_source_is_shown_after_the_delete(browser
 def test_a_clean_delete_leads_its_open_page_to_the_list_with_a_message(
     browser: Client, part: str
 ) -> None:
-    """Guards that it does not matter which part of an open page asks first: the chart's refresh led to another page than the
-    figures'."""
+    """Guards that it does not matter which part of an open page asks first: the chart's refresh led
+    to another page than the figures'."""
     from runners.services import replicator_delete
     from runners.supervision.removal import drop_replicator
 
@@ -209,7 +209,7 @@ def test_a_duplicate_is_a_draft_with_a_free_name_and_the_secrets(
     assert "drafts-beside" in page(browser, "/")
 
 
-# --- overview ----------------------------------------------------------------------------------------------------
+# --- overview ----------------------------------------------------------------------------------------------------  # noqa: E501
 def test_the_overview_says_lag_rate_percentiles_and_the_worst_table(
     browser: Client, replicator: Replicator
 ) -> None:
@@ -327,8 +327,8 @@ def test_a_page_asks_the_database_the_same_however_many_tables(
 
 
 def test_a_copy_is_one_sum_of_all_tables(browser: Client, replicator: Replicator) -> None:
-    """Guards `copy_progress`: bars stood beside "0 of about 300 rows", were empty beside copied rows, and full where nothing was
-    known; what waited for its turn was not counted."""
+    """Guards `copy_progress`: bars stood beside "0 of about 300 rows", were empty beside copied
+    rows, and full where nothing was known; what waited for its turn was not counted."""
     make_live(replicator)
     url = replicator.get_absolute_url()
     Table.objects.update(state=TableState.SNAPSHOTTING, rows_snapshotted=50, rows_total=None)

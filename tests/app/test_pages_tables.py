@@ -1,4 +1,5 @@
-"""The tables of a replicator, live: states in words, what fails and what to do, order, filters, two thousand of them."""
+"""The tables of a replicator, live: states in words, what fails and what to do, order, filters, two
+thousand of them."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def test_a_copy_shows_rows_total_rate_and_the_time_left(
 def test_a_table_with_another_name_at_the_source_says_it(
     browser: Client, replicator: Replicator, url: str
 ) -> None:
-    """Guards the name that is read beside the row; the shape itself, which is large, is not read for the page."""
+    """Guards the name that is read beside the row; the shape itself, which is large, is not read
+    for the page."""
     make_live(replicator)
     Table.objects.filter(name="orders").update(shape={"called": ["shop", "sales"]})
     assert 'now <span class="mono">shop.sales</span> at the source' in page(browser, url)
@@ -90,7 +92,8 @@ def test_a_failing_table_says_why_what_to_do_and_when_it_is_tried_again(
 def test_a_paused_replicators_tables_are_paused(
     browser: Client, replicator: Replicator, url: str
 ) -> None:
-    """Guards `status.tables_held` on the page of tables, and that its filters know the state that is shown."""
+    """Guards `status.tables_held` on the page of tables, and that its filters know the state that
+    is shown."""
     Table.objects.update(state=TableState.REPLICATING, is_snapshot_done=True)
     Table.objects.filter(name="orders").update(state=TableState.FAILING)
     html = page(browser, url)

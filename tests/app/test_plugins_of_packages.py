@@ -1,4 +1,5 @@
-"""Plugins that other packages bring, by entry points: found, and kept apart where they are broken."""
+"""Plugins that other packages bring, by entry points: found, and kept apart where they are
+broken."""
 
 from __future__ import annotations
 

@@ -71,8 +71,8 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
 
 
 def test_a_run_has_a_session_of_its_own_and_ends_with_all_of_it(fake: Fake) -> None:
-    """Guards `start_new_session` and `end_session` (CORRECTNESS 29): a Python worker in a process group of its own
-    outlives the run's group, and would go on writing."""
+    """Guards `start_new_session` and `end_session` (CORRECTNESS 29): a Python worker in a process
+    group of its own outlives the run's group, and would go on writing."""
     process = fake.spawn("run", "lease")
     child, worker = fake.wait()
     assert process.pid == child
@@ -86,8 +86,8 @@ def test_a_run_has_a_session_of_its_own_and_ends_with_all_of_it(fake: Fake) -> N
 
 
 def test_an_adopted_process_is_known_by_pid_and_start_time(fake: Fake) -> None:
-    """Guards `Adopted`: by its pid alone, a stranger's process with the number of a dead run would be watched, and
-    killed."""
+    """Guards `Adopted`: by its pid alone, a stranger's process with the number of a dead run would
+    be watched, and killed."""
     process = fake.spawn("run", "lease")
     child, worker = fake.wait()
     start = started_at(child)
@@ -102,8 +102,8 @@ def test_an_adopted_process_is_known_by_pid_and_start_time(fake: Fake) -> None:
 
 
 def test_a_clock_that_is_set_makes_no_process_a_stranger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guards `started_at`: by the clock's time a living run would be taken for gone, and started twice.
-    What earlier versions recorded is the same number."""
+    """Guards `started_at`: by the clock's time a living run would be taken for gone, and started
+    twice. What earlier versions recorded is the same number."""
     own = os.getpid()
     fields = Path(f"/proc/{own}/stat").read_text().rpartition(")")[2].split()
     start = int(fields[19]) / os.sysconf("SC_CLK_TCK")
@@ -120,7 +120,8 @@ def test_a_clock_that_is_set_makes_no_process_a_stranger(monkeypatch: pytest.Mon
 def test_a_process_that_ends_while_it_is_looked_at_is_not_alive(
     error: type[psutil.Error], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `is_alive`, `started_at` and `session_members`: between two reads a process may end or be a zombie."""
+    """Guards `is_alive`, `started_at` and `session_members`: between two reads a process may end or
+    be a zombie."""
 
     def ended(process: psutil.Process) -> Any:
         raise error(process.pid)
@@ -145,7 +146,8 @@ def test_a_zombie_is_not_alive() -> None:
 
 
 def test_the_lease_is_not_in_the_arguments_which_everybody_can_read(fake: Fake) -> None:
-    """Guards `spawn_command`: with a lease anybody who reaches the database can write as the run."""
+    """Guards `spawn_command`: with a lease anybody who reaches the database can write as the
+    run."""
     fake.spawn("run", "a-lease")
     child, _ = fake.wait()
     assert "a-lease" not in " ".join(psutil.Process(child).cmdline())
@@ -184,8 +186,8 @@ class TestSupervised:
     def test_a_stubborn_run_is_stopped_in_the_end_with_its_workers(
         self, run: Run, fake: Fake, settings: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Guards the last step of `Supervisor._press`: a run that ignores SIGTERM would stay for ever, and a pause with
-        it."""
+        """Guards the last step of `Supervisor._press`: a run that ignores SIGTERM would stay for
+        ever, and a pause with it."""
         settings.STOP_GRACE_SECONDS = 0.0
         monkeypatch.setattr("runners.supervision.supervisor.KILL_SECONDS", 0.5)
         fake.mode("stubborn")
@@ -199,8 +201,8 @@ class TestSupervised:
         assert not is_alive(worker, None)
 
     def test_an_error_exit_leaves_no_worker_behind(self, run: Run, fake: Fake) -> None:
-        """Guards `Supervisor._finish`: without `end` after an exit of the run's own, its workers would still be writing
-        when the next run starts."""
+        """Guards `Supervisor._finish`: without `end` after an exit of the run's own, its workers
+        would still be writing when the next run starts."""
         fake.mode("exit:3")
         thread = self._supervise(run, fake)
         child, worker = fake.wait()
@@ -213,8 +215,8 @@ class TestSupervised:
     def test_the_next_supervisor_adopts_a_run_that_outlived_the_last_one(
         self, run: Run, fake: Fake
     ) -> None:
-        """Guards `Supervisor._adopt`: started anew instead, two processes would have one run; what the adopted one
-        leaves behind ends with it."""
+        """Guards `Supervisor._adopt`: started anew instead, two processes would have one run; what
+        the adopted one leaves behind ends with it."""
         first = Supervisor(run.pk, spawn=fake.spawn)
         assert first.begin()
         child, worker = fake.wait()

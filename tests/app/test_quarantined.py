@@ -45,7 +45,8 @@ def sequences(store: Store, upto: int) -> list[int]:
 
 
 def test_a_merge_parks_and_frees_only_once_it_is_done(store: Store) -> None:
-    """Guards "idempotent by (generation, sequence)": a merge that was cut off is folded again from what it found."""
+    """Guards "idempotent by (generation, sequence)": a merge that was cut off is folded again from
+    what it found."""
     store.record_quarantined(ORDERS, 1, [waiting(-5), waiting(7)], (), 9)
     store.record_quarantined(ORDERS, 1, [waiting(7)], (), 9)
     assert sequences(store, 6) == [-5]
@@ -63,7 +64,8 @@ def test_a_merge_parks_and_frees_only_once_it_is_done(store: Store) -> None:
 
 
 def test_a_merge_undoes_what_one_that_was_cut_off_quarantined_and_freed(store: Store) -> None:
-    """Guards a merge that reaches less far, or further, than the one whose place it takes: see test_quarantine."""
+    """Guards a merge that reaches less far, or further, than the one whose place it takes: see
+    test_quarantine."""
     store.record_quarantined(ORDERS, 1, [waiting(-5)])
     store.record_quarantined(ORDERS, 1, [waiting(3)], (), 9, 0)
     store.record_merged(ORDERS, 9, 9, OpCounts())
@@ -86,8 +88,8 @@ def quarantine(replicator: Replicator, *numbers: int) -> Table:
 def test_quarantined_rows_are_counted_shown_with_their_reason_and_replayed_on_the_page(
     browser: Client, replicator: Replicator
 ) -> None:
-    """Guards `quarantined.quarantined_rows` and `services.table_replay` (CORRECTNESS 30): rows that wait unseen are missing in
-    the target and nobody knows; the act accepts exactly those shown."""
+    """Guards `quarantined.quarantined_rows` and `services.table_replay` (CORRECTNESS 30): rows that
+    wait unseen are missing in the target and nobody knows; the act accepts exactly those shown."""
     table = quarantine(replicator, 11, 12)
     assert table.rows_quarantined == 2
     url = f"{replicator.get_absolute_url()}tables/"
@@ -106,8 +108,8 @@ def test_quarantined_rows_are_counted_shown_with_their_reason_and_replayed_on_th
 
 
 def test_quarantined_rows_by_rest(browser: Client, replicator: Replicator) -> None:
-    """Guards the same over REST, page by page: `after` must go on behind the last sequence, and a replay of nothing is
-    refused."""
+    """Guards the same over REST, page by page: `after` must go on behind the last sequence, and a
+    replay of nothing is refused."""
     quarantine(replicator, 11, 12)
     url = f"/api/v1/replicators/{replicator.pk}/"
     first = browser.get(f"{url}tables/quarantined/?schema=shop&table=orders&limit=1").json()
@@ -123,14 +125,15 @@ def test_quarantined_rows_by_rest(browser: Client, replicator: Replicator) -> No
 
 
 def test_a_replay_needs_something_that_waits(replicator: Replicator) -> None:
-    """Guards the refusal in `table_replay`: asked for nothing, the flag would stay, and the run would look for a merge
-    that can't come."""
+    """Guards the refusal in `table_replay`: asked for nothing, the flag would stay, and the run
+    would look for a merge that can't come."""
     with pytest.raises(IllegalTransition):
         table_replay(replicator=replicator, schema="shop", name="orders", actor=None)
 
 
 @pytest.mark.parametrize(("option", "table", "quarantines"), [
-    ("stop", "", False), ("quarantine", "", True), ("quarantine", "stop", False), ("stop", "quarantine", True),
+    ("stop", "", False), ("quarantine", "", True), ("quarantine", "stop", False),
+    ("stop", "quarantine", True),
 ])  # fmt: skip
 def test_the_choice_is_the_tables_own_or_the_replicators(
     replicator: Replicator, option: str, table: str, quarantines: bool
@@ -144,7 +147,8 @@ def test_the_choice_is_the_tables_own_or_the_replicators(
 
 
 def test_kept_options_tables_and_codes_get_their_new_names() -> None:
-    """Guards migration 0015: an option under its old name would be no option, and its replicator would not start."""
+    """Guards migration 0015: an option under its old name would be no option, and its replicator
+    would not start."""
     rename = import_module("runners.migrations.0015_quarantined_rows").renamed
     kept = {
         "options": {"unfit_values": "park", "mode": "mirror"},
@@ -159,7 +163,8 @@ def test_kept_options_tables_and_codes_get_their_new_names() -> None:
 
 
 def test_the_old_names_are_refused_with_the_new_ones() -> None:
-    """Guards `options.RENAMED`: a script that still sends the old name has to learn what to send."""
+    """Guards `options.RENAMED`: a script that still sends the old name has to learn what to
+    send."""
     with pytest.raises(InvalidConfig) as caught:
         Options.parse({"unfit_values": "park"})
     assert caught.value.errors == {"options.unfit_values": "is called `unsupported_values` now"}

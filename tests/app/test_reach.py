@@ -1,4 +1,5 @@
-"""A connection leads only where it may: never to the program's own files and database, nor to where a machine's credentials lie."""
+"""A connection leads only where it may: never to the program's own files and database, nor to where
+a machine's credentials lie."""
 
 from __future__ import annotations
 
@@ -94,7 +95,8 @@ def test_the_programs_own_files_are_refused_by_every_name(own: Path, tmp_path: P
     assert refusal("lakehouse", lake(warehouse=str(tmp_path))).startswith("holds files of")
     assert refusal("lakehouse", lake(warehouse="/")).startswith("holds files of")
     for file in ("own/app.sqlite3", "own/new.db", "hard.db", "soft.db", "x/../own/secret_key"):
-        params = lake(format="iceberg", warehouse=f"{tmp_path}/w", catalog_uri=f"sqlite:///{tmp_path}/{file}")  # fmt: skip
+        params = lake(format="iceberg", warehouse=f"{tmp_path}/w",
+            catalog_uri=f"sqlite:///{tmp_path}/{file}")  # fmt: skip
         assert refusal("lakehouse", params) == OWN, file
     assert refusal("lakehouse", lake(warehouse=f"{tmp_path}/owner")) == ""
 
@@ -126,11 +128,13 @@ def test_a_file_that_is_waited_for_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (str(tmp_path / "pipe"), "/dev/zero"):
         values = {"host": "127.0.0.1", "user": "u", "tls": "verify-full", "tls_ca": path}
-        assert refusal("mysql", parse_params("source", "mysql", values), "source") == "is no regular file"  # fmt: skip
+        assert refusal("mysql", parse_params("source", "mysql", values),
+            "source") == "is no regular file"  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "host", [METADATA, "2852039166", "0xa9fea9fe", "::ffff:169.254.169.254", "fe80::1", "fd00:ec2::254"]
+    "host", [METADATA, "2852039166", "0xa9fea9fe", "::ffff:169.254.169.254", "fe80::1",
+    "fd00:ec2::254"]
 )  # fmt: skip
 def test_link_local_addresses_are_refused_however_they_are_written(host: str) -> None:
     assert "link-local" in host_refusal(host)
@@ -147,7 +151,8 @@ def test_a_name_that_leads_there_is_refused(names: dict[str, list[str]]) -> None
 def test_hosts_are_taken_by_name_pattern_and_network(
     settings: Any, names: dict[str, list[str]]
 ) -> None:
-    """Guards `REPLICATOR_ALLOWED_HOSTS`: of several addresses all must lie in the networks; what is named is taken as it is."""
+    """Guards `REPLICATOR_ALLOWED_HOSTS`: of several addresses all must lie in the networks; what is
+    named is taken as it is."""
     names |= {"a.db.example": ["1.1.1.1"], "in.x": ["10.1.1.1"], "both.x": ["10.1.1.1", "1.1.1.1"]}
     settings.REACH_HOSTS = ["*.DB.example", "10.0.0.0/8", METADATA, "/run/mysqld"]
     taken = ("a.db.example", "in.x", METADATA)
@@ -168,19 +173,22 @@ def test_the_programs_own_database_server_is_refused_only_with_its_database(
     settings: Any, names: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names |= {"own-db": ["10.0.0.9"], "alias": ["10.0.0.9"], "other": ["10.0.0.8"]}
-    engine = {"ENGINE": "django.db.backends.postgresql", "NAME": "app", "HOST": "own-db", "PORT": ""}  # fmt: skip
+    engine = {"ENGINE": "django.db.backends.postgresql", "NAME": "app", "HOST": "own-db",
+        "PORT": ""}  # fmt: skip
     monkeypatch.setitem(settings.DATABASES, "default", engine)
 
     def fault(host: str, port: int, database: str) -> str:
         return reach._host_fault(Place("host", host, "Host", port, database))
 
-    assert fault("own-db", 5432, "app") == fault("alias", 5432, "app") == "is this program's own database"  # fmt: skip
+    assert fault("own-db", 5432, "app") == fault("alias", 5432,
+        "app") == "is this program's own database"  # fmt: skip
     own = "is this program's own database"
     engine["HOST"] = ""
     names |= {"localhost": ["127.0.0.1"]}
     assert fault("/run/postgresql", 5432, "app") == fault("localhost", 5432, "app") == own
     engine["HOST"] = "own-db"
-    assert [fault("own-db", 5433, "app"), fault("alias", 5432, "shop"), fault("other", 5432, "app")] == [""] * 3  # fmt: skip
+    assert [fault("own-db", 5433, "app"), fault("alias", 5432, "shop"),
+        fault("other", 5432, "app")] == [""] * 3  # fmt: skip
 
 
 MYSQL = {"host": METADATA, "user": "u"}
@@ -239,7 +247,8 @@ def test_a_run_asks_when_it_starts(monkeypatch: pytest.MonkeyPatch, settings: An
     started: list[Any] = []
     monkeypatch.setattr("runners.engine.run.run_engine", lambda *a: started.append(a))
     monkeypatch.setattr(run_replicator, "started_at", lambda pid: 0.0)
-    assert run_replicator._run(str(run.pk), run.lease, threading.Event()) == run_replicator.EXIT_ERROR  # fmt: skip
+    assert run_replicator._run(str(run.pk), run.lease,
+        threading.Event()) == run_replicator.EXIT_ERROR  # fmt: skip
     assert Run.objects.get(pk=run.pk).error_code == "config:place-refused" and not started
 
 

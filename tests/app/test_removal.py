@@ -30,8 +30,8 @@ def log_root(settings: Any, tmp_path: Path) -> Path:
 
 
 def test_everything_goes_and_an_event_stays(replicator: Replicator, log_root: Path) -> None:
-    """Guards `removal._drop`: a slot that stays keeps the server's log until its disk is full; the event is all that
-    tells of it afterwards."""
+    """Guards `removal._drop`: a slot that stays keeps the server's log until its disk is full; the
+    event is all that tells of it afterwards."""
     folder = log_root / str(replicator.pk)
     folder.mkdir(parents=True)
     (folder / "segment").touch()
@@ -51,8 +51,8 @@ def test_everything_goes_and_an_event_stays(replicator: Replicator, log_root: Pa
 
 
 def test_nothing_is_removed_while_a_run_lives_or_nobody_asked(replicator: Replicator) -> None:
-    """Guards the first lines of `drop_replicator`: a slot dropped under a live run loses its changes, and a stray
-    message must remove nothing."""
+    """Guards the first lines of `drop_replicator`: a slot dropped under a live run loses its
+    changes, and a stray message must remove nothing."""
     assert drop_replicator(replicator.pk)
     assert Replicator.objects.exists()
     make_run(replicator, state=RunState.RUNNING)
@@ -62,8 +62,8 @@ def test_nothing_is_removed_while_a_run_lives_or_nobody_asked(replicator: Replic
 
 
 def test_an_unreachable_source_is_tried_some_times_then_the_statements_are_kept() -> None:
-    """Guards `TRIES`, the claim and the statements in `removal._drop_failed`: a delete would hang on a source that is
-    gone, or end and leave a slot that nobody knows of."""
+    """Guards `TRIES`, the claim and the statements in `removal._drop_failed`: a delete would hang
+    on a source that is gone, or end and leave a slot that nobody knows of."""
     replicator = make_replicator(source_params={"host": "h", "fault": "unreachable"})
     replicator_delete(replicator=replicator, actor=None, keep_target=True)
     clock = FakeClock()
@@ -79,7 +79,8 @@ def test_an_unreachable_source_is_tried_some_times_then_the_statements_are_kept(
 def test_a_removal_that_breaks_off_is_tried_again_within_seconds(
     replicator: Replicator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the claim's end: a database that was locked for a moment held it, and the page said "Deleting", for ten minutes."""
+    """Guards the claim's end: a database that was locked for a moment held it, and the page said
+    "Deleting", for ten minutes."""
     from runners.supervision import removal
 
     def locked(*_: Any) -> None:
@@ -99,7 +100,8 @@ def test_a_removal_that_breaks_off_is_tried_again_within_seconds(
 def test_while_the_target_is_cleaned_nobody_else_begins(
     replicator: Replicator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the longer claim: Spark takes longer than the claim of a delete that only asks the source."""
+    """Guards the longer claim: Spark takes longer than the claim of a delete that only asks the
+    source."""
     from runners.supervision import removal
 
     seen: list[bool] = []

@@ -35,7 +35,8 @@ def live(
 
 
 def test_a_time_within_the_window_is_asked_for_once_and_told(live: Replicator) -> None:
-    """Guards the whole way of what is asked to the engine's row, and its end: what was refused or done is asked no longer."""
+    """Guards the whole way of what is asked to the engine's row, and its end: what was refused or
+    done is asked no longer."""
     at = timezone.now() - timedelta(minutes=5)
     table_rewind(replicator=live, **ORDERS, at=at, actor=None)
     run = make_run(live)
@@ -57,7 +58,8 @@ def test_a_time_within_the_window_is_asked_for_once_and_told(live: Replicator) -
 
 
 def test_the_window_is_the_narrowest_of_keep_time_history_and_log(live: Replicator) -> None:
-    """Guards each bound: a time that is offered and can't be reached would be refused only by the run."""
+    """Guards each bound: a time that is offered and can't be reached would be refused only by the
+    run."""
     now = timezone.now()
     assert (now - rewind_window(live, now).earliest).total_seconds() == pytest.approx(1800, abs=2)
     Segment.objects.create(
@@ -86,8 +88,8 @@ def test_where_the_target_keeps_single_versions_the_window_is_as_long_as_changes
 
 @pytest.mark.parametrize("minutes", [-1, 60])
 def test_a_time_outside_is_refused_with_what_is_possible(live: Replicator, minutes: int) -> None:
-    """Guards `rewind_window` in `table_rewind`: a time without a version or changes would be found out by the run only,
-    after the asker has gone."""
+    """Guards `rewind_window` in `table_rewind`: a time without a version or changes would be found
+    out by the run only, after the asker has gone."""
     at = timezone.now() - timedelta(minutes=minutes)
     with pytest.raises(IllegalTransition) as caught:
         table_rewind(replicator=live, **ORDERS, at=at, actor=None)
@@ -106,7 +108,8 @@ def test_only_a_table_that_replicates_is_rewound(live: Replicator) -> None:
 def test_rest_and_page_ask_and_say_which_times(
     client: Client, editor: Any, live: Replicator
 ) -> None:
-    """Guards that REST and page go through `table_rewind` alike, refuse alike, and say the window."""
+    """Guards that REST and page go through `table_rewind` alike, refuse alike, and say the
+    window."""
     client.force_login(editor)
     url = f"/api/v1/replicators/{live.pk}/tables/rewind/"
     body = {"schema": "shop", "table": "orders"}
@@ -131,7 +134,8 @@ def test_rest_and_page_ask_and_say_which_times(
 
 
 def test_a_moment_of_a_form_is_utc() -> None:
-    """Guards `parse_moment`: taken for local time, a table would be rewound by hours more or less than was asked."""
+    """Guards `parse_moment`: taken for local time, a table would be rewound by hours more or less
+    than was asked."""
     found = parse_moment("2026-01-02T03:04")
     assert found is not None and found.isoformat() == "2026-01-02T03:04:00+00:00"
     assert parse_moment("2026-13-40T00:00") is None and parse_moment("") is None
@@ -148,7 +152,8 @@ def test_a_table_without_any_older_version_offers_no_rewind(
 
 
 def test_no_rewind_goes_back_over_a_choice_of_other_kinds(replicator: Replicator) -> None:
-    """Guards `table_change`: changes of before would be applied again as is chosen now, so that rows which were deleted then come back."""
+    """Guards `table_change`: changes of before would be applied again as is chosen now, so that
+    rows which were deleted then come back."""
     row = Table.objects.get(replicator=replicator, name="orders")
     Table.objects.filter(pk=row.pk).update(state="replicating", token_sequence=77)
     for excluded, found in ((("deletes",), 77), (("deletes",), 77), ((), 99)):
@@ -162,7 +167,8 @@ def test_no_rewind_goes_back_over_a_choice_of_other_kinds(replicator: Replicator
 def test_a_target_without_versions_offers_no_rewind_and_says_so(
     browser: Client, replicator: Replicator
 ) -> None:
-    """Guards `can_rewind` on page, REST and in the service: asked for in vain, the table would wait for the run to refuse it."""
+    """Guards `can_rewind` on page, REST and in the service: asked for in vain, the table would wait
+    for the run to refuse it."""
     Table.objects.update(state=TableState.REPLICATING, is_snapshot_done=True)
     tables = browser.get(f"/replicators/{replicator.pk}/tables/").content.decode()
     assert "Re-sync table" in tables and "Rewind table" not in tables

@@ -1,4 +1,5 @@
-"""Row filters on the pages and over REST: typed, checked, kept, shown, and changed on a running replicator."""
+"""Row filters on the pages and over REST: typed, checked, kept, shown, and changed on a running
+replicator."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def form(text: str, version: int, **more: Any) -> dict[str, Any]:
 def test_a_filter_is_typed_beside_the_columns_and_shown_where_the_table_is(
     browser: Client, draft: Draft
 ) -> None:
-    """Guards the way from the drawer to the draft: without it a filter could be set over REST only."""
+    """Guards the way from the drawer to the draft: without it a filter could be set over REST
+    only."""
     url = address(draft, "tables") + "columns/"
     saved = browser.post(url, form(" id >= 10 ", 1), headers=HTMX)
     assert "columnsSaved" in saved["HX-Trigger-After-Settle"]
@@ -81,8 +83,8 @@ def test_a_faulty_filter_is_told_and_nothing_typed_is_lost(
 
 
 def test_a_filter_survives_its_json_and_one_that_can_not_be_read_is_refused() -> None:
-    """Guards `parse_tables` and `tables_to_json`: a filter that is lost on the way copies every row, also those that
-    were not to leave the source."""
+    """Guards `parse_tables` and `tables_to_json`: a filter that is lost on the way copies every
+    row, also those that were not to leave the source."""
     (table,) = parse_tables([{"schema": "s", "name": "t", "filter": " id = 1 "}])
     assert table.filter == "id = 1"
     assert parse_tables(tables_to_json([table])) == (table,)

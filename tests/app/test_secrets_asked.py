@@ -1,4 +1,5 @@
-"""A stored secret goes nowhere but to the address that it was entered for: where that changes, the secret is asked for again."""
+"""A stored secret goes nowhere but to the address that it was entered for: where that changes, the
+secret is asked for again."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ def stored(draft: Draft) -> dict[str, Any]:
 def test_every_connector_with_a_secret_says_what_the_secret_is_bound_to(
     role: str, kind: str
 ) -> None:
-    """Guards new connectors: without `addresses` an editor could have a stored secret sent to a server of his own."""
+    """Guards new connectors: without `addresses` an editor could have a stored secret sent to a
+    server of his own."""
     params = plugins_of(role)[kind].params
     bound = {p.name for p in describe(params) if p.addresses}
     assert not bound & secret_names(params)
@@ -110,7 +112,9 @@ def test_a_changed_address_asks_for_the_secret_again(changed: dict[str, Any]) ->
     assert draft_update(draft=draft, version=1, source_params=given).version == 2
 
 
-@pytest.mark.parametrize("same", [{"host": " db.example "}, {"port": "3306"}, {"port": None}, {"tls_ca": ""}, {"database": "shop"}])  # fmt: skip
+@pytest.mark.parametrize("same",
+    [{"host": " db.example "}, {"port": "3306"}, {"port": None}, {"tls_ca": ""},
+    {"database": "shop"}])  # fmt: skip
 def test_the_same_address_written_otherwise_keeps_the_secret(same: dict[str, Any]) -> None:
     """Guards against asking for nothing: values are compared as they would be used."""
     draft = draft_create(actor=None, source_kind="mysql", source_params=MYSQL)
@@ -122,16 +126,23 @@ def test_the_same_address_written_otherwise_keeps_the_secret(same: dict[str, Any
 @pytest.mark.parametrize(
     "steps",
     [
-        [{"source_params": {"host": "", "password": MASK}}, {"source_params": {"host": "evil.example", "password": MASK}}],
-        [{"source_params": {"password": MASK}}, {"source_params": {"host": "evil.example", "password": MASK}}],
-        [{"source_params": {"host": "db.example", "port": "x", "password": MASK}}, {"source_params": {"host": "db.example", "port": 2, "password": MASK}}],
-        [{"source_kind": "mysql", "source_params": {"host": "evil.example", "password": MASK}}, {"source_kind": "memory", "source_params": {"host": "evil.example", "password": MASK}}],
-        [{"source_kind": ""}, {"source_kind": "memory", "source_params": {"host": "evil.example", "password": MASK}}],
-        [{"source_params": {"host": "evil.example"}}, {"source_params": {"host": "evil.example", "password": MASK}}],
+        [{"source_params": {"host": "", "password": MASK}},
+        {"source_params": {"host": "evil.example", "password": MASK}}],
+        [{"source_params": {"password": MASK}},
+        {"source_params": {"host": "evil.example", "password": MASK}}],
+        [{"source_params": {"host": "db.example", "port": "x", "password": MASK}},
+        {"source_params": {"host": "db.example", "port": 2, "password": MASK}}],
+        [{"source_kind": "mysql", "source_params": {"host": "evil.example", "password": MASK}},
+        {"source_kind": "memory", "source_params": {"host": "evil.example", "password": MASK}}],
+        [{"source_kind": ""},
+        {"source_kind": "memory", "source_params": {"host": "evil.example", "password": MASK}}],
+        [{"source_params": {"host": "evil.example"}},
+        {"source_params": {"host": "evil.example", "password": MASK}}],
     ],
 )  # fmt: skip
 def test_no_way_round_takes_a_secret_elsewhere(editor: Any, steps: list[dict[str, Any]]) -> None:
-    """Guards steps that each look harmless: an address that is emptied first, a faulty one, another kind and back."""
+    """Guards steps that each look harmless: an address that is emptied first, a faulty one, another
+    kind and back."""
     draft = make_draft(editor)
     for step in steps:
         try:
@@ -146,10 +157,12 @@ def test_no_way_round_takes_a_secret_elsewhere(editor: Any, steps: list[dict[str
 def test_nothing_stored_is_reached_elsewhere_over_rest(
     api: Client, replicator: Replicator, reached: list[Any]
 ) -> None:
-    """Guards the whole attack: change, then test and list; the change is refused, told, and nothing is sent."""
+    """Guards the whole attack: change, then test and list; the change is refused, told, and nothing
+    is sent."""
     draft = draft_from(replicator=replicator, actor=None)
     evil = {"host": "evil.example", "password": MASK}
-    for address, version in ((f"replicators/{replicator.pk}", {}), (f"drafts/{draft.pk}", {"version": 1})):  # fmt: skip
+    for address, version in ((f"replicators/{replicator.pk}", {}),
+        (f"drafts/{draft.pk}", {"version": 1})):  # fmt: skip
         refused = sent(api, "patch", address, source_params=evil, **version)
         assert (refused.status_code, set(refused.json()["fields"])) == (400, {"source.password"})
         assert "Host was changed" in refused.json()["message"]
@@ -157,7 +170,8 @@ def test_nothing_stored_is_reached_elsewhere_over_rest(
         sent(api, "post", f"{address}/source/tables")
     assert [p["host"] for p in reached] == ["db.example"] * 4
     told = Event.objects.get(kind="secret_asked")
-    assert (told.replicator, told.actor, told.facts) == (replicator, "editor", {"fields": ["source.host"]})  # fmt: skip
+    assert (told.replicator, told.actor, told.facts) == (replicator, "editor",
+        {"fields": ["source.host"]})  # fmt: skip
     entries = AuditEntry.objects.filter(act="secret_asked").order_by("pk")
     kept = [(e.object_kind, e.object_id, e.new_values) for e in entries]
     changed = {"changed": ["source.host"]}
@@ -170,14 +184,16 @@ def test_a_replicator_that_leaves_the_secret_out_keeps_it_only_where_it_is(
     """Guards the merge, where what is left out stays."""
     with pytest.raises(SecretAsked):
         replicator_update(replicator=replicator, actor=None, source_params={"port": 2})
-    changed = replicator_update(replicator=replicator, actor=None, source_params={"port": 2, "password": None})  # fmt: skip
+    changed = replicator_update(replicator=replicator, actor=None,
+        source_params={"port": 2, "password": None})  # fmt: skip
     assert not params_of(changed, "source").get("password")
 
 
 def test_the_edit_page_asks_at_the_secrets_field(
     browser: Client, replicator: Replicator, reached: list[Any]
 ) -> None:
-    """Guards save and test on the page: the field is empty, so that the mask is not sent back by itself."""
+    """Guards save and test on the page: the field is empty, so that the mask is not sent back by
+    itself."""
     for act in ("save", "test:source"):
         typed = form(browser, replicator, source__host="evil.example", act=act)
         response = browser.post(url(replicator), typed)
@@ -187,7 +203,7 @@ def test_the_edit_page_asks_at_the_secrets_field(
         assert MASK not in html and "evil.example" in html
     assert not reached
     told = page(browser, f"/replicators/{replicator.pk}/activity/")
-    assert told.count("password not entered again") == Event.objects.filter(kind="secret_asked").count() == 2  # fmt: skip
+    assert told.count("password not entered again") == Event.objects.filter(kind="secret_asked").count() == 2  # fmt: skip  # noqa: E501
 
 
 @pytest.mark.parametrize("act", ["test", "next", "autosave", "save"])

@@ -1,4 +1,5 @@
-"""A secret that is pasted into an address is refused, is told nowhere, and is masked where an earlier version stored it."""
+"""A secret that is pasted into an address is refused, is told nowhere, and is masked where an
+earlier version stored it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def api(client: Client, editor: Any) -> Client:
     return client
 
 
-@pytest.mark.parametrize("place", ["drafts", "replicators", "connections/test", "sources/tables", "assess"])  # fmt: skip
+@pytest.mark.parametrize("place",
+    ["drafts", "replicators", "connections/test", "sources/tables", "assess"])  # fmt: skip
 def test_rest_refuses_a_pasted_url_and_does_not_repeat_it(api: Client, place: str) -> None:
     """Guards every door by which parameters come in."""
     source = {"host": URL, "database": "shop", "user": "me"}
@@ -57,7 +59,8 @@ def test_the_wizard_refuses_it_at_the_field_and_masks_it(
 ) -> None:
     """Guards the page that comes back, which shows what was typed."""
     draft = make_draft(editor)
-    typed = {"source_kind": "postgresql", "source.host": URL, "source.database": "d", "source.user": "u"}  # fmt: skip
+    typed = {"source_kind": "postgresql", "source.host": URL, "source.database": "d",
+        "source.user": "u"}  # fmt: skip
     response = press(browser, draft, "source", act, htmx=True, **typed)
     html = response.content.decode()
     assert response.status_code == 422 and SECRET not in html
@@ -75,8 +78,10 @@ def test_the_edit_page_refuses_it_and_masks_it(browser: Client, replicator: Repl
 def test_what_an_earlier_version_stored_runs_on_and_is_masked(
     browser: Client, replicator: Replicator
 ) -> None:
-    """Guards rows from before: a place can't be changed, so that refusing it would end a replicator; every answer masks it."""
-    values = {"target_kind": "lakehouse", "target_params": {"warehouse": WAREHOUSE, "format": "delta"}}  # fmt: skip
+    """Guards rows from before: a place can't be changed, so that refusing it would end a
+    replicator; every answer masks it."""
+    values = {"target_kind": "lakehouse",
+        "target_params": {"warehouse": WAREHOUSE, "format": "delta"}}  # fmt: skip
     Replicator.objects.filter(pk=replicator.pk).update(**values)
     replicator.refresh_from_db()
     assert target_of(replicator).warehouse == WAREHOUSE

@@ -40,8 +40,8 @@ pytestmark = pytest.mark.django_db
 
 
 def test_secrets_are_stored_encrypted_and_shown_masked(replicator: Replicator) -> None:
-    """Guards `params_store`, `params_shown` and `replicator_export`: a password in clear in a row, on a page or in an
-    export."""
+    """Guards `params_store`, `params_shown` and `replicator_export`: a password in clear in a row,
+    on a page or in an export."""
     row = Replicator.objects.get(pk=replicator.pk)
     assert SECRET not in str(row.source_params) + row.source_secrets
     assert source_of(row).password == SECRET
@@ -70,7 +70,8 @@ def test_a_name_is_given_once(replicator: Replicator) -> None:
 
 
 def test_every_faulty_field_is_named_at_once() -> None:
-    """Guards `ReplicatorConfig.parse`: raised at the first fault, people would mend field by field."""
+    """Guards `ReplicatorConfig.parse`: raised at the first fault, people would mend field by
+    field."""
     with pytest.raises(InvalidConfig) as caught:
         replicator_create(
             actor=None,
@@ -100,8 +101,8 @@ def test_a_token_is_kept_only_as_a_hash(editor: User) -> None:
 def test_start_and_pause_say_what_is_wanted_and_by_whom(
     replicator: Replicator, editor: User
 ) -> None:
-    """Guards `replicator_start` and `replicator_pause`: wish, run and event rows change together, so that who did it is
-    on record."""
+    """Guards `replicator_start` and `replicator_pause`: wish, run and event rows change together,
+    so that who did it is on record."""
     replicator_start(replicator=replicator, actor=editor)
     assert replicator.desired_state == DesiredState.RUNNING
     run = make_run(replicator, state=RunState.RUNNING)
@@ -117,8 +118,8 @@ def test_start_and_pause_say_what_is_wanted_and_by_whom(
 
 
 def test_resume_forgets_failures(replicator: Replicator) -> None:
-    """Guards `back_off_clear`: with what it forgets left in place, a person who mended the cause would wait out the
-    back-off, or for ever."""
+    """Guards `back_off_clear`: with what it forgets left in place, a person who mended the cause
+    would wait out the back-off, or for ever."""
     Progress.objects.update(failures=9, is_given_up=True, error_code="source:version")
     replicator_resume(replicator=replicator, actor=None)
     progress = Progress.objects.get()
@@ -126,8 +127,8 @@ def test_resume_forgets_failures(replicator: Replicator) -> None:
 
 
 def test_a_replicator_that_is_being_deleted_takes_no_acts(replicator: Replicator) -> None:
-    """Guards `services._locked`: started again during its removal, a run would write to a slot and tables that are
-    being dropped."""
+    """Guards `services._locked`: started again during its removal, a run would write to a slot and
+    tables that are being dropped."""
     replicator_delete(replicator=replicator, actor=None, keep_target=True)
     replicator_delete(replicator=replicator, actor=None, keep_target=True)
     assert Event.objects.filter(kind="replicator_delete_asked").count() == 1
@@ -137,8 +138,8 @@ def test_a_replicator_that_is_being_deleted_takes_no_acts(replicator: Replicator
 
 
 def test_a_run_moves_only_along_its_machine(replicator: Replicator) -> None:
-    """Guards `run_transition`: an event that does not fit is refused with those that would, and every move has its
-    event row."""
+    """Guards `run_transition`: an event that does not fit is refused with those that would, and
+    every move has its event row."""
     run = make_run(replicator)
     run_transition(run=run, event="run_started")
     assert run.state == RunState.RUNNING
@@ -152,8 +153,8 @@ def test_a_run_moves_only_along_its_machine(replicator: Replicator) -> None:
 
 
 def test_two_live_runs_of_one_replicator_are_impossible(replicator: Replicator) -> None:
-    """Guards the unique constraint on live runs (CORRECTNESS 29): two that start at once would capture and merge the
-    same changes."""
+    """Guards the unique constraint on live runs (CORRECTNESS 29): two that start at once would
+    capture and merge the same changes."""
     from django.db import IntegrityError
 
     make_run(replicator)
@@ -163,7 +164,8 @@ def test_two_live_runs_of_one_replicator_are_impossible(replicator: Replicator) 
 
 
 def test_a_failing_table_keeps_since_when_and_is_told_once(replicator: Replicator) -> None:
-    """Guards `transitions._error`: each try again would begin the failure anew, and fill the list of events."""
+    """Guards `transitions._error`: each try again would begin the failure anew, and fill the list
+    of events."""
     table = Table.objects.get(name="orders")
     table_transition(table=table, event="table_failed", code="target:table-missing")
     since = table.error_since
@@ -177,8 +179,8 @@ def test_a_failing_table_keeps_since_when_and_is_told_once(replicator: Replicato
 def test_a_resync_is_asked_for_by_a_flag_that_the_run_sees(
     replicator: Replicator, editor: User
 ) -> None:
-    """Guards `table_resync` and `table_retry`: the first reaches a run that runs; a retry of a table that does not fail
-    is refused."""
+    """Guards `table_resync` and `table_retry`: the first reaches a run that runs; a retry of a
+    table that does not fail is refused."""
     table_resync(replicator=replicator, schema="shop", name="orders", actor=editor)
     assert Table.objects.get(name="orders").is_resync_asked
     with pytest.raises(Table.DoesNotExist):
@@ -195,7 +197,8 @@ def failing(code: str, **changes: Any) -> Table:
 def test_a_table_whose_changes_are_missing_is_not_tried_again(
     replicator: Replicator, editor: User
 ) -> None:
-    """Guards "Retry now" against a table that turns green over a hole: what was dropped or never listed comes by a re-sync only."""
+    """Guards "Retry now" against a table that turns green over a hole: what was dropped or never
+    listed comes by a re-sync only."""
     again = partial(table_retry, replicator=replicator, schema="shop", name="orders", actor=editor)
     Table.objects.update(is_snapshot_done=True)
     for code in ("log:table-over-limit", "source:slot-missing", "source:value-unsupported"):

@@ -103,14 +103,15 @@ SERVES = {
 def test_what_serves_is_production_unless_told_otherwise_and_refuses_without_keys(
     process: str, tmp_path: Path
 ) -> None:
-    """Guards `require_keys`: DEBUG was on unless it was turned off, with keys made in a folder. The web server makes no system
-    checks, and would fail at the first password that it is to store."""
+    """Guards `require_keys`: DEBUG was on unless it was turned off, with keys made in a folder. The
+    web server makes no system checks, and would fail at the first password that it is to store."""
     (tmp_path / "replicator_secret_key").write_text("made for development")
     done = subprocess.run(
         [sys.executable, *SERVES[process]],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=60,
         env={
-            "PATH": os.environ["PATH"], "DATABASE_URL": "sqlite://:memory:", "REPLICATOR_VAR_DIR": str(tmp_path),
+            "PATH": os.environ["PATH"], "DATABASE_URL": "sqlite://:memory:",
+            "REPLICATOR_VAR_DIR": str(tmp_path),
             "DJANGO_SETTINGS_MODULE": "replicators.project.settings",
         },
     )  # fmt: skip
@@ -121,7 +122,8 @@ def test_what_serves_is_production_unless_told_otherwise_and_refuses_without_key
 
 
 def test_commands_need_no_keys(tmp_path: Path) -> None:
-    """Guards `settings`: a build makes the static files, and a check the schema, where no secret is."""
+    """Guards `settings`: a build makes the static files, and a check the schema, where no secret
+    is."""
     done = manage("makemigrations", "--check", "--dry-run", REPLICATOR_VAR_DIR=str(tmp_path))
     assert done.returncode == 0, done.stderr
     assert not list(tmp_path.iterdir()), "keys are made for development only"
@@ -131,7 +133,8 @@ def test_the_programs_own_files_are_its_users_alone(tmp_path: Path) -> None:
     """Guards `replicators.private`: SQLite makes a file that everybody can read."""
     var = tmp_path / "new" / "var"
     done = manage(
-        "migrate", "-v0", DEBUG="true", REPLICATOR_VAR_DIR=str(var), DATABASE_URL=f"sqlite:///{var}/a.sqlite3"
+        "migrate", "-v0", DEBUG="true", REPLICATOR_VAR_DIR=str(var),
+        DATABASE_URL=f"sqlite:///{var}/a.sqlite3"
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     made = {p.name: oct(p.stat().st_mode & 0o777) for p in (var.parent, var, *var.iterdir())}
@@ -140,7 +143,8 @@ def test_the_programs_own_files_are_its_users_alone(tmp_path: Path) -> None:
 
 
 def test_more_than_a_hundred_runs_are_no_mistake() -> None:
-    """Guards `MAX_RUNS`: it counts the runs of all machines, so a limit of one machine's size stops the start."""
+    """Guards `MAX_RUNS`: it counts the runs of all machines, so a limit of one machine's size stops
+    the start."""
     assert manage("check", REPLICATOR_MAX_RUNS="500").returncode == 0
     assert manage("check", REPLICATOR_MAX_RUNS="0").returncode != 0
 
@@ -148,7 +152,8 @@ def test_more_than_a_hundred_runs_are_no_mistake() -> None:
 def test_a_machines_worker_watches_as_many_runs_as_it_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Guards `processes.worker_runs`: with the number of all machines each of two would start every run that the other has not."""
+    """Guards `processes.worker_runs`: with the number of all machines each of two would start every
+    run that the other has not."""
     monkeypatch.setenv("REPLICATOR_MAX_RUNS", "200")
     monkeypatch.delenv("REPLICATOR_WORKER_RUNS", raising=False)
     assert processes.worker_runs()[-1] == "200"
@@ -173,7 +178,8 @@ def test_a_wrong_level_of_the_logs_stops_the_start() -> None:
 def test_a_knob_that_no_run_could_work_with_is_refused(
     name: str, value: str, allowed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the limits in `project/runner.py`: a run with no room for one merge would fail for ever, far from what is wrong."""
+    """Guards the limits in `project/runner.py`: a run with no room for one merge would fail for
+    ever, far from what is wrong."""
     monkeypatch.setenv(f"REPLICATOR_{name}", value)
     with pytest.raises(ImproperlyConfigured, match=f"REPLICATOR_{name}='0' .* allowed: {allowed}"):
         runner_settings(Path("/srv/app"))

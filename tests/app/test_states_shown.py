@@ -1,4 +1,5 @@
-"""States of a replicator and of its tables, on pages and in REST: none of them contradicts another."""
+"""States of a replicator and of its tables, on pages and in REST: none of them contradicts
+another."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ def failed(replicator: Replicator) -> Replicator:
 
 
 def test_a_failed_replicator_has_no_green_table(browser: Client, failed: Replicator) -> None:
-    """Guards `tables_held` wherever tables are told: overview, list, tables, status, filters, figures."""
+    """Guards `tables_held` wherever tables are told: overview, list, tables, status, filters,
+    figures."""
     url = failed.get_absolute_url()
     for shown in (page(browser, url), page(browser, f"{url}tables/"), page(browser, "/")):
         assert 'data-state="replicating"' not in shown
@@ -65,7 +67,7 @@ def test_a_replicator_whose_tables_all_fail_does_not_look_well(
     assert (status["state"], status["error"]) == ("running", None)
 
 
-# --- one replicator more than may run ----------------------------------------------------------------------------
+# --- one replicator more than may run ----------------------------------------------------------------------------  # noqa: E501
 @pytest.fixture
 def crowded(replicator: Replicator, settings: Any) -> Replicator:
     """It should run, but another one does and only one may."""
@@ -76,7 +78,8 @@ def crowded(replicator: Replicator, settings: Any) -> Replicator:
 
 
 def test_who_waits_for_a_run_is_told_for_whom(browser: Client, crowded: Replicator) -> None:
-    """Guards `_waits_for_run`: the page said "slot", which is the source's word, and named nobody."""
+    """Guards `_waits_for_run`: the page said "slot", which is the source's word, and named
+    nobody."""
     status = browser.get(f"/api/v1/replicators/{crowded.pk}/status/").json()
     assert (status["state"], status["error"]["code"]) == ("waiting", "run:limit")
     assert "1 of 1 replicators run: `the other one`" in status["error"]["message"]
@@ -89,7 +92,8 @@ def test_who_waits_for_a_run_is_told_for_whom(browser: Client, crowded: Replicat
 
 
 def test_waiting_for_a_run_is_an_event_once(browser: Client, crowded: Replicator) -> None:
-    """Guards `run_waits`: nothing said why it did not start; written each ten seconds it would fill the list."""
+    """Guards `run_waits`: nothing said why it did not start; written each ten seconds it would fill
+    the list."""
     for _ in range(3):
         reconcile_runs()
     kinds = list(Event.objects.filter(replicator=crowded).values_list("kind", flat=True))
@@ -106,12 +110,13 @@ def test_waiting_for_a_run_is_an_event_once(browser: Client, crowded: Replicator
     assert kinds == ["run_waits", "run_created", "run_waits"]
 
 
-# --- tried again by a person -------------------------------------------------------------------------------------
+# --- tried again by a person -------------------------------------------------------------------------------------  # noqa: E501
 @pytest.mark.parametrize("is_given_up", [True, False])
 def test_a_failed_replicator_is_retried_at_once(
     is_given_up: bool, browser: Client, failed: Replicator
 ) -> None:
-    """Guards `replicator_retry` on page and REST: a failed one had only *Resume*, one that waits for its next try nothing."""
+    """Guards `replicator_retry` on page and REST: a failed one had only *Resume*, one that waits
+    for its next try nothing."""
     later = None if is_given_up else timezone.now() + timedelta(minutes=5)
     Progress.objects.update(is_given_up=is_given_up, retry_at=later)
     url = failed.get_absolute_url()
@@ -134,7 +139,8 @@ def test_a_failed_replicator_is_retried_at_once(
 def test_the_settings_of_a_failed_replicator_are_saved_and_it_is_retried(
     browser: Client, failed: Replicator
 ) -> None:
-    """Guards the button: saved without another connection, a failed one stayed failed, and nobody said so."""
+    """Guards the button: saved without another connection, a failed one stayed failed, and nobody
+    said so."""
     url = f"{failed.get_absolute_url()}edit/"
     html = page(browser, url)
     assert "Save and retry" in html

@@ -151,8 +151,8 @@ def record(store: Store, *numbers: int) -> None:
 
 
 def test_it_starts_empty_with_waiting_tables(store: Store) -> None:
-    """Guards the beginning of both forms of the store: no position (so a slot is made), segment numbers from 1, a row
-    for each chosen table."""
+    """Guards the beginning of both forms of the store: no position (so a slot is made), segment
+    numbers from 1, a row for each chosen table."""
     memory = store.memory()
     assert memory.position is None
     assert memory.last_segment == 0
@@ -164,8 +164,8 @@ def test_it_starts_empty_with_waiting_tables(store: Store) -> None:
 
 
 def test_a_segment_and_its_position_are_recorded_together(store: Store) -> None:
-    """Guards step 2 of the order of writes (CORRECTNESS 1 and 27): a segment without its position is captured twice, a
-    position without its segment is a loss."""
+    """Guards step 2 of the order of writes (CORRECTNESS 1 and 27): a segment without its position
+    is captured twice, a position without its segment is a loss."""
     store.record_start(Position(50, {"system": "x"}))
     record(store, 1, 2)
     memory = store.memory()
@@ -176,7 +176,8 @@ def test_a_segment_and_its_position_are_recorded_together(store: Store) -> None:
 
 
 def test_a_log_that_begins_again_ends_the_segments_of_the_old_one(store: Store) -> None:
-    """Guards positions of a log that was lost: left as they are, they would count as later than the new start."""
+    """Guards positions of a log that was lost: left as they are, they would count as later than the
+    new start."""
     record(store, 1, 2, 3)
     store.record_start(Position(150, {"system": "new"}))
     assert store.memory().position == Position(150)
@@ -184,8 +185,8 @@ def test_a_log_that_begins_again_ends_the_segments_of_the_old_one(store: Store) 
 
 
 def test_a_position_never_moves_back(store: Store) -> None:
-    """Guards `_advance`: a late keepalive would set the captured position back, and whole transactions would come a
-    second time."""
+    """Guards `_advance`: a late keepalive would set the captured position back, and whole
+    transactions would come a second time."""
     store.record_start(Position(50))
     store.record_position(Position(70, {"a": 1}))
     store.record_position(Position(60))
@@ -193,8 +194,8 @@ def test_a_position_never_moves_back(store: Store) -> None:
 
 
 def test_a_segment_number_is_never_used_twice(store: Store) -> None:
-    """Guards CORRECTNESS 4 in `record_segment`: rows under a number that was used are below the merged sequence, and
-    never merged."""
+    """Guards CORRECTNESS 4 in `record_segment`: rows under a number that was used are below the
+    merged sequence, and never merged."""
     record(store, 1, 2)
     store.discard_segments([2])
     assert [s.number for s in store.segments()] == [1]
@@ -204,8 +205,8 @@ def test_a_segment_number_is_never_used_twice(store: Store) -> None:
 
 
 def test_decoding_lists_files_and_marks_segments_and_can_be_repeated(store: Store) -> None:
-    """Guards step 4 of the order of writes: `record_decoded` replaces a segment's files, since listed beside the old
-    ones its rows would be merged twice."""
+    """Guards step 4 of the order of writes: `record_decoded` replaces a segment's files, since
+    listed beside the old ones its rows would be merged twice."""
     record(store, 1, 2)
     store.record_decoded([1, 2], [file(1), file(2), file(2, CUSTOMERS)])
     store.record_decoded([2], [file(2)])
@@ -215,8 +216,8 @@ def test_decoding_lists_files_and_marks_segments_and_can_be_repeated(store: Stor
 
 
 def test_change_files_are_chosen_by_sequence(store: Store) -> None:
-    """Guards the bounds of `change_files`: a file that is merged already would be folded again, one beyond `upto` too
-    soon."""
+    """Guards the bounds of `change_files`: a file that is merged already would be folded again, one
+    beyond `upto` too soon."""
     record(store, 1, 2, 3)
     store.record_decoded([1, 2, 3], [file(3), file(1), file(2)])
     found = store.change_files(ORDERS, after=first_sequence(1) + 5, upto=last_sequence(2))
@@ -224,8 +225,8 @@ def test_change_files_are_chosen_by_sequence(store: Store) -> None:
 
 
 def test_a_tables_states_and_fields_change_together(store: Store) -> None:
-    """Guards `table_event`: a state without its fields, as a copy done without the sequence it stands at, would be
-    merged from the wrong place after a crash."""
+    """Guards `table_event`: a state without its fields, as a copy done without the sequence it
+    stands at, would be merged from the wrong place after a crash."""
     row = store.table_event(ORDERS, "table_snapshot_started", generation=2)
     assert (row.state, row.generation) == (TableState.SNAPSHOTTING, 2)
     store.table_event(
@@ -239,8 +240,8 @@ def test_a_tables_states_and_fields_change_together(store: Store) -> None:
 
 
 def test_a_failure_carries_its_code_and_the_time_of_the_next_try(store: Store) -> None:
-    """Guards what a restarted run knows of a failing table: without `retry_at` it would wait for a re-sync, and its
-    recovery must clear all of it."""
+    """Guards what a restarted run knows of a failing table: without `retry_at` it would wait for a
+    re-sync, and its recovery must clear all of it."""
     store.table_event(
         ORDERS, "table_failed", error_code="target:storage-full", error_facts={"table": "x"},
         retry_at=1234.5, failures=2,
@@ -263,8 +264,8 @@ def copied(store: Store) -> None:
 def test_a_fault_that_only_a_fresh_copy_mends_outlives_the_jobs_that_began_before_it(
     store: Store,
 ) -> None:
-    """Guards a hole that nobody sees: a merge that ends, well or with a passing fault, after decoding left changes out of the log.
-    Fails where the door lets either in."""
+    """Guards a hole that nobody sees: a merge that ends, well or with a passing fault, after
+    decoding left changes out of the log. Fails where the door lets either in."""
     copied(store)
     store.table_event(ORDERS, "table_failed", error_code="source:value-unsupported")
     for event, changes in (
@@ -285,8 +286,9 @@ def test_a_fault_that_only_a_fresh_copy_mends_outlives_the_jobs_that_began_befor
 
 
 def test_a_fault_that_passes_gives_way_to_one_that_stays(store: Store) -> None:
-    """Guards `table_event` for a table that fails already: kept instead of the new one, a fault that passes would hide
-    one that only a fresh copy mends, and the next try would go on without what is missing."""
+    """Guards `table_event` for a table that fails already: kept instead of the new one, a fault
+    that passes would hide one that only a fresh copy mends, and the next try would go on without
+    what is missing."""
     copied(store)
     store.table_event(ORDERS, "table_failed", error_code="target:conflict", retry_at=1234.5)
     row = store.table_event(
@@ -296,7 +298,8 @@ def test_a_fault_that_passes_gives_way_to_one_that_stays(store: Store) -> None:
 
 
 def test_merges_count_and_never_move_back(store: Store) -> None:
-    """Guards the `max` in `record_merged`: set back, the table's merged changes would be folded again."""
+    """Guards the `max` in `record_merged`: set back, the table's merged changes would be folded
+    again."""
     store.record_merged(ORDERS, 100, 100, OpCounts(5, 1, 1))
     store.record_merged(ORDERS, 90, None, OpCounts(1))
     row = next(t for t in store.tables() if t.id == ORDERS)
@@ -304,8 +307,8 @@ def test_merges_count_and_never_move_back(store: Store) -> None:
 
 
 def test_only_what_every_table_that_needs_the_log_has_merged_is_pruned(store: Store) -> None:
-    """Guards `prunable` (CORRECTNESS 28): a segment that one table has yet to merge, or that is younger than the keep
-    time, must stay."""
+    """Guards `prunable` (CORRECTNESS 28): a segment that one table has yet to merge, or that is
+    younger than the keep time, must stay."""
     record(store, 1, 2)
     store.record_decoded([1, 2], [file(1), file(2)])
     for table in (ORDERS, CUSTOMERS):
@@ -323,8 +326,8 @@ def test_only_what_every_table_that_needs_the_log_has_merged_is_pruned(store: St
 
 
 def test_a_failing_table_keeps_the_log_only_while_it_is_tried_again(store: Store) -> None:
-    """Guards `needs_log` (CORRECTNESS 28): a table that only a re-sync brings back would keep the log growing to its
-    limit; what is not decoded stays, also where nobody needs it yet."""
+    """Guards `needs_log` (CORRECTNESS 28): a table that only a re-sync brings back would keep the
+    log growing to its limit; what is not decoded stays, also where nobody needs it yet."""
     record(store, 1, 2)
     store.record_decoded([1], [])
     store.table_event(CUSTOMERS, "table_removed")
@@ -347,7 +350,8 @@ def test_a_table_that_waits_for_its_turn_in_an_open_view_keeps_the_log(store: St
 
 
 def test_a_tables_backlog_can_be_dropped_alone(store: Store) -> None:
-    """Guards `drop_changes` (CORRECTNESS 28): the other tables' files, of the same segments, must stay listed."""
+    """Guards `drop_changes` (CORRECTNESS 28): the other tables' files, of the same segments, must
+    stay listed."""
     record(store, 1)
     store.record_decoded([1], [file(1), file(1, CUSTOMERS)])
     assert store.drop_changes(ORDERS) == [file(1).path]
@@ -368,8 +372,8 @@ COPY = CopyRow(
 
 
 def test_a_snapshot_that_goes_on_is_remembered_chunk_by_chunk(store: Store) -> None:
-    """Guards the copy rows (CORRECTNESS 17): a chunk marked without being written leaves its rows out, one of an
-    earlier generation brings back old ones."""
+    """Guards the copy rows (CORRECTNESS 17): a chunk marked without being written leaves its rows
+    out, one of an earlier generation brings back old ones."""
     assert store.copy(ORDERS) is None
     store.copy_begun(COPY)
     assert store.copy(ORDERS) == COPY
@@ -410,8 +414,8 @@ WRITES = {
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
 def test_every_write_of_a_run_that_lost_its_lease_is_refused(store: Store, write: Any) -> None:
-    """Guards `DjangoStore._write` (CORRECTNESS 29), call by call: one write without the proof would let a replaced run
-    change what its successor relies on."""
+    """Guards `DjangoStore._write` (CORRECTNESS 29), call by call: one write without the proof would
+    let a replaced run change what its successor relies on."""
     if isinstance(store, MemoryStore):
         store.lost = True
     else:
@@ -430,8 +434,8 @@ class TestDjangoOnly:
         return make_run(replicator)
 
     def test_an_ended_run_writes_no_more(self, run: Run) -> None:
-        """Guards the look at the run's state in `DjangoStore._write`: a run that was declared lost still has its
-        lease's token."""
+        """Guards the look at the run's state in `DjangoStore._write`: a run that was declared lost
+        still has its lease's token."""
         store = DjangoStore(run.pk, run.lease)
         Run.objects.update(state="lost")
         with pytest.raises(ReplicationError):
@@ -447,16 +451,16 @@ class TestDjangoOnly:
         assert store.desire() is Desire.STOP
 
     def test_an_event_row_goes_with_every_change_of_state(self, run: Run) -> None:
-        """Guards `table_transition` behind `table_event`: a state that changed without a row would be a failure that
-        nobody was told."""
+        """Guards `table_transition` behind `table_event`: a state that changed without a row would
+        be a failure that nobody was told."""
         store = DjangoStore(run.pk, run.lease)
         store.table_event(ORDERS, "table_failed", error_code="target:table-missing")
         event = Event.objects.get(kind="table_failed")
         assert (event.run, event.table_name, event.code) == (run, "orders", "target:table-missing")
 
     def test_figures_become_rows_at_two_resolutions(self, run: Run) -> None:
-        """Guards `record_metrics`: the charts' rows are one a span of time, not one a beat; the beats may fall into two
-        spans."""
+        """Guards `record_metrics`: the charts' rows are one a span of time, not one a beat; the
+        beats may fall into two spans."""
         store = DjangoStore(run.pk, run.lease)
         store.record_merged(ORDERS, 5, 5, OpCounts(4, 3, 2))
         store.record_figures({ORDERS: TableFigures(2.5, 1000.0, 77)}, {"log_bytes": 5})
@@ -471,8 +475,8 @@ class TestDjangoOnly:
     def test_what_the_source_keeps_a_run_waiting_for_stays_beside_the_figures(
         self, run: Run
     ) -> None:
-        """Guards `waits`: a run that starts writes no figures yet, and one that runs writes them over it each second. One event for
-        each who is waited for."""
+        """Guards `waits`: a run that starts writes no figures yet, and one that runs writes them
+        over it each second. One event for each who is waited for."""
         store = DjangoStore(run.pk, run.lease)
         store.waits("process 1, open for 2 s", is_new=True)
         store.waits("process 1, open for 3 s", is_new=False)
@@ -485,7 +489,8 @@ class TestDjangoOnly:
     def test_one_table_is_one_query_and_as_it_is_now(
         self, run: Run, django_assert_num_queries: Any
     ) -> None:
-        """Guards `DjangoStore.table`: a merge that loaded every table to look at one was slow with thousands of them."""
+        """Guards `DjangoStore.table`: a merge that loaded every table to look at one was slow with
+        thousands of them."""
         store = DjangoStore(run.pk, run.lease)
         assert [store.table(t.id) for t in store.tables()] == store.tables()
         with django_assert_num_queries(1):
@@ -497,7 +502,8 @@ class TestDjangoOnly:
     def test_what_the_run_writes_is_read_again_and_nothing_else(
         self, run: Run, django_assert_num_queries: Any
     ) -> None:
-        """Guards `KnownTables.changed`: each merge of one table had the rows of thousands read again."""
+        """Guards `KnownTables.changed`: each merge of one table had the rows of thousands read
+        again."""
         store = DjangoStore(run.pk, run.lease)
         customers, orders = store.tables()
         store.record_position(Position(7))
@@ -513,7 +519,8 @@ class TestDjangoOnly:
     def test_what_people_ask_of_tables_is_seen_by_a_run_that_keeps_them_in_mind(
         self, run: Run, act: str, keeps_versions: None, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Guards `Replicator.tables_version`: an act that does not make it grow would not reach the run for a minute."""
+        """Guards `Replicator.tables_version`: an act that does not make it grow would not reach the
+        run for a minute."""
         monkeypatch.setattr("runners.tables.rewinding._reach_seconds", lambda *_: 1800.0)
         monkeypatch.setattr("runners.services.can_rewind", lambda _: True)
         store = DjangoStore(run.pk, run.lease, tables_seconds=0)
@@ -528,8 +535,8 @@ class TestDjangoOnly:
         assert store.tables() != before
 
     def test_a_choice_that_is_made_while_the_run_writes_is_seen_whole(self, run: Run) -> None:
-        """Guards `KnownTables._read_changed`: a row that is read alone may be newer than the choice that is kept in mind; its table
-        would be copied whole."""
+        """Guards `KnownTables._read_changed`: a row that is read alone may be newer than the choice
+        that is kept in mind; its table would be copied whole."""
         store = DjangoStore(run.pk, run.lease)
         table_remove(replicator=run.replicator, schema="shop", name="orders", actor=None)
         assert len(store.tables()) == 2
@@ -542,7 +549,8 @@ class TestDjangoOnly:
     def test_the_same_figures_of_many_tables_are_one_statement(
         self, run: Run, django_assert_max_num_queries: Any
     ) -> None:
-        """Guards `record_figures`: of thousands of idle tables it wrote one row after the other, every five seconds."""
+        """Guards `record_figures`: of thousands of idle tables it wrote one row after the other,
+        every five seconds."""
         store, names = DjangoStore(run.pk, run.lease), [f"t{n}" for n in range(50)]
         for name in names:
             selection = TableSelection(TableId("shop", name))
@@ -556,8 +564,8 @@ class TestDjangoOnly:
         assert set(Table.objects.values_list("lag_seconds", flat=True)) == {0.0}
 
     def test_a_tables_rows_are_few_queries(self, run: Run, django_assert_num_queries: Any) -> None:
-        """Guards the half second that `DjangoStore.tables` remembers: asked anew by every step, the database would do
-        little else."""
+        """Guards the half second that `DjangoStore.tables` remembers: asked anew by every step, the
+        database would do little else."""
         store = DjangoStore(run.pk, run.lease)
         store.tables()
         with django_assert_num_queries(0):
@@ -566,8 +574,8 @@ class TestDjangoOnly:
     def test_a_database_that_does_not_answer_is_told_as_such_and_never_taken_for_the_source(
         self, run: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """Guards rules 1 and 27: taken for a cut of the source's connection, a segment that was recorded all the same would be
-        passed over by every merge."""
+        """Guards rules 1 and 27: taken for a cut of the source's connection, a segment that was
+        recorded all the same would be passed over by every merge."""
 
         def lost(*args: object, **kwargs: object) -> None:
             raise OperationalError("server closed the connection unexpectedly")
@@ -584,7 +592,8 @@ ATOMIC = transaction.atomic
 
 
 class Outage:
-    """In place of `atomic`: a database that goes away so many times, before anything is done or (`at_commit`) when all is."""
+    """In place of `atomic`: a database that goes away so many times, before anything is done or
+    (`at_commit`) when all is."""
 
     def __init__(self, left: int, *, at_commit: bool = False) -> None:
         self.left = left
@@ -608,8 +617,8 @@ class Outage:
 def test_a_database_that_is_away_for_a_moment_is_waited_for(
     replicator: Replicator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards that a short outage ends no run: without the wait its first write would. The lease alone is not waited
-    for: its watchdog counts the time."""
+    """Guards that a short outage ends no run: without the wait its first write would. The lease
+    alone is not waited for: its watchdog counts the time."""
     monkeypatch.setattr("runners.store.outages.WAIT_SECONDS", 0.01)
     run = make_run(replicator)
     outage = Outage(3)
@@ -627,8 +636,8 @@ def test_a_database_that_is_away_for_a_moment_is_waited_for(
 def test_what_may_have_been_committed_is_not_written_again(
     replicator: Replicator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards rule 27: a segment's row that was made though nobody heard of it must not be made twice, or taken for one of
-    another run; the next run reads what is there."""
+    """Guards rule 27: a segment's row that was made though nobody heard of it must not be made
+    twice, or taken for one of another run; the next run reads what is there."""
     run = make_run(replicator)
     outage = Outage(1, at_commit=True)
     store = DjangoStore(run.pk, run.lease, patience_seconds=60)

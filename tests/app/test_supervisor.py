@@ -73,8 +73,8 @@ def stage(replicator: Replicator) -> Stage:
 
 
 def test_it_starts_one_process_with_the_lease_that_the_row_holds(stage: Stage) -> None:
-    """Guards the compare-and-set in `Supervisor.begin` and `_start` (CORRECTNESS 29): two supervisors would start two
-    processes of one run."""
+    """Guards the compare-and-set in `Supervisor.begin` and `_start` (CORRECTNESS 29): two
+    supervisors would start two processes of one run."""
     assert stage.supervisor.begin()
     assert stage.spawn.leases == [stage.now().lease]
     assert stage.now().pid == stage.process.pid
@@ -83,7 +83,8 @@ def test_it_starts_one_process_with_the_lease_that_the_row_holds(stage: Stage) -
 
 
 def test_a_run_that_stops_by_itself_is_stopped_without_a_failure(stage: Stage) -> None:
-    """Guards exit code 0 in `Supervisor._finish`: counted as a failure, every pause would bring the back-off."""
+    """Guards exit code 0 in `Supervisor._finish`: counted as a failure, every pause would bring the
+    back-off."""
     stage.supervisor.begin()
     stage.runs()
     stage.process.code = 0
@@ -94,7 +95,8 @@ def test_a_run_that_stops_by_itself_is_stopped_without_a_failure(stage: Stage) -
 
 
 def test_an_error_of_the_run_is_counted_and_tried_again_later(stage: Stage) -> None:
-    """Guards `failure_note`: without it a run that fails would be started again at once, again and again, or never."""
+    """Guards `failure_note`: without it a run that fails would be started again at once, again and
+    again, or never."""
     stage.supervisor.begin()
     stage.runs()
     Run.objects.update(error_code="source:unreachable", error_facts={"host": "h", "port": "1"})
@@ -108,7 +110,8 @@ def test_an_error_of_the_run_is_counted_and_tried_again_later(stage: Stage) -> N
 
 
 def test_a_run_that_lost_the_programs_database_says_so_and_is_tried_again(stage: Stage) -> None:
-    """Guards exit code 4: a run without a database can't write its error, and would be told as unexpected."""
+    """Guards exit code 4: a run without a database can't write its error, and would be told as
+    unexpected."""
     stage.supervisor.begin()
     stage.runs()
     stage.process.code = 4
@@ -118,7 +121,8 @@ def test_a_run_that_lost_the_programs_database_says_so_and_is_tried_again(stage:
 
 
 def test_a_killed_run_is_lost(stage: Stage) -> None:
-    """Guards a death by a signal in `Supervisor._finish`: it is lost, so its place is taken by a run that recovers."""
+    """Guards a death by a signal in `Supervisor._finish`: it is lost, so its place is taken by a
+    run that recovers."""
     stage.supervisor.begin()
     stage.runs()
     stage.process.code = -9
@@ -127,7 +131,8 @@ def test_a_killed_run_is_lost(stage: Stage) -> None:
 
 
 def test_an_exit_code_nobody_knows_is_an_unexpected_error(stage: Stage) -> None:
-    """Guards the last branch of `Supervisor._finish`: a run that ended without a word must not pass for stopped."""
+    """Guards the last branch of `Supervisor._finish`: a run that ended without a word must not pass
+    for stopped."""
     stage.supervisor.begin()
     stage.process.code = 1
     stage.supervisor.turn()
@@ -138,8 +143,8 @@ def test_an_exit_code_nobody_knows_is_an_unexpected_error(stage: Stage) -> None:
 
 
 def test_no_run_ends_while_a_process_of_it_lives(stage: Stage) -> None:
-    """Guards the loop in `Supervisor._finish` (CORRECTNESS 29): ended in the database first, its successor would merge
-    beside a worker that still writes."""
+    """Guards the loop in `Supervisor._finish` (CORRECTNESS 29): ended in the database first, its
+    successor would merge beside a worker that still writes."""
     stage.supervisor.begin()
     stage.process.code = 0
     stage.process.leftovers = 3
@@ -153,8 +158,8 @@ def test_no_run_ends_while_a_process_of_it_lives(stage: Stage) -> None:
 def test_a_pause_is_left_to_the_run_for_the_grace_then_terminated_then_killed(
     stage: Stage, settings: Any
 ) -> None:
-    """Guards the steps of `Supervisor._press`: killed at once, a run could not seal what it has read; never killed, a
-    pause would not end."""
+    """Guards the steps of `Supervisor._press`: killed at once, a run could not seal what it has
+    read; never killed, a pause would not end."""
     settings.STOP_GRACE_SECONDS = 20.0
     stage.supervisor.begin()
     stage.runs()
@@ -177,7 +182,8 @@ def test_a_pause_is_left_to_the_run_for_the_grace_then_terminated_then_killed(
 
 
 def test_a_stop_before_the_start_starts_nothing(stage: Stage) -> None:
-    """Guards `Supervisor._give_back`: a pause that comes before the process would else start one only to stop it."""
+    """Guards `Supervisor._give_back`: a pause that comes before the process would else start one
+    only to stop it."""
     replicator_pause(replicator=stage.replicator, actor=None)
     assert not stage.supervisor.begin()
     assert stage.spawn.started == []
@@ -185,8 +191,8 @@ def test_a_stop_before_the_start_starts_nothing(stage: Stage) -> None:
 
 
 def test_a_closing_worker_asks_its_runs_to_stop_and_what_people_want_stays(stage: Stage) -> None:
-    """Guards the stop for the reason `shutdown`: taken for a pause, a restart of the worker would leave every
-    replicator paused."""
+    """Guards the stop for the reason `shutdown`: taken for a pause, a restart of the worker would
+    leave every replicator paused."""
     stage.supervisor.begin()
     stage.runs()
     stage.closing.set()
@@ -202,8 +208,8 @@ def test_a_closing_worker_asks_its_runs_to_stop_and_what_people_want_stays(stage
 
 
 def test_a_closing_worker_starts_nothing(stage: Stage) -> None:
-    """Guards the look at `closing` in `Supervisor.begin`: a process started then would be nobody's; the run goes back
-    for another worker."""
+    """Guards the look at `closing` in `Supervisor.begin`: a process started then would be nobody's;
+    the run goes back for another worker."""
     stage.closing.set()
     assert not stage.supervisor.begin()
     assert stage.now().supervised_at is None
@@ -211,8 +217,8 @@ def test_a_closing_worker_starts_nothing(stage: Stage) -> None:
 
 
 def test_a_run_that_no_longer_renews_its_lease_is_ended(stage: Stage) -> None:
-    """Guards `LEASE_MARGIN` (CORRECTNESS 29): a run that hangs is ended only when its own watchdog must have ended it,
-    and not before."""
+    """Guards `LEASE_MARGIN` (CORRECTNESS 29): a run that hangs is ended only when its own watchdog
+    must have ended it, and not before."""
     stage.supervisor.begin()
     stage.runs()
     stage.clock.move(39)
@@ -224,7 +230,8 @@ def test_a_run_that_no_longer_renews_its_lease_is_ended(stage: Stage) -> None:
 
 
 def test_a_supervisor_whose_run_was_taken_over_goes_away(stage: Stage) -> None:
-    """Guards `Supervisor._sign`: a supervisor that slept would end a run that another watches by now."""
+    """Guards `Supervisor._sign`: a supervisor that slept would end a run that another watches by
+    now."""
     stage.supervisor.begin()
     stage.runs()
     stage.clock.move(16)
@@ -260,8 +267,8 @@ def _fail(stage: Stage, code: str) -> Progress:
 
 
 def test_the_retry_time_runs_out_and_the_replicator_waits_for_a_person(stage: Stage) -> None:
-    """Guards CORRECTNESS on retries without an end: it says why it stopped, and what was captured stays. Fails where giving up takes
-    the log or its position with it."""
+    """Guards CORRECTNESS on retries without an end: it says why it stopped, and what was captured
+    stays. Fails where giving up takes the log or its position with it."""
     Run.objects.update(lease="held")
     store = DjangoStore(stage.run.pk, "held")
     row = SegmentRow(7, "segments/7", 10, 1, Position(70), True, sealed_at=1.0)
@@ -290,8 +297,8 @@ def test_the_retry_time_runs_out_and_the_replicator_waits_for_a_person(stage: St
 
 
 def test_what_no_retry_can_mend_is_not_tried_again(stage: Stage) -> None:
-    """Guards `Retry.NEVER` in `failure_note` and `reconcile._start`: a version that is not supported would be asked for
-    ever."""
+    """Guards `Retry.NEVER` in `failure_note` and `reconcile._start`: a version that is not
+    supported would be asked for ever."""
     run_transition(run=stage.run, event="run_stopped")
     assert _fail(stage, "source:version").is_given_up
     reconcile_runs(stage.clock.move(3600))
@@ -302,7 +309,8 @@ class TestReconcile:
     """Runs follow what was asked."""
 
     def test_with_one_slot_the_second_replicator_waits_for_the_first(self, settings: Any) -> None:
-        """Guards `MAX_RUNS` in `reconcile._start`: more Sparks than the machine has memory for would all be killed."""
+        """Guards `MAX_RUNS` in `reconcile._start`: more Sparks than the machine has memory for
+        would all be killed."""
         settings.MAX_RUNS = 1
         first, second = make_replicator("first"), make_replicator("second")
         for replicator in (first, second):
@@ -319,8 +327,8 @@ class TestReconcile:
         assert run.replicator == second
 
     def test_a_run_nobody_watches_whose_lease_is_over_is_lost(self, stage: Stage) -> None:
-        """Guards `reconcile._end_lost` (CORRECTNESS 29): before the lease's end and the margin it may still write;
-        after it nobody else would end it."""
+        """Guards `reconcile._end_lost` (CORRECTNESS 29): before the lease's end and the margin it
+        may still write; after it nobody else would end it."""
         stage.supervisor.begin()
         stage.runs()
         stage.clock.move(39)
@@ -332,8 +340,8 @@ class TestReconcile:
         assert stage.progress().failures == 1
 
     def test_a_run_of_another_machine_is_not_killed_by_its_pid_here(self, stage: Stage) -> None:
-        """Guards the host name in `reconcile._end_lost`: the pid of another machine is somebody else's process here;
-        this test's own, in fact."""
+        """Guards the host name in `reconcile._end_lost`: the pid of another machine is somebody
+        else's process here; this test's own, in fact."""
         import os
 
         Run.objects.update(
@@ -346,7 +354,8 @@ class TestReconcile:
         assert stage.now().state == RunState.LOST
 
     def test_a_run_that_should_not_be_is_asked_to_stop(self, stage: Stage) -> None:
-        """Guards `reconcile._stop_unwanted`: a pause whose message to the run was lost would never come."""
+        """Guards `reconcile._stop_unwanted`: a pause whose message to the run was lost would never
+        come."""
         stage.supervisor.begin()
         stage.runs()
         Replicator.objects.update(desired_state=DesiredState.PAUSED)
@@ -356,11 +365,12 @@ class TestReconcile:
 
 
 class TestClockSetBack:
-    """Times that were written before the clock was set back an hour lie further ahead than any wait; taken at their word
-    they would stop everything for that hour."""
+    """Times that were written before the clock was set back an hour lie further ahead than any
+    wait; taken at their word they would stop everything for that hour."""
 
     def test_a_failed_replicator_is_tried_again(self, stage: Stage) -> None:
-        """Guards `is_impossible` in `reconcile._is_due`: the time of the next try would lie an hour ahead."""
+        """Guards `is_impossible` in `reconcile._is_due`: the time of the next try would lie an hour
+        ahead."""
         stage.supervisor.begin()
         stage.runs()
         Run.objects.update(error_code="source:unreachable", error_facts={"host": "h", "port": "1"})
@@ -371,7 +381,8 @@ class TestClockSetBack:
         assert Run.objects.active().count() == 1
 
     def test_a_run_whose_supervisor_died_is_taken_over(self, stage: Stage) -> None:
-        """Guards the third part of `supervisor.unwatched`: a sign from the future would count as fresh for an hour."""
+        """Guards the third part of `supervisor.unwatched`: a sign from the future would count as
+        fresh for an hour."""
         stage.supervisor.begin()
         stage.runs()
         assert not stage.another().begin()
@@ -379,8 +390,8 @@ class TestClockSetBack:
         assert stage.another().begin()
 
     def test_a_supervisor_goes_on_signing_and_nobody_takes_its_run(self, stage: Stage) -> None:
-        """Guards the `abs` in `Supervisor._sign`: it would not sign for an hour, and another would take the run
-        over."""
+        """Guards the `abs` in `Supervisor._sign`: it would not sign for an hour, and another would
+        take the run over."""
         stage.supervisor.begin()
         stage.runs()
         stage.clock.move(-3600)
@@ -398,8 +409,8 @@ class TestClockSetBack:
         assert stage.process.is_terminated
 
     def test_the_retry_time_is_not_lengthened(self, stage: Stage) -> None:
-        """Guards the `min` in `failure_note`: failing since a time in the future, a replicator would be tried an hour
-        longer than people asked."""
+        """Guards the `min` in `failure_note`: failing since a time in the future, a replicator
+        would be tried an hour longer than people asked."""
         stage.supervisor.begin()
         stage.runs()
         later = stage.clock() + timedelta(hours=1)

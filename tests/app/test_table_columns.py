@@ -34,7 +34,8 @@ def columns(replicator: Replicator) -> tuple[str, ...]:
 
 
 def test_the_page_shows_and_saves_the_columns(browser: Client, replicator: Replicator) -> None:
-    """Without the fresh copy that is asked for, old rows would read NULL in a column that was added to the choice."""
+    """Without the fresh copy that is asked for, old rows would read NULL in a column that was added
+    to the choice."""
     url = f"/replicators/{replicator.pk}/tables/columns/"
     Table.objects.update(state="replicating")
     configuration = browser.get(f"/replicators/{replicator.pk}/configuration/").content.decode()
@@ -61,7 +62,8 @@ def test_a_copy_that_keeps_the_past_says_that_it_goes(
 
 
 def test_a_chosen_column_is_known_under_its_new_name() -> None:
-    """The choice has the name of when it was made; by names alone the page would show the column as left out."""
+    """The choice has the name of when it was made; by names alone the page would show the column as
+    left out."""
     old = Column("note", String(), "text", ordinal=2)
     known = TableSchema(ORDERS, (Column("id", Int(64), "bigint", ordinal=1), old), ("id",))
     columns = (known.columns[0], Column("text", String(), "text", ordinal=2),

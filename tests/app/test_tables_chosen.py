@@ -1,4 +1,5 @@
-"""A replicator's tables are changed after its deploy: what is asked for, what is refused, and what the engine sees of it."""
+"""A replicator's tables are changed after its deploy: what is asked for, what is refused, and what
+the engine sees of it."""
 
 from __future__ import annotations
 
@@ -46,8 +47,8 @@ def _row(name: str) -> Table:
 
 
 def test_a_table_is_added_with_its_row_and_an_event(replicator: Replicator, editor: Any) -> None:
-    """Guards `services.table_add`: choice, row and event come together, with the columns and kinds that were chosen; a
-    table is added once."""
+    """Guards `services.table_add`: choice, row and event come together, with the columns and kinds
+    that were chosen; a table is added once."""
     selection = TableSelection(VIEWS.id, ("path",), ("deletes",))
     row = table_add(is_assessed=False, replicator=replicator, selection=selection, actor=editor)
     assert row.state == TableState.WAITING
@@ -60,8 +61,8 @@ def test_a_table_is_added_with_its_row_and_an_event(replicator: Replicator, edit
 
 
 def test_a_removed_table_is_hidden_at_once_and_the_last_one_stays(replicator: Replicator) -> None:
-    """Guards `services.table_remove`: a removed table takes no more acts though its row is still there; without any
-    table a run has nothing to follow."""
+    """Guards `services.table_remove`: a removed table takes no more acts though its row is still
+    there; without any table a run has nothing to follow."""
     table_remove(replicator=replicator, schema="shop", name="orders", actor=None)
     assert _names(replicator) == ["customers"]
     assert [t["table"] for t in replicator_status(replicator)["tables"]] == ["customers"]
@@ -75,8 +76,9 @@ def test_a_removed_table_is_hidden_at_once_and_the_last_one_stays(replicator: Re
 
 
 def test_an_add_takes_back_a_removal_and_asks_for_a_fresh_copy(replicator: Replicator) -> None:
-    """Guards `table_add` for a removal that no run has taken up: with `is_drop_asked` left the target would be dropped
-    after all, and without a copy changes would be missing (CORRECTNESS 18)."""
+    """Guards `table_add` for a removal that no run has taken up: with `is_drop_asked` left the
+    target would be dropped after all, and without a copy changes would be missing (CORRECTNESS
+    18)."""
     Table.objects.filter(name="orders").update(state=TableState.REPLICATING)
     table_remove(replicator=replicator, schema="shop", name="orders", actor=None, keep_target=False)
     assert _row("orders").is_drop_asked
@@ -90,8 +92,8 @@ def test_an_add_takes_back_a_removal_and_asks_for_a_fresh_copy(replicator: Repli
 
 
 def test_a_run_that_runs_sees_what_is_chosen(replicator: Replicator) -> None:
-    """Guards `DjangoStore.tables` and `chosen`: read once at the start, they would follow a removed table and never the
-    added one."""
+    """Guards `DjangoStore.tables` and `chosen`: read once at the start, they would follow a removed
+    table and never the added one."""
     run = make_run(replicator)
     store = DjangoStore(run.pk, run.lease, tables_seconds=0)
     table_add(
@@ -117,8 +119,8 @@ def test_a_run_that_runs_sees_what_is_chosen(replicator: Replicator) -> None:
 
 
 def test_the_source_is_asked_before_a_table_is_added(replicator: Replicator) -> None:
-    """Guards the assessment in `table_add`: a table that can't be copied would fail in the run, and problems
-    of other tables are not its own."""
+    """Guards the assessment in `table_add`: a table that can't be copied would fail in the run, and
+    problems of other tables are not its own."""
     missing = TableSelection(TableId("shop", "is_not_there"))
     with pytest.raises(TableRefused) as refused:
         table_add(replicator=replicator, selection=missing, actor=None)
@@ -128,8 +130,8 @@ def test_the_source_is_asked_before_a_table_is_added(replicator: Replicator) -> 
 
 
 def test_an_old_tables_error_does_not_refuse_a_new_one(db: None) -> None:
-    """Guards the choice of problems in `table_add`: one table that is gone would keep every other from being
-    added."""
+    """Guards the choice of problems in `table_add`: one table that is gone would keep every other
+    from being added."""
     tables = [{"schema": "shop", "name": "gone"}, {"schema": "shop", "name": "orders"}]
     replicator = make_replicator(tables=tables)
     table_add(replicator=replicator, selection=VIEWS, actor=None)
@@ -137,8 +139,8 @@ def test_an_old_tables_error_does_not_refuse_a_new_one(db: None) -> None:
 
 
 def test_rest_adds_and_removes(api: Client, replicator: Replicator) -> None:
-    """Guards the answers of REST: codes and bodies by which a program can tell asked for, there already, refused and
-    not known."""
+    """Guards the answers of REST: codes and bodies by which a program can tell asked for, there
+    already, refused and not known."""
     body = {"schema": "shop", "table": "page_views"}
     added = api.post(_url(replicator), body, "application/json")
     assert (added.status_code, added.json()) == (202, {**body, "state": "paused"})
@@ -158,7 +160,8 @@ def test_rest_adds_and_removes(api: Client, replicator: Replicator) -> None:
 
 
 def test_the_pages_acts_answer_with_the_reason(api: Client, replicator: Replicator) -> None:
-    """Guards the page's acts: a refusal says why, and the box for dropping the target reaches `table_remove`."""
+    """Guards the page's acts: a refusal says why, and the box for dropping the target reaches
+    `table_remove`."""
     page = f"/replicators/{replicator.pk}/tables/"
     refused = api.post(f"{page}add/", {"schema": "shop", "table": "nope"})
     assert refused.status_code == 409
@@ -172,8 +175,8 @@ def test_the_pages_acts_answer_with_the_reason(api: Client, replicator: Replicat
 def test_a_deleted_replicators_removed_tables_stay_where_that_was_asked(
     replicator: Replicator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `wanted` in the command `drop_target`: a table that was removed with its rows to stay would be dropped
-    with the others."""
+    """Guards `wanted` in the command `drop_target`: a table that was removed with its rows to stay
+    would be dropped with the others."""
     from django.core.management import call_command
     from django.utils import timezone
 
@@ -210,7 +213,8 @@ def test_a_deleted_replicators_removed_tables_stay_where_that_was_asked(
 def test_rest_asks_for_another_mode_which_the_run_takes_up_as_a_fresh_copy(
     api: Client, replicator: Replicator
 ) -> None:
-    """Guards the change of a mode after the start: assessed first, then seen by the run as a copy of another mode."""
+    """Guards the change of a mode after the start: assessed first, then seen by the run as a copy
+    of another mode."""
     body = {"schema": "shop", "table": "orders", "mode": "soft_delete"}
     assert api.patch(_url(replicator), body, "application/json").status_code == 202
     replicator.refresh_from_db()

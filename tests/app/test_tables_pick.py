@@ -1,4 +1,5 @@
-"""Tables are added to a deployed replicator from the source's list, several at once; a wrong name can't be typed."""
+"""Tables are added to a deployed replicator from the source's list, several at once; a wrong name
+can't be typed."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_the_list_holds_what_is_not_copied_yet_and_the_source_is_asked_once(
 def test_what_is_picked_stays_over_a_search_and_is_added_after_one_assessment(
     browser: Client, replicator: Replicator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `picked` in `_posted`: without JavaScript a search would forget the ticks of the page before."""
+    """Guards `picked` in `_posted`: without JavaScript a search would forget the ticks of the page
+    before."""
     press(browser, replicator, "list")
     asked: list[int] = []
     assess = assessments.assess
@@ -97,7 +99,8 @@ def test_what_the_list_does_not_have_is_not_added(
 def test_an_error_of_one_adds_none_and_keeps_the_ticks(
     browser: Client, replicator: Replicator
 ) -> None:
-    """Guards `replicator_tables_add`: half of what was picked would be added, and a person could not tell which."""
+    """Guards `replicator_tables_add`: half of what was picked would be added, and a person could
+    not tell which."""
     Replicator.objects.update(target_params={"namespace": "shop", "fault": "taken"})
     press(browser, replicator, "list")
     refused = press(browser, replicator, "add", htmx=True, tables=packed("page_views", "places"))

@@ -1,4 +1,5 @@
-"""Tokens end: by their time, with a password, by an administrator; one that may read does not write. People's accounts in the audit trail."""
+"""Tokens end: by their time, with a password, by an administrator; one that may read does not
+write. People's accounts in the audit trail."""
 
 from __future__ import annotations
 

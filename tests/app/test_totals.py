@@ -1,4 +1,5 @@
-"""Totals added up by the database are those of the tables looked at one by one; figures over time are thinned honestly."""
+"""Totals added up by the database are those of the tables looked at one by one; figures over time
+are thinned honestly."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def test_totals_equal_the_tables_one_by_one(
     Replicator.objects.all().delete()
     replicator = make_replicator()
     Table.objects.all().delete()
-    tables = [Table(replicator=replicator, schema_name="s", name=str(n), **r) for n, r in enumerate(rows)]  # fmt: skip
+    tables = [Table(replicator=replicator, schema_name="s", name=str(n), **r) for n,
+        r in enumerate(rows)]  # fmt: skip
     Table.objects.bulk_create(tables)
     Progress.objects.update(facts_at=facts_at)
     progress = progress_of(replicator)
@@ -100,7 +102,8 @@ def test_a_time_without_a_run_is_a_gap_and_not_a_slope(replicator: Replicator) -
 
 
 def test_a_chart_draws_the_same_lines_whatever_goes_on(replicator: Replicator) -> None:
-    """Guards `Series.columns`: the line of first copies came and went, and left that of changes flat while it was there."""
+    """Guards `Series.columns`: the line of first copies came and went, and left that of changes
+    flat while it was there."""
     for number in range(12):
         ReplicatorMetric.objects.create(
             replicator=replicator, at=NOW - timedelta(seconds=10 * (12 - number)),

@@ -1,4 +1,5 @@
-"""What is answered while the application's own database is locked or away: not now, and when to try again."""
+"""What is answered while the application's own database is locked or away: not now, and when to try
+again."""
 
 from __future__ import annotations
 
@@ -104,6 +105,7 @@ def test_pages_wait_a_shorter_time_for_a_locked_database_than_runs(tmp_path: Pat
         holder.execute("PRAGMA journal_mode=WAL")
         holder.execute("BEGIN IMMEDIATE")
         done = subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True,
+            [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True,
+            check=True,
         )  # fmt: skip
     assert done.stdout == "database is locked True\n"

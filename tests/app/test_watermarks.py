@@ -41,7 +41,8 @@ def store(run: Run) -> DjangoStore:
 
 
 def test_a_watermark_is_one_row_that_needs_the_lease(store: DjangoStore, run: Run) -> None:
-    """Guards the fencing of the publication (CORRECTNESS 29, 31): a run that was replaced publishes nothing."""
+    """Guards the fencing of the publication (CORRECTNESS 29, 31): a run that was replaced publishes
+    nothing."""
     store.record_watermark(mark(1))
     Run.objects.filter(pk=run.pk).update(lease="another's")
     with pytest.raises(ReplicationError, match="run:lease-lost"):
@@ -50,7 +51,8 @@ def test_a_watermark_is_one_row_that_needs_the_lease(store: DjangoStore, run: Ru
 
 
 def test_rows_past_the_targets_history_go_and_the_newest_stays(store: DjangoStore) -> None:
-    """Guards the pruning by time: a listed watermark is one whose versions are promised to be readable."""
+    """Guards the pruning by time: a listed watermark is one whose versions are promised to be
+    readable."""
     store.record_watermark(mark(1, kept_seconds=-1))
     assert Watermark.objects.count() == 1
     store.record_watermark(mark(2))
@@ -70,7 +72,8 @@ def test_the_entries_of_all_rows_are_bounded(
 
 
 def test_a_dropped_table_is_named_by_no_watermark(store: DjangoStore) -> None:
-    """Guards `forget_versions`: a version of a table that is gone can't be read, whatever the row promised."""
+    """Guards `forget_versions`: a version of a table that is gone can't be read, whatever the row
+    promised."""
     store.record_watermark(mark(1))
     store.forget_versions(ORDERS)
     row = Watermark.objects.get()

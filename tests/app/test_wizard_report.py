@@ -27,7 +27,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def draft(browser: Client, editor: Any) -> Draft:
-    """An assessed draft: orders has a partial column, places an unsupported one, page_views no key."""
+    """An assessed draft: orders has a partial column, places an unsupported one, page_views no
+    key."""
     tables = [
         {"schema": "shop", "name": n} for n in ("orders", "places", "page_views", "customers")
     ]
@@ -133,7 +134,8 @@ def test_a_deploy_waits_for_decisions(browser: Client, draft: Draft) -> None:
 def test_open_decisions_leave_the_step_undone_and_close_the_deploy(
     browser: Client, draft: Draft
 ) -> None:
-    """Guards `is_passed` and `_open_points`: the step had a tick and *Deploy* was offered, which threw back."""
+    """Guards `is_passed` and `_open_points`: the step had a tick and *Deploy* was offered, which
+    threw back."""
 
     def shown() -> tuple[bool, str]:
         html = browser.get(address(draft, "summary")).content.decode()
@@ -173,7 +175,8 @@ def test_a_table_that_is_gone_is_left_out_from_the_report(browser: Client, edito
 def test_the_report_shows_the_columns_that_a_mode_adds_and_a_change_of_mode_makes_it_stale(
     browser: Client, editor: Any
 ) -> None:
-    """Guards the report's view of modes: the added columns with their types, and errors where a table can't have the mode."""
+    """Guards the report's view of modes: the added columns with their types, and errors where a
+    table can't have the mode."""
     tables = [{"schema": "shop", "name": n} for n in ("customers", "page_views")]
     made = make_draft(editor, tables=tables)
     made.options = {"mode": "soft_delete"}
@@ -194,7 +197,8 @@ def test_the_report_shows_the_columns_that_a_mode_adds_and_a_change_of_mode_make
 def test_a_decision_stays_on_its_page_of_tables(
     browser: Client, editor: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the page's number in the form: after a decision on the second page the first one came instead."""
+    """Guards the page's number in the form: after a decision on the second page the first one came
+    instead."""
     ids = [TableId("shop", f"t{n:02}") for n in range(60)]
     shape = catalog.TABLES[TableId("shop", "orders")]
     tables = {i: replace(shape, id=i) for i in ids}
@@ -231,8 +235,8 @@ def test_one_column_is_one_column(browser: Client, editor: Any) -> None:
 
 
 def test_what_a_columns_line_has_no_room_for_is_told_above_it(browser: Client, editor: Any) -> None:
-    """Guards the problems of columns that lose something anyway: the one that forbids the deploy, and the statement that mends a
-    column, were nowhere on the page."""
+    """Guards the problems of columns that lose something anyway: the one that forbids the deploy,
+    and the statement that mends a column, were nowhere on the page."""
     orders, places = TableId("shop", "orders"), TableId("shop", "places")
     loses = {"table": orders, "column": "details", "severity": Severity.WARNING}
     statement = "ALTER TABLE `shop`.`places` MODIFY `shape` text;"

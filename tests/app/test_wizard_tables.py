@@ -1,4 +1,5 @@
-"""The page of tables: searched and paged on the server, chosen in the draft, right also where the source changed."""
+"""The page of tables: searched and paged on the server, chosen in the draft, right also where the
+source changed."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ def names(draft: Draft) -> list[str]:
 
 
 def test_the_filter_by_schema_is_filled_with_the_list(browser: Client, editor: Any) -> None:
-    """Guards the select in the answer to the first question to the source: it stands outside of the panel, and stayed empty until
-    the page was loaded again."""
+    """Guards the select in the answer to the first question to the source: it stands outside of the
+    panel, and stayed empty until the page was loaded again."""
     draft = make_draft(editor, tables=[])
     first = browser.get(address(draft, "tables")).content.decode()
     assert 'id="tables-schema"' in first and "hx-swap-oob" not in first
@@ -209,7 +210,8 @@ def test_a_choice_of_columns_is_a_list_that_knows_all() -> None:
 
 
 def test_a_table_gets_a_mode_of_its_own_in_the_drawer(browser: Client, draft: Draft) -> None:
-    """Guards the drawer's choice of mode: kept with the table, shown in the list, and taken back."""
+    """Guards the drawer's choice of mode: kept with the table, shown in the list, and taken
+    back."""
     url = address(draft, "tables") + "columns/"
     page = browser.get(url, {"schema": "shop", "table": "orders"}).content.decode()
     assert "As the replicator: Mirror" in page and "Soft delete" in page
@@ -230,7 +232,8 @@ def test_a_table_gets_a_mode_of_its_own_in_the_drawer(browser: Client, draft: Dr
 def test_a_table_without_a_key_says_what_follows_from_this_source(
     kind: str, told: str, browser: Client, editor: Any
 ) -> None:
-    """Guards the source's own word: of MySQL and MariaDB updates and deletes are followed without a key too."""
+    """Guards the source's own word: of MySQL and MariaDB updates and deletes are followed without a
+    key too."""
     params = {"host": "h", **({"user": "u"} if kind == "mysql" else {})}
     draft = make_draft(editor, source_kind=kind, source_params=params, tables=[])
     Listing.objects.create(

@@ -47,7 +47,8 @@ def packed(*names: str) -> list[str]:
 
 
 def ticked(*names: str, shown: tuple[str, ...] = (), **without: tuple[str, ...]) -> dict[str, Any]:
-    """What a page of the list sends with these tables ticked; `without` names tables that leave a kind out."""
+    """What a page of the list sends with these tables ticked; `without` names tables that leave a
+    kind out."""
     shown = shown or ("customers", "orders", "page_views", "places")
     return {
         "shown": packed(*shown),

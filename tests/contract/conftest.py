@@ -1,4 +1,5 @@
-"""The suites are a module of the program: their asserts shall explain themselves like those of a test."""
+"""The suites are a module of the program: their asserts shall explain themselves like those of a
+test."""
 
 import pytest
 

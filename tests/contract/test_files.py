@@ -1,4 +1,5 @@
-"""The files target keeps the promises of every sink, in both formats; read by its manifests alone."""
+"""The files target keeps the promises of every sink, in both formats; read by its manifests
+alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The local target of the tests keeps the promises of every merge target, so that what is tested with it holds of others."""
+"""The local target of the tests keeps the promises of every merge target, so that what is tested
+with it holds of others."""
 
 from __future__ import annotations
 

@@ -39,9 +39,9 @@ def _listed(world: World) -> list[str]:
 def test_damaged_files_are_decoded_again_or_said_and_nothing_is_merged_of_them(
     twin_maker: MakeWorld,
 ) -> None:
-    """Guards CORRECTNESS 27: a change file with a flipped bit, or without its end, is decoded again from its segment; a damaged
-    segment stops every table, and a fresh copy heals it. Fails where either checksum is not read: then rows are wrong, or a
-    reader dies of half a file."""
+    """Guards CORRECTNESS 27: a change file with a flipped bit, or without its end, is decoded again
+    from its segment; a damaged segment stops every table, and a fresh copy heals it. Fails where
+    either checksum is not read: then rows are wrong, or a reader dies of half a file."""
     with twin_maker(tables=("items", "views")) as world:
         traffic = Traffic(world.database)
         listed, recorded = world.folder / "listed", world.folder / "recorded"

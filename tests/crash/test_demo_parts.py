@@ -1,4 +1,5 @@
-"""SIGKILL of the demo's workers, beat, broker and run under traffic: every table is equal afterwards."""
+"""SIGKILL of the demo's workers, beat, broker and run under traffic: every table is equal
+afterwards."""
 
 from __future__ import annotations
 
@@ -96,8 +97,9 @@ class Copies:
 
 
 def test_kill_9_of_workers_beat_broker_and_run_loses_and_doubles_nothing(demo: Demo) -> None:
-    """Guards the supervision's promise (issue 3, "Done when"): a run that outlives its supervisor is adopted, never started
-    beside itself, and a broker that forgets its queues stops nothing for long."""
+    """Guards the supervision's promise (issue 3, "Done when"): a run that outlives its supervisor
+    is adopted, never started beside itself, and a broker that forgets its queues stops nothing for
+    long."""
     told = demo.start()
     seen: list[str] = []
     until(lambda: is_copied(told, seen), lambda: f"every table has its copy: {seen}", 240)

@@ -1,6 +1,8 @@
-"""The crash table: SIGKILL at every step of the order of writes, and the next run goes on with nothing lost or doubled.
+"""The crash table: SIGKILL at every step of the order of writes, and the next run goes on with
+nothing lost or doubled.
 
-One world serves all: each test kills the process that the one before it started, so that a start is also a recovery.
+One world serves all: each test kills the process that the one before it started, so that a start is
+also a recovery.
 """
 
 from __future__ import annotations
@@ -86,9 +88,10 @@ def running(world: World) -> Child:
 def test_a_kill_at_any_step_loses_and_doubles_nothing(
     world: World, traffic: Traffic, name: str
 ) -> None:
-    """Guards the order of writes (DESIGN 3; CORRECTNESS 1, 4, 13, 27, 28). Any two steps exchanged, a position recorded
-    before its segment, an acknowledgement before the record, or a merge whose token is not looked at after the crash
-    would lose or double rows of `views` or leave a stale row in the keyed tables."""
+    """Guards the order of writes (DESIGN 3; CORRECTNESS 1, 4, 13, 27, 28). Any two steps exchanged,
+    a position recorded before its segment, an acknowledgement before the record, or a merge whose
+    token is not looked at after the crash would lose or double rows of `views` or leave a stale row
+    in the keyed tables."""
     child = running(world)
     number = world.last_segment()
     with traffic.going_on():
@@ -118,8 +121,8 @@ def test_a_kill_at_any_step_loses_and_doubles_nothing(
 def test_a_kill_within_a_resync_leaves_the_old_rows_and_copies_again(
     world: World, traffic: Traffic, name: str
 ) -> None:
-    """Guards CORRECTNESS 15 and 16: a new generation is published in one commit. Loading into the live table, or keeping a
-    half loaded staging place, would show here as lost or doubled rows."""
+    """Guards CORRECTNESS 15 and 16: a new generation is published in one commit. Loading into the
+    live table, or keeping a half loaded staging place, would show here as lost or doubled rows."""
     child = running(world)
     with traffic.going_on():
         world.arm(name)
@@ -140,8 +143,9 @@ def test_a_kill_within_a_resync_leaves_the_old_rows_and_copies_again(
 def test_a_kill_at_each_step_of_the_first_snapshot_copies_exactly_once(
     world_maker: MakeWorld,
 ) -> None:
-    """Guards CORRECTNESS 16 and 17: chunks of a view that died are discarded and the table starts again at a new view.
-    Appending to what was staged would double rows; trusting the old position would lose those written since."""
+    """Guards CORRECTNESS 16 and 17: chunks of a view that died are discarded and the table starts
+    again at a new view. Appending to what was staged would double rows; trusting the old position
+    would lose those written since."""
     with world_maker(tables=("items", "views")) as fresh:
         traffic = Traffic(fresh.database, seed=7)
         for name in AT_START:

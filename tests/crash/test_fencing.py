@@ -25,7 +25,8 @@ OUTAGE = 60.0
 
 
 def hold_merges(world: World) -> str:
-    """A failpoint that holds merges between the target's commit and its recording while the flag is there."""
+    """A failpoint that holds merges between the target's commit and its recording while the flag is
+    there."""
     return f"target_merged=hold:{world.folder / 'held'}"
 
 
@@ -50,9 +51,10 @@ def names(world: World) -> dict[int, str]:
 def test_a_run_that_was_stopped_past_its_lease_writes_nothing_more_when_it_goes_on(
     twin_maker: MakeWorld,
 ) -> None:
-    """Guards CORRECTNESS 29 and 14: the older run is held between the target's commit and its recording, and stopped by the
-    system; a newer one takes over; continued, the older one must end without a write. Were the lease not looked at with each
-    write, it would record its merge, list its change files or acknowledge its position over the newer run's."""
+    """Guards CORRECTNESS 29 and 14: the older run is held between the target's commit and its
+    recording, and stopped by the system; a newer one takes over; continued, the older one must end
+    without a write. Were the lease not looked at with each write, it would record its merge, list
+    its change files or acknowledge its position over the newer run's."""
     options = {"wal_sender_timeout": "6s"}
     with (
         EmbeddedPostgres(fsync=False, options=options) as server,
@@ -103,8 +105,8 @@ def test_a_run_that_was_stopped_past_its_lease_writes_nothing_more_when_it_goes_
 def test_a_program_whose_database_goes_away_loses_nothing(
     world_maker: MakeWorld, postgres: EmbeddedPostgres, private_postgres: EmbeddedPostgres
 ) -> None:
-    """Guards CORRECTNESS 27 and 29: nothing is acknowledged to the source that could not be recorded, and a run that can't
-    prove its lease ends by itself before another may begin."""
+    """Guards CORRECTNESS 27 and 29: nothing is acknowledged to the source that could not be
+    recorded, and a run that can't prove its lease ends by itself before another may begin."""
     with fresh_database(private_postgres) as own:
         migrate(own.dsn)
         with world_maker(server=postgres, application=own.dsn) as world:
@@ -128,8 +130,9 @@ def test_a_program_whose_database_goes_away_loses_nothing(
 def test_a_program_whose_database_is_away_for_a_minute_goes_on(
     world_maker: MakeWorld, postgres: EmbeddedPostgres, private_postgres: EmbeddedPostgres
 ) -> None:
-    """Guards CORRECTNESS 27 and 29: the run waits as long as its lease lets it, writes nothing of which it is not known whether
-    it was written, and goes on. Without the wait its first write would end it."""
+    """Guards CORRECTNESS 27 and 29: the run waits as long as its lease lets it, writes nothing of
+    which it is not known whether it was written, and goes on. Without the wait its first write
+    would end it."""
     with fresh_database(private_postgres) as own:
         migrate(own.dsn)
         with world_maker(server=postgres, application=own.dsn) as world:

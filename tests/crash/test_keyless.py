@@ -1,4 +1,5 @@
-"""Tables without a key from PostgreSQL, kept exactly under REPLICA IDENTITY FULL, with a kill in between."""
+"""Tables without a key from PostgreSQL, kept exactly under REPLICA IDENTITY FULL, with a kill in
+between."""
 
 from __future__ import annotations
 
@@ -30,12 +31,13 @@ SELECT 'p' || i % 40, nullif(i % 3, 0), repeat(md5((i % 5)::text), 100), '2026-0
 FROM generate_series(1, 1500) i;
 CREATE TABLE shop.marks (page text);
 INSERT INTO shop.marks VALUES ('a'), ('a');
-"""
+"""  # noqa: E501
 ADDED = ("_row_hash", "_occurrence")
 
 
 def make(database: Database) -> None:
-    """A table without a key whose old rows are sent whole, equal rows in it, and one whose are not."""
+    """A table without a key whose old rows are sent whole, equal rows in it, and one whose are
+    not."""
     database.execute(MAKE)
 
 
@@ -50,7 +52,8 @@ def _plain(value: Any) -> Any:
 
 
 def assert_same(world: World) -> None:
-    """Settled, the copy holds each row as often as the source, and numbers equal ones from 1 without a gap."""
+    """Settled, the copy holds each row as often as the source, and numbers equal ones from 1
+    without a gap."""
     world.settle()
     rows = world.target_rows("visits")
     source, target = counted(world.source_rows("visits")), counted(rows)
@@ -62,7 +65,8 @@ def assert_same(world: World) -> None:
 
 
 def write(database: Database, seed: int, transactions: int) -> None:
-    """Rows that equal others come and go one at a time; updates leave the large value as it is, and so do not send it."""
+    """Rows that equal others come and go one at a time; updates leave the large value as it is, and
+    so do not send it."""
     rng = random.Random(seed)
     with database.connect() as connection:
         for _ in range(transactions):
@@ -86,9 +90,10 @@ def _transaction(connection: psycopg.Connection[Any], page: str, n: int) -> None
 def test_equal_rows_come_and_go_one_by_one_and_are_counted_exactly(
     twin_maker: MakeWorld, form: str
 ) -> None:
-    """Guards CORRECTNESS 9, 12 and 20: without the digest of the log equal to that of the snapshot nothing would be found,
-    without the token a merge done again after the kill would count twice, without FULL in the right publication updates
-    and deletes would not come at all, and a large value that an update did not send would change the digest."""
+    """Guards CORRECTNESS 9, 12 and 20: without the digest of the log equal to that of the snapshot
+    nothing would be found, without the token a merge done again after the kill would count twice,
+    without FULL in the right publication updates and deletes would not come at all, and a large
+    value that an update did not send would change the digest."""
     with twin_maker(prepare=make, tables=("visits", "marks"), format=form) as world:
         child = world.start()
         assert_same(world)

@@ -1,4 +1,5 @@
-"""The whole path with its change log in an object store, killed where a segment and where change files have just been sent."""
+"""The whole path with its change log in an object store, killed where a segment and where change
+files have just been sent."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
 def test_a_log_in_a_store_loses_and_doubles_nothing(
     world_maker: MakeWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards CORRECTNESS 27 for stores: a segment recorded before it was sent, a task that wrote to a disk of its own, or a
-    sweep that took a listed object would lose rows after the kills."""
+    """Guards CORRECTNESS 27 for stores: a segment recorded before it was sent, a task that wrote to
+    a disk of its own, or a sweep that took a listed object would lose rows after the kills."""
     with object_store() as store:
         for name, value in store.environment.items():
             monkeypatch.setenv(name, value)

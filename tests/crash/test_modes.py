@@ -1,5 +1,6 @@
-"""Soft delete, history and append over the whole path: real PostgreSQL, a real run, killed between the target's commit and its
-record for each mode, and every row, version and change is there once."""
+"""Soft delete, history and append over the whole path: real PostgreSQL, a real run, killed between
+the target's commit and its record for each mode, and every row, version and change is there
+once."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def world(world_maker: MakeWorld, request: pytest.FixtureRequest) -> Iterator[Wo
 
 
 def died_in_its_merge(world: World, ledger: Ledger, table: str) -> None:
-    """The run is killed once the target has a merge of the table that is not recorded, and another takes over."""
+    """The run is killed once the target has a merge of the table that is not recorded, and another
+    takes over."""
     world.arm("target_merged")
     child = world.child
     assert child is not None
@@ -44,9 +46,10 @@ def died_in_its_merge(world: World, ledger: Ledger, table: str) -> None:
 
 
 def test_each_mode_keeps_everything_once_over_kills(world: World) -> None:
-    """Guards the token of each mode's commit (CORRECTNESS 13): were it not looked at, the merge that was cut off would come again,
-    as second versions and second rows of the log. Also the modes' folds and statements on PostgreSQL's own messages: unsent
-    TOAST values, changed keys, TRUNCATE, revivals."""
+    """Guards the token of each mode's commit (CORRECTNESS 13): were it not looked at, the merge
+    that was cut off would come again, as second versions and second rows of the log. Also the
+    modes' folds and statements on PostgreSQL's own messages: unsent TOAST values, changed keys,
+    TRUNCATE, revivals."""
     ledger = Ledger(world.database, tuple(MODES))
     for table in MODES:
         died_in_its_merge(world, ledger, table)
@@ -57,7 +60,8 @@ def test_each_mode_keeps_everything_once_over_kills(world: World) -> None:
 
 
 def softly(world: World, ledger: Ledger) -> None:
-    """Living rows are the source's, all that ever were are there, the dead ones flagged with their last values."""
+    """Living rows are the source's, all that ever were are there, the dead ones flagged with their
+    last values."""
     found = world.target_rows("softly")
     _, alive = present(tuple(found[0]), found)
     assert differing(world.source_rows("softly"), list(alive)) == []
@@ -68,7 +72,8 @@ def softly(world: World, ledger: Ledger) -> None:
 
 
 def versions(world: World, ledger: Ledger) -> None:
-    """Current rows are the source's; a key's versions are its images in order, without overlap, without gap while it lived."""
+    """Current rows are the source's; a key's versions are its images in order, without overlap,
+    without gap while it lived."""
     found = world.target_rows("versions")
     _, current = present(tuple(found[0]), found)
     assert differing(world.source_rows("versions"), list(current)) == []

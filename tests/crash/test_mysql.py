@@ -1,4 +1,5 @@
-"""From MariaDB and MySQL into Iceberg: the copy under traffic, changes, kills, and every row equal by the checker."""
+"""From MariaDB and MySQL into Iceberg: the copy under traffic, changes, kills, and every row equal
+by the checker."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def test_nothing_is_lost_or_doubled_through_kills(
     app_template: Path,
     django_db_blocker: Any,
 ) -> None:
-    """Guards the order of writes, and CORRECTNESS 19: chunks read while rows change converge with the log."""
+    """Guards the order of writes, and CORRECTNESS 19: chunks read while rows change converge with
+    the log."""
     shutil.copy(app_template, tmp_path / "app.sqlite3")
     url = f"sqlite:///{tmp_path}/app.sqlite3"
     with (

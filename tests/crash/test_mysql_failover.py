@@ -1,5 +1,6 @@
-"""The whole path over a fail-over: the server behind the source's address ends, its replica takes over there, the run goes on by
-itself, and the checker finds every row equal; also where the run was killed meanwhile."""
+"""The whole path over a fail-over: the server behind the source's address ends, its replica takes
+over there, the run goes on by itself, and the checker finds every row equal; also where the run was
+killed meanwhile."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def test_a_run_goes_on_at_the_promoted_replica(
     app_template: Path,
     django_db_blocker: Any,
 ) -> None:
-    """Guards CORRECTNESS 4 and 26 end to end: sequences and positions never go back, rows come whole and once."""
+    """Guards CORRECTNESS 4 and 26 end to end: sequences and positions never go back, rows come
+    whole and once."""
     shutil.copy(app_template, tmp_path / "app.sqlite3")
     url = f"sqlite:///{tmp_path}/app.sqlite3"
     logs = {"log-slave-updates" if kind is MariadbServer else "log-replica-updates": "ON"}

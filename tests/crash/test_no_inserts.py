@@ -1,5 +1,5 @@
-"""Tables whose inserts are left out, over the whole path: real PostgreSQL, a real run, killed between the target's commit and its
-record."""
+"""Tables whose inserts are left out, over the whole path: real PostgreSQL, a real run, killed
+between the target's commit and its record."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def make_tables(database: Database) -> None:
 
 
 def busy(database: Database, base: int) -> None:
-    """Rows come, change, move, go, come again, and take each other's keys; `born` stays with a row."""
+    """Rows come, change, move, go, come again, and take each other's keys; `born` stays with a
+    row."""
     for name in CHOICES:
         table = f"shop.{name}"
         new = (
@@ -52,7 +53,8 @@ def busy(database: Database, base: int) -> None:
 
 
 def assert_kept(world: World) -> None:
-    """The copies have the source's rows that were there first, and no others; with soft delete the gone ones flagged."""
+    """The copies have the source's rows that were there first, and no others; with soft delete the
+    gone ones flagged."""
     world.settle()
     for name in CHOICES:
         world.database.execute(
@@ -71,9 +73,10 @@ def assert_kept(world: World) -> None:
 def test_a_copy_without_inserts_keeps_up_the_rows_that_it_began_with(
     world_maker: MakeWorld,
 ) -> None:
-    """Guards the whole way of leaving inserts out, on PostgreSQL's own messages (changed keys, values that were not sent), through a
-    kill after the target's commit: a merge that only lacked its insert would hold later rows under keys of the first ones, and
-    lose first ones that moved."""
+    """Guards the whole way of leaving inserts out, on PostgreSQL's own messages (changed keys,
+    values that were not sent), through a kill after the target's commit: a merge that only lacked
+    its insert would hold later rows under keys of the first ones, and lose first ones that
+    moved."""
     with world_maker(prepare=make_tables, tables=tuple(CHOICES), choices=CHOICES) as world:
         child = world.start()
         world.settle()

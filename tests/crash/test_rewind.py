@@ -1,4 +1,5 @@
-"""A table is rewound from an older version of its target and the change log, killed at each step, and nobody sees it."""
+"""A table is rewound from an older version of its target and the change log, killed at each step,
+and nobody sees it."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def history(world: World, traffic: Traffic) -> datetime:
     return moment
 
 
-SPREAD = {"target": {"history_minutes": 0}, "environment": {"REPLICATOR_MAINTAIN_EVERY_COMMITS": "1"}}  # fmt: skip
+SPREAD = {"target": {"history_minutes": 0},
+    "environment": {"REPLICATOR_MAINTAIN_EVERY_COMMITS": "1"}}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -58,9 +60,10 @@ SPREAD = {"target": {"history_minutes": 0}, "environment": {"REPLICATOR_MAINTAIN
 def test_a_rewind_that_is_killed_ends_in_the_same_rows_and_readers_never_go_back(
     world_maker: MakeWorld, form: str, values: dict[str, Any]
 ) -> None:
-    """Guards CORRECTNESS 15. Replaying into the live rows would show readers old ones (they are compared all the while);
-    a replay from the wrong sequence would lose or double rows of `views`, which has no key; without `adopt` the table fails
-    as replaced after the kill between publishing and recording. Past the history only versions that tags or marks keep are left to begin at."""
+    """Guards CORRECTNESS 15. Replaying into the live rows would show readers old ones (they are
+    compared all the while); a replay from the wrong sequence would lose or double rows of `views`,
+    which has no key; without `adopt` the table fails as replaced after the kill between publishing
+    and recording. Past the history only versions that tags or marks keep are left to begin at."""
     with world_maker(format=form, **values) as world:
         world.start()
         moment = history(world, Traffic(world.database))

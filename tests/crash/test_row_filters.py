@@ -1,4 +1,5 @@
-"""Row filters from PostgreSQL into Iceberg: rows enter and leave while the run lives, and while it is killed."""
+"""Row filters from PostgreSQL into Iceberg: rows enter and leave while the run lives, and while it
+is killed."""
 
 from __future__ import annotations
 
@@ -43,10 +44,11 @@ def assert_same(world: World, items: str = ITEMS) -> None:
 
 
 def test_the_copy_holds_the_rows_that_fit_whatever_happens(world_maker: MakeWorld) -> None:
-    """Guards CORRECTNESS 20 on the whole way. Filtered in the snapshot only, rows that leave would stay; by the log's rows
-    only, one that enters without its large value would lack it (it is read at the source, and so is one whose filter looks at
-    a value that was not sent); and a kill between merge and record must not let a row be decided twice. A row of `pairs` whose delete is left out stays. A changed filter copies
-    afresh."""
+    """Guards CORRECTNESS 20 on the whole way. Filtered in the snapshot only, rows that leave would
+    stay; by the log's rows only, one that enters without its large value would lack it (it is read
+    at the source, and so is one whose filter looks at a value that was not sent); and a kill
+    between merge and record must not let a row be decided twice. A row of `pairs` whose delete is
+    left out stays. A changed filter copies afresh."""
     with world_maker(choices=CHOICES) as world:
         traffic = Traffic(world.database)
         child = world.start()
@@ -62,7 +64,8 @@ def test_the_copy_holds_the_rows_that_fit_whatever_happens(world_maker: MakeWorl
         world.database.execute("UPDATE shop.items SET n = 10 WHERE n BETWEEN 60 AND 62")
         world.database.execute("UPDATE shop.items SET ok = NOT ok WHERE n BETWEEN 20 AND 25")
         gone = world.database.execute(
-            "DELETE FROM shop.pairs WHERE word = ANY(ARRAY['w7', 'w8']) AND part > 5 RETURNING word, part"
+            "DELETE FROM shop.pairs WHERE word = ANY(ARRAY['w7', 'w8']) AND part > 5 RETURNING "
+            "word, part"
         )
         child = world.start()
         traffic.write(8)

@@ -15,15 +15,17 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(900), pytest.mark.long]
 def test_a_kill_within_a_schema_change_and_ddl_while_nothing_runs(
     world_maker: MakeWorld, form: str
 ) -> None:
-    """Guards that following a change can be repeated: columns that were added or renamed already must not be emptied, and
-    old rows are filled again before rows of the new shape come. Then the log is older than the catalog."""
+    """Guards that following a change can be repeated: columns that were added or renamed already
+    must not be emptied, and old rows are filled again before rows of the new shape come. Then the
+    log is older than the catalog."""
     with world_maker(tables=("items", "pairs"), format=form) as world:
         traffic = Traffic(world.database)
         child = world.start()
         world.settle()
         world.arm("target_evolved")
         world.database.execute(
-            "ALTER TABLE shop.items ADD more int DEFAULT 7; ALTER TABLE shop.items RENAME code TO label"
+            "ALTER TABLE shop.items ADD more int DEFAULT 7; ALTER TABLE shop.items RENAME code "
+            "TO label"
         )
         traffic.write(10)
         died_at(world, child, "target_evolved")

@@ -1,5 +1,6 @@
-"""The crash table of a sink, on Spark and the files target: SIGKILL at each step of deliver, record, resolve. The same steps without a
-JVM: `unit/engine/test_deliver.py`. The change log's own steps do not differ by target: `test_failpoints.py`."""
+"""The crash table of a sink, on Spark and the files target: SIGKILL at each step of deliver,
+record, resolve. The same steps without a JVM: `unit/engine/test_deliver.py`. The change log's own
+steps do not differ by target: `test_failpoints.py`."""
 
 from __future__ import annotations
 
@@ -54,9 +55,10 @@ class FilesWorld(World):
 def test_a_kill_at_each_step_of_a_delivery_loses_and_doubles_nothing(
     world_maker: MakeWorld,
 ) -> None:
-    """Guards the order of a sink's writes: rows of a snapshot that died would be read beside those of the next one, recorded before it
-    is delivered a change would be lost, and what an unrecorded try left would be in a closed bucket twice. A loader reads closed
-    buckets alone; that no change is in them twice, and none after a newer one, `replayed` sees."""
+    """Guards the order of a sink's writes: rows of a snapshot that died would be read beside those
+    of the next one, recorded before it is delivered a change would be lost, and what an unrecorded
+    try left would be in a closed bucket twice. A loader reads closed buckets alone; that no change
+    is in them twice, and none after a newer one, `replayed` sees."""
     with world_maker(kind=FilesWorld) as world:
         traffic = Traffic(world.database, seed=11)
         for name in AT_START:

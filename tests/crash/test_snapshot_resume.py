@@ -1,4 +1,5 @@
-"""A run that is killed within a snapshot: keyed tables go on where they were, keyless ones begin again, and all are equal."""
+"""A run that is killed within a snapshot: keyed tables go on where they were, keyless ones begin
+again, and all are equal."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ from tests.world_fixtures import MakeWorld
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 ROWS = 6000
 
-# While the run is down: every kind of change, also of rows that were copied into a chunk that is done, and of keys that
-# are used again. `big` is not sent by an update that leaves it alone.
+# While the run is down: every kind of change, also of rows that were copied into a chunk that is
+# done, and of keys that are used again. `big` is not sent by an update that leaves it alone.
 TROUBLE = (
     "UPDATE shop.items SET n = n + 1 WHERE id % 3 = 0",
     "DELETE FROM shop.items WHERE id % 50 = 7",
@@ -71,9 +72,10 @@ def was_asked(log: str, chunk: CopyChunk) -> bool:
 def test_a_killed_snapshot_goes_on_and_reads_no_finished_chunk_again(
     twin_maker: MakeWorld, server: EmbeddedPostgres
 ) -> None:
-    """Guards CORRECTNESS 17. Without the keys of the log since the first view, rows that moved to another page would be lost
-    or doubled and deleted ones would stay; without reading these rows again by key, values that the log does not carry
-    would be lost or another row's; without the list of finished chunks, their queries would be seen again here."""
+    """Guards CORRECTNESS 17. Without the keys of the log since the first view, rows that moved to
+    another page would be lost or doubled and deleted ones would stay; without reading these rows
+    again by key, values that the log does not carry would be lost or another row's; without the
+    list of finished chunks, their queries would be seen again here."""
     with twin_maker(server=server, prepare=lambda d: make_shop(d, ROWS)) as world:
         traffic = Traffic(world.database, seed=3)
         first = kill_in_the_middle(world)
@@ -118,7 +120,8 @@ def empty(database: Database) -> None:
 def test_a_snapshot_that_can_not_go_on_starts_again(
     world_maker: MakeWorld, server: EmbeddedPostgres, change: object
 ) -> None:
-    """Rows that were given other places without a word in the log, and a TRUNCATE: chunks of before are worth nothing."""
+    """Rows that were given other places without a word in the log, and a TRUNCATE: chunks of before
+    are worth nothing."""
     with world_maker(
         server=server, prepare=lambda d: make_shop(d, ROWS), tables=("items",)
     ) as world:

@@ -1,5 +1,5 @@
-"""What a source does to a run: connections cut within a message, limits on statements, rights taken away, a slot that the
-server gave up."""
+"""What a source does to a run: connections cut within a message, limits on statements, rights taken
+away, a slot that the server gave up."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ CUTS = 6
 def test_connections_cut_within_messages_and_a_limit_on_statements_lose_and_double_nothing(
     twin_maker: MakeWorld, postgres: EmbeddedPostgres
 ) -> None:
-    """Guards CORRECTNESS 1: half a message, or half a transaction, must never be kept; and that the source's own limit on
-    statements does not end the copy of a large table."""
+    """Guards CORRECTNESS 1: half a message, or half a transaction, must never be kept; and that the
+    source's own limit on statements does not end the copy of a large table."""
     user = "hurried_reader"
 
     def prepare(database: Database) -> None:
@@ -55,7 +55,8 @@ def test_connections_cut_within_messages_and_a_limit_on_statements_lose_and_doub
 def test_a_right_that_is_taken_away_ends_the_run_plainly_and_given_back_it_goes_on(
     world_maker: MakeWorld, postgres: EmbeddedPostgres
 ) -> None:
-    """Guards that the run says which right is missing, instead of trying for ever or calling the log lost."""
+    """Guards that the run says which right is missing, instead of trying for ever or calling the
+    log lost."""
     user = "demoted_reader"
 
     def prepare(database: Database) -> None:
@@ -94,7 +95,8 @@ def test_a_right_that_is_taken_away_ends_the_run_plainly_and_given_back_it_goes_
 def test_a_slot_that_the_server_gave_up_is_said_plainly_and_resync_brings_all_tables_back(
     world_maker: MakeWorld,
 ) -> None:
-    """Guards CORRECTNESS 23: reading on from a new slot would lose what was committed in between."""
+    """Guards CORRECTNESS 23: reading on from a new slot would lose what was committed in
+    between."""
     options = {"max_slot_wal_keep_size": "1MB", "max_wal_size": "32MB", "min_wal_size": "32MB"}
     with (
         EmbeddedPostgres(fsync=False, options=options) as server,
@@ -105,7 +107,8 @@ def test_a_slot_that_the_server_gave_up_is_said_plainly_and_resync_brings_all_ta
         world.settle()
         assert world.stop() == 0
         for _ in range(6):
-            world.database.execute("CREATE TABLE noise AS SELECT repeat('x', 2000) t FROM generate_series(1, 20000) i; DROP TABLE noise")  # fmt: skip
+            world.database.execute("CREATE TABLE noise AS SELECT repeat('x', 2000) t FROM "
+                                   "generate_series(1, 20000) i; DROP TABLE noise")  # fmt: skip
             world.database.execute("SELECT pg_switch_wal(); CHECKPOINT")
         world.start()
         world.until_states("failing source:slot-invalidated")

@@ -42,8 +42,8 @@ def traffic(world: World) -> Traffic:
 def test_a_kill_within_an_add_and_within_the_removal_after_it(
     world: World, traffic: Traffic, name: str
 ) -> None:
-    """Guards CORRECTNESS 18 with 16: after the kill the table is in the publication, but without a copy. Going on from
-    there would lose every row that was there before."""
+    """Guards CORRECTNESS 18 with 16: after the kill the table is in the publication, but without a
+    copy. Going on from there would lose every row that was there before."""
     assert world.child is not None
     with traffic.going_on():
         world.arm(name)

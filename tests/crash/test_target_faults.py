@@ -46,7 +46,8 @@ def remount(world: World, how: str) -> None:
 def test_a_target_that_may_not_be_written_for_a_while_stops_merging_only(
     world_maker: MakeWorld,
 ) -> None:
-    """Guards CORRECTNESS 28: a failing target must stop neither capture nor the run, and the tables come back by themselves."""
+    """Guards CORRECTNESS 28: a failing target must stop neither capture nor the run, and the tables
+    come back by themselves."""
     with world_maker() as world, mounted(world.warehouse):
         traffic = Traffic(world.database)
         child = world.start()
@@ -66,7 +67,8 @@ def test_a_target_that_may_not_be_written_for_a_while_stops_merging_only(
 @pytest.mark.skipif(not _can_mount(), reason="only root can mount a file system")
 @pytest.mark.long
 def test_a_target_without_room_stops_merging_only(world_maker: MakeWorld) -> None:
-    """Guards CORRECTNESS 28 where the target's disk is full: it is said so, capture goes on, and no half commit is left."""
+    """Guards CORRECTNESS 28 where the target's disk is full: it is said so, capture goes on, and no
+    half commit is left."""
     with world_maker(tables=("items",)) as world, mounted(world.warehouse, "40m"):
         traffic = Traffic(world.database)
         child = world.start()
@@ -89,7 +91,8 @@ def test_a_target_without_room_stops_merging_only(world_maker: MakeWorld) -> Non
 def test_while_merges_take_long_capture_goes_on_to_the_logs_limit_and_says_so(
     world_maker: MakeWorld,
 ) -> None:
-    """Guards CORRECTNESS 28: a slow target must not hold the source's log, and the log's limit is shown as a state."""
+    """Guards CORRECTNESS 28: a slow target must not hold the source's log, and the log's limit is
+    shown as a state."""
     with world_maker() as world:
         traffic = Traffic(world.database)
         held = world.folder / "held"

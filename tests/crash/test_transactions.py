@@ -47,9 +47,10 @@ def one_large_transaction(database: Database, rows: int = ROWS) -> None:
 def test_a_large_transaction_cut_by_a_kill_comes_again_whole_and_is_merged_in_one_commit(
     world_maker: MakeWorld,
 ) -> None:
-    """Guards CORRECTNESS 1, 3, 4 and 8. Keeping the segments of the open transaction would double it, reusing their
-    numbers would put it below the merged sequence, merging by segment would show half of it to readers; folding a key's
-    rows in two tasks, or a moved key without its delete half, would leave rows over."""
+    """Guards CORRECTNESS 1, 3, 4 and 8. Keeping the segments of the open transaction would double
+    it, reusing their numbers would put it below the merged sequence, merging by segment would show
+    half of it to readers; folding a key's rows in two tasks, or a moved key without its delete
+    half, would leave rows over."""
     small = {"REPLICATOR_SEAL_BYTES": str(1 << 20)}
     with world_maker(prepare=make_bulk, tables=("bulk",), environment=small) as world:
         child = world.start()
@@ -78,7 +79,8 @@ def test_a_large_transaction_cut_by_a_kill_comes_again_whole_and_is_merged_in_on
 
 
 def figures(rows: list[dict[str, Any]]) -> tuple[int, int, int, int]:
-    """Count, and sums over every column, by which copies of this table are compared: a row more, less or changed alters them."""
+    """Count, and sums over every column, by which copies of this table are compared: a row more,
+    less or changed alters them."""
     kinds = sum(crc32(r["w"].encode()) for r in rows)
     return len(rows), sum(r["id"] for r in rows), sum(r["id"] * r["v"] for r in rows), kinds
 
@@ -87,7 +89,8 @@ def figures(rows: list[dict[str, Any]]) -> tuple[int, int, int, int]:
 def test_two_million_rows_in_one_transaction_are_one_commit_and_are_never_held_in_memory(
     world_maker: MakeWorld,
 ) -> None:
-    """Guards CORRECTNESS 1 and 3 at size. A transaction gathered before it is decoded or merged would need its size in memory."""
+    """Guards CORRECTNESS 1 and 3 at size. A transaction gathered before it is decoded or merged
+    would need its size in memory."""
     with world_maker(prepare=make_bulk, tables=("bulk",)) as world:
         child = world.start()
         world.assert_equal()
@@ -129,9 +132,10 @@ def hostile_changes(world: World, round_: int) -> None:
 def test_changes_that_lean_on_earlier_ones_are_right_across_restarts(
     twin_maker: MakeWorld,
 ) -> None:
-    """Guards CORRECTNESS 6, 8 and 9 over `pairs` (composite text key), `items` (TOAST) and `views` (no key): an unsent
-    column taken as NULL, or from the new key's row, differs in `big`; a moved key without its delete is left over; a
-    truncate that is not a barrier leaves or loses rows of `views`."""
+    """Guards CORRECTNESS 6, 8 and 9 over `pairs` (composite text key), `items` (TOAST) and `views`
+    (no key): an unsent column taken as NULL, or from the new key's row, differs in `big`; a moved
+    key without its delete is left over; a truncate that is not a barrier leaves or loses rows of
+    `views`."""
     with twin_maker() as world:
         world.start()
         world.settle()

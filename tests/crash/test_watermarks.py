@@ -1,4 +1,5 @@
-"""One point in time over several tables: at every published watermark a bank's money is all there, whatever was killed."""
+"""One point in time over several tables: at every published watermark a bank's money is all there,
+whatever was killed."""
 
 from __future__ import annotations
 
@@ -32,9 +33,10 @@ def more(world: World, count: int) -> None:
 def test_transfers_between_two_tables_keep_their_sum_at_every_watermark(
     world_maker: MakeWorld, form: str
 ) -> None:
-    """Guards the cut of merges at a round's end (CORRECTNESS 31, `Rounds.limit`): without it the two tables' versions lie some
-    transfers apart, and the sums differ from the bank's at most watermarks. The kill between the last table's commit and the
-    row guards that nothing is published but what a finished round holds."""
+    """Guards the cut of merges at a round's end (CORRECTNESS 31, `Rounds.limit`): without it the
+    two tables' versions lie some transfers apart, and the sums differ from the bank's at most
+    watermarks. The kill between the last table's commit and the row guards that nothing is
+    published but what a finished round holds."""
     made = world_maker(
         prepare=make_bank,
         tables=BANK_TABLES,

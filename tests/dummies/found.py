@@ -1,4 +1,5 @@
-"""Puts the dummies' folders beside those of the program's own plugins, for as long as a test runs."""
+"""Puts the dummies' folders beside those of the program's own plugins, for as long as a test
+runs."""
 
 from __future__ import annotations
 

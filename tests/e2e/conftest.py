@@ -1,4 +1,5 @@
-"""A web process with a database of its own, and Chromium on it; each page is watched for what must not happen."""
+"""A web process with a database of its own, and Chromium on it; each page is watched for what must
+not happen."""
 
 from __future__ import annotations
 
@@ -135,7 +136,8 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(web: Web, chromium: Browser) -> Iterator[Any]:
-    """Opens watched pages; at the end none may have had an error, a CSP violation or a request elsewhere."""
+    """Opens watched pages; at the end none may have had an error, a CSP violation or a request
+    elsewhere."""
     opened: list[Watched] = []
 
     def open_one(width: int = 1280, **options: Any) -> Watched:

@@ -1,7 +1,8 @@
 """Pictures of the main pages for docs/screenshots, of a demo that really runs: `make screenshots`.
 
-The demo is made in a folder of its own and runs for some minutes, so that the charts have something to show; then a table of
-the target is dropped behind its back, to show what a failing table looks like.
+The demo is made in a folder of its own and runs for some minutes, so that the charts have something
+to show; then a table of the target is dropped behind its back, to show what a failing table looks
+like.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ def sign_in(page: Page, shown: Shown) -> None:
 
 
 def draft(browser: Browser, shown: Shown) -> dict[str, str]:
-    """A draft beside the replicator, made and assessed as a person does it: pages of the wizard with something on them."""
+    """A draft beside the replicator, made and assessed as a person does it: pages of the wizard
+    with something on them."""
     page = browser.new_page()
     sign_in(page, shown)
     page.locator("summary[aria-label^='Actions on']").first.click()

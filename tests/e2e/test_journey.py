@@ -1,4 +1,5 @@
-"""A person's journey in Chromium against a real PostgreSQL: make a replicator, watch it, act on it, delete it."""
+"""A person's journey in Chromium against a real PostgreSQL: make a replicator, watch it, act on it,
+delete it."""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ def _nobody_works(page: Page, web: Web) -> None:
 
 
 def _source_stays_away(page: Page, web: Web) -> None:
-    """A delete whose source can't be reached ends with the statements to run there, on the page that waits for it."""
+    """A delete whose source can't be reached ends with the statements to run there, on the page
+    that waits for it."""
     web.execute(
         "UPDATE replicators_replicator SET source_params = json_set(source_params, '$.port', 9)"
     )

@@ -26,8 +26,9 @@ assert drop_replicator(Replicator.objects.get().pk)
 def test_the_page_of_a_deleted_replicator_leads_to_a_list_that_is_slow(
     chromium: Browser, web: Web
 ) -> None:
-    """Guards `isLeaving`: every poll's answer led to the list anew and broke off the load before it, so that a list that took longer
-    than two seconds never came, and the page said "Deleting" for as long as the server was busy."""
+    """Guards `isLeaving`: every poll's answer led to the list anew and broke off the load before
+    it, so that a list that took longer than two seconds never came, and the page said "Deleting"
+    for as long as the server was busy."""
     page: Page = chromium.new_context().new_page()
     watched = Watched(page, web.url)
     watched.watch()

@@ -1,4 +1,5 @@
-"""What a person sees of replicators that run, in Chromium, with everything real: web, workers, PostgreSQL, Spark.
+"""What a person sees of replicators that run, in Chromium, with everything real: web, workers,
+PostgreSQL, Spark.
 
 One demo for all tests of the module; they go on from each other in the order they stand here.
 """
@@ -334,7 +335,8 @@ def _build(page: Page, live: Live, database: SqlDatabase) -> None:
 def test_replicators_from_mysql_and_mariadb_are_built_and_replicate_the_shop(
     watch: Any, live: Live, mariadb: SqlServer, mysql: SqlServer
 ) -> None:
-    """Guards the whole way of a person with these sources: form, SQL beside it, test, report, copy, changes, equal rows."""
+    """Guards the whole way of a person with these sources: form, SQL beside it, test, report, copy,
+    changes, equal rows."""
     page: Page = watch().page
     live.held.touch()
     with fresh_sql_database(mariadb) as one, fresh_sql_database(mysql) as two:

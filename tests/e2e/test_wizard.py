@@ -32,7 +32,8 @@ def shop(database: Database) -> Database:
 def test_while_a_connection_is_tested_nothing_can_be_typed_that_would_be_lost(
     open_page: Any,
 ) -> None:
-    """Guards `wait` of wizard.js: the answer is the form as it was sent, so what was typed into it meanwhile was gone."""
+    """Guards `wait` of wizard.js: the answer is the form as it was sent, so what was typed into it
+    meanwhile was gone."""
     watched = open_page()
     page: Page = watched.page
     watched.sign_in()
@@ -57,8 +58,8 @@ def test_while_a_connection_is_tested_nothing_can_be_typed_that_would_be_lost(
 def test_another_kind_is_there_at_once_with_what_was_typed_and_its_own_defaults(
     open_page: Any,
 ) -> None:
-    """Guards `changeKind` of wizard.js: the form of another kind came with an answer, in place of what was typed meanwhile, and with
-    the port of the kind before."""
+    """Guards `changeKind` of wizard.js: the form of another kind came with an answer, in place of
+    what was typed meanwhile, and with the port of the kind before."""
     watched = open_page()
     page: Page = watched.page
     watched.sign_in()

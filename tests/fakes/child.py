@@ -1,4 +1,5 @@
-"""A program in the place of a run: makes a grandchild, then behaves as `FAKE_CHILD` says. Imports nothing of ours."""
+"""A program in the place of a run: makes a grandchild, then behaves as `FAKE_CHILD` says. Imports
+nothing of ours."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from pathlib import Path
 
 
 def main() -> int:
-    """Modes: `wait` (until SIGTERM), `stubborn` (ignores it), `exit:<code>`. Writes its and its grandchild's pid."""
+    """Modes: `wait` (until SIGTERM), `stubborn` (ignores it), `exit:<code>`. Writes its and its
+    grandchild's pid."""
     mode = os.environ["FAKE_CHILD"]
     if mode == "stubborn":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

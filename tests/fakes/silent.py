@@ -53,7 +53,8 @@ def _mysql(client: socket.socket) -> None:
 
 
 class SilentServer:
-    """Listens on `port` of this machine; `asked` counts the connections that it left without an answer."""
+    """Listens on `port` of this machine; `asked` counts the connections that it left without an
+    answer."""
 
     def __init__(self, sign_in: Callable[[socket.socket], None]) -> None:
         self._sign_in = sign_in

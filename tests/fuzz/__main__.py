@@ -1,8 +1,9 @@
 """`python -m tests.fuzz mysql|postgresql [--events N] [--seed S] [--segments N]`, or `record`.
 
-Millions of row events go one by one through the compiled loops, thousands of whole segments (also with damaged TABLE_MAPs,
-Relations and statements) through `decode`, and what is decoded of a sample is compared with a slow reader that shares no code
-with the product. All of it in a process of its own where numba checks every index; a crash of it is seen.
+Millions of row events go one by one through the compiled loops, thousands of whole segments (also
+with damaged TABLE_MAPs, Relations and statements) through `decode`, and what is decoded of a sample
+is compared with a slow reader that shares no code with the product. All of it in a process of its
+own where numba checks every index; a crash of it is seen.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Mutated row events of a binlog through the compiled decoder of the MySQL plugin: index, measure and fill, as `decode` calls
-them, each event alone, with memory of exactly the size that it measured, and guards behind every buffer."""
+"""Mutated row events of a binlog through the compiled decoder of the MySQL plugin: index, measure
+and fill, as `decode` calls them, each event alone, with memory of exactly the size that it
+measured, and guards behind every buffer."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ KEPT_CHECKSUMS = 10
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The real row events of one table, and what decoding knows of it: `prefix` are the frames of a transaction's begin and of
-    its TABLE_MAP; `slots` and `infos` describe the output columns."""
+    """The real row events of one table, and what decoding knows of it: `prefix` are the frames of a
+    transaction's begin and of its TABLE_MAP; `slots` and `infos` describe the output columns."""
 
     name: str
     prefix: np.ndarray
@@ -120,14 +121,15 @@ def _case(
 def run(
     case: Case, count: int, seed: int, samples: int
 ) -> tuple[int, int, np.ndarray, list[bytes]]:
-    """Mutate and decode `count` events: (violation or 0, the event it was seen at, how many of each outcome, the first events
-    that were decoded)."""
+    """Mutate and decode `count` events: (violation or 0, the event it was seen at, how many of each
+    outcome, the first events that were decoded)."""
     seen = np.zeros(len(m.NAMES), np.int64)
     room = int(case.size.max()) + 128
     kept, kept_size = np.zeros((samples, room), np.uint8), np.zeros(samples, np.int64)
     layout = case.layout
     violation, number = _run(
-        case.prefix, case.events, case.at, case.size, count, seed, layout.widths, layout.sizes, layout.keys,
+        case.prefix, case.events, case.at, case.size, count, seed, layout.widths, layout.sizes,
+        layout.keys,
         case.slots, case.infos, case.labels, case.label_starts, case.has_key, case.has_whole_before,
         seen, kept, kept_size,
     )  # fmt: skip
@@ -146,7 +148,8 @@ def _put4(out, at, v):
 
 
 @njit
-def _run(prefix, events, ev_at, ev_size, count, seed, widths, sizes, keys, slots, infos, labels, label_starts,
+def _run(prefix, events, ev_at, ev_size, count, seed, widths, sizes, keys, slots, infos, labels,
+    label_starts,
          has_key, has_whole_before, seen, kept, kept_size):  # fmt: skip
     rng = np.array(
         [np.uint64(seed) * np.uint64(2654435769) + np.uint64(88172645463325252)], np.uint64
@@ -198,7 +201,8 @@ def _run(prefix, events, ev_at, ev_size, count, seed, widths, sizes, keys, slots
 def _decode(
     d, widths, sizes, keys, template, infos, labels, label_starts, has_key, has_whole_before
 ):
-    """One segment of a begin, a TABLE_MAP and a mutated event, as `decode` reads it: what became of it."""
+    """One segment of a begin, a TABLE_MAP and a mutated event, as `decode` reads it: what became of
+    it."""
     _, n_rows, n_maps, n_begins, n_others, damage = k.count_events(d)
     if damage >= 0:
         return m.FRAME
@@ -236,7 +240,8 @@ def _decode(
     m.put_guards(a8, starts, n)
     struct_valid = np.array([struct_at, 0, np.int64(has_whole_before)], np.int64)
     fault, _, _ = k.fill(
-        d, events, mine, widths, sizes, keys, slots, np.empty(rows, np.int8), np.empty(rows, np.int32), struct_valid,
+        d, events, mine, widths, sizes, keys, slots, np.empty(rows, np.int8),
+        np.empty(rows, np.int32), struct_valid,
         labels, label_starts, 8, a8, a8.view(np.int16), a8.view(np.int32), a8.view(np.int64),
     )  # fmt: skip
     if not m.are_guards_whole(a8, starts, n):
@@ -254,7 +259,8 @@ def _decode(
 
 @njit
 def _lay_out(slots, infos, rows, totals, has_key, starts):
-    """As `values._Slot.lay_out`, with room for guards: (size of the arena, buffers, where the validity of `_before` lies)."""
+    """As `values._Slot.lay_out`, with room for guards: (size of the arena, buffers, where the
+    validity of `_before` lies)."""
     used, n = np.int64(0), 0
     for s in range(len(slots)):
         is_before, place = infos[s, I_IS_BEFORE], infos[s, I_PLACE]

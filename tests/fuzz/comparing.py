@@ -24,14 +24,16 @@ OPERATIONS = {"insert": 0, "update": 1, "delete": 2}
 def compare(
     case: Any, segment: dict[str, Any], samples: list[bytes], decode: LogDecoder, *, is_binlog: bool
 ) -> int:
-    """How many values were the same. AssertionError names the first that is not, with the event's bytes."""
+    """How many values were the same. AssertionError names the first that is not, with the event's
+    bytes."""
     head = {"context": segment["context"], "tables": segment["tables"]}
     prefix = case.prefix.tobytes()
     count = 0
     for event in samples:
         raw = np.frombuffer(prefix + struct.pack("<I", len(event)) + event, np.uint8)
         decoded = [p for p in decode(head, raw, 1) if isinstance(p, DecodedTable)]
-        # A text that is none, and a document that does not parse, are found behind the compiled loops.
+        # A text that is none, and a document that does not parse, are found behind the compiled
+        # loops.
         for part in decoded:
             pairs = (
                 _of_binlog(part, prefix, event, segment)

@@ -1,4 +1,5 @@
-"""Compiled parts that both formats share: random numbers, mutations of bytes, and guarded memory."""
+"""Compiled parts that both formats share: random numbers, mutations of bytes, and guarded
+memory."""
 
 # ruff: noqa: C901, SIM110 - compiled code branches by case, and numba has no all()
 
@@ -10,7 +11,8 @@ from numba import njit
 # What became of a mutated event. A violation is one of the last three.
 (UNCHANGED, FRAME, CHECKSUM, INDEX, NO_ROWS, DAMAGED, VALUE, ACCEPTED) = range(8)
 NAMES = (
-    "unchanged", "refused: frame", "refused: checksum", "refused: index", "no rows of the table any more",
+    "unchanged", "refused: frame", "refused: checksum", "refused: index",
+    "no rows of the table any more",
     "refused: damaged rows", "refused: a value", "decoded",
 )  # fmt: skip
 UNSEEN, OVERRUN, DISORDER = -1, -2, -3
@@ -38,7 +40,8 @@ def draw(rng):
 
 @njit
 def mutate(out, o, size, first, rng):
-    """Change the event of `size` bytes at `o`, which has room for 64 more, from its byte `first` on: its new size."""
+    """Change the event of `size` bytes at `o`, which has room for 64 more, from its byte `first`
+    on: its new size."""
     again = draw(rng) % 4
     for _ in range(1 if again < 2 else again):
         if size <= first:

@@ -1,5 +1,5 @@
-"""Mutated row messages of pgoutput through the compiled decoder of the PostgreSQL plugin, as `tests.fuzz.binlog` does it. The
-protocol has no checksums."""
+"""Mutated row messages of pgoutput through the compiled decoder of the PostgreSQL plugin, as
+`tests.fuzz.binlog` does it. The protocol has no checksums."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ CODE_WIDTHS = np.array(
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The real row messages of one table: `prefix` are the frames of a Begin and of its Relation, `lines` its slots."""
+    """The real row messages of one table: `prefix` are the frames of a Begin and of its Relation,
+    `lines` its slots."""
 
     name: str
     oid: int
@@ -147,7 +148,8 @@ def _run(
 
 @njit
 def _decode(d, oid, keys, template, first_before, widths):
-    """One segment of a Begin, a Relation and a mutated message, as `decode` reads it: what became of it."""
+    """One segment of a Begin, a Relation and a mutated message, as `decode` reads it: what became
+    of it."""
     relations = np.zeros(4, np.int64)
     count, n_relations, n_begins, largest, damage = k.scan(d, relations)
     if damage >= 0:
@@ -160,7 +162,8 @@ def _decode(d, oid, keys, template, first_before, widths):
     row_at, row_shape = np.empty(count, np.uint32), np.empty(count, np.int32)
     known = np.array([np.int64(oid)])
     fault, _ = k.index(
-        d, known, np.array([np.int64(-2)]), np.zeros(1, np.int64), np.zeros(1, np.int64), begins, row_at, row_shape,
+        d, known, np.array([np.int64(-2)]), np.zeros(1, np.int64), np.zeros(1, np.int64), begins,
+        row_at, row_shape,
         np.empty(count, np.int32),
     )  # fmt: skip
     if fault:
@@ -203,7 +206,8 @@ def _fill(d, row_at, rows, keys, slots, first_before, sizes, facts, scratch, wid
     m.put_guards(a8, starts, n)
     a32 = a8.view(np.int32)
     fault, _, _ = k.fill(
-        d, row_at, rows, keys, slots, first_before, np.empty(count, np.int8), marks, struct_at, scratch, scratch,
+        d, row_at, rows, keys, slots, first_before, np.empty(count, np.int8), marks, struct_at,
+        scratch, scratch,
         a8, a8.view(np.int16), a32, a8.view(np.int64),
     )  # fmt: skip
     if not m.are_guards_whole(a8, starts, n):

@@ -1,4 +1,5 @@
-"""Real logs of all three servers, kept as small files: `python -m tests.fuzz record`. A segment is what decoding is given."""
+"""Real logs of all three servers, kept as small files: `python -m tests.fuzz record`. A segment is
+what decoding is given."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def read(name: str) -> list[dict[str, Any]]:
 
 
 def of_mysql(database: SqlDatabase) -> list[dict[str, Any]]:
-    """One segment with rows of every type, of MariaDB or MySQL: inserts, updates, key changes, deletes, a truncate."""
+    """One segment with rows of every type, of MariaDB or MySQL: inserts, updates, key changes,
+    deletes, a truncate."""
     from tests.integration.mysql_source import following, runs
     from tests.integration.test_mysql_values import COMMON, MARIADB, MYSQL
 
@@ -126,7 +128,8 @@ def of_postgresql(database: Any) -> list[dict[str, Any]]:
                 connection.execute(f"UPDATE {name} SET c0 = c0")
                 connection.execute(f"DELETE FROM {name} WHERE id > 2")
             rows = connection.execute(
-                "SELECT data FROM pg_logical_slot_get_binary_changes(%s, NULL, NULL, 'proto_version', '1',"
+                "SELECT data FROM pg_logical_slot_get_binary_changes(%s, NULL, NULL, "
+                "'proto_version', '1',"
                 " 'publication_names', %s, 'binary', %s)",
                 (form, form, str(is_binary).lower()),
             ).fetchall()
@@ -146,7 +149,8 @@ def _literal(literals: Sequence[str], kind: str, row: int) -> str:
 
 
 def compressed(segment: Mapping[str, Any], body: np.ndarray) -> np.ndarray:
-    """A binlog's segment as a server writes it that compresses: MySQL whole transactions, MariaDB each event of rows."""
+    """A binlog's segment as a server writes it that compresses: MySQL whole transactions, MariaDB
+    each event of rows."""
     events = messages_of(body.tobytes())
     is_mariadb = segment["context"]["flavour"] == "mariadb"
     if is_mariadb:

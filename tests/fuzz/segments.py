@@ -1,5 +1,6 @@
-"""Mutated whole segments through `decode` as it is used: TABLE_MAPs, Relations, statements, transactions and rows. Whatever the
-bytes, it gives tables, poisons, or what was passed over; where a checksum was not made right again, nothing but poisons."""
+"""Mutated whole segments through `decode` as it is used: TABLE_MAPs, Relations, statements,
+transactions and rows. Whatever the bytes, it gives tables, poisons, or what was passed over; where
+a checksum was not made right again, nothing but poisons."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def walk(
     *,
     is_binlog: bool,
 ) -> Counter[str]:
-    """What `count` mutated segments gave. AssertionError, or whatever the decoder raised, names the segment."""
+    """What `count` mutated segments gave. AssertionError, or whatever the decoder raised, names the
+    segment."""
     chance = random.Random(seed)
     messages = messages_of(body.tobytes())
     head = {"context": segment["context"], "tables": segment["tables"]}

@@ -1,5 +1,6 @@
-"""Reads the rows of a binlog event value by value, in plain Python, by MySQL's description of the format; the oracle of the
-compiled decoder. Of TABLE_MAPs it uses the product's own reading. What it has no opinion of is `Unknown`."""
+"""Reads the rows of a binlog event value by value, in plain Python, by MySQL's description of the
+format; the oracle of the compiled decoder. Of TABLE_MAPs it uses the product's own reading. What it
+has no opinion of is `Unknown`."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class Unknown:
 def rows(
     event: bytes, columns: tuple[MapColumn, ...]
 ) -> Iterator[tuple[str, list[Any], list[Any]]]:
-    """(operation, before, after) of each row of a full event with a checksum; ValueError where it does not fit."""
+    """(operation, before, after) of each row of a full event with a checksum; ValueError where it
+    does not fit."""
     kind, data = event[4], event[:-CRC]
     at = HEADER + 8
     if kind >= 30:

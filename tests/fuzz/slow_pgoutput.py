@@ -1,5 +1,5 @@
-"""Reads a row message of pgoutput value by value, in plain Python, by PostgreSQL's description of the protocol; the oracle of
-the compiled decoder. What it has no opinion of is `Unknown`."""
+"""Reads a row message of pgoutput value by value, in plain Python, by PostgreSQL's description of
+the protocol; the oracle of the compiled decoder. What it has no opinion of is `Unknown`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One run of the fuzz, inside the process where numba checks every index: its figures, or an error that names the event."""
+"""One run of the fuzz, inside the process where numba checks every index: its figures, or an error
+that names the event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A world of many small tables, each an unusual case of its source, and their way by snapshot, by log and across a stop."""
+"""A world of many small tables, each an unusual case of its source, and their way by snapshot, by
+log and across a stop."""
 
 from __future__ import annotations
 
@@ -65,8 +66,9 @@ class CaseWorld(World):
 
 
 def assert_all_arrive(world: CaseWorld, one_round: Callable[[int], None]) -> None:
-    """By snapshot, by the log of a first round, in one batch after a stop, and by a third round while that is merged, every
-    table comes to be as its case wants it. `one_round` makes the traffic of a round."""
+    """By snapshot, by the log of a first round, in one batch after a stop, and by a third round
+    while that is merged, every table comes to be as its case wants it. `one_round` makes the
+    traffic of a round."""
     world.start()
     world.settled()
     one_round(1)

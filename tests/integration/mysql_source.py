@@ -1,4 +1,5 @@
-"""What the tests of the MySQL source share: params, shapes, the log's drain and the decoding of its blocks."""
+"""What the tests of the MySQL source share: params, shapes, the log's drain and the decoding of its
+blocks."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def describe(database: SqlDatabase, *names: str, **changes: Any) -> list[TableSc
 
 
 def connection_problems(checks: MysqlChecks) -> list[Problem]:
-    """What stands in the way of a connection: without what is only said, as for how long the log is kept."""
+    """What stands in the way of a connection: without what is only said, as for how long the log is
+    kept."""
     return [one for one in checks.connection() if one.severity is not Severity.INFO]
 
 

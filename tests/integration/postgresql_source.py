@@ -1,4 +1,5 @@
-"""What the tests of the PostgreSQL source share: params, shapes, the log's drain and the decoding of its blocks."""
+"""What the tests of the PostgreSQL source share: params, shapes, the log's drain and the decoding
+of its blocks."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ def read_all(reader: LogReader, control: LogControl) -> list[LogBlock]:
 
 
 def changes(blocks: Sequence[LogBlock], tables: Sequence[TableSchema]) -> dict[str, list[pa.Table]]:
-    """The decoded changes by table name, a segment for each run of blocks of one context version."""
+    """The decoded changes by table name, a segment for each run of blocks of one context
+    version."""
     found: dict[str, list[pa.Table]] = {}
     runs: list[list[LogBlock]] = []
     for block in blocks:

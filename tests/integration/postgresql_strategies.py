@@ -1,4 +1,5 @@
-"""What may stand in a column of each type of PostgreSQL, as hypothesis draws it: texts that the server reads as values."""
+"""What may stand in a column of each type of PostgreSQL, as hypothesis draws it: texts that the
+server reads as values."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ INFINITE = ("infinity", "-infinity", "0044-03-15 BC")
 
 @dataclass(frozen=True)
 class Kind:
-    """A column's type, what may be in it, and values that have no place in a lakehouse. `name`: the entry of the type table
-    that it stands for; "" for domains, enums and ranges."""
+    """A column's type, what may be in it, and values that have no place in a lakehouse. `name`: the
+    entry of the type table that it stands for; "" for domains, enums and ranges."""
 
     sql: str
     values: Texts
@@ -97,13 +98,15 @@ WORDS = (
 LETTERS = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=8)
 BYTES = st.binary(max_size=30) | st.sampled_from([b"", b"\0", b"\\x", b"\xff" * 9000])
 DOCUMENTS = st.recursive(
-    st.none() | st.booleans() | st.integers(-(10**40), 10**40) | st.floats(allow_nan=False, allow_infinity=False) | SHORT,
+    st.none() | st.booleans() | st.integers(-(10**40), 10**40) | st.floats(allow_nan=False,
+    allow_infinity=False) | SHORT,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(SHORT, inner, max_size=3),
     max_leaves=6,
 )  # fmt: skip
 JSON = st.builds(json.dumps, DOCUMENTS, ensure_ascii=st.booleans(), indent=st.none() | st.just(2))
 XML = st.tuples(
-    either("", '<?xml version="1.0"?>', '<?xml version="1.0" encoding="UTF-8"?>\n', '<?xml version="1.0" standalone="yes"?>'),
+    either("", '<?xml version="1.0"?>', '<?xml version="1.0" encoding="UTF-8"?>\n',
+    '<?xml version="1.0" standalone="yes"?>'),
     LETTERS.map(lambda text: f"<a b='ü'>{escape(text)}<c/></a>"),
 ).map("".join)  # fmt: skip
 BITS = st.text("01", max_size=9)
@@ -116,7 +119,8 @@ POINTS = st.lists(POINT, min_size=1, max_size=4).map(",".join)
 SIZE = floats(64, is_finite=True).map(lambda text: text.removeprefix("-"))
 NUMERIC = (
     st.tuples(st.integers(-(10**30), 10**30), st.integers(-20, 20)).map(lambda p: f"{p[0]}e{p[1]}")
-    | decimals(45, 12) | either("NaN", "Infinity", "-Infinity", "-0.000", "1.500", "1e131071", "1e-1000")
+    | decimals(45, 12) | either("NaN", "Infinity", "-Infinity", "-0.000", "1.500", "1e131071",
+    "1e-1000")
 )  # fmt: skip
 
 
@@ -212,14 +216,18 @@ SCALARS = (
     *both("timestamptz", "timestamptz(0)", moments(0, "+00"), "infinity"),
     *both("char", '"char"', st.characters(min_codepoint=1, max_codepoint=126) | either("")),
     *both("timetz", "timetz", joined((times(6), st.integers(10, 15).map(str)), "{}+{}:30")),
-    *both("interval", "interval", joined((integers(-1200, 1200), integers(-400, 400), decimals(15, 6)), "{} mons {} days {} seconds")),
+    *both("interval", "interval",
+    joined((integers(-1200, 1200), integers(-400, 400), decimals(15, 6)),
+    "{} mons {} days {} seconds")),
     *both("money", "money", decimals(18, 2)),
     *both("inet", "inet", nets(False)),
     *both("cidr", "cidr", nets(True)),
     *both("macaddr", "macaddr", hexed(6)),
     *both("macaddr8", "macaddr8", hexed(8)),
-    *both("pg_lsn", "pg_lsn", st.tuples(*[st.integers(0, 2**32 - 1)] * 2).map(lambda p: f"{p[0]:X}/{p[1]:X}")),
-    *both("tsvector", "tsvector", st.lists(LETTERS.map(lexeme) | either("'a b':3A,5", r"'it''s \\'"), max_size=4).map(" ".join)),
+    *both("pg_lsn", "pg_lsn",
+    st.tuples(*[st.integers(0, 2**32 - 1)] * 2).map(lambda p: f"{p[0]:X}/{p[1]:X}")),
+    *both("tsvector", "tsvector",
+    st.lists(LETTERS.map(lexeme) | either("'a b':3A,5", r"'it''s \\'"), max_size=4).map(" ".join)),
     *both("tsquery", "tsquery", st.lists(LETTERS.map(lexeme), max_size=3).map(" & !".join)),
     *both("bit", "bit(3)", st.text("01", min_size=3, max_size=3)),
     *both("varbit", "varbit", BITS),
@@ -228,10 +236,12 @@ SCALARS = (
     *both("line", "line", joined((NUMBER, NUMBER), "{{1,{},{}}}")),
     *both("lseg", "lseg", joined((POINT, POINT), "[{},{}]")),
     Kind("box", joined((POINT, POINT), "{},{}"), "box"),
-    *both("path", "path", POINTS.map(lambda text: f"[{text}]") | POINTS.map(lambda text: f"({text})")),
+    *both("path", "path",
+    POINTS.map(lambda text: f"[{text}]") | POINTS.map(lambda text: f"({text})")),
     *both("polygon", "polygon", POINTS.map(lambda text: f"({text})")),
     *both("circle", "circle", joined((POINT, SIZE), "<{},{}>")),
-    *both("hstore", "hstore", st.dictionaries(SHORT.map(quoted), st.just("NULL") | SHORT.map(quoted), max_size=3).map(
+    *both("hstore", "hstore",
+    st.dictionaries(SHORT.map(quoted), st.just("NULL") | SHORT.map(quoted), max_size=3).map(
         lambda pairs: ", ".join(f"{k}=>{v}" for k, v in pairs.items()))),
 )  # fmt: skip
 WHOLE = ranges(st.integers(-(2**31), 2**31 - 2))
@@ -249,6 +259,7 @@ OTHERS = (
     *both("", "daterange", ranges(st.dates(max_value=dt.date(9998, 1, 1)))),
     *both("", "tsrange", ranges(TIMES)),
     *both("", "tstzrange", ranges(TIMES, lambda moment: f"{moment}+00")),
-    *both("", "int4multirange", st.lists(WHOLE, max_size=3).map(lambda parts: "{" + ",".join(parts) + "}")),
+    *both("", "int4multirange",
+    st.lists(WHOLE, max_size=3).map(lambda parts: "{" + ",".join(parts) + "}")),
 )  # fmt: skip
 KINDS = (*SCALARS, *OTHERS)

@@ -20,7 +20,7 @@ Connection = Any
 @contextmanager
 def session(database: SqlDatabase, *settings: str) -> Iterator[Connection]:
     """A connection that begins transactions by itself."""
-    recursion = "max_recursive_iterations" if database.server.flavour != MYSQL else "cte_max_recursion_depth"  # fmt: skip
+    recursion = "max_recursive_iterations" if database.server.flavour != MYSQL else "cte_max_recursion_depth"  # fmt: skip  # noqa: E501
     with database.connect(autocommit=False, charset="utf8mb4") as connection:
         run(connection, (f"SET {recursion} = 100000", "SET time_zone = '+00:00'", *settings))
         yield connection
@@ -65,8 +65,8 @@ def one_round(database: SqlDatabase, number: int, cases: Sequence[MysqlCase]) ->
 
 
 def _savepoints(database: SqlDatabase, connection: Connection, number: int) -> None:
-    """Parts of a transaction that never happened, one inside another, a part that did after one that did not, and a whole one
-    that did not."""
+    """Parts of a transaction that never happened, one inside another, a part that did after one
+    that did not, and a whole one that did not."""
     first = number * 100
     statements = (
         f"INSERT INTO shop.x_saved VALUES ({first}, 'kept')",
@@ -107,31 +107,36 @@ def _packed(database: SqlDatabase, connection: Connection, number: int) -> None:
         for i in range(3):
             first = number * 10_000 + i * 1000
             run(packed, [
-                f"INSERT INTO shop.x_packed SELECT i, repeat('p', 90) FROM {numbers(first, first + 400)}",
+                "INSERT INTO shop.x_packed SELECT i, repeat('p', 90) FROM "
+                f"{numbers(first, first + 400)}",
                 f"UPDATE shop.x_packed SET id = id + 500 WHERE id BETWEEN {first} AND {first + 9}",
             ])  # fmt: skip
             run(connection, [f"UPDATE shop.x_packed SET v = 'plain{i}' WHERE id >= {first + 390}"])
 
 
 def _prepared(database: SqlDatabase, connection: Connection, number: int) -> None:
-    """One that is prepared while others commit and is committed after them, one that is prepared and never was, and one that is
-    committed at once."""
+    """One that is prepared while others commit and is committed after them, one that is prepared
+    and never was, and one that is committed at once."""
     first = number * 100
     with session(database) as other:
-        xa(other, f"late{number}", f"INSERT INTO shop.x_prepared VALUES ({first}, 'late')", "UPDATE shop.x_prepared SET v = 'xa' WHERE id = 3")  # fmt: skip
+        xa(other, f"late{number}", f"INSERT INTO shop.x_prepared VALUES ({first}, 'late')",
+            "UPDATE shop.x_prepared SET v = 'xa' WHERE id = 3")  # fmt: skip
         run(connection, [f"INSERT INTO shop.x_prepared VALUES ({first + 1}, 'between')"])
         run(other, [f"XA COMMIT 'late{number}'"])
-        run(connection, [f"UPDATE shop.x_prepared SET v = 'after{number}' WHERE id IN (3, {first})"])  # fmt: skip
+        run(connection, [f"UPDATE shop.x_prepared SET v = 'after{number}' WHERE id IN (3, "
+                         f"{first})"])  # fmt: skip
         xa(other, f"lost{number}", "DELETE FROM shop.x_prepared")
         run(other, [f"XA ROLLBACK 'lost{number}'"])
-        run(other, [f"XA START 'once{number}'", f"INSERT INTO shop.x_prepared VALUES ({first + 2}, 'once')",
+        run(other, [f"XA START 'once{number}'", "INSERT INTO shop.x_prepared VALUES "
+                                                f"({first + 2}, 'once')",
                     f"XA END 'once{number}'", f"XA COMMIT 'once{number}' ONE PHASE"])  # fmt: skip
 
 
 def xa(connection: Connection, name: str, *statements: str) -> None:
     """A transaction that is prepared."""
     with connection.cursor() as cursor:
-        for statement in (f"XA START '{name}'", *statements, f"XA END '{name}'", f"XA PREPARE '{name}'"):  # fmt: skip
+        for statement in (f"XA START '{name}'", *statements, f"XA END '{name}'",
+            f"XA PREPARE '{name}'"):  # fmt: skip
             cursor.execute(statement)
 
 
@@ -139,7 +144,8 @@ def _interleaved(database: SqlDatabase, connection: Connection, number: int) -> 
     """A long transaction that begins before and ends after short ones, over rows beside theirs."""
     first = number * 1000
     with session(database) as long, long.cursor() as cursor:
-        cursor.execute(f"INSERT INTO shop.x_long SELECT i, 'long' FROM {numbers(first, first + 300)}")  # fmt: skip
+        cursor.execute("INSERT INTO shop.x_long SELECT i, 'long' FROM "
+                       f"{numbers(first, first + 300)}")  # fmt: skip
         cursor.execute("UPDATE shop.x_long SET v = concat(v, '!') WHERE id BETWEEN 1 AND 30")
         for i in range(30):
             run(connection, [f"UPDATE shop.x_long SET v = 'short{number}' WHERE id = {40 + i}"])

@@ -1,4 +1,5 @@
-"""A replicator's connection is changed: the place of its log is known under another address and login, and nowhere else."""
+"""A replicator's connection is changed: the place of its log is known under another address and
+login, and nowhere else."""
 
 from __future__ import annotations
 
@@ -43,9 +44,9 @@ def change(replicator: Replicator, **params: object) -> tuple[str, ...]:
 def test_the_same_log_goes_on_under_another_login_and_is_not_looked_for_where_nobody_answers(
     followed: Replicator, database: Database
 ) -> None:
-    """Guards what `assessments.services.log_fault` lets pass: the slot's place is found again under another login, and
-    a source that does not answer says nothing against it; fails where every new address, or every error, counts as
-    another server."""
+    """Guards what `assessments.services.log_fault` lets pass: the slot's place is found again under
+    another login, and a source that does not answer says nothing against it; fails where every new
+    address, or every error, counts as another server."""
     database.user(f"{database.name}_reader", "LOGIN SUPERUSER")
     assert change(followed, user=f"{database.name}_reader") == ("source.user",)
     assert change(followed, port=1) == ("source.port",), "not known to be another server"
@@ -56,8 +57,9 @@ def test_the_same_log_goes_on_under_another_login_and_is_not_looked_for_where_no
 def test_another_database_and_a_lost_slot_are_refused_before_anything_is_stored(
     followed: Replicator, database: Database
 ) -> None:
-    """Guards the look at the source before a change is stored; fails where `_require_log` is left out. A run would drop the
-    slot and begin its log anew: what a wrong name in a form must not do."""
+    """Guards the look at the source before a change is stored; fails where `_require_log` is left
+    out. A run would drop the slot and begin its log anew: what a wrong name in a form must not
+    do."""
     with fresh_database(database.server) as other, pytest.raises(AnotherServer) as caught:
         change(followed, database=other.name)
     assert set(caught.value.errors) == {"source.database"}

@@ -1,4 +1,5 @@
-"""The program's own database on PostgreSQL, as `DATABASE_URL` allows: its tests once more, and a whole run."""
+"""The program's own database on PostgreSQL, as `DATABASE_URL` allows: its tests once more, and a
+whole run."""
 
 from __future__ import annotations
 
@@ -18,16 +19,18 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 # Those whose code leans on locks, constraints, conflicts, JSON and aggregates.
 MODULES = ("store", "supervisor", "services", "tables_chosen", "removal", "logs", "drafts",
-           "api_replicators", "pages_replicators", "audit", "audit_read", "audited_acts", "tokens")  # fmt: skip
+           "api_replicators", "pages_replicators", "audit", "audit_read", "audited_acts",
+           "tokens")  # fmt: skip
 
 
 def test_the_programs_tests_pass_on_postgresql(postgres: EmbeddedPostgres) -> None:
-    """Guards the program's own queries where `DATABASE_URL` names PostgreSQL: SQLite forgives what that does not:
-    types, lengths, an error that breaks its transaction, ordering."""
+    """Guards the program's own queries where `DATABASE_URL` names PostgreSQL: SQLite forgives what
+    that does not: types, lengths, an error that breaks its transaction, ordering."""
     with fresh_database(postgres) as database:
         tested = f"test_{database.name}"
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
-                   "--create-db", "--reuse-db", *(f"tests/app/test_{m}.py" for m in MODULES)]  # fmt: skip
+                   "--create-db", "--reuse-db",
+                   *(f"tests/app/test_{m}.py" for m in MODULES)]  # fmt: skip
         environment = {**os.environ, "DATABASE_URL": database.dsn}
         try:
             done = subprocess.run(
@@ -44,8 +47,8 @@ def test_the_programs_tests_pass_on_postgresql(postgres: EmbeddedPostgres) -> No
 def test_a_run_keeps_its_memory_in_postgresql(
     postgres: EmbeddedPostgres, twin_maker: MakeWorld
 ) -> None:
-    """Guards `runners.store.django` against other writers: several threads of a run, and people beside it, write at once; on
-    PostgreSQL they do so side by side."""
+    """Guards `runners.store.django` against other writers: several threads of a run, and people
+    beside it, write at once; on PostgreSQL they do so side by side."""
     with fresh_database(postgres) as own:
         migrate(own.dsn)
         with twin_maker(application=own.dsn, tables=("items", "pairs")) as world:

@@ -1,4 +1,5 @@
-"""An Iceberg catalog on a PostgreSQL that asks for a password: the test of the connection and a real run both get in."""
+"""An Iceberg catalog on a PostgreSQL that asks for a password: the test of the connection and a
+real run both get in."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class CatalogWorld(World):
 
 
 def command_words(pid: int) -> list[str]:
-    """The words of the command lines of a process and its descendants; one that has ended meanwhile has none."""
+    """The words of the command lines of a process and its descendants; one that has ended meanwhile
+    has none."""
     words = psutil.Process(pid).cmdline()
     for child in psutil.Process(pid).children(recursive=True):
         with suppress(psutil.Error):
@@ -63,8 +65,8 @@ def target(postgres: EmbeddedPostgres) -> Iterator[dict[str, str]]:
 def test_a_run_gets_into_a_catalog_with_a_password(
     world_maker: MakeWorld, target: dict[str, str], tmp_path: Path
 ) -> None:
-    """Guards `driver_properties` and `properties_for`: the connection's test passed, and every merge failed since nothing told Java's
-    driver the password."""
+    """Guards `driver_properties` and `properties_for`: the connection's test passed, and every
+    merge failed since nothing told Java's driver the password."""
     values = {"warehouse": str(tmp_path), "catalog_name": CATALOG, **target}
     with world_maker(tables=("items",), target=target, kind=CatalogWorld) as world:
         assert connection_test(role="target", kind="lakehouse", params=values) == []

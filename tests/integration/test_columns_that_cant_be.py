@@ -1,4 +1,5 @@
-"""Columns that come or go while a table is copied, so that its copy can't follow: the table says why, the others go on."""
+"""Columns that come or go while a table is copied, so that its copy can't follow: the table says
+why, the others go on."""
 
 from __future__ import annotations
 
@@ -10,8 +11,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(600)]
 
 
 def test_a_name_of_icebergs_and_a_table_without_columns(world_maker: MakeWorld) -> None:
-    """Guards `naming.refuse_reserved`, `Evolver.mends_name` and `source:no-columns`: Spark's AnalysisException and ParseException were
-    told as unknown, again and again, and the first one after the renaming too."""
+    """Guards `naming.refuse_reserved`, `Evolver.mends_name` and `source:no-columns`: Spark's
+    AnalysisException and ParseException were told as unknown, again and again, and the first one
+    after the renaming too."""
     seconds = {"REPLICATOR_CATALOG_SECONDS": "1"}
     with world_maker(environment=seconds) as world:
         world.start()

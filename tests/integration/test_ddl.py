@@ -1,4 +1,5 @@
-"""DDL while traffic runs, over the whole path: one run, many tables, each with a change of its own (CORRECTNESS 5, 10, 21)."""
+"""DDL while traffic runs, over the whole path: one run, many tables, each with a change of its own
+(CORRECTNESS 5, 10, 21)."""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ FAST_LOOKS = {"REPLICATOR_CATALOG_SECONDS": "1"}
 
 @dataclass(frozen=True)
 class Case:
-    """A table's change: statements of one transaction; `is_copied`: only a fresh copy is right; `failing`: the code it
-    fails with in place of being equal; `now`: where its rows are afterwards."""
+    """A table's change: statements of one transaction; `is_copied`: only a fresh copy is right;
+    `failing`: the code it fails with in place of being equal; `now`: where its rows are
+    afterwards."""
 
     ddl: str
     is_copied: bool = False
@@ -37,8 +39,10 @@ class Case:
 CASES = {
     "added": Case("ALTER TABLE shop.added ADD b int, ADD c text"),
     "defaults": Case(
-        "ALTER TABLE shop.defaults ADD b int NOT NULL DEFAULT 7, ADD c text DEFAULT 'it''s \"{,}\\ ü',"
-        " ADD d timestamptz DEFAULT now(), ADD e boolean DEFAULT true, ADD f numeric(9,2) DEFAULT 1.5,"
+        "ALTER TABLE shop.defaults ADD b int NOT NULL DEFAULT 7, ADD c text DEFAULT 'it''s "
+        "\"{,}\\ ü',"
+        " ADD d timestamptz DEFAULT now(), ADD e boolean DEFAULT true, ADD f numeric(9,2) "
+        "DEFAULT 1.5,"
         " ADD g bytea DEFAULT '\\x00ff', ADD h date DEFAULT '2024-02-29', ADD j uuid DEFAULT"
         " '00000000-0000-0000-0000-0000000000ff', ADD k jsonb DEFAULT '{\"a\": [1, null]}'"
     ),
@@ -56,22 +60,27 @@ CASES = {
     "narrowed": Case("ALTER TABLE shop.narrowed ALTER n TYPE smallint", True),
     "retyped": Case("ALTER TABLE shop.retyped ALTER a TYPE int USING length(a)", True),
     "rekeyed": Case(
-        "UPDATE shop.rekeyed SET code = 'k' || id; ALTER TABLE shop.rekeyed DROP CONSTRAINT rekeyed_pkey;"
+        "UPDATE shop.rekeyed SET code = 'k' || id; ALTER TABLE shop.rekeyed DROP CONSTRAINT "
+        "rekeyed_pkey;"
         " ALTER TABLE shop.rekeyed ADD PRIMARY KEY (code)",
         True,
     ),
     "key_named": Case("ALTER TABLE shop.key_named RENAME id TO no"),
     "full": Case("ALTER TABLE shop.full REPLICA IDENTITY FULL"),
     "called_else": Case(
-        "ALTER TABLE shop.called_else RENAME TO other_name; INSERT INTO shop.other_name VALUES (-1);"
-        " CREATE TABLE shop.called_else (id bigint PRIMARY KEY, v text); INSERT INTO shop.called_else VALUES (-2)",
+        "ALTER TABLE shop.called_else RENAME TO other_name; INSERT INTO shop.other_name VALUES "
+        "(-1);"
+        " CREATE TABLE shop.called_else (id bigint PRIMARY KEY, v text); INSERT INTO "
+        "shop.called_else VALUES (-2)",
         now="shop.other_name",
     ),
     "moved": Case("CREATE SCHEMA away; ALTER TABLE shop.moved SET SCHEMA away", now="away.moved"),
     "gone": Case("DROP TABLE shop.gone", failing="source:table-missing"),
     "made_again": Case(
-        "DROP TABLE shop.made_again; CREATE TABLE shop.made_again (v text, id bigint PRIMARY KEY, q date);"
-        " INSERT INTO shop.made_again SELECT 'again', i, '2024-01-01' FROM generate_series(1, 50) i",
+        "DROP TABLE shop.made_again; CREATE TABLE shop.made_again (v text, id bigint PRIMARY "
+        "KEY, q date);"
+        " INSERT INTO shop.made_again SELECT 'again', i, '2024-01-01' FROM generate_series(1, "
+        "50) i",
         True,
     ),
     "written_again": Case("ALTER TABLE shop.written_again ALTER v TYPE text USING upper(v)", True),
@@ -80,7 +89,8 @@ CASES = {
 PARTED = {
     "parts_added": "ALTER TABLE shop.parts_added ADD b int DEFAULT 5, ADD c text DEFAULT 'c'",
     "parts_emptied": "TRUNCATE shop.parts_emptied_1",
-    "parts_renewed": "TRUNCATE shop.parts_renewed; INSERT INTO shop.parts_renewed VALUES (1, 'new')",
+    "parts_renewed": "TRUNCATE shop.parts_renewed; INSERT INTO shop.parts_renewed VALUES (1, "
+    "'new')",
 }
 """What is done to tables of two partitions; what the log does not tell is the second only."""
 WRITTEN = tuple(n for n in CASES if n not in ("gone", "called_else", "moved", "key_named", "idle"))
@@ -90,8 +100,10 @@ def make_tables(database: Database) -> None:
     database.execute("CREATE SCHEMA shop")
     for name in (*CASES, "idle"):
         database.execute(
-            f"CREATE TABLE shop.{name} (id bigint PRIMARY KEY, v text, a text, n int, code varchar(10));"
-            f"INSERT INTO shop.{name} SELECT i, 'v', 'a' || i, i, 'c' || i FROM generate_series(1, {ROWS}) i"
+            f"CREATE TABLE shop.{name} (id bigint PRIMARY KEY, v text, a text, n int, code "
+            "varchar(10));"
+            f"INSERT INTO shop.{name} SELECT i, 'v', 'a' || i, i, 'c' || i FROM "
+            f"generate_series(1, {ROWS}) i"
         )
     database.execute(
         "CREATE TABLE shop.parts (id bigint, v text, PRIMARY KEY (id)) PARTITION BY RANGE (id);"
@@ -148,7 +160,8 @@ def differences(world: World, name: str) -> list[str]:
 
 
 def equal(world: World, *names: str) -> None:
-    """Wait until the copies are equal, every column compared; the last difference is told where they never are."""
+    """Wait until the copies are equal, every column compared; the last difference is told where
+    they never are."""
     for name in names:
         told: list[str] = []
 
@@ -174,9 +187,10 @@ def only_where_due_copied_afresh(world: World) -> None:
 
 
 def test_each_change_is_followed_copied_afresh_or_said(twin_maker: MakeWorld) -> None:
-    """Guards the matching of columns by attnum (a rename would empty its column), the filling of old rows with attmissingval,
-    the look at rewrites, OIDs, publication members, partitions and their files, the following of a table by its OID: each
-    switched off leaves its table unequal or silent."""
+    """Guards the matching of columns by attnum (a rename would empty its column), the filling of
+    old rows with attmissingval, the look at rewrites, OIDs, publication members, partitions and
+    their files, the following of a table by its OID: each switched off leaves its table unequal or
+    silent."""
     names = (*CASES, "idle", "parts", *PARTED)
     with twin_maker(prepare=make_tables, tables=names, environment=FAST_LOOKS) as world:
         child = world.start()
@@ -191,7 +205,8 @@ def test_each_change_is_followed_copied_afresh_or_said(twin_maker: MakeWorld) ->
             world.database.execute("ALTER TABLE shop.idle ADD b int DEFAULT 5, ADD c text")
             world.database.execute("; ".join(PARTED.values()))
             world.database.execute(
-                "CREATE TABLE shop.parts_2 PARTITION OF shop.parts FOR VALUES FROM (1000000) TO (2000000)"
+                "CREATE TABLE shop.parts_2 PARTITION OF shop.parts FOR VALUES FROM (1000000) TO "
+                "(2000000)"
             )
             world.moves_on("added")
             for case in CASES.values():
@@ -205,7 +220,8 @@ def test_each_change_is_followed_copied_afresh_or_said(twin_maker: MakeWorld) ->
                 "INSERT INTO shop.parts_3 SELECT i, 'old' FROM generate_series(2000001, 2000030) i"
             )
             world.database.execute(
-                "ALTER TABLE shop.parts ATTACH PARTITION shop.parts_3 FOR VALUES FROM (2000000) TO (3000000)"
+                "ALTER TABLE shop.parts ATTACH PARTITION shop.parts_3 FOR VALUES FROM (2000000) "
+                "TO (3000000)"
             )
             for name, case in CASES.items():
                 if case.failing:

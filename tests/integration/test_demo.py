@@ -1,4 +1,5 @@
-"""The demo as a person meets it: one command, one parent, everything stopped with it. In a folder of its own."""
+"""The demo as a person meets it: one command, one parent, everything stopped with it. In a folder
+of its own."""
 
 from __future__ import annotations
 
@@ -40,9 +41,10 @@ def orders(dsn: str) -> int:
 
 
 def test_it_starts_answers_and_ends_with_nothing_left_and_resumes_after_kill_9(demo: Demo) -> None:
-    """Guards `demo.parent`: one demo a folder (the lock), what a killed parent left is found by its mark and stopped
-    (`_clear_leftovers`), login and replicator stay the same (`_seed`), and `stop` leaves no process. And `Parent.watch`: fails where a
-    service, the broker or PostgreSQL that died stays dead."""
+    """Guards `demo.parent`: one demo a folder (the lock), what a killed parent left is found by its
+    mark and stopped (`_clear_leftovers`), login and replicator stay the same (`_seed`), and `stop`
+    leaves no process. And `Parent.watch`: fails where a service, the broker or PostgreSQL that died
+    stays dead."""
     first = demo.start()
     mode = demo.place.result.stat().st_mode
     assert mode & 0o777 == 0o600
@@ -95,8 +97,9 @@ def answers(told: dict[str, Any]) -> bool:
 
 @pytest.mark.long
 def test_two_of_them_run_side_by_side_and_one_is_made_afresh(demo: Demo, neighbour: Demo) -> None:
-    """Guards that all a demo has goes by its folder (`Place`, `processes.marked`): by anything else, one would stop,
-    reset or take over its neighbour. A demo that runs is not reset (the lock)."""
+    """Guards that all a demo has goes by its folder (`Place`, `processes.marked`): by anything
+    else, one would stop, reset or take over its neighbour. A demo that runs is not reset (the
+    lock)."""
     one, two = demo.start(), neighbour.start()
     for part in ("url", "password", "token", "replicator_id"):
         assert one[part] != two[part]

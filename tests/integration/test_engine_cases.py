@@ -1,4 +1,5 @@
-"""Unusual keys, unsent values, transactions, shapes, names and choices: many small tables, one replicator, the whole path."""
+"""Unusual keys, unsent values, transactions, shapes, names and choices: many small tables, one
+replicator, the whole path."""
 
 from __future__ import annotations
 
@@ -31,10 +32,11 @@ class PostgresCases(CaseWorld):
 def test_every_case_of_the_source_arrives_by_snapshot_by_log_and_across_a_restart(
     world_maker: MakeWorld, form: str
 ) -> None:
-    """Guards CORRECTNESS 1 (whole transactions), 6 (truncate, also by CASCADE), 8 (changed keys, in chains and circles), 9
-    (unsent values under every identity, also where they are filtered, flagged or kept as versions), 10 (the key is the
-    identity's), 11 (key ranges by the target's order of keys), 20 (rows, columns and kinds of changes that are left out), and
-    that no name or key is changed on the way: with any of them switched off some table here differs."""
+    """Guards CORRECTNESS 1 (whole transactions), 6 (truncate, also by CASCADE), 8 (changed keys, in
+    chains and circles), 9 (unsent values under every identity, also where they are filtered,
+    flagged or kept as versions), 10 (the key is the identity's), 11 (key ranges by the target's
+    order of keys), 20 (rows, columns and kinds of changes that are left out), and that no name or
+    key is changed on the way: with any of them switched off some table here differs."""
 
     def prepare(database: Database) -> None:
         make_cases(database, PostgresCases.cases)

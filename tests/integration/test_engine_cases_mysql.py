@@ -1,4 +1,5 @@
-"""The cases of MySQL and MariaDB: unusual keys, transactions, shapes, names and choices, one replicator, the whole path."""
+"""The cases of MySQL and MariaDB: unusual keys, transactions, shapes, names and choices, one
+replicator, the whole path."""
 
 from __future__ import annotations
 
@@ -54,11 +55,12 @@ def dropped_at_the_end(server: SqlServer) -> Iterator[None]:
 def test_every_case_of_mysql_and_mariadb_arrives_by_snapshot_by_log_and_across_a_restart(
     request: pytest.FixtureRequest, world_maker: MakeWorld, flavour: str, form: str
 ) -> None:
-    """Guards, from the binlog, CORRECTNESS 1 (whole transactions: savepoints, rollbacks, compressed ones), 6 (truncate), 8 (changed
-    keys, in chains, in circles, and in nothing but their case or trailing blanks), 11 (key ranges by the target's order of
-    keys), 12 (rows without a key, counted), 19 (copies that converge, and exact ones), 25 (prepared transactions), and that a
-    key, value or name that the server sorts, pads or quotes in its own way is the same by copy, by log and in the target: with
-    any of them switched off some table here differs."""
+    """Guards, from the binlog, CORRECTNESS 1 (whole transactions: savepoints, rollbacks, compressed
+    ones), 6 (truncate), 8 (changed keys, in chains, in circles, and in nothing but their case or
+    trailing blanks), 11 (key ranges by the target's order of keys), 12 (rows without a key,
+    counted), 19 (copies that converge, and exact ones), 25 (prepared transactions), and that a key,
+    value or name that the server sorts, pads or quotes in its own way is the same by copy, by log
+    and in the target: with any of them switched off some table here differs."""
     server: SqlServer = request.getfixturevalue(flavour)
     kind = MariadbCases if flavour == "mariadb" else MysqlCases
 

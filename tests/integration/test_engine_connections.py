@@ -1,4 +1,5 @@
-"""Cut connections, a restarted server, idle tables and lag: the run goes on by itself and says how far behind it is."""
+"""Cut connections, a restarted server, idle tables and lag: the run goes on by itself and says how
+far behind it is."""
 
 from __future__ import annotations
 
@@ -39,9 +40,10 @@ def is_level(world: World) -> bool:
 def test_a_run_outlives_cut_connections_and_a_restart_of_the_server(
     twin_maker: MakeWorld, private_postgres: EmbeddedPostgres
 ) -> None:
-    """Guards CORRECTNESS 1, 23, 28 and 33. Ending the run at a cut would need a new one; going on from the read instead of
-    the recorded position would lose rows; a lag of 0 without a fresh heartbeat would say all is well while cut off; without
-    the heartbeat an idle replicator would hold the server's log for ever."""
+    """Guards CORRECTNESS 1, 23, 28 and 33. Ending the run at a cut would need a new one; going on
+    from the read instead of the recorded position would lose rows; a lag of 0 without a fresh
+    heartbeat would say all is well while cut off; without the heartbeat an idle replicator would
+    hold the server's log for ever."""
     with twin_maker(server=private_postgres, tables=("items", "views")) as world:
         traffic = Traffic(world.database)
         child = world.start()

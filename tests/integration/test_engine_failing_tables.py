@@ -28,7 +28,8 @@ def make_copies(database: Database) -> None:
 def write(database: Database, first: int) -> None:
     for name in COPIES:
         database.execute(
-            f"INSERT INTO shop.{name} SELECT i, 'new' FROM generate_series({first}, {first + 50}) i;"
+            f"INSERT INTO shop.{name} SELECT i, 'new' FROM generate_series({first}, "
+            f"{first + 50}) i;"
             f"UPDATE shop.{name} SET v = v || '+' WHERE id % 10 = 0"
         )
 
@@ -45,8 +46,9 @@ def restore(world: World, name: str, metadata: str) -> None:
 def test_tables_whose_target_was_touched_fail_alone_and_come_back_by_resync(
     world_maker: MakeWorld,
 ) -> None:
-    """Guards CORRECTNESS 13: a merge into a table that is not the one we wrote, or is older than what we wrote, would
-    silently lose rows; and the engine's isolation of tables: one fault stopping the run would stop `fine` too."""
+    """Guards CORRECTNESS 13: a merge into a table that is not the one we wrote, or is older than
+    what we wrote, would silently lose rows; and the engine's isolation of tables: one fault
+    stopping the run would stop `fine` too."""
     with world_maker(prepare=make_copies, tables=COPIES) as world:
         child = world.start()
         world.settle()
@@ -90,8 +92,8 @@ def test_tables_whose_target_was_touched_fail_alone_and_come_back_by_resync(
 def test_a_table_that_may_not_be_read_waits_for_the_right_and_comes_back_by_itself(
     twin_maker: MakeWorld, request: pytest.FixtureRequest
 ) -> None:
-    """Guards the retry of a table (issue 3, section 2): treating a missing right as final would need a person, treating it
-    as the run's fault would stop the other tables."""
+    """Guards the retry of a table (issue 3, section 2): treating a missing right as final would
+    need a person, treating it as the run's fault would stop the other tables."""
     server = request.getfixturevalue("postgres")
     user = "reader_of_engine_test"
 
@@ -125,8 +127,8 @@ def test_a_table_that_may_not_be_read_waits_for_the_right_and_comes_back_by_itse
 def test_a_slot_that_is_gone_or_made_again_is_said_plainly_and_resync_brings_all_tables_back(
     twin_maker: MakeWorld,
 ) -> None:
-    """Guards CORRECTNESS 23. Making a new slot silently, or reading one that somebody made again, would lose everything
-    committed in between."""
+    """Guards CORRECTNESS 23. Making a new slot silently, or reading one that somebody made again,
+    would lose everything committed in between."""
     with twin_maker(tables=("items", "views")) as world:
         traffic = Traffic(world.database)
         world.start()

@@ -1,4 +1,5 @@
-"""A change log that has no room: nothing is lost, it is said, and it goes on when there is room again."""
+"""A change log that has no room: nothing is lost, it is said, and it goes on when there is room
+again."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 def test_at_its_limit_capture_waits_visibly_and_goes_on_when_the_limit_is_raised(
     twin_maker: MakeWorld,
 ) -> None:
-    """Guards CORRECTNESS 28. Without the limit the disk fills; dropping instead of waiting loses rows; a wait that nobody
-    sees ends when the server gives up the slot."""
+    """Guards CORRECTNESS 28. Without the limit the disk fills; dropping instead of waiting loses
+    rows; a wait that nobody sees ends when the server gives up the slot."""
     with twin_maker(tables=("items", "views")) as world:
         traffic = Traffic(world.database)
         world.start(REPLICATOR_LOG_LIMIT_BYTES="100000")
@@ -51,8 +52,8 @@ def test_at_its_limit_capture_waits_visibly_and_goes_on_when_the_limit_is_raised
 def test_a_table_over_its_share_gives_way_to_the_others_until_its_resync(
     world_maker: MakeWorld,
 ) -> None:
-    """Guards CORRECTNESS 28: one table's backlog must not fill the log for all, and what was dropped must never be taken
-    for merged."""
+    """Guards CORRECTNESS 28: one table's backlog must not fill the log for all, and what was
+    dropped must never be taken for merged."""
     with world_maker() as world:
         traffic = Traffic(world.database)
         child = world.start(REPLICATOR_TABLE_LIMIT_BYTES="1000000")
@@ -95,7 +96,8 @@ def small_disk(folder: Path) -> Iterator[Path]:
 def test_a_disk_that_is_full_ends_the_run_with_a_sentence_and_loses_nothing(
     twin_maker: MakeWorld,
 ) -> None:
-    """Guards CORRECTNESS 27: a segment that could not be written whole must not be recorded or acknowledged."""
+    """Guards CORRECTNESS 27: a segment that could not be written whole must not be recorded or
+    acknowledged."""
 
     def fail(world: World, traffic: Traffic) -> str:
         child = world.start()

@@ -1,4 +1,5 @@
-"""Values that the target can't hold: the table stops, or the rows wait beside it, by key, until something fits."""
+"""Values that the target can't hold: the table stops, or the rows wait beside it, by key, until
+something fits."""
 
 from __future__ import annotations
 
@@ -21,10 +22,13 @@ TABLES = ("odd", "fine")
 def make_tables(database: Database) -> None:
     database.execute(
         "CREATE SCHEMA shop;"
-        "CREATE TABLE shop.odd (id int PRIMARY KEY, at timestamptz, n numeric(10,2), v text, big text);"
+        "CREATE TABLE shop.odd (id int PRIMARY KEY, at timestamptz, n numeric(10,2), v text, big "
+        "text);"
         "ALTER TABLE shop.odd ALTER big SET STORAGE EXTERNAL;"
-        "INSERT INTO shop.odd SELECT i, now(), i, 'v', repeat(md5(i::text), 100) FROM generate_series(1, 600) i;"
-        "UPDATE shop.odd SET at = 'infinity' WHERE id = 100; UPDATE shop.odd SET n = 'NaN' WHERE id = 500;"
+        "INSERT INTO shop.odd SELECT i, now(), i, 'v', repeat(md5(i::text), 100) FROM "
+        "generate_series(1, 600) i;"
+        "UPDATE shop.odd SET at = 'infinity' WHERE id = 100; UPDATE shop.odd SET n = 'NaN' WHERE "
+        "id = 500;"
         "CREATE TABLE shop.fine (id int PRIMARY KEY, v text);"
         "INSERT INTO shop.fine SELECT i, 'v' FROM generate_series(1, 100) i"
     )
@@ -49,8 +53,9 @@ def source(world: World, *besides: int) -> dict[int, dict[str, Any]]:
 
 
 def test_rows_that_do_not_fit_wait_and_come_when_they_fit(twin_maker: MakeWorld) -> None:
-    """Guards CORRECTNESS 30 from the source's log and first copy to the target, through a kill and a replay. Without the quarantine
-    before the merge, a kill between both would lose the rows; merging a later change alone would fill it from another row."""
+    """Guards CORRECTNESS 30 from the source's log and first copy to the target, through a kill and
+    a replay. Without the quarantine before the merge, a kill between both would lose the rows;
+    merging a later change alone would fill it from another row."""
     with twin_maker(
         prepare=make_tables, tables=TABLES, options={"unsupported_values": "quarantine"}
     ) as world:
@@ -70,9 +75,11 @@ def test_rows_that_do_not_fit_wait_and_come_when_they_fit(twin_maker: MakeWorld)
         until(child.is_dead, "death at rows_quarantined")
         assert child.wait() == -signal.SIGKILL
         child.end()
-        # The merge that comes instead of the one that was cut off may reach further: one of the rows fits by then.
+        # The merge that comes instead of the one that was cut off may reach further: one of the
+        # rows fits by then.
         world.database.execute(
-            "UPDATE shop.odd SET v = 'held too' WHERE id = 8; UPDATE shop.odd SET at = '2024-02-02Z' WHERE id = 9"
+            "UPDATE shop.odd SET v = 'held too' WHERE id = 8; UPDATE shop.odd SET at = "
+            "'2024-02-02Z' WHERE id = 9"
         )
         write_fine(world, 1001)
         world.start()
@@ -85,7 +92,8 @@ def test_rows_that_do_not_fit_wait_and_come_when_they_fit(twin_maker: MakeWorld)
         assert {i: held[i] for i in rest} == rest
 
         world.database.execute(
-            "UPDATE shop.odd SET at = '2024-01-01Z' WHERE id IN (7, 100); DELETE FROM shop.odd WHERE id = 10"
+            "UPDATE shop.odd SET at = '2024-01-01Z' WHERE id IN (7, 100); DELETE FROM shop.odd "
+            "WHERE id = 10"
         )
         world.settle()
         assert waiting(world) == keys(8, 500)
@@ -105,8 +113,8 @@ def test_rows_that_do_not_fit_wait_and_come_when_they_fit(twin_maker: MakeWorld)
 def test_a_table_stops_at_a_value_that_does_not_fit_unless_it_is_told_to_quarantine(
     world_maker: MakeWorld,
 ) -> None:
-    """Guards the default of the policy: writing NULL in its place unasked would be a silent loss; and a re-sync after the
-    choice has changed brings the table back."""
+    """Guards the default of the policy: writing NULL in its place unasked would be a silent loss;
+    and a re-sync after the choice has changed brings the table back."""
 
     def prepare(database: Database) -> None:
         make_tables(database)
@@ -140,8 +148,9 @@ def test_a_table_stops_at_a_value_that_does_not_fit_unless_it_is_told_to_quarant
 def test_a_value_that_fits_after_its_column_got_another_type_comes_by_itself(
     world_maker: MakeWorld,
 ) -> None:
-    """Guards that a row need not be replayed with NULL to come: what makes its value fit is a change of the source, and that
-    either comes by the log or has the table copied afresh, with nothing waiting from before."""
+    """Guards that a row need not be replayed with NULL to come: what makes its value fit is a
+    change of the source, and that either comes by the log or has the table copied afresh, with
+    nothing waiting from before."""
     with world_maker(
         prepare=make_tables, tables=TABLES, options={"unsupported_values": "quarantine"}
     ) as world:

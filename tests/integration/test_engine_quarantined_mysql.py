@@ -1,4 +1,5 @@
-"""Values of MariaDB and MySQL that the target can't hold: the rows wait beside it, by key, until something fits."""
+"""Values of MariaDB and MySQL that the target can't hold: the rows wait beside it, by key, until
+something fits."""
 
 from __future__ import annotations
 
@@ -55,10 +56,12 @@ def target(world: World) -> dict[int, str]:
 def test_days_that_do_not_exist_wait_and_come_when_they_fit(
     request: pytest.FixtureRequest, world_maker: MakeWorld, flavour: str
 ) -> None:
-    """Guards CORRECTNESS 30 from the binlog and from copies that converge, through a kill, a mend, a delete and a replay. Where the
-    decoder does not tell which rows hold such a value, the table stops; where NULL goes in unasked, a value is lost unseen."""
+    """Guards CORRECTNESS 30 from the binlog and from copies that converge, through a kill, a mend,
+    a delete and a replay. Where the decoder does not tell which rows hold such a value, the table
+    stops; where NULL goes in unasked, a value is lost unseen."""
     with world_maker(
-        server=request.getfixturevalue(flavour), kind=MysqlWorld, prepare=make_tables, tables=TABLES,
+        server=request.getfixturevalue(flavour), kind=MysqlWorld, prepare=make_tables,
+        tables=TABLES,
         source=SOURCE, options={"unsupported_values": "quarantine"},
     ) as world:  # fmt: skip
         database: Any = world.database

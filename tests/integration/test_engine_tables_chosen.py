@@ -1,4 +1,5 @@
-"""Tables are added, removed and copied afresh while the run runs; the others never pause (CORRECTNESS 18)."""
+"""Tables are added, removed and copied afresh while the run runs; the others never pause
+(CORRECTNESS 18)."""
 
 from __future__ import annotations
 
@@ -52,10 +53,11 @@ def kinds(world: World, name: str) -> list[str]:
 
 
 def test_tables_come_and_go_while_the_others_go_on(twin_maker: MakeWorld) -> None:
-    """Without the new slot's wait, a transaction that was open at the publication would be in neither the copy nor the
-    stream; with it in the wrong thread, the other tables would stand still. A selection that is not frozen with the
-    segments would lose the first changes of a table that was added. A merge that waited for a copy would stand still while one is
-    held; a copy loaded into the live rows would show a reader fewer of them, or some twice (CORRECTNESS 15)."""
+    """Without the new slot's wait, a transaction that was open at the publication would be in
+    neither the copy nor the stream; with it in the wrong thread, the other tables would stand
+    still. A selection that is not frozen with the segments would lose the first changes of a table
+    that was added. A merge that waited for a copy would stand still while one is held; a copy
+    loaded into the live rows would show a reader fewer of them, or some twice (CORRECTNESS 15)."""
     with twin_maker(tables=("items", "pairs")) as world:
         traffic = Traffic(world.database)
         held = world.folder / "held"
@@ -101,7 +103,8 @@ def test_tables_come_and_go_while_the_others_go_on(twin_maker: MakeWorld) -> Non
             assert "snapshotting" in world.states().values(), "the copy was not held"
             held.unlink()
             world.until(lambda: "table_resync_asked" in kinds(world, "views")
-                        and world.row("views").generation == 2, "views is copied afresh")  # fmt: skip
+                        and world.row("views").generation == 2,
+                        "views is copied afresh")  # fmt: skip
             world.until_states("replicating", "views", "pairs")
             goes_on(world, "views")
         assert reader.counts == sorted(reader.counts), "a reader saw fewer rows than before"
@@ -119,8 +122,9 @@ def test_tables_come_and_go_while_the_others_go_on(twin_maker: MakeWorld) -> Non
 def test_what_is_chosen_while_nothing_runs_is_taken_up_by_the_next_run(
     twin_maker: MakeWorld,
 ) -> None:
-    """Guards the start of a run (`engine/scheduler.py`, CORRECTNESS 18): a table added meanwhile is published before it is
-    copied, so that nothing between is lost; a removed one leaves the publication."""
+    """Guards the start of a run (`engine/scheduler.py`, CORRECTNESS 18): a table added meanwhile is
+    published before it is copied, so that nothing between is lost; a removed one leaves the
+    publication."""
     with twin_maker(tables=("items", "pairs")) as world:
         traffic = Traffic(world.database)
         world.start()
@@ -137,8 +141,9 @@ def test_what_is_chosen_while_nothing_runs_is_taken_up_by_the_next_run(
 
 
 def test_columns_that_are_chosen_later_are_filled_for_old_rows(twin_maker: MakeWorld) -> None:
-    """Guards a selection of columns on the whole path, and that one made wider copies the table afresh: following it by the log
-    alone would leave the new column empty in every row that does not change."""
+    """Guards a selection of columns on the whole path, and that one made wider copies the table
+    afresh: following it by the log alone would leave the new column empty in every row that does
+    not change."""
     some = ("id", "n")
     with twin_maker(tables=("items",), choices={"items": {"columns": some}}) as world:
         traffic = Traffic(world.database)
@@ -166,7 +171,8 @@ def test_columns_that_are_chosen_later_are_filled_for_old_rows(twin_maker: MakeW
 def test_a_wait_that_takes_too_long_is_given_up_said_and_tried_again(
     twin_maker: MakeWorld,
 ) -> None:
-    """A forgotten transaction, here also a prepared one, must not keep the copy's thread or the run for ever."""
+    """A forgotten transaction, here also a prepared one, must not keep the copy's thread or the run
+    for ever."""
     with twin_maker(tables=("items", "pairs")) as world:
         child = world.start(REPLICATOR_SNAPSHOT_WAIT_SECONDS="2")
         world.settle()

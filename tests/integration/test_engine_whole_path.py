@@ -1,5 +1,5 @@
-"""The whole path, snapshot and changes, where the work is done elsewhere or lands in another format, with columns that
-come and go."""
+"""The whole path, snapshot and changes, where the work is done elsewhere or lands in another
+format, with columns that come and go."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
 def test_snapshot_changes_and_columns_arrive(
     world_maker: MakeWorld, form: str, master: str
 ) -> None:
-    """Guards DESIGN 3 "On a cluster": state of the driver that a task leans on is not there in another process. And
-    CORRECTNESS 5: a merge across schema versions would lose the new column's values or fail for ever."""
+    """Guards DESIGN 3 "On a cluster": state of the driver that a task leans on is not there in
+    another process. And CORRECTNESS 5: a merge across schema versions would lose the new column's
+    values or fail for ever."""
     with world_maker(format=form, environment={"REPLICATOR_SPARK_MASTER": master}) as world:
         traffic = Traffic(world.database)
         child = world.start()

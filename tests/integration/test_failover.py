@@ -1,4 +1,5 @@
-"""A standby takes over: the run goes on there without loss, or says that the standby lacked something (CORRECTNESS 23)."""
+"""A standby takes over: the run goes on there without loss, or says that the standby lacked
+something (CORRECTNESS 23)."""
 
 from __future__ import annotations
 
@@ -31,8 +32,9 @@ def move(world: World, server: EmbeddedPostgres) -> None:
 def test_a_standby_that_has_everything_takes_over_without_loss(
     private_postgres: EmbeddedPostgres, twin_maker: MakeWorld
 ) -> None:
-    """Guards FAILOVER in `slots.create_slot` and the timelines in `slots._verify_identity`: without a failover slot the
-    standby has no slot, and every table would have to be copied afresh; with every other timeline refused, too."""
+    """Guards FAILOVER in `slots.create_slot` and the timelines in `slots._verify_identity`: without
+    a failover slot the standby has no slot, and every table would have to be copied afresh; with
+    every other timeline refused, too."""
     primary = private_postgres
     with twin_maker(server=primary, tables=("items", "pairs")) as world:
         traffic = Traffic(world.database)
@@ -71,8 +73,9 @@ def test_a_standby_that_has_everything_takes_over_without_loss(
 def test_a_standby_that_lacks_what_was_captured_is_said_plainly(
     private_postgres: EmbeddedPostgres, twin_maker: MakeWorld
 ) -> None:
-    """Guards `slots.switch_point` (CORRECTNESS 23): a position past the place where the standby left the timeline holds
-    rows that the new primary never had; without the look they would stay in the copy for ever."""
+    """Guards `slots.switch_point` (CORRECTNESS 23): a position past the place where the standby
+    left the timeline holds rows that the new primary never had; without the look they would stay in
+    the copy for ever."""
     primary = private_postgres
     with twin_maker(server=primary, tables=("items", "pairs")) as world:
         world.start()

@@ -53,8 +53,8 @@ def download(store: ObjectStore, folder: Path) -> Path:
 def test_closed_buckets_in_a_store_hold_every_change_once(
     store: ObjectStore, tmp_path: Path
 ) -> None:
-    """Guards the target where a file is one object: what an unrecorded delivery left goes, buckets close, a new copy and the removal of a
-    table work, and whose it is is seen."""
+    """Guards the target where a file is one object: what an unrecorded delivery left goes, buckets
+    close, a new copy and the removal of a table work, and whose it is is seen."""
     params = FilesParams(location=f"s3a://{store.bucket}/lake", format="JSON lines")
     changes = [Change(11 + i, Op.UPDATE, i % 3, f"v{i}", at=i * 2) for i in range(90)]
 

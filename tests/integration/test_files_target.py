@@ -1,4 +1,5 @@
-"""The whole path into files: closed buckets lead to the source's rows, each change once and in order, over kills."""
+"""The whole path into files: closed buckets lead to the source's rows, each change once and in
+order, over kills."""
 
 from __future__ import annotations
 
@@ -44,8 +45,9 @@ def assert_kept(before: dict[Path, bytes]) -> None:
 def test_closed_buckets_lead_to_the_rows_of_the_source(
     world_maker: MakeWorld, kind: type[FilesWorld], form: str
 ) -> None:
-    """Guards the target over the whole path: every type, composite keys, no key, unsent values, changed keys, a new column, a TRUNCATE and a
-    fresh copy, with a SIGKILL while changes are delivered. What a loader took before stays as it was."""
+    """Guards the target over the whole path: every type, composite keys, no key, unsent values,
+    changed keys, a new column, a TRUNCATE and a fresh copy, with a SIGKILL while changes are
+    delivered. What a loader took before stays as it was."""
     with world_maker(kind=kind, format=form) as world:
         traffic = Traffic(world.database)
         world.start()

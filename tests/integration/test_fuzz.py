@@ -1,5 +1,5 @@
-"""Mutated real logs against both decoders: no crash, no read past an end, no wrong row. `python -m tests.fuzz` does the same for as
-long as one likes."""
+"""Mutated real logs against both decoders: no crash, no read past an end, no wrong row. `python -m
+tests.fuzz` does the same for as long as one likes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize("what", ["mysql", "postgresql"])
 @pytest.mark.parametrize("thousands", [40, pytest.param(80, marks=pytest.mark.long)])
 def test_mutated_events_are_borne(tmp_path: Path, what: str, thousands: int) -> None:
-    """Guards every bound of the compiled loops, in a process where numba checks each index, and the checksums: without either, the
-    run ends with an error. A slow reader of its own finds rows that were decoded wrongly."""
+    """Guards every bound of the compiled loops, in a process where numba checks each index, and the
+    checksums: without either, the run ends with an error. A slow reader of its own finds rows that
+    were decoded wrongly."""
     sizes = {"events": 1000 * thousands, "segments": 3 * thousands // 2, "samples": 100}
     numbers = [word for name, n in sizes.items() for word in (f"--{name}", str(n))]
     numbers += ["--seed", SEED]
     done = subprocess.run(
         [sys.executable, "-m", "tests.fuzz", what, *numbers],
-        env={**os.environ, "FUZZ_NUMBA_DIR": str(tmp_path)}, capture_output=True, text=True, check=False, cwd=ROOT,
+        env={**os.environ, "FUZZ_NUMBA_DIR": str(tmp_path)}, capture_output=True, text=True,
+        check=False, cwd=ROOT,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
     seen = json.loads(done.stdout.splitlines()[-1])

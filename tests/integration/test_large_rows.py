@@ -1,4 +1,5 @@
-"""Rows that are larger than the path can hold: their table stops or they wait, by copy and by log; the run and the others go on."""
+"""Rows that are larger than the path can hold: their table stops or they wait, by copy and by log;
+the run and the others go on."""
 
 from __future__ import annotations
 
@@ -50,8 +51,8 @@ def sizes(world: World, name: str) -> dict[int, tuple[int, int]]:
 def test_a_row_that_is_too_large_stops_its_table_or_waits_and_the_others_go_on(
     request: pytest.FixtureRequest, world_maker: MakeWorld, server: str
 ) -> None:
-    """Guards `sizes`: Spark's JVM, which holds each value many times, would end with the whole run, again and again, and the deletion of
-    the row at the source would not help."""
+    """Guards `sizes`: Spark's JVM, which holds each value many times, would end with the whole run,
+    again and again, and the deletion of the row at the source would not help."""
     kind = World if server == "postgres" else MysqlWorld
     with world_maker(
         server=request.getfixturevalue(server), kind=kind, prepare=make_tables, tables=TABLES,
@@ -101,7 +102,8 @@ def test_a_row_that_is_too_large_stops_its_table_or_waits_and_the_others_go_on(
 def test_a_value_of_400_megabytes_does_not_end_the_run(
     request: pytest.FixtureRequest, world_maker: MakeWorld, server: str
 ) -> None:
-    """The default limit, and all that comes before the check: the stream, the segment, the decoder."""
+    """The default limit, and all that comes before the check: the stream, the segment, the
+    decoder."""
     kind = World if server == "postgres" else MysqlWorld
     if server != "postgres":
         request.getfixturevalue(server).execute("SET GLOBAL max_allowed_packet = 1073741824")

@@ -1,4 +1,5 @@
-"""The change log in an object store: a real S3 server, the engine's own reading and writing (CORRECTNESS 27)."""
+"""The change log in an object store: a real S3 server, the engine's own reading and writing
+(CORRECTNESS 27)."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ def spooled(tmp_path: Path) -> list[str]:
 def test_a_segment_grows_here_and_is_there_whole_once_it_is_sealed(
     log: ChangeLog, tmp_path: Path
 ) -> None:
-    """Guards the local spool and the one object at seal (`SegmentFile.seal`): half a segment is never seen in the
-    store."""
+    """Guards the local spool and the one object at seal (`SegmentFile.seal`): half a segment is
+    never seen in the store."""
     file = log.begin_segment(7, {"tables": [1]})
     file.append(b"x" * 9_000_000)
     assert list(files.listed(log.segments)) == []
@@ -60,8 +61,8 @@ def test_a_segment_grows_here_and_is_there_whole_once_it_is_sealed(
 def test_damage_and_loss_are_seen_and_a_store_that_is_away_is_neither(
     log: ChangeLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the checksum in `read_segment`, and `raise_if_away`, the difference between a file that is gone and a
-    store that doesn't answer: only the first may cost a re-sync."""
+    """Guards the checksum in `read_segment`, and `raise_if_away`, the difference between a file
+    that is gone and a store that doesn't answer: only the first may cost a re-sync."""
     sealed = log.begin_segment(1, {}).seal()
     for path, crc in ((sealed.path, sealed.crc32 ^ 1), (sealed.path + "x", sealed.crc32)):
         with pytest.raises(ReplicationError) as caught:
@@ -78,8 +79,8 @@ def test_damage_and_loss_are_seen_and_a_store_that_is_away_is_neither(
 def test_what_is_not_listed_is_swept_and_the_sum_of_sizes_holds(
     log: ChangeLog, store: ObjectStore, tmp_path: Path
 ) -> None:
-    """Guards `ChangeLog.sweep` and `unlink` over a store's listing, the spool's leavings included: fails where what a
-    crash left stays, or counts in the log's size."""
+    """Guards `ChangeLog.sweep` and `unlink` over a store's listing, the spool's leavings included:
+    fails where what a crash left stays, or counts in the log's size."""
     kept = log.begin_segment(1, {}).seal()
     log.begin_segment(2, {}).seal()
     log.begin_segment(3, {}).append(b"abc")
@@ -97,7 +98,8 @@ def test_what_is_not_listed_is_swept_and_the_sum_of_sizes_holds(
 
 
 def test_tables_are_written_and_read_under_any_name(log: ChangeLog) -> None:
-    """Guards `files._place`: a file's name is never read as a URL; a percent sign in it stays one."""
+    """Guards `files._place`: a file's name is never read as a URL; a percent sign in it stays
+    one."""
     table = pa.table({"id": [1, 2]})
     path = f"{log.merge_path(ODD, 9)}-0.parquet"
     files.write_table(table, path)
@@ -107,8 +109,8 @@ def test_tables_are_written_and_read_under_any_name(log: ChangeLog) -> None:
 
 
 def test_another_kind_of_store_is_refused_with_those_that_are_known(tmp_path: Path) -> None:
-    """Guards `files.can_be_opened` in `ChangeLog`: an address that nobody can open is refused by name at the start, not
-    by the first segment."""
+    """Guards `files.can_be_opened` in `ChangeLog`: an address that nobody can open is refused by
+    name at the start, not by the first segment."""
     with pytest.raises(ReplicationError) as caught:
         ChangeLog("ftp://host/logs", "r", "a", str(tmp_path))
     assert "abfs" in str(caught.value)
@@ -117,7 +119,8 @@ def test_another_kind_of_store_is_refused_with_those_that_are_known(tmp_path: Pa
 def test_a_look_at_a_warehouse_in_a_store_leaves_nothing_there(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards *Makes and changes nothing*: an object that is written and removed leaves the mark of its folder behind."""
+    """Guards *Makes and changes nothing*: an object that is written and removed leaves the mark of
+    its folder behind."""
     for name, value in store.environment.items():
         monkeypatch.setenv(name, value)
     client = boto3.client("s3", endpoint_url=store.endpoint)

@@ -1,4 +1,5 @@
-"""A table that is altered between two chunks of its copy: the copy ends and begins again, or the log says that it has to."""
+"""A table that is altered between two chunks of its copy: the copy ends and begins again, or the
+log says that it has to."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def fill(database: SqlDatabase, *names: str) -> None:
     rows = ", ".join(f"({i}, '1', '2', {i}, 1.25, '2024-01-01')" for i in range(1, 201))
     for name in names:
         database.execute(
-            f"CREATE TABLE {name} (id int PRIMARY KEY, a varchar(20), b varchar(20), n int, m decimal(8,2), t date)",
+            f"CREATE TABLE {name} (id int PRIMARY KEY, a varchar(20), b varchar(20), n int, m "
+            "decimal(8,2), t date)",
             f"INSERT INTO {name} VALUES {rows}",
             f"ANALYZE TABLE {name}",
         )
@@ -62,7 +64,8 @@ def halves(follower: Follower, number: int) -> list[Chunk]:
 
 
 def outcome(follower: Follower, number: int, chunks: Sequence[Chunk]) -> str:
-    """What becomes of a copy whose later chunks are read now: an error's code, or what the log tells a copy up to here."""
+    """What becomes of a copy whose later chunks are read now: an error's code, or what the log
+    tells a copy up to here."""
     table = follower.tables[number]
     read = ChunkReader(follower.params, "")
     try:
@@ -87,7 +90,8 @@ ALTERED = f"source:table-altered {Retry.AUTO}"
 
 
 def test_a_column_that_is_renamed_between_two_chunks_ends_the_copy(database: SqlDatabase) -> None:
-    """Guards against chunks that lack a column, which is tried again with the table as it is then."""
+    """Guards against chunks that lack a column, which is tried again with the table as it is
+    then."""
     fill(database, "t")
     with following(database, "t") as follower:
         first, *rest = halves(follower, 0)
@@ -99,8 +103,8 @@ def test_a_column_that_is_renamed_between_two_chunks_ends_the_copy(database: Sql
 def test_columns_that_swap_their_names_between_two_chunks_are_copied_afresh(
     database: SqlDatabase,
 ) -> None:
-    """Guards against a copy with each other's values in its second half, which no error shows; fails where the place up to which a
-    copy was read is not compared with that of the statement."""
+    """Guards against a copy with each other's values in its second half, which no error shows;
+    fails where the place up to which a copy was read is not compared with that of the statement."""
     fill(database, "t")
     with following(database, "t") as follower:
         _, *rest = halves(follower, 0)
@@ -111,8 +115,9 @@ def test_columns_that_swap_their_names_between_two_chunks_are_copied_afresh(
 def test_a_column_that_is_converted_between_two_chunks_ends_the_copy_or_is_copied_afresh(
     database: SqlDatabase,
 ) -> None:
-    """Guards against a copy of two types, and against a table that stops at a value which fits the column as it is by now; fails
-    where a value that does not fit is not asked whether its column was converted."""
+    """Guards against a copy of two types, and against a table that stops at a value which fits the
+    column as it is by now; fails where a value that does not fit is not asked whether its column
+    was converted."""
     names = {f"t{number}": conversion for number, conversion in enumerate(CONVERSIONS)}
     fill(database, *names)
     told = {}

@@ -1,4 +1,5 @@
-"""Rows of values nobody thought of, of MySQL and MariaDB: the log and the snapshot give the same."""
+"""Rows of values nobody thought of, of MySQL and MariaDB: the log and the snapshot give the
+same."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ LONGEST = (839 * 3600 - 1) * MICROS  # of MySQL's; MariaDB goes on to .999999
 
 def _time(micros: int) -> str:
     seconds, rest = divmod(abs(micros), MICROS)
-    return f"{'-' * (micros < 0)}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:06}"
+    return f"{'-' * (micros < 0)}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:06}"  # noqa: E501
 
 
 def _decimal(number: int) -> Decimal:
@@ -50,14 +51,19 @@ COLUMNS: dict[str, tuple[str, st.SearchStrategy[Any]]] = {
     "f": ("double", finite | st.sampled_from([-0.0, 5e-324, -2.2e-308])),
     "o": ("date", st.dates(dt.date(1000, 1, 1)) | st.sampled_from(NO_DAYS)),
     "h": ("time(6)", st.integers(-LONGEST, LONGEST).map(_time)),
-    "z": ("timestamp(6) NULL", st.datetimes(dt.datetime(1970, 1, 1, 0, 0, 1), dt.datetime(2038, 1, 19, 3, 14, 7))),
-    "m": ("datetime(6)", st.datetimes(dt.datetime(1000, 1, 1), dt.datetime(9999, 12, 31)) | st.sampled_from(NO_DAYS)),
+    "z": ("timestamp(6) NULL",
+    st.datetimes(dt.datetime(1970, 1, 1, 0, 0, 1), dt.datetime(2038, 1, 19, 3, 14, 7))),
+    "m": ("datetime(6)",
+    st.datetimes(dt.datetime(1000, 1, 1), dt.datetime(9999, 12, 31)) | st.sampled_from(NO_DAYS)),
     "y": ("year", st.just(0) | st.integers(1901, 2155)),
     "n": ("bit(10)", st.integers(0, 1023)),
-    "e": (f"enum({', '.join(map(repr, LABELS[1:]))})".replace('"it\'s"', "'it''s'"), st.sampled_from(LABELS)),
-    "g": (f"set({', '.join(map(repr, FLAGS))})", st.lists(st.sampled_from(FLAGS), unique=True).map(",".join)),
+    "e": (f"enum({', '.join(map(repr, LABELS[1:]))})".replace('"it\'s"', "'it''s'"),
+    st.sampled_from(LABELS)),
+    "g": (f"set({', '.join(map(repr, FLAGS))})",
+    st.lists(st.sampled_from(FLAGS), unique=True).map(",".join)),
     "s": ("varchar(200) CHARACTER SET utf8mb4", texts),
-    "l": ("text CHARACTER SET latin1", st.text(st.characters(codec="cp1252") | st.sampled_from(NO_NAMES))),
+    "l": ("text CHARACTER SET latin1",
+    st.text(st.characters(codec="cp1252") | st.sampled_from(NO_NAMES))),
     "x": ("varbinary(100)", st.binary(max_size=40)),
     "r": ("blob", st.binary(max_size=300)),
     "j": ("json", documents.map(json.dumps)),

@@ -1,5 +1,5 @@
-"""What goes wrong around a MySQL or MariaDB: each a clear error or a clean recovery. Wrong logins, rights and settings are in
-`test_mysql_checks`, purged and reset logs in `test_mysql_log`."""
+"""What goes wrong around a MySQL or MariaDB: each a clear error or a clean recovery. Wrong logins,
+rights and settings are in `test_mysql_checks`, purged and reset logs in `test_mysql_log`."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def cutting(database: SqlDatabase, seconds: float) -> Iterator[CuttingProxy]:
 def test_a_connection_that_is_cut_again_and_again_loses_and_doubles_nothing(
     any_database: SqlDatabase,
 ) -> None:
-    """Guards that every cut, also within a login, is an error that is tried again, and that reading goes on from the last
-    whole transaction."""
+    """Guards that every cut, also within a login, is an error that is tried again, and that reading
+    goes on from the last whole transaction."""
     with following(any_database, "t") as follower, cutting(any_database, 0.6) as proxy:
         writing = threading.Thread(target=_write, args=(any_database, 300))
         writing.start()
@@ -147,7 +147,8 @@ def _write(database: SqlDatabase, count: int) -> None:
 
 
 def test_a_table_altered_between_its_description_and_its_copy(any_database: SqlDatabase) -> None:
-    """Guards the gap between snapshot and log: a lost column begins the copy again, a new one waits for the log."""
+    """Guards the gap between snapshot and log: a lost column begins the copy again, a new one waits
+    for the log."""
     any_database.execute("INSERT INTO t VALUES (1, 'a', 1)")
     with following(any_database, "t") as follower:
         any_database.execute(
@@ -224,8 +225,8 @@ def test_a_second_reader_of_ours_with_the_same_id_is_told_to_the_first(
 def test_another_server_and_a_replica_that_logs_nothing_of_its_source(
     kind: type[SqlServer], request: pytest.FixtureRequest
 ) -> None:
-    """Guards CORRECTNESS 26 where a position comes to another server, and the setting without which a replica's own log
-    lacks what it got from its source."""
+    """Guards CORRECTNESS 26 where a position comes to another server, and the setting without which
+    a replica's own log lacks what it got from its source."""
     options = {"log-slave-updates" if kind is MariadbServer else "log-replica-updates": "OFF"}
     words = (
         "MASTER TO MASTER_HOST" if kind is MariadbServer else "REPLICATION SOURCE TO SOURCE_HOST"

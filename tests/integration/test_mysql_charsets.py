@@ -1,4 +1,5 @@
-"""Character sets of MySQL and MariaDB: the log's texts are those that the server itself converts."""
+"""Character sets of MySQL and MariaDB: the log's texts are those that the server itself
+converts."""
 
 from __future__ import annotations
 
@@ -12,17 +13,22 @@ from tests.mysql_servers import SqlDatabase, fresh_sql_database
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
-SHORT_SETS = ["ascii", "latin1", "latin2", "latin5", "latin7", "cp1250", "cp1251", "cp1256", "cp1257", "cp850", "cp852",
+SHORT_SETS = ["ascii", "latin1", "latin2", "latin5", "latin7", "cp1250", "cp1251", "cp1256",
+    "cp1257", "cp850", "cp852",
               "cp866", "greek", "hebrew", "koi8r", "koi8u", "macroman"]  # fmt: skip
-# What may stand before two bytes more, as hexadecimal digits, and at least how many characters these make.
+# What may stand before two bytes more, as hexadecimal digits, and at least how many characters
+# these make.
 LONG_SETS: dict[str, tuple[list[str], int]] = {
-    "gb2312": ([""], 24_000), "gbk": ([""], 40_000), "big5": ([""], 30_000), "euckr": ([""], 40_000),
+    "gb2312": ([""], 24_000), "gbk": ([""], 40_000), "big5": ([""], 30_000),
+    "euckr": ([""], 40_000),
     "cp932": ([""], 40_000), "sjis": ([""], 40_000), "ujis": (["", "8f"], 34_000),
     "gb18030": (["", "8130", "8135", "8431", "9030", "e332", "fe39"], 48_000),
-    "ucs2": (["", "d83d"], 63_000), "utf16": (["", "d83d"], 64_000), "utf16le": (["", "3dd8"], 64_000),
+    "ucs2": (["", "d83d"], 63_000), "utf16": (["", "d83d"], 64_000),
+    "utf16le": (["", "3dd8"], 64_000),
     "utf32": (["0000", "0001", "0010"], 190_000),
 }  # fmt: skip
-# Rows of codes that some sets take although they are no characters, alone and behind one: faults that are told.
+# Rows of codes that some sets take although they are no characters, alone and behind one: faults
+# that are told.
 HALVES_OF_PAIRS = {*range(0xD8, 0xE0), *range(0x100, 0x200)}
 
 
@@ -34,8 +40,9 @@ def any_database(request: pytest.FixtureRequest) -> Iterator[SqlDatabase]:
 
 
 def test_every_character_of_a_single_byte_set(any_database: SqlDatabase) -> None:
-    """Guards our tables of characters against the server's own; fails where `DIFFERENCES` is switched off. MariaDB keeps
-    bytes in a column of ASCII that are none, and shows them as question marks."""
+    """Guards our tables of characters against the server's own; fails where `DIFFERENCES` is
+    switched off. MariaDB keeps bytes in a column of ASCII that are none, and shows them as question
+    marks."""
     is_strict = any_database.server.flavour == "mysql"
     columns = ", ".join(f"{c} varchar(2) CHARACTER SET {c}" for c in SHORT_SETS)
     any_database.execute(f"CREATE TABLE t (id int PRIMARY KEY, {columns})")
@@ -59,9 +66,9 @@ def test_every_character_of_a_single_byte_set(any_database: SqlDatabase) -> None
 
 @pytest.mark.parametrize("charset", LONG_SETS)
 def test_every_code_of_a_set_of_several_bytes(any_database: SqlDatabase, charset: str) -> None:
-    """Guards the places where a codec differs from the servers, and codes without a character, which these show as question
-    marks; fails where `LONG_DIFFERENCES` or the search for such codes is switched off. A row holds all codes that begin alike
-    and that the server takes."""
+    """Guards the places where a codec differs from the servers, and codes without a character,
+    which these show as question marks; fails where `LONG_DIFFERENCES` or the search for such codes
+    is switched off. A row holds all codes that begin alike and that the server takes."""
     if charset == "gb18030" and any_database.server.flavour == "mariadb":
         assert not any_database.execute(f"SHOW CHARACTER SET LIKE '{charset}'")
         return
@@ -79,7 +86,8 @@ def test_every_code_of_a_set_of_several_bytes(any_database: SqlDatabase, charset
             cursor.execute(
                 f"INSERT INTO t SELECT {256 * number} + ORD(first.v),"
                 f" CONVERT(GROUP_CONCAT({code} ORDER BY second.v SEPARATOR '') USING {charset})"
-                f" FROM bytes first, bytes second WHERE CAST(CONVERT({code} USING {charset}) AS BINARY) = {code}"
+                f" FROM bytes first, bytes second WHERE CAST(CONVERT({code} USING {charset}) AS "
+                f"BINARY) = {code}"
                 " GROUP BY first.v"
             )
         log, copied = follower.changes()["t"], follower.copy()

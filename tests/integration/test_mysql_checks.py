@@ -1,4 +1,5 @@
-"""Preflight of MariaDB and MySQL: what is wrong is named, with the line that mends it; the line is run, and then it is well."""
+"""Preflight of MariaDB and MySQL: what is wrong is named, with the line that mends it; the line is
+run, and then it is well."""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ def mending(problem: Problem) -> str:
 
 def test_settings_are_named_with_the_line_that_mends_them(private_server: SqlServer) -> None:
     """Guards the refusals of the preflight, each tried."""
-    wrong = ["binlog_format = 'MIXED'", "binlog_row_image = 'MINIMAL'", "binlog_row_metadata = 'MINIMAL'",
+    wrong = ["binlog_format = 'MIXED'", "binlog_row_image = 'MINIMAL'",
+        "binlog_row_metadata = 'MINIMAL'",
              "binlog_expire_logs_seconds = 3600"]  # fmt: skip
     if private_server.flavour == "mysql":
         wrong.append("binlog_row_value_options = 'PARTIAL_JSON'")
@@ -119,7 +121,8 @@ def test_the_hours_that_the_log_is_kept_are_said(any_database: SqlDatabase) -> N
 
 
 def test_rights_are_named_with_the_line_that_grants_them(any_database: SqlDatabase) -> None:
-    """Guards the rights that are needed, and that no more are: each line alone, and then it is well."""
+    """Guards the rights that are needed, and that no more are: each line alone, and then it is
+    well."""
     any_database.execute(
         "CREATE TABLE t (id int PRIMARY KEY)", "CREATE USER poor@'%' IDENTIFIED BY 'poor'"
     )
@@ -151,7 +154,8 @@ def test_the_steps_of_the_set_up_are_all_that_is_needed(any_database: SqlDatabas
 
 
 def test_the_list_and_the_shape_agree_on_what_has_a_key(any_database: SqlDatabase) -> None:
-    """Guards the wizard's table list, which said "no key" of tables that are followed by a unique index."""
+    """Guards the wizard's table list, which said "no key" of tables that are followed by a unique
+    index."""
     any_database.execute(
         "CREATE TABLE a_primary (id int PRIMARY KEY, v int)",
         "CREATE TABLE b_unique (id int NOT NULL, v int, UNIQUE (v), UNIQUE (id))",
@@ -167,15 +171,19 @@ def test_the_list_and_the_shape_agree_on_what_has_a_key(any_database: SqlDatabas
 
 
 def test_a_modest_user_hears_the_same_of_foreign_keys(any_database: SqlDatabase) -> None:
-    """Guards CORRECTNESS 24 for users with no more rights than needed, to whom a MariaDB's catalog shows no rules: each of
-    them, in any name, is found; what only looks like one is not."""
+    """Guards CORRECTNESS 24 for users with no more rights than needed, to whom a MariaDB's catalog
+    shows no rules: each of them, in any name, is found; what only looks like one is not."""
     any_database.execute(
         "CREATE TABLE parents (id int PRIMARY KEY, `ON DELETE CASCADE` int UNIQUE)",
-        "CREATE TABLE deleted (id int PRIMARY KEY, p int, CONSTRAINT `a``b` FOREIGN KEY (p) REFERENCES parents (id)"
+        "CREATE TABLE deleted (id int PRIMARY KEY, p int, CONSTRAINT `a``b` FOREIGN KEY (p) "
+        "REFERENCES parents (id)"
         " ON DELETE CASCADE ON UPDATE SET NULL)",
-        "CREATE TABLE nulled (id int PRIMARY KEY, p int, FOREIGN KEY (p) REFERENCES parents (id) ON DELETE SET NULL)",
-        "CREATE TABLE kept (id int PRIMARY KEY, p int COMMENT 'x\n  CONSTRAINT `c` FOREIGN KEY (p) ON DELETE CASCADE',"
-        " FOREIGN KEY (p) REFERENCES parents (`ON DELETE CASCADE`) ON DELETE RESTRICT ON UPDATE NO ACTION)",
+        "CREATE TABLE nulled (id int PRIMARY KEY, p int, FOREIGN KEY (p) REFERENCES parents (id) "
+        "ON DELETE SET NULL)",
+        "CREATE TABLE kept (id int PRIMARY KEY, p int COMMENT 'x\n  CONSTRAINT `c` FOREIGN KEY "
+        "(p) ON DELETE CASCADE',"
+        " FOREIGN KEY (p) REFERENCES parents (`ON DELETE CASCADE`) ON DELETE RESTRICT ON UPDATE "
+        "NO ACTION)",
     )
     names = ("parents", "deleted", "nulled", "kept")
     with modest_user(any_database) as given:
@@ -186,7 +194,8 @@ def test_a_modest_user_hears_the_same_of_foreign_keys(any_database: SqlDatabase)
 
 
 def test_a_modest_user_hears_of_a_replica_that_logs_nothing_of_its_source() -> None:
-    """Guards the setting without which a replica's log lacks most changes, where the user may not ask whether it is one."""
+    """Guards the setting without which a replica's log lacks most changes, where the user may not
+    ask whether it is one."""
     with MariadbServer() as server, fresh_sql_database(server) as database:
         with modest_user(database) as given:
             assert problems(database, **given) == []
@@ -221,7 +230,8 @@ def test_tables_that_can_not_be_followed_exactly(any_database: SqlDatabase) -> N
     """Guards CORRECTNESS 19 and 24: no key, cascades, engines."""
     any_database.execute(
         "CREATE TABLE parents (id int PRIMARY KEY)",
-        "CREATE TABLE children (id int PRIMARY KEY, p int, CONSTRAINT fk FOREIGN KEY (p) REFERENCES parents (id)"
+        "CREATE TABLE children (id int PRIMARY KEY, p int, CONSTRAINT fk FOREIGN KEY (p) "
+        "REFERENCES parents (id)"
         " ON DELETE CASCADE)",
         "CREATE TABLE keyless (a int)",
         "CREATE TABLE keyless_myisam (a int) ENGINE = MyISAM",
@@ -252,7 +262,8 @@ def test_tables_that_can_not_be_followed_exactly(any_database: SqlDatabase) -> N
 def test_a_table_without_a_key_needs_the_right_to_lock_it_where_a_view_does_not_say_its_place(
     any_database: SqlDatabase,
 ) -> None:
-    """Guards the one right that only such tables need, and only in MySQL; a table that is busy is no missing right."""
+    """Guards the one right that only such tables need, and only in MySQL; a table that is busy is
+    no missing right."""
     any_database.execute(
         "CREATE TABLE t (a int)",
         "CREATE USER locker@'%' IDENTIFIED BY 'locker'",
@@ -280,7 +291,8 @@ def test_cascades_are_logged_or_refused(any_database: SqlDatabase) -> None:
 
     any_database.execute(
         "CREATE TABLE parents (id int PRIMARY KEY)",
-        "CREATE TABLE children (id int PRIMARY KEY, p int, FOREIGN KEY (p) REFERENCES parents (id) ON DELETE CASCADE)",
+        "CREATE TABLE children (id int PRIMARY KEY, p int, FOREIGN KEY (p) REFERENCES parents "
+        "(id) ON DELETE CASCADE)",
         "INSERT INTO parents VALUES (1)",
         "INSERT INTO children VALUES (1, 1)",
     )
@@ -323,15 +335,19 @@ def test_vitess_is_refused(mysql: SqlServer, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_compressed_column_is_named_with_the_line_that_stores_it_otherwise(
     mariadb_database: SqlDatabase,
 ) -> None:
-    """Guards the way out of a column that can't be followed, and that nothing else of it is lost by it: type, character set,
-    default, comment and place stay; fails where the line is made of the type alone."""
+    """Guards the way out of a column that can't be followed, and that nothing else of it is lost by
+    it: type, character set, default, comment and place stay; fails where the line is made of the
+    type alone."""
     columns = (
-        "SELECT column_name, column_type, is_nullable, column_default, character_set_name, collation_name, column_comment"
-        f" FROM information_schema.columns WHERE table_schema = '{mariadb_database.name}' AND table_name = '{{}}'"
+        "SELECT column_name, column_type, is_nullable, column_default, character_set_name, "
+        "collation_name, column_comment"
+        f" FROM information_schema.columns WHERE table_schema = '{mariadb_database.name}' AND "
+        f"table_name = '{{}}'"
         " ORDER BY ordinal_position"
     )
     declared = (
-        "CREATE TABLE {0} (id int PRIMARY KEY, `a``b` text {1} NOT NULL DEFAULT 'x;' COMMENT 'it''s /* , here',"
+        "CREATE TABLE {0} (id int PRIMARY KEY, `a``b` text {1} NOT NULL DEFAULT 'x;' COMMENT "
+        "'it''s /* , here',"
         " c varchar(30) CHARACTER SET latin1 {1} DEFAULT 'é', d varbinary(40) {1}, e int)"
     )
     mariadb_database.execute(declared.format("packed", "COMPRESSED"), declared.format("plain", ""))

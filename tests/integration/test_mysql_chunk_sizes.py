@@ -1,4 +1,5 @@
-"""Chunks of tables whose rows are not alike, or whose statistics are old: how many bytes and rows each of them holds."""
+"""Chunks of tables whose rows are not alike, or whose statistics are old: how many bytes and rows
+each of them holds."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def database(request: pytest.FixtureRequest) -> Iterator[SqlDatabase]:
 def fill(database: SqlDatabase, key: str, first: int, last: int, value: str) -> None:
     """Rows with keys of that type."""
     database.execute(
-        f"INSERT INTO t WITH RECURSIVE g AS (SELECT {first} i UNION ALL SELECT i + 1 FROM g WHERE i < {last})"
+        f"INSERT INTO t WITH RECURSIVE g AS (SELECT {first} i UNION ALL SELECT i + 1 FROM g "
+        f"WHERE i < {last})"
         f" SELECT {KEYS[key]}, i, {value} FROM g"
     )
 
@@ -49,8 +51,9 @@ def chunks_of(follower: Follower, rows_per_chunk: int) -> list[tuple[int, int, l
 def test_chunks_are_cut_by_the_bytes_that_their_rows_have(
     database: SqlDatabase, key: str, is_measured: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards against a task that reads gigabytes since the table's average row is short; fails where parts are not measured. Where
-    there is no time to sum up a part, the rows at its ends tell."""
+    """Guards against a task that reads gigabytes since the table's average row is short; fails
+    where parts are not measured. Where there is no time to sum up a part, the rows at its ends
+    tell."""
     monkeypatch.setattr(snapshot, "CHUNK_BYTES", LIMIT)
     monkeypatch.setattr(lengths, "LEAST_SECONDS", 60.0 if is_measured else 0.0)
     monkeypatch.setattr(lengths, "MOST_SECONDS", 60.0 if is_measured else 0.0)
@@ -85,8 +88,8 @@ def test_rows_that_can_not_be_long_are_not_measured(
 def test_a_table_whose_statistics_are_old_is_cut_all_the_same(
     database: SqlDatabase, key: str
 ) -> None:
-    """Guards against one chunk of the whole table after a load that the server has not counted yet; fails where its estimate is
-    believed."""
+    """Guards against one chunk of the whole table after a load that the server has not counted yet;
+    fails where its estimate is believed."""
     database.execute(
         f"CREATE TABLE t (k {key}, n int, v longblob, PRIMARY KEY (k)) STATS_AUTO_RECALC = 0",
         "ANALYZE TABLE t",

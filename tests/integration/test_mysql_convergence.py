@@ -1,4 +1,5 @@
-"""Chunks that are read while rows change, and the log from the position before them, make every row equal."""
+"""Chunks that are read while rows change, and the log from the position before them, make every row
+equal."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def applied(rows: dict[Any, Any], folded: pa.Table, key: tuple[str, ...]) -> Non
 
 
 def test_chunks_converge_with_the_log(shop: SqlDatabase) -> None:
-    """Guards CORRECTNESS 19 (position first): read without a lock, under traffic, with keys that move between chunks."""
+    """Guards CORRECTNESS 19 (position first): read without a lock, under traffic, with keys that
+    move between chunks."""
     traffic = MysqlTraffic(shop)
     with following(shop, *SHOP_TABLES) as follower:
         writing = threading.Thread(target=traffic.write, args=(60,))
@@ -80,10 +82,14 @@ def test_chunks_converge_with_the_log(shop: SqlDatabase) -> None:
 
 HEX = "left(sha2(i, 256), 32)"
 DASHED = (
-    f"concat(left({HEX}, 8), '-', substr({HEX}, 9, 4), '-4', substr({HEX}, 14, 3), '-8', substr({HEX}, 18, 3),"
+    f"concat(left({HEX}, 8), '-', substr({HEX}, 9, 4), '-4', substr({HEX}, 14, 3), '-8', "
+    f"substr({HEX}, 18, 3),"
     f" '-', right({HEX}, 12))"
 )
-MIXED = "concat(elt(1 + i % 4, '', 'E', 'É', 'e'), elt(1 + i % 3, '', '''', '\\\\'), lpad(i, 4, '0'), elt(1 + i % 2, '', '  '))"
+MIXED = (
+    "concat(elt(1 + i % 4, '', 'E', 'É', 'e'), elt(1 + i % 3, '', '''', '\\\\'), lpad(i, 4, "
+    "'0'), elt(1 + i % 2, '', '  '))"
+)
 KEYS = {
     "bigint unsigned": "18446744073709551615 - i * 7919",
     "bigint": "(i - 150) * 46116860184273879",
@@ -115,13 +121,14 @@ KEY_ROWS = 300
 
 
 def test_chunks_of_any_key_cover_the_table_once(database: SqlDatabase) -> None:
-    """Guards the boundaries of chunks, whatever the key's type, collation and length: nothing twice, nothing left out; fails where
-    an end is compared otherwise than the server sorts it."""
+    """Guards the boundaries of chunks, whatever the key's type, collation and length: nothing
+    twice, nothing left out; fails where an end is compared otherwise than the server sorts it."""
     keys = KEYS | (OF_MARIADB if database.server.flavour == "mariadb" else {})
     names = {f"t{number}": key for number, key in enumerate(keys)}
     for name, key in names.items():
         database.execute(
-            f"CREATE TABLE {name} (k {key}, n int, PRIMARY KEY ({'k, part' if ', part' in key else 'k'}))",
+            f"CREATE TABLE {name} (k {key}, n int, PRIMARY KEY "
+            f"({'k, part' if ', part' in key else 'k'}))",
             f"INSERT INTO {name} WITH RECURSIVE g AS (SELECT 1 i UNION ALL SELECT i + 1 FROM g"
             f" WHERE i < {KEY_ROWS}) SELECT {keys[key]}, i FROM g",
             f"ANALYZE TABLE {name}",
@@ -139,11 +146,13 @@ def test_chunks_of_any_key_cover_the_table_once(database: SqlDatabase) -> None:
 
 @pytest.mark.parametrize("kind", ["enum('z','m','a','')", "set('z','m','a')"])
 def test_chunks_follow_the_servers_order_of_labels(database: SqlDatabase, kind: str) -> None:
-    """Guards keys that sort by the place of a label and compare as text: chunks would overlap and leave rows out."""
+    """Guards keys that sort by the place of a label and compare as text: chunks would overlap and
+    leave rows out."""
     value = "elt(1 + i % 4, 'z', 'm', 'a', '')" if kind.startswith("enum") else "i % 8"
     database.execute(
         f"CREATE TABLE t (k {kind}, n int, PRIMARY KEY (k, n))",
-        f"INSERT INTO t WITH RECURSIVE g AS (SELECT 1 i UNION ALL SELECT i + 1 FROM g WHERE i < 900)"
+        "INSERT INTO t WITH RECURSIVE g AS (SELECT 1 i UNION ALL SELECT i + 1 FROM g WHERE i < "
+        "900)"
         f" SELECT {value}, i FROM g",
         "ANALYZE TABLE t",
     )

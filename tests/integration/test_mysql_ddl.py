@@ -1,4 +1,5 @@
-"""What the log of both servers tells of changed tables: steps that can be followed, and what stops a table at its place."""
+"""What the log of both servers tells of changed tables: steps that can be followed, and what stops
+a table at its place."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def with_known(follower: Follower) -> list[TableSchema]:
 
 
 def test_columns_come_and_go(any_database: SqlDatabase) -> None:
-    """Guards values by the columns' names (issue airbyte, PeerDB: wrong columns after ADD COLUMN FIRST)."""
+    """Guards values by the columns' names (issue airbyte, PeerDB: wrong columns after ADD COLUMN
+    FIRST)."""
     with following(any_database, "t") as follower:
         any_database.execute(
             "INSERT INTO t VALUES (1, 'a')",
@@ -81,12 +83,13 @@ def test_columns_come_and_go(any_database: SqlDatabase) -> None:
 
 
 def test_what_an_alter_says_is_known_at_its_place(any_database: SqlDatabase) -> None:
-    """Guards names, defaults and types from the statement's text, in the flavour's own events: rows before it don't know of
-    it, rows after it do."""
+    """Guards names, defaults and types from the statement's text, in the flavour's own events: rows
+    before it don't know of it, rows after it do."""
     with following(any_database, "t") as follower:
         any_database.execute(
             "INSERT INTO t VALUES (1, 'a')",
-            "ALTER TABLE t ADD COLUMN n int NOT NULL DEFAULT 5 AFTER id, ADD w varchar(9) DEFAULT 'it''s', ADD g datetime(3)",
+            "ALTER TABLE t ADD COLUMN n int NOT NULL DEFAULT 5 AFTER id, ADD w varchar(9) "
+            "DEFAULT 'it''s', ADD g datetime(3)",
             "INSERT INTO t VALUES (2, 6, 'b', 'x', NULL)",
             "ALTER TABLE t RENAME COLUMN v TO w2, MODIFY n bigint NOT NULL FIRST",
             "INSERT INTO t VALUES (7, 3, 'c', 'y', NULL)",
@@ -112,8 +115,8 @@ def test_what_an_alter_says_is_known_at_its_place(any_database: SqlDatabase) -> 
 
 
 def test_a_statement_tells_its_shape_without_any_row(any_database: SqlDatabase) -> None:
-    """Guards a copy whose table is not written after a change that leaves all names and types as they were: the catalog shows none
-    either."""
+    """Guards a copy whose table is not written after a change that leaves all names and types as
+    they were: the catalog shows none either."""
     any_database.execute(
         "ALTER TABLE t ADD k int, ADD k2 int", "INSERT INTO t VALUES (1, 'a', 1, 2)"
     )
@@ -144,11 +147,14 @@ def test_a_statement_tells_its_shape_without_any_row(any_database: SqlDatabase) 
 
 
 def test_old_rows_of_an_added_column(any_database: SqlDatabase) -> None:
-    """Guards the default that old rows have, told from the statement and the column's type in the log."""
+    """Guards the default that old rows have, told from the statement and the column's type in the
+    log."""
     with following(any_database, "t") as follower:
         any_database.execute(
-            "ALTER TABLE t ADD n int NOT NULL DEFAULT 5, ADD w varchar(9) DEFAULT 'it''s', ADD o int,"
-            " ADD d decimal(9,2) NOT NULL, ADD e enum('p', 'q') NOT NULL, ADD y year NOT NULL DEFAULT 2024",
+            "ALTER TABLE t ADD n int NOT NULL DEFAULT 5, ADD w varchar(9) DEFAULT 'it''s', ADD o "
+            "int,"
+            " ADD d decimal(9,2) NOT NULL, ADD e enum('p', 'q') NOT NULL, ADD y year NOT NULL "
+            "DEFAULT 2024",
             "INSERT INTO t (id, d) VALUES (2, 1)",
         )
         head = [
@@ -171,7 +177,8 @@ def test_old_rows_of_an_added_column(any_database: SqlDatabase) -> None:
 
 
 def test_what_was_told_is_known_after_a_start(any_database: SqlDatabase) -> None:
-    """Guards the steps in the position, also in that of the very block that ends with the statement."""
+    """Guards the steps in the position, also in that of the very block that ends with the
+    statement."""
     with following(any_database, "t") as follower:
         any_database.execute("INSERT INTO t VALUES (1, 'a')", "ALTER TABLE t DROP COLUMN v")
         blocks = follower.blocks()
@@ -202,7 +209,8 @@ def changes_of(follower: Follower, tables: Sequence[TableSchema]) -> list[list[s
 
 
 def test_a_key_that_has_another_name_by_now_is_read(any_database: SqlDatabase) -> None:
-    """Guards the whole run: rows from before the rename, met after a pause, ended it at every start."""
+    """Guards the whole run: rows from before the rename, met after a pause, ended it at every
+    start."""
     with following(any_database, "t") as follower:
         any_database.execute(
             "INSERT INTO t VALUES (1, 'a')",
@@ -223,19 +231,23 @@ def test_a_key_that_has_another_name_by_now_is_read(any_database: SqlDatabase) -
 @pytest.mark.parametrize(
     ("statements", "told"),
     [
-        (["TRUNCATE TABLE t", "ALTER TABLE t ADD n int DEFAULT 5", "INSERT INTO t VALUES (1, 'a', 2)"],
+        (["TRUNCATE TABLE t", "ALTER TABLE t ADD n int DEFAULT 5",
+        "INSERT INTO t VALUES (1, 'a', 2)"],
          [[], ["column n added"]]),
-        (["TRUNCATE TABLE t", "ALTER TABLE t RENAME COLUMN v TO w", "INSERT INTO t VALUES (1, 'a')"],
+        (["TRUNCATE TABLE t", "ALTER TABLE t RENAME COLUMN v TO w",
+        "INSERT INTO t VALUES (1, 'a')"],
          [[], ["column v renamed to w"]]),
         (["ALTER TABLE t ADD n int, RENAME COLUMN v TO w", "TRUNCATE TABLE t"],
          [["column v renamed to w", "column n added"]]),
-        (["TRUNCATE TABLE t", "ALTER TABLE t DROP v", "TRUNCATE TABLE t"], [[], ["column v dropped"]]),
+        (["TRUNCATE TABLE t", "ALTER TABLE t DROP v", "TRUNCATE TABLE t"],
+        [[], ["column v dropped"]]),
     ],
 )  # fmt: skip
 def test_a_truncation_alone_tells_no_other_shape_than_the_log(
     any_database: SqlDatabase, statements: list[str], told: list[list[str]]
 ) -> None:
-    """Guards tables that stopped, or were copied afresh, since the catalog's description had columns that no statement told of."""
+    """Guards tables that stopped, or were copied afresh, since the catalog's description had
+    columns that no statement told of."""
     with following(any_database, "t") as follower:
         any_database.execute(*statements)
         tables = with_copy(follower, any_database, "t")
@@ -253,29 +265,37 @@ GHOST = (
 @pytest.mark.parametrize(
     ("statements", "code", "fact"),
     [
-        (["ALTER TABLE t ADD COLUMN g int AS (id + 1)"], "source:change-unlogged", "a new column with values in old rows"),
-        (["ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id, v)"], "source:change-unlogged", "a change of its primary key"),
+        (["ALTER TABLE t ADD COLUMN g int AS (id + 1)"], "source:change-unlogged",
+        "a new column with values in old rows"),
+        (["ALTER TABLE t DROP PRIMARY KEY, ADD PRIMARY KEY (id, v)"], "source:change-unlogged",
+        "a change of its primary key"),
         (["ALTER TABLE t CONVERT TO CHARACTER SET latin1"], "source:change-unlogged",
          "a change of its character set that may lose characters"),
-        (["CREATE TABLE p (id int PRIMARY KEY, v varchar(50)) PARTITION BY RANGE (id) (PARTITION x VALUES LESS THAN (9))",
+        (["CREATE TABLE p (id int PRIMARY KEY, v varchar(50)) PARTITION BY RANGE (id) (PARTITION "
+          "x VALUES LESS THAN (9))",
           "ALTER TABLE p EXCHANGE PARTITION x WITH TABLE t"], "source:change-unlogged",
          "an exchange of a partition with another table"),
         (["ALTER TABLE t RENAME TO gone"], "source:table-renamed", "gone"),
         (["RENAME TABLE t TO gone"], "source:table-renamed", "gone"),
         (["DROP TABLE t"], "source:table-missing", ""),
-        (["CREATE TABLE x LIKE t", "RENAME TABLE t TO y, x TO t"], "source:change-unlogged", "a rename of the table"),
-        ([*GHOST, "RENAME /* gh-ost */ TABLE `t` TO `_t_del`, `_t_gho` TO `t`"], "source:change-unlogged",
+        (["CREATE TABLE x LIKE t", "RENAME TABLE t TO y, x TO t"], "source:change-unlogged",
+        "a rename of the table"),
+        ([*GHOST, "RENAME /* gh-ost */ TABLE `t` TO `_t_del`, `_t_gho` TO `t`"],
+        "source:change-unlogged",
          "an online schema change (gh-ost)"),
-        (["CREATE TABLE _t_new LIKE t", "RENAME TABLE `t` TO `_t_old`, `_t_new` TO `t`"], "source:change-unlogged",
+        (["CREATE TABLE _t_new LIKE t", "RENAME TABLE `t` TO `_t_old`, `_t_new` TO `t`"],
+        "source:change-unlogged",
          "an online schema change (pt-online-schema-change)"),
-        (["CREATE TABLE __t_new LIKE t", "RENAME TABLE `t` TO `__t_old`, `__t_new` TO `t`"], "source:change-unlogged",
+        (["CREATE TABLE __t_new LIKE t", "RENAME TABLE `t` TO `__t_old`, `__t_new` TO `t`"],
+        "source:change-unlogged",
          "an online schema change (pt-online-schema-change)"),
     ],
 )  # fmt: skip
 def test_what_changes_rows_without_logging_them_stops_the_table(
     any_database: SqlDatabase, statements: list[str], code: str, fact: str
 ) -> None:
-    """Guards against rows that silently differ: each of these changes rows that the log never shows."""
+    """Guards against rows that silently differ: each of these changes rows that the log never
+    shows."""
     with following(any_database, "t") as follower:
         any_database.execute("INSERT INTO t VALUES (1, 'a')", *statements)
         blocks = follower.blocks()
@@ -291,7 +311,8 @@ def test_what_changes_rows_without_logging_them_stops_the_table(
 def test_the_index_by_which_rows_are_known_may_be_away_for_a_moment(
     any_database: SqlDatabase, statement: str
 ) -> None:
-    """Guards a row that was lost: two rows of one key are one in the copy, and no look finds the index missing."""
+    """Guards a row that was lost: two rows of one key are one in the copy, and no look finds the
+    index missing."""
     any_database.execute("CREATE TABLE k (a int NOT NULL, v int, UNIQUE u (a), INDEX i (v))")
     with following(any_database, "k", "t") as follower:
         any_database.execute("DROP INDEX i ON k", "INSERT INTO k VALUES (1, 1)")
@@ -322,7 +343,8 @@ def test_a_cut_over_in_two_statements(any_database: SqlDatabase) -> None:
 
 
 def test_the_session_s_mode_is_in_the_event(any_database: SqlDatabase) -> None:
-    """Guards sql_mode as the servers write it: outside of strict mode NULL becomes 0 or '' by a MODIFY."""
+    """Guards sql_mode as the servers write it: outside of strict mode NULL becomes 0 or '' by a
+    MODIFY."""
     with following(any_database, "t") as follower, any_database.connect() as connection:
         cursor = connection.cursor()
         cursor.execute("SET SESSION sql_mode = 'STRICT_TRANS_TABLES'")
@@ -339,15 +361,18 @@ def test_the_session_s_mode_is_in_the_event(any_database: SqlDatabase) -> None:
 @pytest.mark.parametrize(
     ("clause", "key"),
     [
-        ("ADD CONSTRAINT fk FOREIGN KEY (p) REFERENCES parents (id) ON DELETE CASCADE", ("fk", "DELETE CASCADE")),
-        ("ADD q int REFERENCES parents (id) ON UPDATE CASCADE ON DELETE SET NULL", ("(q)", "UPDATE CASCADE, ON DELETE SET NULL")),
+        ("ADD CONSTRAINT fk FOREIGN KEY (p) REFERENCES parents (id) ON DELETE CASCADE",
+        ("fk", "DELETE CASCADE")),
+        ("ADD q int REFERENCES parents (id) ON UPDATE CASCADE ON DELETE SET NULL",
+        ("(q)", "UPDATE CASCADE, ON DELETE SET NULL")),
         ("ADD FOREIGN KEY (p) REFERENCES parents (id) ON DELETE RESTRICT", None),
     ],
 )  # fmt: skip
 def test_a_foreign_key_that_comes_later_stops_its_table_where_cascades_are_not_logged(
     any_database: SqlDatabase, clause: str, key: tuple[str, str] | None
 ) -> None:
-    """Guards CORRECTNESS 24 in a running table: rows that such a key deletes would stay in the copy without a word."""
+    """Guards CORRECTNESS 24 in a running table: rows that such a key deletes would stay in the copy
+    without a word."""
     any_database.execute(
         "CREATE TABLE parents (id int PRIMARY KEY)",
         "INSERT INTO parents VALUES (1), (2)",
@@ -376,8 +401,8 @@ def test_a_foreign_key_that_comes_later_stops_its_table_where_cascades_are_not_l
 
 
 def test_a_mysql_whose_engine_follows_the_keys_logs_no_cascade() -> None:
-    """Guards a setting that takes back what MySQL 9.6 brought: the log is as silent as before, and the preflight and a running
-    table must know it."""
+    """Guards a setting that takes back what MySQL 9.6 brought: the log is as silent as before, and
+    the preflight and a running table must know it."""
     with (
         MysqlServer(options={"innodb-native-foreign-keys": "ON"}) as server,
         fresh_sql_database(server) as database,
@@ -409,8 +434,8 @@ def test_a_mysql_whose_engine_follows_the_keys_logs_no_cascade() -> None:
 def test_a_column_that_is_compressed_later_stops_its_table_in_words(
     mariadb: SqlServer, is_described_after: bool
 ) -> None:
-    """Guards MariaDB's compressed columns, whose values the log has in a form of its own: a number said so, or, with a newer look into
-    the catalog, the column went from the copy."""
+    """Guards MariaDB's compressed columns, whose values the log has in a form of its own: a number
+    said so, or, with a newer look into the catalog, the column went from the copy."""
     with fresh_sql_database(mariadb) as database:
         database.execute(TABLE)
         with following(database, "t") as follower:
@@ -426,7 +451,8 @@ def test_a_column_that_is_compressed_later_stops_its_table_in_words(
 
 
 def test_a_table_whose_tablespace_was_discarded_is_told_as_that(any_database: SqlDatabase) -> None:
-    """Guards the copy that follows on such a statement: it ended with a number that nobody knows."""
+    """Guards the copy that follows on such a statement: it ended with a number that nobody
+    knows."""
     with following(any_database, "t") as follower:
         any_database.execute("ALTER TABLE t DISCARD TABLESPACE")
         (poison,) = decode_all(follower.blocks(), follower.tables)
@@ -439,7 +465,8 @@ def test_a_table_whose_tablespace_was_discarded_is_told_as_that(any_database: Sq
 
 
 def test_statements_with_settings_before_them_are_seen(mariadb: SqlServer) -> None:
-    """Guards `SET STATEMENT ... FOR`, which MariaDB logs with the statement: a truncation, a change and rows in words went by."""
+    """Guards `SET STATEMENT ... FOR`, which MariaDB logs with the statement: a truncation, a change
+    and rows in words went by."""
     setting = "SET STATEMENT lock_wait_timeout = 5 FOR"
     with fresh_sql_database(mariadb) as database:
         database.execute(TABLE, "CREATE TABLE u LIKE t")
@@ -478,12 +505,14 @@ def test_tables_without_transactions(any_database: SqlDatabase) -> None:
         assert [p["id"].to_pylist() for p in found["t"]] == [[1]]
         rows = [(r["_op"], r["id"], r["v"]) for part in found["m"] for r in part.to_pylist()]
         assert rows == [
-            (0, 1, "a"), (0, 2, "b"), (0, 3, "c"), (1, 1, "z"), (1, 2, "z"), (2, 1, None), (0, 4, "d"),
+            (0, 1, "a"), (0, 2, "b"), (0, 3, "c"), (1, 1, "z"), (1, 2, "z"), (2, 1, None),
+            (0, 4, "d"),
         ]  # fmt: skip
 
 
 def test_a_server_that_logs_an_alter_twice_is_refused(mariadb: SqlServer) -> None:
-    """Guards steps against being told at an ALTER's begin and again at its end: a swap would be undone."""
+    """Guards steps against being told at an ALTER's begin and again at its end: a swap would be
+    undone."""
     with fresh_sql_database(mariadb) as database:
         checks = MysqlChecks(params_of(database))
         assert connection_problems(checks) == []

@@ -1,5 +1,6 @@
-"""DDL of MariaDB and MySQL while traffic runs, over the whole path, with a kill on the way: each change is followed, copied afresh or
-said, and every table that is left equals its source, read by pyiceberg (CORRECTNESS 5, 6, 10, 21)."""
+"""DDL of MariaDB and MySQL while traffic runs, over the whole path, with a kill on the way: each
+change is followed, copied afresh or said, and every table that is left equals its source, read by
+pyiceberg (CORRECTNESS 5, 6, 10, 21)."""
 
 from __future__ import annotations
 
@@ -28,13 +29,15 @@ WAVE_SECONDS = 400.0
 ENVIRONMENT = {"REPLICATOR_CATALOG_SECONDS": "2"}
 MOST_BEHIND = 3
 NO_SUCH_TABLE = 1146
-TYPES = {"bigint": "long", "int": "int", "varchar": "string", "date": "date", "decimal": "decimal(8, 2)"}  # fmt: skip
+TYPES = {"bigint": "long", "int": "int", "varchar": "string", "date": "date",
+    "decimal": "decimal(8, 2)"}  # fmt: skip
 FOLLOWED, COPIED, FAILED = "schema_followed", "schema_resync", "table_failed"
 
 
 @dataclass(frozen=True)
 class Change:
-    """Statements on a table, the event that tells what became of them (none where nothing is to be told), and what it says."""
+    """Statements on a table, the event that tells what became of them (none where nothing is to be
+    told), and what it says."""
 
     table: str
     statements: Sequence[str]
@@ -43,22 +46,28 @@ class Change:
 
 
 FIRST = (
-    Change("added", ["ALTER TABLE added ADD b int NOT NULL DEFAULT 7 FIRST, ADD c varchar(20) DEFAULT 'it''s' AFTER id,"
+    Change("added", ["ALTER TABLE added ADD b int NOT NULL DEFAULT 7 FIRST, ADD c varchar(20) "
+                     "DEFAULT 'it''s' AFTER id,"
                      " ADD COLUMN (d decimal(8,2) DEFAULT 1.5, e date)"], says="column b added"),
     Change("dropped", ["ALTER TABLE dropped DROP COLUMN a"], says="column a dropped"),
     Change("renamed", ["ALTER TABLE renamed RENAME COLUMN a TO z"], says="column a renamed to z"),
-    Change("swapped", ["ALTER TABLE swapped RENAME COLUMN a TO code, RENAME COLUMN code TO a"], says="renamed to code"),
-    Change("widened", ["ALTER TABLE widened MODIFY n bigint, MODIFY code varchar(40) FIRST"], says="type of column n widened"),
+    Change("swapped", ["ALTER TABLE swapped RENAME COLUMN a TO code, RENAME COLUMN code TO a"],
+    says="renamed to code"),
+    Change("widened", ["ALTER TABLE widened MODIFY n bigint, MODIFY code varchar(40) FIRST"],
+    says="type of column n widened"),
     Change("emptied", ["TRUNCATE emptied"], ""),
 )  # fmt: skip
 SECOND = (
-    Change("computed", ["ALTER TABLE computed ADD f int DEFAULT (3 + 4)"], COPIED, "values in old rows"),
+    Change("computed", ["ALTER TABLE computed ADD f int DEFAULT (3 + 4)"], COPIED,
+    "values in old rows"),
     Change("narrowed", ["ALTER TABLE narrowed MODIFY big int"], COPIED, "column big changed"),
-    Change("renamed", ["ALTER TABLE renamed CHANGE z y varchar(60) AFTER id"], says="column z renamed to y"),
+    Change("renamed", ["ALTER TABLE renamed CHANGE z y varchar(60) AFTER id"],
+    says="column z renamed to y"),
     Change("ghost", [
         "CREATE TABLE _ghost_gho LIKE ghost",
         "ALTER TABLE _ghost_gho ADD g int DEFAULT 3",
-        "INSERT IGNORE INTO _ghost_gho (id, v, a, n, big, code) SELECT id, v, a, n, big, code FROM ghost",
+        "INSERT IGNORE INTO _ghost_gho (id, v, a, n, big, code) SELECT id, v, a, n, big, code "
+        "FROM ghost",
         "CREATE TABLE _ghost_del (id int) COMMENT = 'ghost-cut-over-sentry'",
         "DROP TABLE _ghost_del",
         "RENAME /* gh-ost */ TABLE `ghost` TO `_ghost_del`, `_ghost_gho` TO `ghost`",
@@ -70,17 +79,22 @@ THIRD = (
     Change("toolkit", [
         "CREATE TABLE _toolkit_new LIKE toolkit",
         "ALTER TABLE _toolkit_new DROP COLUMN a",
-        "CREATE TRIGGER pt_ins AFTER INSERT ON toolkit FOR EACH ROW REPLACE INTO _toolkit_new (id, v) VALUES (NEW.id, NEW.v)",
-        "INSERT IGNORE INTO _toolkit_new (id, v, n, big, code) SELECT id, v, n, big, code FROM toolkit",
+        "CREATE TRIGGER pt_ins AFTER INSERT ON toolkit FOR EACH ROW REPLACE INTO _toolkit_new "
+        "(id, v) VALUES (NEW.id, NEW.v)",
+        "INSERT IGNORE INTO _toolkit_new (id, v, n, big, code) SELECT id, v, n, big, code FROM "
+        "toolkit",
         "RENAME TABLE `toolkit` TO `_toolkit_old`, `_toolkit_new` TO `toolkit`",
         "DROP TABLE IF EXISTS `_toolkit_old`",
     ], COPIED, "online schema change (pt-online-schema-change)"),
-    Change("added", ["ALTER TABLE added DROP COLUMN c, ADD k varchar(9) DEFAULT 'k' AFTER b"], says="column c dropped"),
+    Change("added", ["ALTER TABLE added DROP COLUMN c, ADD k varchar(9) DEFAULT 'k' AFTER b"],
+    says="column c dropped"),
 )  # fmt: skip
 FOURTH = (
-    Change("gone", ["CREATE TABLE gone (v varchar(50), id bigint PRIMARY KEY, q date)", "INSERT INTO gone VALUES ('again', 1, '2024-02-29')"], COPIED, "created again"),
+    Change("gone", ["CREATE TABLE gone (v varchar(50), id bigint PRIMARY KEY, q date)",
+    "INSERT INTO gone VALUES ('again', 1, '2024-02-29')"], COPIED, "created again"),
     Change("called", ["RENAME TABLE called_now TO called"], COPIED),
-    Change("dropped", ["ALTER TABLE dropped ADD COLUMN a varchar(30) DEFAULT 'new' FIRST"], says="column a added"),
+    Change("dropped", ["ALTER TABLE dropped ADD COLUMN a varchar(30) DEFAULT 'new' FIRST"],
+    says="column a added"),
 )  # fmt: skip
 WAVES = (FIRST, SECOND, THIRD, FOURTH)
 TABLES = tuple(dict.fromkeys(c.table for wave in WAVES for c in wave))
@@ -91,14 +105,16 @@ def make_tables(database: SqlDatabase) -> None:
     rows = ", ".join(f"({i}, 'v', 'a{i}', {i}, {i}, 'c{i}')" for i in range(1, ROWS + 1))
     for name in TABLES:
         database.execute(
-            f"CREATE TABLE {name} (id bigint PRIMARY KEY, v varchar(50), a varchar(30), n int, big bigint, code varchar(10))",
+            f"CREATE TABLE {name} (id bigint PRIMARY KEY, v varchar(50), a varchar(30), n int, "
+            "big bigint, code varchar(10))",
             f"INSERT INTO {name} VALUES {rows}",
         )
 
 
 class Writer(Background):
-    """Writes every table that is there, whatever its shape is just then: rows come, change and go. Where the run is behind, as on a
-    busy machine, it waits, so that each wave of changes meets traffic and not a backlog."""
+    """Writes every table that is there, whatever its shape is just then: rows come, change and go.
+    Where the run is behind, as on a busy machine, it waits, so that each wave of changes meets
+    traffic and not a backlog."""
 
     end_seconds = 60.0
 
@@ -113,7 +129,8 @@ class Writer(Background):
         for name in TABLES:
             try:
                 cursor.execute(f"INSERT INTO {name} (id, v) VALUES ({self._next}, 'new')")
-                cursor.execute(f"UPDATE {name} SET v = 'u{self._next}' WHERE id % 50 = {self._next % 50}")  # fmt: skip
+                cursor.execute(f"UPDATE {name} SET v = 'u{self._next}' WHERE id % 50 = "
+                               f"{self._next % 50}")  # fmt: skip
                 cursor.execute(f"DELETE FROM {name} WHERE id = {self._next - 99_990}")
             except pymysql.err.ProgrammingError as err:
                 if err.args[0] != NO_SUCH_TABLE:
@@ -143,7 +160,8 @@ def told(world: World, name: str) -> list[str]:
 
 
 def level(world: World, *names: str) -> None:
-    """Wait until everything of these tables that was committed by now is merged, while more is written."""
+    """Wait until everything of these tables that was committed by now is merged, while more is
+    written."""
     mark = world.mark()
     world.until(lambda: world.position() >= mark, f"captured past {mark}", WAVE_SECONDS)
     end = last_sequence(world.last_segment())
@@ -199,11 +217,13 @@ def assert_same(world: MysqlWorld, name: str) -> None:
 def test_each_change_is_followed_copied_afresh_or_said(
     request: pytest.FixtureRequest, world_maker: MakeWorld, flavour: str
 ) -> None:
-    """Guards the columns by the statements of the log (a swap would exchange its values), the defaults of old rows, the fresh copies of
-    what the log does not show, and the log's word before the catalog's: `called` gets its other name while nothing runs, and
-    where the stream forgot tables that the catalog lacks, it would be told as missing."""
+    """Guards the columns by the statements of the log (a swap would exchange its values), the
+    defaults of old rows, the fresh copies of what the log does not show, and the log's word before
+    the catalog's: `called` gets its other name while nothing runs, and where the stream forgot
+    tables that the catalog lacks, it would be told as missing."""
     with world_maker(
-        server=request.getfixturevalue(flavour), kind=MysqlWorld, prepare=make_tables, tables=TABLES,
+        server=request.getfixturevalue(flavour), kind=MysqlWorld, prepare=make_tables,
+        tables=TABLES,
         environment=ENVIRONMENT, options={"seal_seconds": 1.0, "merge_seconds": 2.0},
     ) as world:  # fmt: skip
         assert isinstance(world, MysqlWorld)

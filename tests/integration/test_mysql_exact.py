@@ -1,5 +1,5 @@
-"""Tables without a key: a view of their own at one place of the log, whole old rows after it, and each row as often as at the
-source."""
+"""Tables without a key: a view of their own at one place of the log, whole old rows after it, and
+each row as often as at the source."""
 
 from __future__ import annotations
 
@@ -68,8 +68,9 @@ def write(database: SqlDatabase, stop: threading.Event, wrote: threading.Event) 
 def test_a_view_of_its_own_and_the_log_after_it_are_every_row_as_often_as_it_is_there(
     keyless: SqlDatabase,
 ) -> None:
-    """Guards CORRECTNESS 19 without a key: nothing converges, so one change before or after the view too many is a row too
-    many; and whole old rows, without which nobody knows which row an update meant."""
+    """Guards CORRECTNESS 19 without a key: nothing converges, so one change before or after the
+    view too many is a row too many; and whole old rows, without which nobody knows which row an
+    update meant."""
     stop, wrote = threading.Event(), threading.Event()
     writing = threading.Thread(target=write, args=(keyless, stop, wrote))
     with following(keyless, "t") as follower:

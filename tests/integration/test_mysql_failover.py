@@ -1,5 +1,6 @@
-"""Fail-over: the source's address leads to a promoted replica. The log goes on there by its GTIDs, or the position is lost and
-it is said why. One pair of servers a flavour lives through all of it, in this file's order."""
+"""Fail-over: the source's address leads to a promoted replica. The log goes on there by its GTIDs,
+or the position is lost and it is said why. One pair of servers a flavour lives through all of it,
+in this file's order."""
 
 from __future__ import annotations
 
@@ -40,8 +41,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 @dataclass
 class Pair:
-    """A primary and its replica with one table, `follower` at the primary. `before` is what it read up to `position`; rows 20
-    to 39 came after it; `ahead` is a place that only the primary ever reached."""
+    """A primary and its replica with one table, `follower` at the primary. `before` is what it read
+    up to `position`; rows 20 to 39 came after it; `ahead` is a place that only the primary ever
+    reached."""
 
     primary: SqlServer
     replica: SqlServer
@@ -59,7 +61,8 @@ class Pair:
         return SqlDatabase(self.replica, "shop")
 
     def fail_over(self) -> None:
-        """The primary writes what the replica never gets, and ends; the replica takes writes from then on."""
+        """The primary writes what the replica never gets, and ends; the replica takes writes from
+        then on."""
         if self.ahead is not None:
             return
         word = "SLAVE" if self.replica.flavour == "mariadb" else "REPLICA"
@@ -75,10 +78,16 @@ class Pair:
 
 def _attach(primary: SqlServer, replica: SqlServer) -> None:
     if primary.flavour == "mariadb":
-        where = f"MASTER_HOST='{HOST}', MASTER_PORT={primary.port}, MASTER_USER='{ADMIN}', MASTER_PASSWORD='{PASSWORD}'"
+        where = (
+            f"MASTER_HOST='{HOST}', MASTER_PORT={primary.port}, MASTER_USER='{ADMIN}', "
+            f"MASTER_PASSWORD='{PASSWORD}'"
+        )
         replica.execute(f"CHANGE MASTER TO {where}, MASTER_USE_GTID=slave_pos", "START SLAVE")
         return
-    where = f"SOURCE_HOST='{HOST}', SOURCE_PORT={primary.port}, SOURCE_USER='{ADMIN}', SOURCE_PASSWORD='{PASSWORD}'"
+    where = (
+        f"SOURCE_HOST='{HOST}', SOURCE_PORT={primary.port}, SOURCE_USER='{ADMIN}', "
+        f"SOURCE_PASSWORD='{PASSWORD}'"
+    )
     replica.execute(
         f"CHANGE REPLICATION SOURCE TO {where}, SOURCE_AUTO_POSITION=1, GET_SOURCE_PUBLIC_KEY=1",
         "START REPLICA",
@@ -87,8 +96,8 @@ def _attach(primary: SqlServer, replica: SqlServer) -> None:
 
 @pytest.fixture(scope="module", params=[MariadbServer, MysqlServer])
 def pair(request: pytest.FixtureRequest) -> Iterator[Pair]:
-    """Both servers, level. The primary has more binlog files than the replica, so that what goes by the numbers of files goes
-    wrong; in MySQL some transactions have tags."""
+    """Both servers, level. The primary has more binlog files than the replica, so that what goes by
+    the numbers of files goes wrong; in MySQL some transactions have tags."""
     kind: type[SqlServer] = request.param
     logs = {"log-slave-updates" if kind is MariadbServer else "log-replica-updates": "ON"}
     with kind(options=logs) as primary, kind(options={**logs, "server-id": "2"}) as replica:
@@ -148,7 +157,8 @@ def reached(reader: LogReader) -> Position:
 
 
 def read_on(pair: Pair, position: Position) -> tuple[list[LogBlock], Position]:
-    """What a process reads of the replica that starts at `position`, up to the log's end, and where it stopped."""
+    """What a process reads of the replica that starts at `position`, up to the log's end, and where
+    it stopped."""
     params = params_of(pair.there)
     with LogReader(params, NAME) as reader:
         reader.prepare(pair.follower.tables, position)
@@ -179,7 +189,8 @@ def why_lost(pair: Pair, position: Position) -> str:
 
 
 def test_the_position_knows_every_transaction_that_was_read(pair: Pair) -> None:
-    """Guards the set that all of it goes by, with the tags of MySQL 8.3 and newer: what is left out would come again."""
+    """Guards the set that all of it goes by, with the tags of MySQL 8.3 and newer: what is left out
+    would come again."""
     assert rows(pair.before, pair.follower) == [(0, i) for i in range(20)]
     parts = [
         d for d in decode_all(pair.before, pair.follower.tables) if isinstance(d, DecodedTable)
@@ -233,8 +244,9 @@ def test_without_gtids_another_server_is_a_lost_position(pair: Pair) -> None:
 
 
 def test_the_log_goes_on_at_a_promoted_replica(pair: Pair) -> None:
-    """Guards CORRECTNESS 26 over a fail-over: nothing is lost and nothing doubled, also by a process that starts again in the
-    middle, and positions stay in order though the files of the two servers have numbers of their own."""
+    """Guards CORRECTNESS 26 over a fail-over: nothing is lost and nothing doubled, also by a
+    process that starts again in the middle, and positions stay in order though the files of the two
+    servers have numbers of their own."""
     pair.fail_over()
     follower = pair.follower
     pair.there.execute("FLUSH BINARY LOGS", "UPDATE t SET v = 'w' WHERE id = 7")
@@ -252,15 +264,16 @@ def test_the_log_goes_on_at_a_promoted_replica(pair: Pair) -> None:
 
 
 def test_a_server_that_lacks_what_was_copied_is_told(pair: Pair) -> None:
-    """Guards against a replica that was behind when it was promoted: what it never had is in the target for ever."""
+    """Guards against a replica that was behind when it was promoted: what it never had is in the
+    target for ever."""
     pair.fail_over()
     assert pair.ahead is not None
     assert why_lost(pair, pair.ahead) == LACKS
 
 
 def test_a_server_that_purged_what_was_not_copied_is_told(pair: Pair) -> None:
-    """Guards against a hole: the replica has everything, but no longer in its log. And what begins again there stands behind
-    all that came before, or old changes would count as new ones."""
+    """Guards against a hole: the replica has everything, but no longer in its log. And what begins
+    again there stands behind all that came before, or old changes would count as new ones."""
     pair.fail_over()
     pair.there.execute("FLUSH BINARY LOGS", "DELETE FROM t WHERE id = 2", "FLUSH BINARY LOGS")
     last = pair.there.execute("SHOW BINARY LOGS")[-1][0]

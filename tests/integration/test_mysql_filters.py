@@ -1,4 +1,5 @@
-"""Row filters: MySQL and MariaDB keep the rows that the engine keeps (guards `sources.mysql.filters`)."""
+"""Row filters: MySQL and MariaDB keep the rows that the engine keeps (guards
+`sources.mysql.filters`)."""
 
 from __future__ import annotations
 
@@ -20,10 +21,14 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 TEXTS = ["", "a", "A", "a ", "ä", "Z", "it''s", "a_b", "a%b", "a\\\\b", "aab"]
 KEPT = [
-    "id = 7", "id < 3.5", "id > 99999999999999999999", "small NOT IN (1, 2)", "small IS NULL", "huge > 18446744073709551000",
-    "exact = 1.43", "exact < 1.428", "single = 0.1", "single > 0.1", "whole <> 1.5", "ok = TRUE", "NOT ok = TRUE",
-    "note = 'a'", "note = 'A'", "note = ''", "note > 'Z'", "note <> 'a '", "note IN ('it''s', 'ä')", "latin = 'ä'",
-    "note LIKE 'a%'", "note LIKE '_'", "note LIKE 'a_b'", "note LIKE 'a\\_b'", "note LIKE '%\\\\%'", "note NOT LIKE 'a%'",
+    "id = 7", "id < 3.5", "id > 99999999999999999999", "small NOT IN (1, 2)", "small IS NULL",
+    "huge > 18446744073709551000",
+    "exact = 1.43", "exact < 1.428", "single = 0.1", "single > 0.1", "whole <> 1.5", "ok = TRUE",
+    "NOT ok = TRUE",
+    "note = 'a'", "note = 'A'", "note = ''", "note > 'Z'", "note <> 'a '", "note IN ('it''s', 'ä')",
+    "latin = 'ä'",
+    "note LIKE 'a%'", "note LIKE '_'", "note LIKE 'a_b'", "note LIKE 'a\\_b'", "note LIKE '%\\\\%'",
+    "note NOT LIKE 'a%'",
     "mood = 'ok'", "mood > 'happy'", "NOT (id < 50 AND (small = 1 OR note IS NULL))",
 ]  # fmt: skip
 
@@ -39,17 +44,19 @@ def copied(follower: Follower, table: TableSchema) -> pa.Table:
 def test_the_server_keeps_the_rows_that_the_engine_keeps(
     request: pytest.FixtureRequest, server: str
 ) -> None:
-    """Guards texts against collations (`a` is `A`, `a ` is `a`) and numbers against rounding: where the two differ, a row
-    would come by snapshot and go by log."""
+    """Guards texts against collations (`a` is `A`, `a ` is `a`) and numbers against rounding: where
+    the two differ, a row would come by snapshot and go by log."""
     with fresh_sql_database(request.getfixturevalue(server)) as made:
         made.execute(
-            "CREATE TABLE t (id int PRIMARY KEY, small tinyint, huge bigint unsigned, exact decimal(6,2), single float,"
+            "CREATE TABLE t (id int PRIMARY KEY, small tinyint, huge bigint unsigned, exact "
+            "decimal(6,2), single float,"
             " whole double, ok bit(1), note varchar(20) COLLATE utf8mb4_general_ci,"
             " latin char(4) CHARACTER SET latin1, mood enum('sad', 'ok', 'happy'), day date)"
         )
         rows = [
             f"({i}, {i % 5 or 'NULL'}, {2**64 - i}, {i - 50} / 7, 0.1 * {i % 4}, {i} / 4, {i % 2},"
-            f" {'NULL' if i % 12 == 0 else chr(39) + TEXTS[i % 11] + chr(39)}, '{'ä' if i % 3 else 'A'}',"
+            f" {'NULL' if i % 12 == 0 else chr(39) + TEXTS[i % 11] + chr(39)}, "
+            f"'{'ä' if i % 3 else 'A'}',"
             f" {i % 3 + 1}, '2024-01-01')"
             for i in range(1, 121)
         ]

@@ -1,4 +1,5 @@
-"""The binlog as it comes: what is kept of it, what DDL and odd sessions do, cuts, and a log that does not continue."""
+"""The binlog as it comes: what is kept of it, what DDL and odd sessions do, cuts, and a log that
+does not continue."""
 
 from __future__ import annotations
 
@@ -84,7 +85,8 @@ def test_other_tables_leave_nothing_and_their_place_is_passed(any_database: SqlD
 
 
 def test_a_table_made_with_its_rows_is_one_transaction(any_database: SqlDatabase) -> None:
-    """Guards CREATE TABLE ... SELECT: its rows follow the statement in the same transaction, where no position may lie."""
+    """Guards CREATE TABLE ... SELECT: its rows follow the statement in the same transaction, where
+    no position may lie."""
     with following(any_database, "t") as follower:
         made = replace(follower.tables[0], id=TableId(any_database.name, "made"))
         both = [*follower.tables, made]
@@ -115,8 +117,8 @@ def test_a_table_that_is_chosen_later_is_followed_from_then_on(any_database: Sql
 def test_a_table_that_was_read_past_before_it_is_chosen_is_in_open_blocks_too(
     any_database: SqlDatabase,
 ) -> None:
-    """Guards its map in the context of a block that begins inside of a transaction: without it nothing of the block can be read,
-    of no table."""
+    """Guards its map in the context of a block that begins inside of a transaction: without it
+    nothing of the block can be read, of no table."""
     any_database.execute("CREATE TABLE late (id int PRIMARY KEY, v varchar(50))")
     with following(any_database, "t") as follower:
         any_database.execute("INSERT INTO late VALUES (1, 'a')", "INSERT INTO t VALUES (1, 'a')")
@@ -163,8 +165,8 @@ def test_a_transaction_larger_than_a_block_comes_in_open_blocks(any_database: Sq
 def test_a_cut_in_the_middle_of_anything_loses_and_doubles_nothing(
     any_database: SqlDatabase,
 ) -> None:
-    """Guards reading again from a block's position, wherever the connection was cut (a few bytes are read at a time, so that
-    most cuts fall into an event): transactions come whole, once."""
+    """Guards reading again from a block's position, wherever the connection was cut (a few bytes
+    are read at a time, so that most cuts fall into an event): transactions come whole, once."""
     with following(any_database, "t") as follower:
         values = ", ".join(f"({i}, repeat('v', 50))" for i in range(1000, 1400))
         for i in range(20):
@@ -297,7 +299,8 @@ def test_an_event_larger_than_a_packet(private_server: SqlServer) -> None:
 
 
 def test_the_log_goes_on_through_files_and_restarts(private_server: SqlServer) -> None:
-    """Guards positions across FLUSH LOGS and a restart of the server, and reading again after a cut."""
+    """Guards positions across FLUSH LOGS and a restart of the server, and reading again after a
+    cut."""
     with fresh_sql_database(private_server) as database:
         database.execute(TABLE)
         with following(database, "t") as follower:

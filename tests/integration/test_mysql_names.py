@@ -1,5 +1,5 @@
-"""Names of tables that statements write otherwise than rows: in another case (`lower_case_table_names = 1`), or in another character
-set."""
+"""Names of tables that statements write otherwise than rows: in another case
+(`lower_case_table_names = 1`), or in another character set."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 @pytest.mark.parametrize("kind", [MariadbServer, pytest.param(MysqlServer, marks=pytest.mark.long)])
 def test_a_statement_in_another_case_is_about_its_table(kind: type[SqlServer]) -> None:
-    """Guards TRUNCATE and ALTER TABLE, which went by, and rows that were lost with them: the log has a table's name as it was written
-    in statements, and in lower case for rows."""
+    """Guards TRUNCATE and ALTER TABLE, which went by, and rows that were lost with them: the log
+    has a table's name as it was written in statements, and in lower case for rows."""
     options = {"lower-case-table-names": "1"}
     with kind(options=options) as server, fresh_sql_database(server) as database:
         assert connection_problems(MysqlChecks(params_of(database))) == []
@@ -44,7 +44,8 @@ def test_a_statement_in_another_case_is_about_its_table(kind: type[SqlServer]) -
 def test_a_statement_in_another_character_set_is_about_its_table(
     flavour: str, request: pytest.FixtureRequest
 ) -> None:
-    """Guards TRUNCATE, ALTER TABLE and DROP by a client that speaks latin1, which went by: the log has its bytes as they came."""
+    """Guards TRUNCATE, ALTER TABLE and DROP by a client that speaks latin1, which went by: the log
+    has its bytes as they came."""
     with fresh_sql_database(request.getfixturevalue(flavour)) as database:
         database.execute("CREATE TABLE `été` (id int PRIMARY KEY, v int)")
         with following(database, "été") as follower, database.connect() as connection:

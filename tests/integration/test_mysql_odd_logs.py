@@ -1,4 +1,5 @@
-"""What real servers write into their logs beside rows: changes as statements, notes of a gap, and groups that a crash cut off."""
+"""What real servers write into their logs beside rows: changes as statements, notes of a gap, and
+groups that a crash cut off."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def codes(follower: Follower) -> set[str]:
 
 
 def test_a_load_as_a_statement_is_told(any_database: SqlDatabase) -> None:
-    """Guards CORRECTNESS 25: LOAD DATA of a session without row events has an event of its own, and its rows were lost."""
+    """Guards CORRECTNESS 25: LOAD DATA of a session without row events has an event of its own, and
+    its rows were lost."""
     file = f"{any_database.server.folder}/odd-{any_database.name}.txt"
     with following(any_database, "t") as follower:
         any_database.execute(
@@ -76,7 +78,8 @@ def test_long_bytes_in_json_look_alike_in_copy_and_log(mysql: SqlServer) -> None
 
 
 def test_a_note_of_a_gap_stops_the_tables_and_not_the_stream() -> None:
-    """Guards an incident of MariaDB: it stands outside of any group, and the stream ended there again and again."""
+    """Guards an incident of MariaDB: it stands outside of any group, and the stream ended there
+    again and again."""
     with MariadbServer() as server, fresh_sql_database(server) as database:
         database.execute(TABLE, "CREATE TABLE m (v text) ENGINE = MyISAM")
         server.execute(
@@ -92,7 +95,8 @@ def test_a_note_of_a_gap_stops_the_tables_and_not_the_stream() -> None:
 
 
 def test_a_group_that_a_crash_cut_off_is_read_past() -> None:
-    """Guards a crash of MariaDB while it wrote its log: the rest of the group stays at the file's end, for ever."""
+    """Guards a crash of MariaDB while it wrote its log: the rest of the group stays at the file's
+    end, for ever."""
     with MariadbServer() as server, fresh_sql_database(server) as database:
         database.execute(TABLE)
         with following(database, "t") as follower:

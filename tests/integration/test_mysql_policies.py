@@ -1,5 +1,6 @@
-"""The policies for schema changes on MySQL and MariaDB, over the whole path: what each leaves of a copy, without a row behind the
-statement and then with some; and tables that leave out a kind of change."""
+"""The policies for schema changes on MySQL and MariaDB, over the whole path: what each leaves of a
+copy, without a row behind the statement and then with some; and tables that leave out a kind of
+change."""
 
 from __future__ import annotations
 
@@ -49,8 +50,8 @@ LATER = (
 
 @dataclass(frozen=True)
 class Case:
-    """A policy: the tables that stop, and columns by table that the copy has beside the source's, or lacks; `empty`: those of the
-    former that read NULL."""
+    """A policy: the tables that stop, and columns by table that the copy has beside the source's,
+    or lacks; `empty`: those of the former that read NULL."""
 
     stops: Mapping[str, str]
     kept: Mapping[str, str] = field(default_factory=dict)
@@ -61,7 +62,8 @@ class Case:
 NEVER = {"rekeyed": UNLOGGED, "computed": UNLOGGED}
 CASES = {
     "lenient": Case(
-        {**NEVER, **dict.fromkeys(("renamed", "retyped", "again", "swapped"), STOPPED)}, kept={"dropped": "a"}
+        {**NEVER, **dict.fromkeys(("renamed", "retyped", "again", "swapped"), STOPPED)},
+        kept={"dropped": "a"}
     ),
     "ignore": Case(
         {**NEVER, **dict.fromkeys(("widened", "retyped", "again", "swapped"), STOPPED)},
@@ -106,9 +108,11 @@ def wait(world: MysqlWorld, case: Case) -> None:
 
 
 def left_out(world: MysqlWorld, kind: str, source: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What a copy without these changes holds, once `WORK`, an added column `z` and `LATER` are done."""
+    """What a copy without these changes holds, once `WORK`, an added column `z` and `LATER` are
+    done."""
     rows = {r["id"]: r for r in source}
-    before = {i: {"id": i, "v": f"v{i}", "a": f"a{i}", "n": i, "m": 100 + i, "z": 9} for i in range(1, ROWS + 1)}  # fmt: skip
+    before = {i: {"id": i, "v": f"v{i}", "a": f"a{i}", "n": i, "m": 100 + i,
+        "z": 9} for i in range(1, ROWS + 1)}  # fmt: skip
     if kind == "inserts":
         del rows[50], rows[51]
     elif kind == "deletes":
@@ -129,12 +133,13 @@ def is_left_out(world: MysqlWorld, kind: str) -> bool:
 def test_each_policy_has_its_effect_on_statements_alone_and_with_rows(
     request: pytest.FixtureRequest, world_maker: MakeWorld, policy: str, flavour: str
 ) -> None:
-    """Guards the reading of the policy where only the log's statement tells the change; and that inserts, updates and deletes that
-    are left out stay so across an added column."""
+    """Guards the reading of the policy where only the log's statement tells the change; and that
+    inserts, updates and deletes that are left out stay so across an added column."""
     case = CASES[policy]
     choices = {name: {"excluded": [kind]} for kind, name in KEPT_OUT.items()}
     with world_maker(
-        server=request.getfixturevalue(flavour), kind=MysqlWorld, prepare=make_tables, tables=TABLES,
+        server=request.getfixturevalue(flavour), kind=MysqlWorld, prepare=make_tables,
+        tables=TABLES,
         options={"schema_changes": policy}, choices=choices,
     ) as world:  # fmt: skip
         assert isinstance(world, MysqlWorld)

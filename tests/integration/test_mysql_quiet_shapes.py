@@ -1,5 +1,6 @@
-"""Changes of shape on tables that nobody writes afterwards, over the whole path: the statement in the log is enough. And a foreign
-key that comes later: a table whose copy would drift does not say that it replicates."""
+"""Changes of shape on tables that nobody writes afterwards, over the whole path: the statement in
+the log is enough. And a foreign key that comes later: a table whose copy would drift does not say
+that it replicates."""
 
 from __future__ import annotations
 
@@ -40,8 +41,9 @@ def make_tables(database: SqlDatabase) -> None:
 def test_a_statement_is_followed_though_no_row_comes_after_it(
     request: pytest.FixtureRequest, twin_maker: MakeWorld, flavour: str
 ) -> None:
-    """Guards tables that would stay wrong under *replicating*, with no lag, until somebody writes them; and the re-sync of a table
-    whose foreign key deletes rows without logging it, which made it *replicating* though each delete was missed from then on."""
+    """Guards tables that would stay wrong under *replicating*, with no lag, until somebody writes
+    them; and the re-sync of a table whose foreign key deletes rows without logging it, which made
+    it *replicating* though each delete was missed from then on."""
     with twin_maker(
         server=request.getfixturevalue(flavour), kind=MysqlWorld, prepare=make_tables, tables=TABLES
     ) as world:  # fmt: skip
@@ -77,7 +79,8 @@ def _refused_until_the_key_is_gone(world: MysqlWorld) -> None:
 
 
 def _refused_while_it_keeps_its_past(world: MysqlWorld) -> None:
-    """Copied afresh it went on as *replicating*, and updates and deletes of it were lost: they are logged by the end of a row's time too."""
+    """Copied afresh it went on as *replicating*, and updates and deletes of it were lost: they are
+    logged by the end of a row's time too."""
     world.database.execute(
         f"ALTER TABLE {VERSIONED} ADD SYSTEM VERSIONING", f"DELETE FROM {VERSIONED} WHERE id = 9"
     )

@@ -1,5 +1,6 @@
-"""Servers that look like the one whose log was read, and are not: put back to an older state, or another one with its number. The
-names of files, offsets and GTIDs go on there as if nothing had happened; only the time at which a file was begun differs."""
+"""Servers that look like the one whose log was read, and are not: put back to an older state, or
+another one with its number. The names of files, offsets and GTIDs go on there as if nothing had
+happened; only the time at which a file was begun differs."""
 
 from __future__ import annotations
 
@@ -86,8 +87,8 @@ def wait_for_another_second(database: SqlDatabase, position: Position) -> None:
 
 
 def test_a_server_that_was_put_back_is_told(private_server: SqlServer, tmp_path: Path) -> None:
-    """Guards CORRECTNESS 26 against "0 rows, all fine": after a restore other transactions have the GTIDs and the places of those
-    that were copied."""
+    """Guards CORRECTNESS 26 against "0 rows, all fine": after a restore other transactions have the
+    GTIDs and the places of those that were copied."""
     server = private_server
     with fresh_sql_database(server) as database:
         database.execute(TABLE)
@@ -143,7 +144,8 @@ def test_another_server_with_the_same_number_is_told(mariadb: SqlServer) -> None
 def test_a_file_s_time_that_does_not_come_is_asked_for_again(
     any_database: SqlDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards against a slow answer being taken for another file: every table would be copied again."""
+    """Guards against a slow answer being taken for another file: every table would be copied
+    again."""
     with following(any_database, "t") as follower, LogReader(follower.params, NAME) as reader:
         position = follower.session.point.position
         reader.prepare(follower.tables, position)

@@ -1,4 +1,5 @@
-"""Rows that the log has only in part (CORRECTNESS 25): each stops its own table, and no value is made up."""
+"""Rows that the log has only in part (CORRECTNESS 25): each stops its own table, and no value is
+made up."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
 @pytest.fixture(params=["mariadb", "mysql"])
 def any_database(request: pytest.FixtureRequest) -> Iterator[SqlDatabase]:
-    """A database on each of the servers, with a table `t` that stays whole and a table `notes` with a blob."""
+    """A database on each of the servers, with a table `t` that stays whole and a table `notes` with
+    a blob."""
     with fresh_sql_database(request.getfixturevalue(request.param)) as made:
         made.execute(
             "CREATE TABLE t (id int PRIMARY KEY)",
@@ -65,7 +67,8 @@ def test_a_row_without_its_blobs_stops_its_table(any_database: SqlDatabase, stat
 def test_rows_without_names_stop_their_table_until_names_come_again(
     any_database: SqlDatabase,
 ) -> None:
-    """Guards columns being told by names: with the metadata left out, and there again, in one table's rows."""
+    """Guards columns being told by names: with the metadata left out, and there again, in one
+    table's rows."""
     with following(any_database, "t", "notes") as follower:
         try:
             any_database.execute(
@@ -84,8 +87,8 @@ def test_rows_without_names_stop_their_table_until_names_come_again(
 def test_a_part_of_a_document_stops_the_table_it_belongs_to(
     mysql: SqlServer, compression: str
 ) -> None:
-    """Guards MySQL's PARTIAL_JSON of a session, also within a compressed transaction, where rows of tables that nobody chose
-    come along: only the document's own table is unsure."""
+    """Guards MySQL's PARTIAL_JSON of a session, also within a compressed transaction, where rows of
+    tables that nobody chose come along: only the document's own table is unsure."""
     document = '{"a": "a text that is long enough to be left out", "b": 1}'
     with fresh_sql_database(mysql) as database:
         database.execute(

@@ -1,4 +1,5 @@
-"""Sessions of MariaDB and MySQL: what the server's settings give to everybody does not reach the rows of a copy."""
+"""Sessions of MariaDB and MySQL: what the server's settings give to everybody does not reach the
+rows of a copy."""
 
 from __future__ import annotations
 
@@ -40,8 +41,9 @@ def filled(request: pytest.FixtureRequest) -> Iterator[SqlDatabase]:
 def test_limits_that_the_server_has_for_everybody_change_no_copy(
     filled: SqlDatabase, which: int
 ) -> None:
-    """Guards against a copy that a time for statements ends again and again, that a limit of rows cuts without a word, or that has
-    rows which were never committed and so are never in the log; fails where the session's own settings are switched off."""
+    """Guards against a copy that a time for statements ends again and again, that a limit of rows
+    cuts without a word, or that has rows which were never committed and so are never in the log;
+    fails where the session's own settings are switched off."""
     name, value = list((COMMON | OF_FLAVOUR[filled.server.flavour]).items())[which]
     with filled.connect(autocommit=False) as other, other.cursor() as cursor:
         cursor.execute("INSERT INTO t VALUES (1000000, 'undone')")
@@ -58,8 +60,8 @@ def test_limits_that_the_server_has_for_everybody_change_no_copy(
 
 
 def test_a_chosen_server_id_stays_with_the_stream(filled: SqlDatabase) -> None:
-    """Guards the stream of a replicator with a server id of its own against our own short looks into the log, which MariaDB would
-    end it for; fails where a look takes the same id."""
+    """Guards the stream of a replicator with a server id of its own against our own short looks
+    into the log, which MariaDB would end it for; fails where a look takes the same id."""
     with following(filled, "t", server_id=4711) as follower:
         with SnapshotSession(follower.params, NAME):
             filled.execute(f"INSERT INTO t VALUES ({ROWS + 1}, 'new')")
@@ -69,8 +71,8 @@ def test_a_chosen_server_id_stays_with_the_stream(filled: SqlDatabase) -> None:
 def test_the_hours_that_are_left_are_those_of_the_place_that_was_reached(
     filled: SqlDatabase,
 ) -> None:
-    """Guards the page's figure, which says how long a stream may be paused: a file goes some time after it was ended; fails where
-    it is the configured time."""
+    """Guards the page's figure, which says how long a stream may be paused: a file goes some time
+    after it was ended; fails where it is the configured time."""
     with filled.connect() as admin, admin.cursor() as cursor:
         with following(filled, "t") as follower:
             reached = follower.session.point.position

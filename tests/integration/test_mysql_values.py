@@ -1,4 +1,5 @@
-"""Every type of MySQL and MariaDB: the log and the snapshot give the same value, and it is the one that was written."""
+"""Every type of MySQL and MariaDB: the log and the snapshot give the same value, and it is the one
+that was written."""
 
 from __future__ import annotations
 
@@ -34,42 +35,56 @@ COMMON: dict[str, list[tuple[str, Any]]] = {
     "int(8) zerofill": [("42", 42)],
     "bigint": [("-9223372036854775808", -(2**63)), ("9223372036854775807", 2**63 - 1)],
     "bigint unsigned": [("18446744073709551615", 2**64 - 1), ("0", 0)],
-    "float": [("1.1", 1.100000023841858), ("-3.4e38", -3.3999999521443642e38), ("16777217", 16777216.0)],
+    "float": [("1.1", 1.100000023841858), ("-3.4e38", -3.3999999521443642e38),
+    ("16777217", 16777216.0)],
     "float unsigned": [("1.1", 1.100000023841858), ("0", 0.0), ("3.4e38", 3.3999999521443642e38)],
-    "double unsigned": [("0.1", 0.1), ("0", 0.0), ("1.7976931348623157e308", 1.7976931348623157e308)],
-    "double": [("0.1", 0.1), ("-1.7976931348623157e308", -1.7976931348623157e308), ("5e-324", 5e-324)],
+    "double unsigned": [("0.1", 0.1), ("0", 0.0),
+    ("1.7976931348623157e308", 1.7976931348623157e308)],
+    "double": [("0.1", 0.1), ("-1.7976931348623157e308", -1.7976931348623157e308),
+    ("5e-324", 5e-324)],
     "decimal(10,2)": [("-12345678.91", "-12345678.91"), ("0.05", "0.05"), ("-0.01", "-0.01")],
     "decimal(10,2) unsigned": [("99999999.99", "99999999.99"), ("0", "0.00"), ("0.01", "0.01")],
     "decimal(40,2) unsigned": [("0.05", "'0.05'"),
                                ("99999999999999999999999999999999999999.99",
                                 "'99999999999999999999999999999999999999.99'")],
-    "decimal(38,10)": [("-9999999999999999999999999999.0123456789", "-9999999999999999999999999999.0123456789")],
-    "decimal(38,0)": [("99999999999999999999999999999999999999", "99999999999999999999999999999999999999")],
+    "decimal(38,10)": [("-9999999999999999999999999999.0123456789",
+    "-9999999999999999999999999999.0123456789")],
+    "decimal(38,0)": [("99999999999999999999999999999999999999",
+    "99999999999999999999999999999999999999")],
     "decimal(9,9)": [("0.000000001", "1E-9"), ("-0.999999999", "-0.999999999")],
     "decimal(65,30)": [("-12345678901234567890123456789012345.000000000000000000000000000001",
                         "'-12345678901234567890123456789012345.000000000000000000000000000001'"),
-                       ("0", "'0.000000000000000000000000000000'"), ("-0.5", "'-0.500000000000000000000000000000'")],
+                       ("0", "'0.000000000000000000000000000000'"),
+                       ("-0.5", "'-0.500000000000000000000000000000'")],
     "bit(1)": [("b'1'", True), ("b'0'", False)],
     "bit(12)": [("b'101010101010'", 0b101010101010)],
     "bit(64)": [("0xFFFFFFFFFFFFFFFF", 2**64 - 1)],
     "year": [("1901", 1901), ("2155", 2155), ("0", 0)],
-    "date": [("'1000-01-01'", dt.date(1000, 1, 1)), ("'9999-12-31'", dt.date(9999, 12, 31)), ("'0000-00-00'", None),
+    "date": [("'1000-01-01'", dt.date(1000, 1, 1)), ("'9999-12-31'", dt.date(9999, 12, 31)),
+    ("'0000-00-00'", None),
              ("'2024-00-15'", None), ("'2024-02-29'", dt.date(2024, 2, 29))],
-    "datetime": [("'1000-01-01 00:00:00'", dt.datetime(1000, 1, 1)), ("'0000-00-00 00:00:00'", None)],
+    "datetime": [("'1000-01-01 00:00:00'", dt.datetime(1000, 1, 1)),
+    ("'0000-00-00 00:00:00'", None)],
     "datetime(1)": [("'2024-01-31 23:59:59.9'", dt.datetime(2024, 1, 31, 23, 59, 59, 900000))],
     "datetime(3)": [("'1969-12-31 23:59:59.999'", dt.datetime(1969, 12, 31, 23, 59, 59, 999000))],
-    "datetime(6)": [("'9999-12-31 23:59:59.999999'", dt.datetime(9999, 12, 31, 23, 59, 59, 999999))],
-    "timestamp null": [("'2038-01-19 03:14:07'", dt.datetime(2038, 1, 19, 3, 14, 7, tzinfo=dt.UTC)), ("0", None)],
-    "timestamp(6) null": [("'1970-01-01 00:00:01.000001'", dt.datetime(1970, 1, 1, 0, 0, 1, 1, tzinfo=dt.UTC))],
-    "time": [("'-838:59:59'", "'-838:59:59'"), ("'12:00:01'", "'12:00:01'"), ("'-00:00:01'", "'-00:00:01'")],
+    "datetime(6)": [("'9999-12-31 23:59:59.999999'",
+    dt.datetime(9999, 12, 31, 23, 59, 59, 999999))],
+    "timestamp null": [("'2038-01-19 03:14:07'", dt.datetime(2038, 1, 19, 3, 14, 7, tzinfo=dt.UTC)),
+    ("0", None)],
+    "timestamp(6) null": [("'1970-01-01 00:00:01.000001'",
+    dt.datetime(1970, 1, 1, 0, 0, 1, 1, tzinfo=dt.UTC))],
+    "time": [("'-838:59:59'", "'-838:59:59'"), ("'12:00:01'", "'12:00:01'"),
+    ("'-00:00:01'", "'-00:00:01'")],
     "time(2)": [("'-00:00:00.01'", "'-00:00:00.01'"), ("'-01:00:00.50'", "'-01:00:00.50'")],
     "time(4)": [("'-12:34:56.7891'", "'-12:34:56.7891'"), ("'99:00:00.0001'", "'99:00:00.0001'")],
-    "time(6)": [("'-838:59:58.999999'", "'-838:59:58.999999'"), ("'838:59:58.000001'", "'838:59:58.000001'")],
+    "time(6)": [("'-838:59:58.999999'", "'-838:59:58.999999'"),
+    ("'838:59:58.000001'", "'838:59:58.000001'")],
     "char(10)": [("'ab  '", "'ab'"), ("'zażółć'", "'zażółć'"), ("''", "''")],
     "char(100) character set utf8mb4": [("repeat('😀', 100)", "'" + "😀" * 100 + "'")],
     "varchar(20)": [("'a '", "'a '"), ("'😀'", "'😀'")],
     "varchar(1000)": [("repeat('x', 1000)", "'" + "x" * 1000 + "'")],
-    "varchar(50) character set latin1": [("'äöü€ÿ'", "'äöü€ÿ'"), ("_latin1 0x818D8F909D", "'\x81\x8d\x8f\x90\x9d'")],
+    "varchar(50) character set latin1": [("'äöü€ÿ'", "'äöü€ÿ'"),
+    ("_latin1 0x818D8F909D", "'\x81\x8d\x8f\x90\x9d'")],
     "varchar(50) character set cp1251": [("'Привет'", "'Привет'")],
     "varchar(50) character set gbk": [("'中文'", "'中文'")],
     "varchar(50) character set utf16": [("'a😀'", "'a😀'")],
@@ -77,7 +92,8 @@ COMMON: dict[str, list[tuple[str, Any]]] = {
     "varchar(50) character set ascii": [("'plain'", "'plain'")],
     "text": [("repeat('y', 70)", "'" + "y" * 70 + "'")],
     "mediumtext": [("repeat('z', 70000)", "'" + "z" * 70000 + "'")],
-    "tinytext": [("'tiny ü'", "'tiny ü'"), ("repeat('t', 255)", "'" + "t" * 255 + "'"), ("''", "''")],
+    "tinytext": [("'tiny ü'", "'tiny ü'"), ("repeat('t', 255)", "'" + "t" * 255 + "'"),
+    ("''", "''")],
     "longtext": [("'long 😀'", "'long 😀'"), ("repeat('w', 70000)", "'" + "w" * 70000 + "'")],
     "tinytext character set latin2": [("'łódź'", "'łódź'")],
     "binary(4)": [("x'0100'", b"\1\0\0\0"), ("x'00000000'", b"\0\0\0\0")],
@@ -90,7 +106,8 @@ COMMON: dict[str, list[tuple[str, Any]]] = {
     "enum('x','ż') character set latin2": [("'ż'", "'ż'")],
     "set('a','b','c')": [("'a,c'", "'a,c'"), ("''", "''")],
     "geometry": [("ST_GeomFromText('POINT(3 4)')", struct.pack("<BI2d", 1, 1, 3, 4)),
-                 ("ST_GeomFromText('LINESTRING(1 2,3 4)')", struct.pack("<BII4d", 1, 2, 2, 1, 2, 3, 4))],
+                 ("ST_GeomFromText('LINESTRING(1 2,3 4)')",
+                 struct.pack("<BII4d", 1, 2, 2, 1, 2, 3, 4))],
     "linestring": [("ST_GeomFromText('LINESTRING(1 2,3 4,-5.5 6)')",
                     struct.pack("<BII6d", 1, 2, 3, 1, 2, 3, 4, -5.5, 6))],
     "polygon": [("ST_GeomFromText('POLYGON((0 0,1 0,1 1,0 0))')",
@@ -103,20 +120,23 @@ COMMON: dict[str, list[tuple[str, Any]]] = {
                       struct.pack("<BIIBIII8d", 1, 6, 1, 1, 3, 1, 4, 0, 0, 1, 0, 1, 1, 0, 0))],
     "geometrycollection": [("ST_GeomFromText('GEOMETRYCOLLECTION(POINT(1 2))')",
                             struct.pack("<BIIBI2d", 1, 7, 1, 1, 1, 1, 2)),
-                           ("ST_GeomFromText('GEOMETRYCOLLECTION EMPTY')", struct.pack("<BII", 1, 7, 0))],
+                           ("ST_GeomFromText('GEOMETRYCOLLECTION EMPTY')",
+                           struct.pack("<BII", 1, 7, 0))],
 }  # fmt: skip
 MARIADB = {
     "json": [("""'{"b": 1, "a": [1,2]}'""", """'{"b": 1, "a": [1,2]}'""")],
     "uuid": [("'123e4567-e89b-12d3-a456-426655440000'", "'123e4567-e89b-12d3-a456-426655440000'"),
              ("'123e4567-e89b-12d3-a456-426655440100'", "'123e4567-e89b-12d3-a456-426655440100'")],
     "inet6": [("'::1'", "'::1'"), ("'::'", "'::'"), ("'::ffff:192.0.2.1'", "'::ffff:192.0.2.1'"),
-              ("'2001:db8::ff00:42:8329'", "'2001:db8::ff00:42:8329'"), ("'1:0:0:2:0:0:0:3'", "'1:0:0:2::3'"),
+              ("'2001:db8::ff00:42:8329'", "'2001:db8::ff00:42:8329'"),
+              ("'1:0:0:2:0:0:0:3'", "'1:0:0:2::3'"),
               ("'1:0:2:3:4:5:6:7'", None), ("'::1.2.3.4'", "'::1.2.3.4'")],
     "point": [("ST_GeomFromText('POINT(1 2)', 4326)", struct.pack("<BI2d", 1, 1, 1, 2))],
     "inet4": [("'192.0.2.1'", "'192.0.2.1'"), ("'0.0.0.0'", "'0.0.0.0'")],
 }  # fmt: skip
 MYSQL = {
-    # A server that knows the order of its axes, which is latitude and longitude, keeps the longitude first.
+    # A server that knows the order of its axes, which is latitude and longitude, keeps the
+    # longitude first.
     "point": [("ST_GeomFromText('POINT(1 2)', 4326)", struct.pack("<BI2d", 1, 1, 2, 1))],
     "vector(3)": [("STRING_TO_VECTOR('[1,2.5,-3]')", [1.0, 2.5, -3.0])],
 }
@@ -140,7 +160,8 @@ def expected(value: Any) -> Any:
 
 
 def test_log_and_snapshot_give_the_value_that_was_written(any_database: SqlDatabase) -> None:
-    """Guards "snapshot == log": one decoder contract for the binlog's bytes and for the server's text."""
+    """Guards "snapshot == log": one decoder contract for the binlog's bytes and for the server's
+    text."""
     cases = COMMON | (MARIADB if is_mariadb(any_database) else MYSQL)
     columns = ", ".join(
         f"c{i} {kind} {'' if 'null' in kind else 'null'}" for i, kind in enumerate(cases)
@@ -174,7 +195,8 @@ def test_log_and_snapshot_give_the_value_that_was_written(any_database: SqlDatab
 def test_invisible_and_generated_columns_are_the_same_by_log_and_by_copy(
     any_database: SqlDatabase,
 ) -> None:
-    """Guards columns that `SELECT *` leaves out, and values that the server makes: stored and virtual."""
+    """Guards columns that `SELECT *` leaves out, and values that the server makes: stored and
+    virtual."""
     any_database.execute(
         "CREATE TABLE t (id int PRIMARY KEY, hidden int INVISIBLE DEFAULT 7, n int,"
         " kept int AS (n * 2) STORED, made int AS (n * 3) VIRTUAL, last varchar(9))"
@@ -196,7 +218,8 @@ def test_invisible_and_generated_columns_are_the_same_by_log_and_by_copy(
 def test_a_form_that_is_not_known_is_told_and_never_passed_over(
     mariadb_database: SqlDatabase,
 ) -> None:
-    """Guards against a column that would be empty without a word: dates as MariaDB before 10.1 stored them."""
+    """Guards against a column that would be empty without a word: dates as MariaDB before 10.1
+    stored them."""
     server = mariadb_database.server
     server.execute("SET GLOBAL mysql56_temporal_format = OFF")
     try:
@@ -219,15 +242,22 @@ def test_a_form_that_is_not_known_is_told_and_never_passed_over(
 def test_json_of_mysql_is_the_text_that_the_server_prints(request: pytest.FixtureRequest) -> None:
     """Guards the decoder of the binary form: the server's own text is the oracle."""
     documents = [
-        "{}", "[]", "null", "true", "0", "-1", "32767", "65535", "4294967295", "2147483648", "18446744073709551615",
-        "-9223372036854775808", "1.5", "1e300", "1.0", "123456789012345680000.0", "0.1", "-0.0", "1e14", "1e15", "123456789012345.6", "1234567890123456.5", "1e-14",
-        "1e-15", "1e-16", "1.25e-15", "9.999999999999999e22", "5e-324", "1.7976931348623157e308", '""', '"a\\"b\\\\c\\n\\u0001"',
-        '"😀 ü"', '[1, "two", 3.5, null, true, {"a": [ ]}]', '{"bb": 1, "a": 2, "ccc": {"x": [1,2,3]}}',
-        json.dumps({f"key{i}": "v" * 300 for i in range(400)}), json.dumps(list(range(-200, 70000, 7))),
+        "{}", "[]", "null", "true", "0", "-1", "32767", "65535", "4294967295", "2147483648",
+        "18446744073709551615",
+        "-9223372036854775808", "1.5", "1e300", "1.0", "123456789012345680000.0", "0.1", "-0.0",
+        "1e14", "1e15", "123456789012345.6", "1234567890123456.5", "1e-14",
+        "1e-15", "1e-16", "1.25e-15", "9.999999999999999e22", "5e-324", "1.7976931348623157e308",
+        '""', '"a\\"b\\\\c\\n\\u0001"',
+        '"😀 ü"', '[1, "two", 3.5, null, true, {"a": [ ]}]',
+        '{"bb": 1, "a": 2, "ccc": {"x": [1,2,3]}}',
+        json.dumps({f"key{i}": "v" * 300 for i in range(400)}),
+        json.dumps(list(range(-200, 70000, 7))),
     ]  # fmt: skip
     expressions = [
-        "CAST(CAST('2024-02-29' AS DATE) AS JSON)", "CAST(CAST('2024-02-29 12:34:56.789' AS DATETIME(3)) AS JSON)",
-        "CAST(CAST('-100:00:01.5' AS TIME(1)) AS JSON)", "CAST(CAST(-12.340 AS DECIMAL(10,3)) AS JSON)",
+        "CAST(CAST('2024-02-29' AS DATE) AS JSON)", "CAST(CAST('2024-02-29 12:34:56.789' AS "
+                                                    "DATETIME(3)) AS JSON)",
+        "CAST(CAST('-100:00:01.5' AS TIME(1)) AS JSON)",
+        "CAST(CAST(-12.340 AS DECIMAL(10,3)) AS JSON)",
         "CAST(x'00FF' AS JSON)", "JSON_OBJECT('d', CAST(1 AS DECIMAL(40,20)), 'b', x'0102')",
     ]  # fmt: skip
     with fresh_sql_database(request.getfixturevalue("mysql")) as database:
@@ -255,11 +285,15 @@ def test_json_of_mysql_is_the_text_that_the_server_prints(request: pytest.Fixtur
 
 
 def test_zero_dates_by_policy(any_database: SqlDatabase) -> None:
-    """Guards the choice null | text | fail, the same in log and snapshot; with null, a day that is merely wrong is no zero date."""
+    """Guards the choice null | text | fail, the same in log and snapshot; with null, a day that is
+    merely wrong is no zero date."""
     any_database.execute(
         "CREATE TABLE t (id int PRIMARY KEY, d date, t timestamp(3) null, m datetime)"
     )
-    insert = "INSERT INTO t VALUES (1, '2024-00-00', 0, '0000-00-00'), (2, '2024-05-06', '2024-01-02 03:04:05.6', NULL)"
+    insert = (
+        "INSERT INTO t VALUES (1, '2024-00-00', 0, '0000-00-00'), (2, '2024-05-06', "
+        "'2024-01-02 03:04:05.6', NULL)"
+    )
     with any_database.connect() as connection:
         cursor = connection.cursor()
         cursor.execute("SET sql_mode = '', time_zone = '+00:00'")
@@ -302,8 +336,9 @@ def test_zero_dates_by_policy(any_database: SqlDatabase) -> None:
 def test_a_zero_date_that_no_row_can_be_known_without_stops_its_table(
     any_database: SqlDatabase, zero_dates: str, names: tuple[str, ...]
 ) -> None:
-    """Guards keys, and tables without one: a row whose key is not known can't wait, nor one that is known by all of its values. In a
-    key it can't become NULL either: such a row would be doubled by each change."""
+    """Guards keys, and tables without one: a row whose key is not known can't wait, nor one that is
+    known by all of its values. In a key it can't become NULL either: such a row would be doubled by
+    each change."""
     any_database.execute(
         "CREATE TABLE t (d date PRIMARY KEY, v int)", "CREATE TABLE u (d date, v int)"
     )
@@ -326,15 +361,16 @@ def test_a_zero_date_that_no_row_can_be_known_without_stops_its_table(
 def test_rows_that_do_not_fit_are_marked_in_both_images_and_beside_a_truncation(
     any_database: SqlDatabase,
 ) -> None:
-    """Guards updates to and from such a value, a real NULL, which is none, many rows, and a TRUNCATE in the same segment, whose row
-    has no marks."""
+    """Guards updates to and from such a value, a real NULL, which is none, many rows, and a
+    TRUNCATE in the same segment, whose row has no marks."""
     any_database.execute("CREATE TABLE t (id int PRIMARY KEY, d date, note text)")
     with any_database.connect() as connection:
         cursor = connection.cursor()
         cursor.execute("SET sql_mode = ''")
         with following(any_database, "t", zero_dates="fail") as follower:
             cursor.execute(
-                "INSERT INTO t VALUES (1, '2024-00-01', 'odd'), (2, NULL, 'none'), (3, '2024-01-01', 'fine')"
+                "INSERT INTO t VALUES (1, '2024-00-01', 'odd'), (2, NULL, 'none'), (3, "
+                "'2024-01-01', 'fine')"
             )
             cursor.execute("UPDATE t SET d = '2024-02-02' WHERE id = 1")
             cursor.execute("UPDATE t SET d = '0000-00-00' WHERE id = 3")

@@ -1,4 +1,5 @@
-"""Commits that are in the log before anybody sees their rows: a copy waits for them, and a restart takes them for what they are."""
+"""Commits that are in the log before anybody sees their rows: a copy waits for them, and a restart
+takes them for what they are."""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ def rows_at(follower: Follower, point: Position) -> list[int]:
 
 
 def test_a_commit_that_nobody_sees_yet_is_waited_for(database: SqlDatabase) -> None:
-    """Guards rows that are before the copy's point in the log, and that its chunks would not find."""
+    """Guards rows that are before the copy's point in the log, and that its chunks would not
+    find."""
     with following(database, "t") as follower, hanging_commit(database, follower):
         with SnapshotSession(follower.params, NAME) as session:
             assert sorted(set(rows_at(follower, session.point.position))) == [1, 2]
@@ -127,8 +129,8 @@ def many_commits(database: SqlDatabase) -> Iterator[None]:
 
 
 def test_a_point_tells_the_gtids_before_it_and_no_others(mysql: SqlServer) -> None:
-    """Guards a stream that would miss a GTID for ever and lose its place once the server purges it, or skip one at another server: the
-    server tells place and GTIDs of different moments."""
+    """Guards a stream that would miss a GTID for ever and lose its place once the server purges it,
+    or skip one at another server: the server tells place and GTIDs of different moments."""
     with fresh_sql_database(mysql) as database:
         database.execute("CREATE TABLE t (id int PRIMARY KEY)")
         with many_commits(database):
@@ -141,7 +143,8 @@ def test_a_point_tells_the_gtids_before_it_and_no_others(mysql: SqlServer) -> No
 
 
 def test_a_commit_that_is_sent_before_it_is_counted_is_no_lost_place(mysql: SqlServer) -> None:
-    """Guards a restart in that moment: the stream has what `gtid_executed` lacks, which looked like a server that was restored."""
+    """Guards a restart in that moment: the stream has what `gtid_executed` lacks, which looked like
+    a server that was restored."""
     with fresh_sql_database(mysql) as database:
         database.execute("CREATE TABLE t (id int PRIMARY KEY)")
         with following(database, "t") as follower, hanging_commit(database, follower):
@@ -183,7 +186,8 @@ def test_without_gtids_a_copy_waits_as_long_as_commits_may_be_held_back(
 def test_a_transaction_that_never_ends_is_named(
     mysql: SqlServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the end of the wait, and that it can be heard: a transaction with a GTID of its own may be in the log or not."""
+    """Guards the end of the wait, and that it can be heard: a transaction with a GTID of its own
+    may be in the log or not."""
     with fresh_sql_database(mysql) as database, database.connect() as connection:
         monkeypatch.setattr(visibility, "LIMIT_SECONDS", 0.1)
         monkeypatch.setattr(visibility, "SAY_SECONDS", 0.1)

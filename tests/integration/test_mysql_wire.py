@@ -66,8 +66,8 @@ def read_on(reader: LogReader, follower: Follower) -> list[int]:
 def test_silence_is_an_idle_server_or_a_lost_connection(
     any_database: SqlDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the server's heartbeats: with them a log in which nothing happens goes on, and a connection on which nothing comes
-    any more, though nobody cut it, is one that was lost."""
+    """Guards the server's heartbeats: with them a log in which nothing happens goes on, and a
+    connection on which nothing comes any more, though nobody cut it, is one that was lost."""
     monkeypatch.setattr(dump_module, "HEARTBEAT_SECONDS", HEARTBEAT_SECONDS)
     monkeypatch.setattr(log_module, "SILENT_SECONDS", SILENT_SECONDS)
     with (
@@ -88,7 +88,8 @@ def test_silence_is_an_idle_server_or_a_lost_connection(
 
 
 def test_an_event_that_was_damaged_on_its_way_is_never_decoded(any_database: SqlDatabase) -> None:
-    """Guards the checksum of each event: its place is told, nothing of it becomes a row, and read again it is whole."""
+    """Guards the checksum of each event: its place is told, nothing of it becomes a row, and read
+    again it is whole."""
     with (
         CuttingProxy(any_database.server.port) as proxy,
         following(any_database, "t", port=proxy.port, tls="disable") as follower,
@@ -112,7 +113,8 @@ def test_an_event_that_was_damaged_on_its_way_is_never_decoded(any_database: Sql
 
 
 def test_a_server_that_changes_its_checksums_meanwhile(any_database: SqlDatabase) -> None:
-    """Guards each file of the log being read in its own form, by a reader that goes on and by one that begins in it."""
+    """Guards each file of the log being read in its own form, by a reader that goes on and by one
+    that begins in it."""
     with following(any_database, "t") as follower, another(follower) as second:
         start = follower.session.point.position
         try:
@@ -155,7 +157,8 @@ WHERE processlist_command LIKE 'Binlog Dump%'
 
 @pytest.mark.parametrize(("tls", "kind"), [("require", "SSL/TLS"), ("disable", "TCP/IP")])
 def test_the_log_comes_as_encrypted_as_was_asked(mysql: SqlServer, tls: str, kind: str) -> None:
-    """Guards the stream itself, which is read past the driver: its bytes are those of the encrypted connection."""
+    """Guards the stream itself, which is read past the driver: its bytes are those of the encrypted
+    connection."""
     with fresh_sql_database(mysql) as database:
         database.execute(
             "CREATE TABLE t (id int PRIMARY KEY, v varchar(50))",
@@ -176,8 +179,9 @@ def test_the_log_comes_as_encrypted_as_was_asked(mysql: SqlServer, tls: str, kin
 def test_a_certificate_that_is_not_trusted_ends_every_connection(
     any_database: SqlDatabase, tmp_path: Path
 ) -> None:
-    """Guards against a person's mistake, or another server in between, being taken for a server that is away for a while and
-    tried for ever: no such connection is used, and what to mend is said. The MariaDB here offers no TLS."""
+    """Guards against a person's mistake, or another server in between, being taken for a server
+    that is away for a while and tried for ever: no such connection is used, and what to mend is
+    said. The MariaDB here offers no TLS."""
     text = tmp_path / "no-certificate.pem"
     text.write_text("not a certificate")
     wrong = [

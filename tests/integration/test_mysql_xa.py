@@ -1,4 +1,5 @@
-"""XA transactions: the log has their rows at PREPARE, the copy gets them at COMMIT, and never after a ROLLBACK."""
+"""XA transactions: the log has their rows at PREPARE, the copy gets them at COMMIT, and never after
+a ROLLBACK."""
 
 from __future__ import annotations
 
@@ -118,7 +119,8 @@ def after(follower: Any, position: Position, tables: Any) -> list[LogBlock]:
 def test_a_prepared_transaction_outlives_a_restart_and_a_new_choice_of_tables(
     any_database: SqlDatabase,
 ) -> None:
-    """Guards the durable half: the position names where the group lies, and it is read from there again."""
+    """Guards the durable half: the position names where the group lies, and it is read from there
+    again."""
     any_database.execute("CREATE TABLE late (id int PRIMARY KEY)")
     rows = ("INSERT INTO t VALUES (1, 'a')", "INSERT INTO late VALUES (7)")
     with following(any_database, "t") as follower:
@@ -135,7 +137,8 @@ def test_a_prepared_transaction_outlives_a_restart_and_a_new_choice_of_tables(
 
 
 def test_what_nobody_saw_being_prepared_stops_the_tables(any_database: SqlDatabase) -> None:
-    """Guards against rows that are lost in silence: prepared before the first position, or too large to be set aside."""
+    """Guards against rows that are lost in silence: prepared before the first position, or too
+    large to be set aside."""
     with (
         prepared(any_database, "early", "INSERT INTO t VALUES (1, 'a')") as cursor,
         following(any_database, "t") as follower,
@@ -149,7 +152,8 @@ def test_what_nobody_saw_being_prepared_stops_the_tables(any_database: SqlDataba
 def test_a_group_that_is_too_large_to_be_set_aside_stops_its_tables(
     any_database: SqlDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the bound of memory: such rows stay in the stream, and their tables are told at the PREPARE."""
+    """Guards the bound of memory: such rows stay in the stream, and their tables are told at the
+    PREPARE."""
     monkeypatch.setattr(blocks_module, "QUARANTINED_BYTES", 2048)
     values = ", ".join(f"({i}, repeat('v', 50))" for i in range(200))
     statements = [f"INSERT INTO t VALUES ({i}, repeat('v', 50))" for i in range(1000, 1100)]

@@ -1,4 +1,5 @@
-"""A zoo of MySQL and MariaDB: every form of statement on tables that are followed, with no row behind it and then with some, compared."""
+"""A zoo of MySQL and MariaDB: every form of statement on tables that are followed, with no row
+behind it and then with some, compared."""
 
 from __future__ import annotations
 
@@ -69,8 +70,8 @@ def level(world: MysqlWorld, names: Sequence[str]) -> None:
 
 
 def settle(world: MysqlWorld, tables: Sequence[Live]) -> None:
-    """Wait for the states that should be: what a look into the source's catalog mends takes a minute. One that never comes is told by the
-    comparison."""
+    """Wait for the states that should be: what a look into the source's catalog mends takes a
+    minute. One that never comes is told by the comparison."""
     flavour = world.database.server.flavour
     wanted = {
         t.name: f"failing {t.code(flavour)}" if t.code(flavour) else "replicating" for t in tables
@@ -120,7 +121,8 @@ def compared(world: MysqlWorld, tables: Sequence[Live]) -> dict[str, list[str]]:
 def test_a_zoo_of_statements_ends_equal_or_says_why_not(
     request: pytest.FixtureRequest, world_maker: MakeWorld, flavour: str, part: str
 ) -> None:
-    """Guards copies that differ under *replicating*: quiet tables after each statement, and the same tables written again."""
+    """Guards copies that differ under *replicating*: quiet tables after each statement, and the
+    same tables written again."""
     tables = zoo_of(part, flavour)
     names = tuple(t.name for t in tables)
     with world_maker(

@@ -1,4 +1,5 @@
-"""Any value of any type of PostgreSQL: the copy and the log, in each of its forms, give the same one."""
+"""Any value of any type of PostgreSQL: the copy and the log, in each of its forms, give the same
+one."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ WHERE a.attrelid = 't'::regclass AND a.attnum > 0 ORDER BY a.attnum
 """
 LARGE = """
 SELECT attname FROM pg_attribute WHERE attrelid = 't'::regclass AND attnum > 0 AND attstorage IN ('x', 'm')
-"""
+"""  # noqa: E501
 Rows = list[dict[str, Any]]
 Values = list[list[str | None]]
 
@@ -76,7 +77,8 @@ def known_here(database: Database) -> list[Kind]:
 
 
 def make(database: Database, kinds: Sequence[Kind]) -> TableSchema:
-    """A table `t` with a column for each; what is large stays out of its rows, and out of updates' new images."""
+    """A table `t` with a column for each; what is large stays out of its rows, and out of updates'
+    new images."""
     columns = ", ".join(f"c{i} {kind.sql}" for i, kind in enumerate(kinds, 1))
     database.execute(f"DROP TABLE IF EXISTS t; CREATE TABLE t (id int PRIMARY KEY, {columns})")
     (table,) = describe(database, "t")
@@ -86,7 +88,8 @@ def make(database: Database, kinds: Sequence[Kind]) -> TableSchema:
 
 
 def test_each_type_of_the_table_is_drawn(database: Database) -> None:
-    """Guards the property itself: a type that the table gets and these strategies lack would be held by nothing."""
+    """Guards the property itself: a type that the table gets and these strategies lack would be
+    held by nothing."""
     assert {k.name for k in KINDS} - {""} == set(types.SCALARS)
     kinds = known_here(database)
     wires = {c.wire for c in make(database, kinds).columns}
@@ -160,7 +163,8 @@ class Server:
         for form in ["binary", "text"] if self.is_binary else ["text"]:
             verb = "peek" if form == "binary" else "get"
             parts = self.connection.execute(
-                f"SELECT data FROM pg_logical_slot_{verb}_binary_changes(%s, NULL, NULL, 'proto_version', '1',"
+                f"SELECT data FROM pg_logical_slot_{verb}_binary_changes(%s, NULL, NULL, "
+                "'proto_version', '1',"
                 " 'publication_names', %s, 'binary', %s)",
                 (SLOT, PUBLICATION, str(form == "binary").lower()),
             ).fetchall()
@@ -276,8 +280,9 @@ def run(check: Callable[[st.DataObject], None], examples: int) -> None:
 
 @pytest.mark.parametrize("examples", [FEW, pytest.param(MANY, marks=pytest.mark.long)])
 def test_any_value_is_the_same_by_copy_and_by_log(server: Server, examples: int) -> None:
-    """Guards "snapshot == log" for values that nobody thought of, in all images of the log and both of its forms, and both
-    against the server's own text; fails where a value is asked for in another form than the one in which the log has it."""
+    """Guards "snapshot == log" for values that nobody thought of, in all images of the log and both
+    of its forms, and both against the server's own text; fails where a value is asked for in
+    another form than the one in which the log has it."""
 
     def check(data: st.DataObject) -> None:
         hold(server, data.draw(rows_of(server)))

@@ -26,8 +26,9 @@ def listed(database: Database) -> dict[str, object]:
 
 class TestList:
     def test_only_tables_that_could_be_copied_are_listed(self, database):
-        """Guards the conditions of `catalog.LIST`: without them a view, an unlogged table, or a partition beside the
-        table that it is a part of could be chosen, whose own changes never come."""
+        """Guards the conditions of `catalog.LIST`: without them a view, an unlogged table, or a
+        partition beside the table that it is a part of could be chosen, whose own changes never
+        come."""
         database.execute("CREATE SCHEMA shop")
         database.execute("CREATE TABLE shop.orders (id int PRIMARY KEY)")
         database.execute("CREATE TABLE parts (id int) PARTITION BY LIST (id)")
@@ -38,8 +39,9 @@ class TestList:
         assert list(listed(database)) == ["public.parts", "shop.orders"]
 
     def test_estimates_come_without_counting(self, database):
-        """Guards the sums over `pg_partition_tree` in `catalog.LIST`: autovacuum analyses partitions, never the table
-        above them, whose own figures say nothing; `count(*)` would read every row."""
+        """Guards the sums over `pg_partition_tree` in `catalog.LIST`: autovacuum analyses
+        partitions, never the table above them, whose own figures say nothing; `count(*)` would read
+        every row."""
         database.execute("CREATE TABLE parts (id int PRIMARY KEY) PARTITION BY RANGE (id)")
         database.execute("CREATE TABLE low PARTITION OF parts FOR VALUES FROM (0) TO (500)")
         database.execute("CREATE TABLE high PARTITION OF parts FOR VALUES FROM (500) TO (1000)")
@@ -54,15 +56,15 @@ class TestList:
         assert plain.size_bytes >= 8192
 
     def test_a_table_that_was_never_analysed_has_no_estimate(self, database):
-        """Guards `reltuples >= 0` in `catalog.LIST`: -1, the server's word for "never looked", would be shown as a
-        number of rows."""
+        """Guards `reltuples >= 0` in `catalog.LIST`: -1, the server's word for "never looked",
+        would be shown as a number of rows."""
         database.execute("CREATE TABLE fresh (id int) WITH (autovacuum_enabled = false)")
         fresh = listed(database)["public.fresh"]
         assert (fresh.rows_estimated, fresh.size_bytes) == (None, None)
 
     def test_a_table_that_was_never_analysed_has_the_rows_that_came(self, database):
-        """Guards `pg_stat_get_live_tuples` in `catalog.LIST`: a small table that nothing looked at yet would be shown without a
-        number of rows."""
+        """Guards `pg_stat_get_live_tuples` in `catalog.LIST`: a small table that nothing looked at
+        yet would be shown without a number of rows."""
         database.execute("CREATE TABLE small (id int) WITH (autovacuum_enabled = false)")
         database.execute("INSERT INTO small SELECT generate_series(1, 50)")
         deadline = time.monotonic() + 30  # the server adds up what ended connections did
@@ -70,8 +72,8 @@ class TestList:
             assert time.monotonic() < deadline
 
     def test_two_thousand_tables_are_listed_in_a_second(self, database):
-        """Guards the form of `catalog.LIST`: fails where it looks through a whole catalog for each table instead of
-        asking by an index."""
+        """Guards the form of `catalog.LIST`: fails where it looks through a whole catalog for each
+        table instead of asking by an index."""
         database.execute(
             "DO $$ BEGIN FOR i IN 1..2000 LOOP "
             "EXECUTE format('CREATE TABLE t%s (id int PRIMARY KEY, a text)', i); "
@@ -85,9 +87,9 @@ class TestList:
 
 class TestDescribe:
     def test_a_shape_names_columns_types_and_keys(self, database):
-        """Guards `catalog._table` and `TypeBook`: domains and enums down to what they are made of, and `attnum` as the
-        ordinal, with the hole that a dropped column leaves; counted anew, columns would be taken for their neighbours
-        (CORRECTNESS 21)."""
+        """Guards `catalog._table` and `TypeBook`: domains and enums down to what they are made of,
+        and `attnum` as the ordinal, with the hole that a dropped column leaves; counted anew,
+        columns would be taken for their neighbours (CORRECTNESS 21)."""
         database.execute("CREATE TYPE mood AS ENUM ('b', 'a')")
         database.execute("CREATE DOMAIN price AS numeric(10,2)")
         database.execute(
@@ -120,8 +122,9 @@ class TestDescribe:
         ],
     )
     def test_the_key_is_the_replica_identity(self, database, change, key, full_before):
-        """Guards CORRECTNESS 10 in `catalog._table`: with the primary key whatever the identity says, rows that the log
-        names by another index would be looked for by columns that it does not send."""
+        """Guards CORRECTNESS 10 in `catalog._table`: with the primary key whatever the identity
+        says, rows that the log names by another index would be looked for by columns that it does
+        not send."""
         database.execute("CREATE TABLE t (k int, mail text NOT NULL, id int, PRIMARY KEY (id, k))")
         database.execute("CREATE UNIQUE INDEX other ON t (mail) INCLUDE (id)")
         database.execute(change)
@@ -130,8 +133,8 @@ class TestDescribe:
 
     @pytest.mark.parametrize("identity", ["DEFAULT", "FULL"])
     def test_a_deferrable_primary_key_identifies_no_row(self, database, identity):
-        """Guards `indimmediate` in `catalog._table`: within a statement two rows may have such a key; known by it,
-        `UPDATE t SET id = id + 1` would leave one row."""
+        """Guards `indimmediate` in `catalog._table`: within a statement two rows may have such a
+        key; known by it, `UPDATE t SET id = id + 1` would leave one row."""
         database.execute("CREATE TABLE t (id int PRIMARY KEY DEFERRABLE)")
         database.execute(f"ALTER TABLE t REPLICA IDENTITY {identity}")
         (table,) = describe(database, "t")
@@ -139,15 +142,15 @@ class TestDescribe:
         assert table.full_before is (identity == "FULL")
 
     def test_columns_that_a_primary_key_only_includes_are_not_of_it(self, database):
-        """Guards the cut at `indnkeyatts` in `catalog.TABLES`: the log marks the key's own columns; with others in it,
-        the first change would stop the table."""
+        """Guards the cut at `indnkeyatts` in `catalog.TABLES`: the log marks the key's own columns;
+        with others in it, the first change would stop the table."""
         database.execute("CREATE TABLE t (name text, id int, PRIMARY KEY (id) INCLUDE (name))")
         (table,) = describe(database, "t")
         assert (table.key, table.primary_key) == (("id",), ("id",))
 
     def test_before_images_are_whole_where_those_of_all_partitions_are(self, database):
-        """Guards the look at every partition's identity in `catalog.TABLES`: a partition sends what its own says, so
-        the root's FULL alone promises no whole old rows."""
+        """Guards the look at every partition's identity in `catalog.TABLES`: a partition sends what
+        its own says, so the root's FULL alone promises no whole old rows."""
         database.execute("CREATE TABLE p (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)")
         database.execute("CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (10)")
         database.execute("ALTER TABLE p REPLICA IDENTITY FULL")
@@ -157,8 +160,8 @@ class TestDescribe:
         assert (table.key, table.full_before) == (("id",), True)
 
     def test_a_selection_keeps_the_key_and_leaves_out_missing_tables(self, database):
-        """Guards the key that `catalog._table` adds to the chosen columns: without it no update or delete would find
-        its row. What is gone is left out, for the caller to say."""
+        """Guards the key that `catalog._table` adds to the chosen columns: without it no update or
+        delete would find its row. What is gone is left out, for the caller to say."""
         database.execute("CREATE TABLE t (id int PRIMARY KEY, a int, b int)")
         wanted = TableSelection(TableId("public", "t"), ("b",))
         with PostgresqlCatalog(params_of(database)) as catalog:
@@ -167,8 +170,8 @@ class TestDescribe:
         assert len(found) == 1
 
     def test_a_generated_column_that_the_log_does_not_carry_can_not_be_copied(self, database):
-        """Guards `catalog._column`'s look at `publish_generated_columns`: copied by the snapshot, such a column would
-        vanish from the copy with the first change, which comes without it."""
+        """Guards `catalog._column`'s look at `publish_generated_columns`: copied by the snapshot,
+        such a column would vanish from the copy with the first change, which comes without it."""
         is_newer = int(database.execute("SHOW server_version_num")[0][0]) >= 180000
         never = ", never int GENERATED ALWAYS AS (id + 1) VIRTUAL" if is_newer else ""
         database.execute(
@@ -181,8 +184,8 @@ class TestDescribe:
             assert table.column("never").type == Unsupported("integer")
 
     def test_a_type_that_can_not_be_copied_stays_in_as_unsupported(self, database):
-        """Guards that `types.column_type` has no default: what it does not know is told as `Unsupported` and left out
-        of `supported`, never copied as some text."""
+        """Guards that `types.column_type` has no default: what it does not know is told as
+        `Unsupported` and left out of `supported`, never copied as some text."""
         database.execute("CREATE TYPE pair AS (a int, b int)")
         database.execute("CREATE TABLE t (id int PRIMARY KEY, p pair, ps pair[])")
         (table,) = describe(database, "t")
@@ -191,8 +194,8 @@ class TestDescribe:
         assert [c.name for c in table.supported] == ["id"]
 
     def test_the_number_of_queries_does_not_grow_with_the_tables(self, database):
-        """Guards `catalog.describe` asking for all tables at once; fails where one more query is asked for each of
-        them."""
+        """Guards `catalog.describe` asking for all tables at once; fails where one more query is
+        asked for each of them."""
         for number in range(20):
             database.execute(f"CREATE TABLE t{number} (id int PRIMARY KEY)")
 
@@ -213,8 +216,8 @@ class TestDescribe:
         assert counting.queries == 3
 
     def test_a_dead_server_is_told(self, database):
-        """Guards the translation in `connections.connect`: without it psycopg's own exception, with the address in its
-        text, would go up in place of a code."""
+        """Guards the translation in `connections.connect`: without it psycopg's own exception, with
+        the address in its text, would go up in place of a code."""
         with pytest.raises(ReplicationError) as caught:
             PostgresqlCatalog(params_of(database, port=1))
         assert caught.value.code == "source:unreachable"
@@ -222,7 +225,8 @@ class TestDescribe:
 
 class TestWhatTheLogDoesNotTell:
     def test_dropped_columns_leave_their_numbers_and_defaults_their_values(self, database):
-        """Guards CORRECTNESS 21: without the dropped ones, the order of the log's columns would not say which is which."""
+        """Guards CORRECTNESS 21: without the dropped ones, the order of the log's columns would not
+        say which is which."""
         database.execute("CREATE TABLE t (id int PRIMARY KEY, a text, b text)")
         database.execute("INSERT INTO t VALUES (1, 'a', 'b')")
         database.execute("ALTER TABLE t DROP a, ADD c text DEFAULT 'it''s \"{,}\\ ü', ADD d int")
@@ -233,8 +237,9 @@ class TestWhatTheLogDoesNotTell:
         assert (found.column("d").missing, found.column("b").missing) == (None, None)
 
     def test_rows_that_are_written_again_are_seen_by_their_storage(self, database):
-        """Guards `TableSchema.storage` (CORRECTNESS 21): a plain default is kept beside the old rows and can be filled
-        in, a volatile one writes them all again, which the log does not tell; only the other file does."""
+        """Guards `TableSchema.storage` (CORRECTNESS 21): a plain default is kept beside the old
+        rows and can be filled in, a volatile one writes them all again, which the log does not
+        tell; only the other file does."""
         database.execute("CREATE TABLE t (id int PRIMARY KEY, a int)")
         database.execute("INSERT INTO t VALUES (1, 2)")
         before = describe(database, "t")[0]
@@ -246,11 +251,12 @@ class TestWhatTheLogDoesNotTell:
         assert volatile.column("c").missing is None
 
     def test_a_column_that_is_no_longer_generated_brings_values_that_no_log_told(self, database):
-        """Guards the generated columns in `TableSchema.storage`: no row is written again, and no default says what old rows
-        have; as a new column it would be NULL in all of them."""
+        """Guards the generated columns in `TableSchema.storage`: no row is written again, and no
+        default says what old rows have; as a new column it would be NULL in all of them."""
         is_sent = int(database.execute("SHOW server_version_num")[0][0]) >= 180000
         database.execute(
-            "CREATE TABLE t (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (n * 2) STORED, n int)"
+            "CREATE TABLE t (id int PRIMARY KEY, twice int GENERATED ALWAYS AS (n * 2) STORED, n "
+            "int)"
         )
         before = describe(database, "t")[0]
         database.execute("ALTER TABLE t ALTER twice DROP EXPRESSION")
@@ -259,8 +265,8 @@ class TestWhatTheLogDoesNotTell:
         assert kinds == ([] if is_sent else [ChangeKind.ADDED, ChangeKind.REWRITTEN])
 
     def test_the_parts_know_what_old_rows_have_in_a_new_column(self, database):
-        """Guards the fill of old rows: PostgreSQL keeps it where rows are, never at a partitioned table. Where parts differ, as
-        after one was attached, only a fresh copy is right."""
+        """Guards the fill of old rows: PostgreSQL keeps it where rows are, never at a partitioned
+        table. Where parts differ, as after one was attached, only a fresh copy is right."""
         database.execute("CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id)")
         for n in range(2):
             database.execute(
@@ -301,7 +307,8 @@ class TestWhatTheLogDoesNotTell:
     def test_rows_that_are_changed_while_no_column_looks_otherwise_are_seen(
         self, database, statement, is_told
     ):
-        """Guards the marks: the log carries none of these rows. What only moves rows, or is told by the log, is none."""
+        """Guards the marks: the log carries none of these rows. What only moves rows, or is told by
+        the log, is none."""
         database.execute("CREATE TABLE t (id int PRIMARY KEY, a varchar(9), n numeric(60,4))")
         database.execute("CREATE TABLE p (id int PRIMARY KEY, a text) PARTITION BY RANGE (id)")
         database.execute("CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (10)")
@@ -314,8 +321,8 @@ class TestWhatTheLogDoesNotTell:
         assert told == [ChangeKind.REWRITTEN] * is_told
 
     def test_a_partition_that_was_attached_differs_from_one_that_was_made(self, database):
-        """Guards the sign of `TableSchema.partitions`, from the `xmin`s in `catalog.TABLES`: an attached one came with
-        rows; one made in place, as a job does each day, did not."""
+        """Guards the sign of `TableSchema.partitions`, from the `xmin`s in `catalog.TABLES`: an
+        attached one came with rows; one made in place, as a job does each day, did not."""
         database.execute("CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id)")
         database.execute("CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (10)")
         database.execute("CREATE TABLE p_2 (id int PRIMARY KEY)")
@@ -325,14 +332,16 @@ class TestWhatTheLogDoesNotTell:
         assert [n > 0 for n in parts] == [True, True, False]
 
     def test_a_partition_made_filled_and_attached_at_once_is_an_attached_one(self, database):
-        """Guards the look at `cmin` in `catalog.TABLES`: no publication sends its rows, for when they came it was not
-        yet a part. One made in place stays what it is whatever becomes of its columns, and one that was away is another
-        one afterwards."""
+        """Guards the look at `cmin` in `catalog.TABLES`: no publication sends its rows, for when
+        they came it was not yet a part. One made in place stays what it is whatever becomes of its
+        columns, and one that was away is another one afterwards."""
         database.execute(
-            "CREATE TABLE p (id int DEFAULT 1, v text DEFAULT 'v', PRIMARY KEY (id)) PARTITION BY RANGE (id)"
+            "CREATE TABLE p (id int DEFAULT 1, v text DEFAULT 'v', PRIMARY KEY (id)) PARTITION "
+            "BY RANGE (id)"
         )
         database.execute(
-            "BEGIN; CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (10); INSERT INTO p VALUES (1); COMMIT"
+            "BEGIN; CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (10); INSERT INTO p "
+            "VALUES (1); COMMIT"
         )
         database.execute(
             "BEGIN; CREATE TABLE p_2 (LIKE p INCLUDING ALL); INSERT INTO p_2 VALUES (11);"
@@ -349,8 +358,8 @@ class TestWhatTheLogDoesNotTell:
         assert [c.kind for c in changes] == [ChangeKind.PARTITIONS_CHANGED]
 
     def test_a_table_is_found_by_its_number(self, database):
-        """Guards `Catalog.find` going by OID: looked for by its name, a table that was renamed or moved to another
-        schema would count as gone (CORRECTNESS 21)."""
+        """Guards `Catalog.find` going by OID: looked for by its name, a table that was renamed or
+        moved to another schema would count as gone (CORRECTNESS 21)."""
         database.execute("CREATE TABLE t (id int PRIMARY KEY)")
         number = describe(database, "t")[0].native_id
         database.execute("CREATE SCHEMA away")

@@ -1,4 +1,5 @@
-"""COPY in binary against a real server: blocks hold every row once, whatever their sizes, and a cut is never an end."""
+"""COPY in binary against a real server: blocks hold every row once, whatever their sizes, and a cut
+is never an end."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ def texts(connection: psycopg.Connection[Any], query: str) -> list[bytes]:
 def test_blocks_hold_every_row_once_in_order(
     database: Database, monkeypatch: pytest.MonkeyPatch, rows: int, is_compiled: bool
 ) -> None:
-    """Guards `copying.take` and `_take_plain` at the ends of blocks (a row that has no room is held for the next one):
-    rows are as long as a block, longer, and short; 7 fill a block by number."""
+    """Guards `copying.take` and `_take_plain` at the ends of blocks (a row that has no room is held
+    for the next one): rows are as long as a block, longer, and short; 7 fill a block by number."""
     monkeypatch.setattr(copying, "BLOCK_BYTES", 1000)
     monkeypatch.setattr(copying, "BLOCK_ROWS", 7)
     monkeypatch.setattr(copying, "load", lambda: is_compiled and pump.load())
@@ -51,8 +52,8 @@ def test_blocks_hold_every_row_once_in_order(
 
 
 def test_a_fault_of_the_server_in_the_middle_is_raised(database: Database) -> None:
-    """Guards `Copying._end`: libpq ends the rows after a fault just as at the end of a table; without the look at the
-    last result half a table would pass for all of it."""
+    """Guards `Copying._end`: libpq ends the rows after a fault just as at the end of a table;
+    without the look at the last result half a table would pass for all of it."""
     query = "SELECT (100000 / (50000 - g))::text FROM generate_series(1, 60000) g"
     with connect(params_of(database)) as connection, pytest.raises(psycopg.Error) as caught:
         texts(connection, query)
@@ -62,8 +63,8 @@ def test_a_fault_of_the_server_in_the_middle_is_raised(database: Database) -> No
 def test_a_connection_cut_in_the_middle_is_no_end(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `Copying._end`: the server's process ends while most rows were not sent; what came must not pass for the
-    table."""
+    """Guards `Copying._end`: the server's process ends while most rows were not sent; what came
+    must not pass for the table."""
     monkeypatch.setattr(copying, "BLOCK_ROWS", 1000)
     with connect(params_of(database)) as connection:
         pid = connection.info.backend_pid
@@ -78,8 +79,8 @@ def test_a_connection_cut_in_the_middle_is_no_end(
 
 
 def test_the_places_are_of_the_rows_only(database: Database) -> None:
-    """Guards the head that `Copying._take_head` takes off and the trailer that `copying.take` leaves out: as bytes of a
-    row, either would shift or end the values."""
+    """Guards the head that `Copying._take_head` takes off and the trailer that `copying.take`
+    leaves out: as bytes of a row, either would shift or end the values."""
     with connect(params_of(database)) as connection:
         ((body, row_at),) = list(Copying(connection).blocks("SELECT NULL::int, true"))
     assert row_at.tolist() == [0, 2 + 4 + 4 + 1]

@@ -1,5 +1,6 @@
-"""Row filters: the server keeps the rows that the engine keeps (guards `sources.postgresql.filters` against
-`connectors.filter_arrow`: where they differ, a row would be there by snapshot and go by log, or stay away)."""
+"""Row filters: the server keeps the rows that the engine keeps (guards `sources.postgresql.filters`
+against `connectors.filter_arrow`: where they differ, a row would be there by snapshot and go by
+log, or stay away)."""
 
 from __future__ import annotations
 
@@ -32,20 +33,30 @@ INSERT INTO t SELECT i, i % 7 - 3, nullif(i % 11, 0) * 1000000, (i - 50) / 7.0, 
     '2024-01-01 00:00:00Z'::timestamptz + i * interval '1 hour', '2024-01-01'::timestamp + i * interval '1.5 seconds',
     md5((i % 3)::text)::uuid, CASE WHEN i % 2 = 0 THEN '{"a": 1}'::jsonb END, 'ab', i, '10.1.2.3', 'c' || i % 9
 FROM generate_series(1, 200) i
-"""
+"""  # noqa: E501
 KEPT = [
-    "id = 7", "id <> 7", "id < 3.5", "id >= 198.5", "id > 99999999999999999999999", "id < 99999999999999999999999",
-    "small IN (-3, 0, 2.5)", "n = 3000000", "n NOT IN (1000000, 2000000)", "n IS NULL", "n IS NOT NULL AND NOT n = 1000000",
-    "exact = 1.43", "exact = 1.428", "exact < 1.428", "exact >= -7.1428", "exact <> 100000", "price BETWEEN 1.5 AND 3",
+    "id = 7", "id <> 7", "id < 3.5", "id >= 198.5", "id > 99999999999999999999999",
+    "id < 99999999999999999999999",
+    "small IN (-3, 0, 2.5)", "n = 3000000", "n NOT IN (1000000, 2000000)", "n IS NULL",
+    "n IS NOT NULL AND NOT n = 1000000",
+    "exact = 1.43", "exact = 1.428", "exact < 1.428", "exact >= -7.1428", "exact <> 100000",
+    "price BETWEEN 1.5 AND 3",
     "single = 0.1", "single > 0.1", "single <> 0.2", "double > 15", "double <= 15", "double <> 1.5",
     "NOT double > 15", "ok = TRUE", "ok <> TRUE", "NOT ok = FALSE", "ok IS NULL OR ok = TRUE",
-    "note = 'a'", "note = ''", "note > 'Z'", "note >= 'a ' AND note < 'b'", "note IN ('it''s', 'ä', 'back\\slash')",
-    "note LIKE 'a%'", "note NOT LIKE 'a%'", "note LIKE '_'", "note LIKE 'a_b'", "note LIKE 'a\\_b'", "note LIKE '%\\%%'",
-    "note LIKE '%\\\\%'", "note LIKE 'b_'", "\"odd \"\"name\" = 'v3'", "mood = 'ok'", "mood > 'happy'", "mood IN ('sad', 'none')",
-    "day = '2024-02-29'", "day < '2024-02-29' OR day > '2024-03-01'", "at > '2024-01-03 12:00:00+02:00'",
-    "at = '2024-01-02'", "wall <= '2024-01-01 00:00:30.500'", "uid = 'CFCD2084-95D5-65EF-66E7-DFF9F98764DA'",
-    "uid > 'a0000000-0000-0000-0000-000000000000'", "doc IS NULL", "NOT doc IS NULL AND (id < 50 OR id > 150 AND ok = TRUE)",
-    "padded IS NOT NULL AND loose IS NOT NULL", "code = 'c3   '", "code <> 'c3'", "code LIKE 'c_ %'", "code > 'c4'",
+    "note = 'a'", "note = ''", "note > 'Z'", "note >= 'a ' AND note < 'b'",
+    "note IN ('it''s', 'ä', 'back\\slash')",
+    "note LIKE 'a%'", "note NOT LIKE 'a%'", "note LIKE '_'", "note LIKE 'a_b'", "note LIKE 'a\\_b'",
+    "note LIKE '%\\%%'",
+    "note LIKE '%\\\\%'", "note LIKE 'b_'", "\"odd \"\"name\" = 'v3'", "mood = 'ok'",
+    "mood > 'happy'", "mood IN ('sad', 'none')",
+    "day = '2024-02-29'", "day < '2024-02-29' OR day > '2024-03-01'",
+    "at > '2024-01-03 12:00:00+02:00'",
+    "at = '2024-01-02'", "wall <= '2024-01-01 00:00:30.500'",
+    "uid = 'CFCD2084-95D5-65EF-66E7-DFF9F98764DA'",
+    "uid > 'a0000000-0000-0000-0000-000000000000'", "doc IS NULL",
+    "NOT doc IS NULL AND (id < 50 OR id > 150 AND ok = TRUE)",
+    "padded IS NOT NULL AND loose IS NOT NULL", "code = 'c3   '", "code <> 'c3'",
+    "code LIKE 'c_ %'", "code > 'c4'",
 ]  # fmt: skip
 
 
@@ -56,8 +67,9 @@ def made(database: Database) -> Database:
 
 
 def test_the_server_keeps_the_rows_that_the_engine_keeps(made: Database) -> None:
-    """Guards the SQL of `filters.where` (texts byte by byte, reals as float8, each value in its column's type) against
-    `filter_arrow.matches`, for chunks by place and by key; fails where one kind of condition is written otherwise."""
+    """Guards the SQL of `filters.where` (texts byte by byte, reals as float8, each value in its
+    column's type) against `filter_arrow.matches`, for chunks by place and by key; fails where one
+    kind of condition is written otherwise."""
     (table,) = describe(made, "t")
     reader, session = begin(made, "r_filter", [table])
     with reader, session:
@@ -80,7 +92,8 @@ def test_the_server_keeps_the_rows_that_the_engine_keeps(made: Database) -> None
 def test_what_can_not_be_compared_is_refused_and_what_may_not_be_sent_is_told(
     made: Database,
 ) -> None:
-    """Guards values that look otherwise in the copy (blanks, own forms of text), and columns stored apart."""
+    """Guards values that look otherwise in the copy (blanks, own forms of text), and columns stored
+    apart."""
     (table,) = describe(made, "t")
 
     def told(text: str, **changes: object) -> list[tuple[str, str | None]]:

@@ -1,4 +1,5 @@
-"""Locks that keep tables from being published: who holds them is told, nobody else has to wait for it, and it goes on by itself."""
+"""Locks that keep tables from being published: who holds them is told, nobody else has to wait for
+it, and it goes on by itself."""
 
 from __future__ import annotations
 
@@ -18,8 +19,8 @@ SLOT = "locks_slot"
 
 
 def test_who_holds_a_lock_is_told_and_writers_do_not_wait_behind_us(database: Database) -> None:
-    """Guards `slots.publish`: in line for the lock, the run would say nothing for as long as it is held, and all who write to the table would
-    stand behind it."""
+    """Guards `slots.publish`: in line for the lock, the run would say nothing for as long as it is
+    held, and all who write to the table would stand behind it."""
     database.execute("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE u (id int PRIMARY KEY)")
     tables = describe(database, "t", "u")
     told: list[Sequence[OpenTransaction]] = []
@@ -71,7 +72,8 @@ def test_a_prepared_transaction_that_holds_one_is_told_by_its_name(database: Dat
 
 
 def test_a_table_that_was_out_for_a_while_is_not_carried(database: Database) -> None:
-    """Guards `TableSchema.member`: what was done meanwhile, the log does not have, and nothing else tells it afterwards."""
+    """Guards `TableSchema.member`: what was done meanwhile, the log does not have, and nothing else
+    tells it afterwards."""
     database.execute("CREATE TABLE t (id int PRIMARY KEY); CREATE TABLE u (id int PRIMARY KEY)")
     tables = describe(database, "t", "u")
     with LogControl(params_of(database), SLOT) as control:

@@ -1,5 +1,5 @@
-"""Partitions that keep their owner from writing while their table is in the stream (CORRECTNESS 20), and those that come with
-rows in the transaction that makes them (CORRECTNESS 21)."""
+"""Partitions that keep their owner from writing while their table is in the stream (CORRECTNESS
+20), and those that come with rows in the transaction that makes them (CORRECTNESS 21)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def published(database: Database) -> Iterator[LogControl]:
         database.execute(f"CREATE TABLE {name} {columns}")
         database.execute(f"CREATE TABLE {name}_1 PARTITION OF {name} FOR VALUES FROM (0) TO (10)")
     database.execute(
-        "CREATE UNIQUE INDEX by_n ON keyed (n); ALTER TABLE keyed REPLICA IDENTITY USING INDEX by_n;"
+        "CREATE UNIQUE INDEX by_n ON keyed (n); ALTER TABLE keyed REPLICA IDENTITY USING INDEX "
+        "by_n;"
         " ALTER TABLE keyed_1 REPLICA IDENTITY FULL;"
         " ALTER TABLE counted REPLICA IDENTITY FULL; ALTER TABLE counted_1 REPLICA IDENTITY FULL"
     )
@@ -59,8 +60,8 @@ def add_part(database: Database, name: str) -> None:
 def test_a_partition_without_identity_is_told_and_its_owner_can_write_again(
     database: Database, published: LogControl, name: str
 ) -> None:
-    """Guards that a table is neither published nor copied while a partition of it would refuse its owner's updates: the copy
-    would be followed by inserts only, or the owner could not write."""
+    """Guards that a table is neither published nor copied while a partition of it would refuse its
+    owner's updates: the copy would be followed by inserts only, or the owner could not write."""
     tables = describe(database, *ROOTS)
     assert published.refused(tables) == {}
     add_part(database, name)
@@ -98,8 +99,8 @@ def test_a_partition_without_identity_is_told_and_its_owner_can_write_again(
 def test_a_table_that_lost_its_identity_keeps_its_owner_from_nothing(
     database: Database, change: str
 ) -> None:
-    """Guards `slots.release`: a table that stops for its key's change, or had stopped before, waits for a person, and as long as
-    it is in the stream its owner's updates and deletes fail."""
+    """Guards `slots.release`: a table that stops for its key's change, or had stopped before, waits
+    for a person, and as long as it is in the stream its owner's updates and deletes fail."""
     database.execute("CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 1)")
     database.execute("CREATE TABLE other (id int PRIMARY KEY)")
     tables = describe(database, "t", "other")
@@ -130,7 +131,8 @@ def test_a_table_that_lost_its_identity_keeps_its_owner_from_nothing(
 def test_a_partition_that_sends_another_key_than_its_tables_is_told(
     database: Database, root: str, part: str, is_refused: bool
 ) -> None:
-    """Guards deletes and changed keys: they come without the table's key, and would find no row of the copy."""
+    """Guards deletes and changed keys: they come without the table's key, and would find no row of
+    the copy."""
     database.execute(
         "CREATE TABLE p (id int PRIMARY KEY, mail text NOT NULL) PARTITION BY RANGE (id);"
         "CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (10);"
@@ -147,8 +149,8 @@ def test_a_partition_that_sends_another_key_than_its_tables_is_told(
 
 
 def test_the_assessment_says_it_before(database: Database, published: LogControl) -> None:
-    """Guards `slots.refusing` in `checks.tables`: by whole rows the table counts as one without a key; by an index it
-    would be published, and its owner's updates fail."""
+    """Guards `slots.refusing` in `checks.tables`: by whole rows the table counts as one without a
+    key; by an index it would be published, and its owner's updates fail."""
     add_part(database, "keyed")
     with PostgresqlChecks(params_of(database)) as checks:
         (problem,) = checks.tables([TableSelection(TableId("public", "keyed"))])
@@ -158,8 +160,8 @@ def test_the_assessment_says_it_before(database: Database, published: LogControl
 
 @pytest.mark.parametrize("name", ["keyed", "bare"])
 def test_a_partition_that_is_not_logged_is_told(database: Database, name: str) -> None:
-    """Guards `slots.UNLOGGED`: a table in a publication can't be made unlogged, but a partition of it can, and from then on
-    nothing of it comes by the log."""
+    """Guards `slots.UNLOGGED`: a table in a publication can't be made unlogged, but a partition of
+    it can, and from then on nothing of it comes by the log."""
     key = "PRIMARY KEY" if name == "keyed" else ""
     database.execute(
         f"CREATE TABLE {name} (n int {key}) PARTITION BY RANGE (n);"
@@ -191,8 +193,8 @@ def test_a_partition_that_is_not_logged_is_told(database: Database, name: str) -
 def test_a_table_that_became_a_partition_of_another_one_that_is_copied_is_told(
     database: Database,
 ) -> None:
-    """Guards `slots.PARTS`: its changes come under the other's name alone from then on, and its own copy would stand still
-    without a word. Taken out of the stream, it is still told."""
+    """Guards `slots.PARTS`: its changes come under the other's name alone from then on, and its own
+    copy would stand still without a word. Taken out of the stream, it is still told."""
     database.execute(
         "CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id);"
         "CREATE TABLE alone (id int PRIMARY KEY)"
@@ -220,8 +222,8 @@ def test_a_table_that_became_a_partition_of_another_one_that_is_copied_is_told(
 
 @pytest.mark.parametrize("identity", ["DEFAULT", "FULL"])
 def test_a_partition_sends_what_its_own_identity_says(database: Database, identity: str) -> None:
-    """Guards large values: the root's identity is FULL, so a key comes as a whole row of NULLs where the partition's is not, and
-    NULL would be written over what was not sent."""
+    """Guards large values: the root's identity is FULL, so a key comes as a whole row of NULLs
+    where the partition's is not, and NULL would be written over what was not sent."""
     database.execute(
         "CREATE TABLE p (id int PRIMARY KEY, n int, big text) PARTITION BY RANGE (id);"
         "CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (10);"
@@ -252,7 +254,8 @@ def make_tables(database: Database) -> None:
     database.execute(
         "CREATE SCHEMA shop; CREATE TABLE shop.counted (n int) PARTITION BY RANGE (n);"
         "CREATE TABLE shop.counted_1 PARTITION OF shop.counted FOR VALUES FROM (0) TO (10);"
-        "ALTER TABLE shop.counted REPLICA IDENTITY FULL; ALTER TABLE shop.counted_1 REPLICA IDENTITY FULL;"
+        "ALTER TABLE shop.counted REPLICA IDENTITY FULL; ALTER TABLE shop.counted_1 REPLICA "
+        "IDENTITY FULL;"
         "CREATE TABLE shop.days (n int PRIMARY KEY) PARTITION BY RANGE (n);"
         "CREATE TABLE shop.days_1 PARTITION OF shop.days FOR VALUES FROM (0) TO (10);"
         "INSERT INTO shop.days VALUES (1), (2); INSERT INTO shop.counted VALUES (1), (1), (2)"
@@ -266,8 +269,9 @@ def is_same(world: World, name: str) -> bool:
 
 @pytest.mark.long
 def test_partitions_are_never_a_silent_hole(world_maker: MakeWorld) -> None:
-    """Guards the look at partitions over the whole path: one that was made, filled and attached at once is copied, and a table
-    whose partition refuses updates leaves the stream, says the statement that mends it, and comes back after it."""
+    """Guards the look at partitions over the whole path: one that was made, filled and attached at
+    once is copied, and a table whose partition refuses updates leaves the stream, says the
+    statement that mends it, and comes back after it."""
     environment = {"REPLICATOR_CATALOG_SECONDS": "1"}
     with world_maker(
         prepare=make_tables, tables=("counted", "days"), environment=environment
@@ -275,8 +279,10 @@ def test_partitions_are_never_a_silent_hole(world_maker: MakeWorld) -> None:
         world.start()
         world.settle()
         world.database.execute(
-            "BEGIN; CREATE TABLE shop.days_2 (n int PRIMARY KEY); INSERT INTO shop.days_2 VALUES (11), (12);"
-            " ALTER TABLE shop.days ATTACH PARTITION shop.days_2 FOR VALUES FROM (10) TO (20); COMMIT"
+            "BEGIN; CREATE TABLE shop.days_2 (n int PRIMARY KEY); INSERT INTO shop.days_2 VALUES "
+            "(11), (12);"
+            " ALTER TABLE shop.days ATTACH PARTITION shop.days_2 FOR VALUES FROM (10) TO (20); "
+            "COMMIT"
         )
         world.database.execute(
             "CREATE TABLE shop.counted_2 PARTITION OF shop.counted FOR VALUES FROM (10) TO (20);"

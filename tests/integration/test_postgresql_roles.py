@@ -1,4 +1,5 @@
-"""What a role's or a server's settings must not change: which rows are read, how long connections stay, what may be written."""
+"""What a role's or a server's settings must not change: which rows are read, how long connections
+stay, what may be written."""
 
 from __future__ import annotations
 
@@ -43,13 +44,17 @@ def code_and_suggestion(params: PostgresqlParams, name: str) -> list[tuple[str, 
 def test_rows_that_a_policy_hides_are_never_left_out_in_silence(
     database: Database, plain: PostgresqlParams, where: str
 ) -> None:
-    """Guards `row_security` in `connections.OPTIONS`: a policy that is forced upon the owner would leave rows out of the copy, and
-    out of what is read by key, while the log goes on with the changes of all."""
+    """Guards `row_security` in `connections.OPTIONS`: a policy that is forced upon the owner would
+    leave rows out of the copy, and out of what is read by key, while the log goes on with the
+    changes of all."""
     database.execute(
-        "CREATE TABLE t (id int PRIMARY KEY, tenant text); CREATE TABLE p (id int PRIMARY KEY, tenant text)"
+        "CREATE TABLE t (id int PRIMARY KEY, tenant text); CREATE TABLE p (id int PRIMARY KEY, "
+        "tenant text)"
         " PARTITION BY RANGE (id); CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (10);"
-        f"ALTER TABLE t OWNER TO {ROLE}; ALTER TABLE p OWNER TO {ROLE}; ALTER TABLE p_1 OWNER TO {ROLE};"
-        f"INSERT INTO {where} VALUES (1, 'a'), (2, 'b'); CREATE POLICY mine ON {where} USING (tenant = 'a');"
+        f"ALTER TABLE t OWNER TO {ROLE}; ALTER TABLE p OWNER TO {ROLE}; ALTER TABLE p_1 OWNER TO "
+        f"{ROLE};"
+        f"INSERT INTO {where} VALUES (1, 'a'), (2, 'b'); CREATE POLICY mine ON {where} USING "
+        "(tenant = 'a');"
         f"ALTER TABLE {where} ENABLE ROW LEVEL SECURITY"
     )
     name = where[0]
@@ -77,7 +82,8 @@ def test_rows_that_a_policy_hides_are_never_left_out_in_silence(
 def test_a_partition_that_may_not_be_read_is_named(
     database: Database, plain: PostgresqlParams
 ) -> None:
-    """Guards `checks.RIGHTS`: a copy reads partitions by their own names, for which a right to read their table is none."""
+    """Guards `checks.RIGHTS`: a copy reads partitions by their own names, for which a right to read
+    their table is none."""
     database.execute(
         "CREATE TABLE p (id int PRIMARY KEY) PARTITION BY RANGE (id);"
         "CREATE TABLE p_1 PARTITION OF p FOR VALUES FROM (0) TO (10);"
@@ -93,10 +99,11 @@ def test_a_partition_that_may_not_be_read_is_named(
 def test_a_role_that_only_reads_by_default_can_be_followed(
     database: Database, plain: PostgresqlParams
 ) -> None:
-    """Guards `default_transaction_read_only` in `connections.OPTIONS`: publications are made and heartbeats are written, and the
-    assessment had found no fault with such a role."""
+    """Guards `default_transaction_read_only` in `connections.OPTIONS`: publications are made and
+    heartbeats are written, and the assessment had found no fault with such a role."""
     database.execute(
-        f"ALTER ROLE {ROLE} SET default_transaction_read_only = on; CREATE TABLE t (id int PRIMARY KEY);"
+        f"ALTER ROLE {ROLE} SET default_transaction_read_only = on; CREATE TABLE t (id int "
+        "PRIMARY KEY);"
         f"ALTER TABLE t OWNER TO {ROLE}"
     )
     tables = describe(database, "t")
@@ -111,8 +118,8 @@ def test_a_role_that_only_reads_by_default_can_be_followed(
 def test_limits_on_sessions_end_neither_a_view_nor_a_quiet_connection(
     database: Database, plain: PostgresqlParams
 ) -> None:
-    """Guards `connections.LIMITS`: a view lasts as long as the copy, and between two heartbeats a connection is idle; ended each
-    time, a copy would begin again without an end."""
+    """Guards `connections.LIMITS`: a view lasts as long as the copy, and between two heartbeats a
+    connection is idle; ended each time, a copy would begin again without an end."""
     database.execute(f"ALTER ROLE {ROLE} SET idle_session_timeout = '200ms'")
     if int(database.execute("SHOW server_version_num")[0][0]) >= 170000:
         database.execute(f"ALTER ROLE {ROLE} SET transaction_timeout = '200ms'")

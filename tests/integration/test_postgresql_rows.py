@@ -1,4 +1,5 @@
-"""Rows read by key: the rows that are there, in the values the snapshot gives, with a position that covers them."""
+"""Rows read by key: the rows that are there, in the values the snapshot gives, with a position that
+covers them."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ KEYS = {
 
 @pytest.mark.parametrize("native", KEYS)
 def test_every_type_of_key_is_found(database: Database, native: str) -> None:
-    """Guards `sql.any_key`, whose literals take their column's type, and `select_list` (CORRECTNESS 9): a key printed
-    otherwise finds nothing, and its row would count as gone."""
+    """Guards `sql.any_key`, whose literals take their column's type, and `select_list` (CORRECTNESS
+    9): a key printed otherwise finds nothing, and its row would count as gone."""
     database.execute("CREATE TYPE mood AS ENUM ('sad', 'very ok')")
     database.execute(f"CREATE TABLE keyed (part int, k {native}, v text, PRIMARY KEY (part, k))")
     database.execute(f"CREATE TABLE single (k {native} PRIMARY KEY, v text)")
@@ -56,8 +57,9 @@ def test_every_type_of_key_is_found(database: Database, native: str) -> None:
 def test_rows_that_are_gone_are_left_out_and_the_position_covers_what_was_read(
     database: Database,
 ) -> None:
-    """Guards ONLY in `RowReader.read`, which leaves out the rows of tables that inherit, the portions of many keys, and
-    the end of the server's log as position; a table that is gone is no empty answer."""
+    """Guards ONLY in `RowReader.read`, which leaves out the rows of tables that inherit, the
+    portions of many keys, and the end of the server's log as position; a table that is gone is no
+    empty answer."""
     database.execute("CREATE TABLE parted (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)")
     database.execute("CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (5000)")
     database.execute("INSERT INTO parted SELECT i, 'v' || i FROM generate_series(1, 2500) i")
@@ -83,8 +85,9 @@ def test_rows_that_are_gone_are_left_out_and_the_position_covers_what_was_read(
 
 
 def test_the_position_covers_a_change_that_only_the_last_rows_show(database: Database) -> None:
-    """Guards the order in `RowReader.read`: the log's end is asked after the rows. Asked before them, it would not cover a
-    commit in between, which rows of a later query show already: they would be taken for older than they are."""
+    """Guards the order in `RowReader.read`: the log's end is asked after the rows. Asked before
+    them, it would not cover a commit in between, which rows of a later query show already: they
+    would be taken for older than they are."""
     database.execute("CREATE TABLE busy (id int PRIMARY KEY, v text)")
     database.execute("INSERT INTO busy SELECT i, 'v' FROM generate_series(1, 2000) i")
     (table,) = describe(database, "busy")
@@ -121,13 +124,15 @@ def make_hidden(database: Database) -> None:
 
 
 def hide(database: Database) -> None:
-    """Insert two rows that the log does not carry: the table is out of the publication for a moment that nobody can see."""
+    """Insert two rows that the log does not carry: the table is out of the publication for a moment
+    that nobody can see."""
     with database.connect() as connection, connection.transaction():
         rows = connection.execute("SELECT pubname FROM pg_publication WHERE pubname ~ '_full$'")
         ((publication,),) = rows.fetchall()
         connection.execute(f"ALTER PUBLICATION {publication} DROP TABLE shop.docs")
         connection.execute(
-            "INSERT INTO shop.docs SELECT i, 0, repeat(md5(i::text), 200) FROM generate_series(21, 22) i"
+            "INSERT INTO shop.docs SELECT i, 0, repeat(md5(i::text), 200) FROM "
+            "generate_series(21, 22) i"
         )
         connection.execute(f"ALTER PUBLICATION {publication} ADD TABLE ONLY shop.docs")
 
@@ -135,8 +140,8 @@ def hide(database: Database) -> None:
 def test_a_row_that_only_the_source_has_arrives_whole_with_its_next_update(
     twin_maker: MakeWorld,
 ) -> None:
-    """Guards CORRECTNESS 9's last resort in a whole run: two rows are not in the copy; their updates do not carry the long
-    column. NULL there would be a silent loss."""
+    """Guards CORRECTNESS 9's last resort in a whole run: two rows are not in the copy; their
+    updates do not carry the long column. NULL there would be a silent loss."""
     with twin_maker(prepare=make_hidden, tables=("docs",)) as world:
         world.start()
         world.until_states("replicating", "docs")

@@ -1,4 +1,5 @@
-"""Snapshots against a real server: chunks cover a table once, in one view, with the values the log gives."""
+"""Snapshots against a real server: chunks cover a table once, in one view, with the values the log
+gives."""
 
 from __future__ import annotations
 
@@ -94,8 +95,8 @@ def typed(database: Database) -> Database:
 class TestValues:
     @pytest.mark.parametrize(("name", "is_binary"), [("binary_types", True), ("text_types", False)])
     def test_the_snapshot_and_the_log_give_the_same_values(self, typed, name, is_binary):
-        """Guards how columns are asked for: a cast to text gives `10.0.0.1/32`, and `ab` for a char(5), where the log has
-        `10.0.0.1` and `ab   `; as a key that is another row."""
+        """Guards how columns are asked for: a cast to text gives `10.0.0.1/32`, and `ab` for a
+        char(5), where the log has `10.0.0.1` and `ab   `; as a key that is another row."""
         (table,) = describe(typed, name)
         reader, session = begin(typed, SLOT, [table])
         with reader, session, LogControl(params_of(typed), SLOT) as control:
@@ -126,8 +127,9 @@ class TestValues:
         ],
     )
     def test_a_value_without_place_is_named(self, database, kind, value, reason):
-        """Guards `snapshot._batch`: the row comes with NULL and a mark, so that it waits; of a table without a key,
-        where nothing could tell later which row was left out, nothing comes."""
+        """Guards `snapshot._batch`: the row comes with NULL and a mark, so that it waits; of a
+        table without a key, where nothing could tell later which row was left out, nothing
+        comes."""
         database.execute(f"CREATE TABLE odd (id int PRIMARY KEY, odd {kind})")
         database.execute(f"INSERT INTO odd VALUES (0, NULL), (1, {value}), (2, NULL)")
         database.execute("CREATE TABLE keyless AS SELECT odd FROM odd")
@@ -149,8 +151,8 @@ class TestValues:
 
 class TestChunks:
     def test_chunks_cover_the_table_once_in_one_view(self, database):
-        """Guards CORRECTNESS 16 (`SET TRANSACTION SNAPSHOT` in `ChunkReader`): each chunk read at its own time would
-        bring moved rows twice or not at all, and later ones too."""
+        """Guards CORRECTNESS 16 (`SET TRANSACTION SNAPSHOT` in `ChunkReader`): each chunk read at
+        its own time would bring moved rows twice or not at all, and later ones too."""
         database.execute("CREATE TABLE many (id int PRIMARY KEY, pad text)")
         database.execute(
             "INSERT INTO many SELECT g, repeat('p', 100) FROM generate_series(1, 5000) g"
@@ -166,8 +168,8 @@ class TestChunks:
         assert set(rows.column("pad").to_pylist()) == {"p" * 100}
 
     def test_a_table_that_was_never_analysed_is_covered(self, database):
-        """Guards the guess by pages in `snapshot._ranges`: -1 rows, as the server says then, would make one chunk of a
-        table of any size."""
+        """Guards the guess by pages in `snapshot._ranges`: -1 rows, as the server says then, would
+        make one chunk of a table of any size."""
         database.execute("CREATE TABLE fresh (id int) WITH (autovacuum_enabled = false)")
         database.execute("INSERT INTO fresh SELECT generate_series(1, 3000)")
         (table,) = describe(database, "fresh")
@@ -194,8 +196,9 @@ class TestChunks:
         assert caught.value.code == "source:table-missing"
 
     def test_a_table_that_was_dropped_after_the_view_was_opened_is_missing(self, database):
-        """Guards the NULL size in `SnapshotSession._leaves`: the view's catalog still lists such a table; without the
-        look planning fails with an error of Python's. Found by the adversary (seed 201)."""
+        """Guards the NULL size in `SnapshotSession._leaves`: the view's catalog still lists such a
+        table; without the look planning fails with an error of Python's. Found by the adversary
+        (seed 201)."""
         database.execute("CREATE TABLE gone (id int PRIMARY KEY)")
         (table,) = describe(database, "gone")
         with snapshot_again(params_of(database), SLOT) as session:
@@ -205,8 +208,8 @@ class TestChunks:
         assert caught.value.code == "source:table-missing"
 
     def test_partitions_come_with_their_parent_and_children_of_plain_tables_do_not(self, database):
-        """Guards `snapshot.LEAVES`, which names the partitions, and ONLY in `SnapshotSession.plan`: without that a
-        child's rows would lie in the copy of a table whose log never has them."""
+        """Guards `snapshot.LEAVES`, which names the partitions, and ONLY in `SnapshotSession.plan`:
+        without that a child's rows would lie in the copy of a table whose log never has them."""
         database.execute("CREATE TABLE parts (id int, k int) PARTITION BY LIST (k)")
         database.execute("CREATE TABLE part_one PARTITION OF parts FOR VALUES IN (1)")
         database.execute("CREATE TABLE part_two PARTITION OF parts FOR VALUES IN (2)")
@@ -221,8 +224,8 @@ class TestChunks:
             assert snapshot(session, database, plain).column("id").to_pylist() == [1]
 
     def test_hostile_names_are_quoted(self, database):
-        """Guards `sql.name` in publication and chunks: joined in as they are, such names end the statement or
-        stand for a parameter."""
+        """Guards `sql.name` in publication and chunks: joined in as they are, such names end the
+        statement or stand for a parameter."""
         database.execute('CREATE TABLE "a""b.c 🐘" ("select ""x" int, "%s" text)')
         database.execute("""INSERT INTO "a""b.c 🐘" VALUES (1, 'x')""")
         (table,) = describe(database, 'a"b.c 🐘')
@@ -232,8 +235,8 @@ class TestChunks:
             control.drop()
 
     def test_an_empty_table_gives_no_rows(self, database):
-        """Guards `TRAILER` in `Copying._take_head`: without rows the trailer comes with the head, and would be read as
-        one."""
+        """Guards `TRAILER` in `Copying._take_head`: without rows the trailer comes with the head,
+        and would be read as one."""
         database.execute("CREATE TABLE empty (id int PRIMARY KEY)")
         (table,) = describe(database, "empty")
         with snapshot_again(params_of(database), SLOT) as session:
@@ -244,8 +247,9 @@ class TestGoingOn:
     """What a snapshot needs to be gone on with in a later view."""
 
     def test_chunks_are_cut_by_what_there_is_now_and_by_bytes(self, database, monkeypatch):
-        """Guards `snapshot._ranges`: rows are counted seldom, and large values lie beside the pages; in one chunk, a table that was filled since
-        or one of documents would be copied for longer than a step may take, again and again."""
+        """Guards `snapshot._ranges`: rows are counted seldom, and large values lie beside the
+        pages; in one chunk, a table that was filled since or one of documents would be copied for
+        longer than a step may take, again and again."""
         database.execute("CREATE TABLE grown (id int PRIMARY KEY, note text)")
         database.execute("INSERT INTO grown SELECT g, 'a' FROM generate_series(1, 100) g")
         database.execute("ANALYZE grown")
@@ -264,8 +268,8 @@ class TestGoingOn:
             assert len(session.plan(large, rows_per_chunk=250_000)) >= 2
 
     def test_the_layout_stays_until_rows_get_other_places(self, database):
-        """Guards `SnapshotSession.layout` both ways (CORRECTNESS 17): blind to VACUUM FULL, a copy would go on by
-        places that hold other rows; told by any update, it could never go on."""
+        """Guards `SnapshotSession.layout` both ways (CORRECTNESS 17): blind to VACUUM FULL, a copy
+        would go on by places that hold other rows; told by any update, it could never go on."""
         database.execute("CREATE TABLE kept (id int PRIMARY KEY, pad text)")
         database.execute("INSERT INTO kept SELECT g, 'p' FROM generate_series(1, 3000) g")
         (table,) = describe(database, "kept")
@@ -283,8 +287,8 @@ class TestGoingOn:
         assert layout() != first
 
     def test_another_partition_is_another_layout(self, database):
-        """Guards the partitions in `SnapshotSession.layout`: no chunk of the first plan covers one that came since, and
-        an attached one's rows are in no log."""
+        """Guards the partitions in `SnapshotSession.layout`: no chunk of the first plan covers one
+        that came since, and an attached one's rows are in no log."""
         database.execute("CREATE TABLE parts (id int, k int) PARTITION BY LIST (k)")
         database.execute("CREATE TABLE part_one PARTITION OF parts FOR VALUES IN (1)")
         (parts,) = describe(database, "parts")
@@ -295,8 +299,8 @@ class TestGoingOn:
             assert session.layout(parts) != first
 
     def test_a_rewrite_is_seen_while_the_view_is_held(self, database):
-        """Guards `pg_relation_filenode` in `snapshot.LEAVES`, which tells of now where `pg_class` tells of the view:
-        places that change between two chunks of one view would lose rows."""
+        """Guards `pg_relation_filenode` in `snapshot.LEAVES`, which tells of now where `pg_class`
+        tells of the view: places that change between two chunks of one view would lose rows."""
         database.execute("CREATE TABLE kept (id int PRIMARY KEY)")
         (table,) = describe(database, "kept")
         with snapshot_again(params_of(database), SLOT) as session:
@@ -318,8 +322,9 @@ class TestGoingOn:
         ],
     )
     def test_rows_are_read_by_any_key_in_the_view(self, database, columns, values):
-        """Guards `SnapshotSession.keyed_chunk` and `sql.any_key` (CORRECTNESS 17): a key printed otherwise than its
-        type reads it would leave its row out of a copy that went on; so would another view."""
+        """Guards `SnapshotSession.keyed_chunk` and `sql.any_key` (CORRECTNESS 17): a key printed
+        otherwise than its type reads it would leave its row out of a copy that went on; so would
+        another view."""
         database.execute("CREATE TYPE mood AS ENUM ('sad', 'very ok')")
         names = ", ".join(c.split()[0] for c in columns.split(", "))
         database.execute(f"CREATE TABLE keyed ({columns}, v text, PRIMARY KEY ({names}))")
@@ -342,8 +347,9 @@ class TestGoingOn:
 
 class TestSession:
     def test_the_first_view_and_the_log_meet_without_gap_or_overlap(self, database, monkeypatch):
-        """Guards the hand-off (CORRECTNESS 16): the view is the one that CREATE_REPLICATION_SLOT exported; in one
-        opened a moment later, a commit in between would be copied and come by the log again."""
+        """Guards the hand-off (CORRECTNESS 16): the view is the one that CREATE_REPLICATION_SLOT
+        exported; in one opened a moment later, a commit in between would be copied and come by the
+        log again."""
         database.execute("CREATE TABLE rows (id int PRIMARY KEY)")
         database.execute("INSERT INTO rows VALUES (1)")
         (table,) = describe(database, "rows")
@@ -370,14 +376,16 @@ class TestSession:
         )
 
     def test_the_view_ends_with_its_holder(self, database):
-        """Guards `SnapshotSession.is_alive` and the translation in `_leaves`: by `source:snapshot-lost` (`copier.CUTS`)
-        a copy goes on in another view (CORRECTNESS 17); the driver's error would end it."""
+        """Guards `SnapshotSession.is_alive` and the translation in `_leaves`: by
+        `source:snapshot-lost` (`copier.CUTS`) a copy goes on in another view (CORRECTNESS 17); the
+        driver's error would end it."""
         database.execute("CREATE TABLE rows (id int)")
         (table,) = describe(database, "rows")
         session = snapshot_again(params_of(database), SLOT)
         assert session.is_alive()
         database.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'replicator'"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = "
+            "'replicator'"
         )
         assert not session.is_alive()
         with pytest.raises(ReplicationError) as caught:
@@ -385,8 +393,8 @@ class TestSession:
         assert caught.value.code == "source:snapshot-lost"
 
     def test_a_reader_of_a_lost_view_says_so(self, database):
-        """Guards `source:snapshot-lost` in `errors.RULES`, from a reader that was sent to a task: told as another
-        error, the copy would fail rather than go on in a new view."""
+        """Guards `source:snapshot-lost` in `errors.RULES`, from a reader that was sent to a task:
+        told as another error, the copy would fail rather than go on in a new view."""
         database.execute("CREATE TABLE rows (id int)")
         (table,) = describe(database, "rows")
         with snapshot_again(params_of(database), SLOT) as session:
@@ -397,8 +405,8 @@ class TestSession:
         assert caught.value.code == "source:snapshot-lost"
 
     def test_a_temporary_slot_does_not_stay(self, database):
-        """Guards TEMPORARY in `slots.create_slot` for `snapshot_again`: each re-sync would leave a slot that keeps the
-        server's log."""
+        """Guards TEMPORARY in `slots.create_slot` for `snapshot_again`: each re-sync would leave a
+        slot that keeps the server's log."""
         with snapshot_again(params_of(database), SLOT):
             left = database.execute(
                 "SELECT count(*) FROM pg_replication_slots WHERE database = current_database()"

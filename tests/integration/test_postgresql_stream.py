@@ -21,8 +21,9 @@ SLOT = "r_stream"
 def test_a_column_that_is_chosen_later_and_has_no_binary_form_turns_it_to_text(
     database: Database,
 ) -> None:
-    """Guards `BinaryGuard.follow`: the table's Relation message came long ago and is the same, and `source` counted as left out;
-    its first value in binary would stop the table, after each re-sync again."""
+    """Guards `BinaryGuard.follow`: the table's Relation message came long ago and is the same, and
+    `source` counted as left out; its first value in binary would stop the table, after each re-sync
+    again."""
     database.execute("CREATE TABLE wide (id int PRIMARY KEY, source inet)")
     few, all_of_it = (TableSelection(TableId("public", "wide"), c) for c in (("id",), ()))
     with PostgresqlCatalog(params_of(database)) as catalog:
@@ -44,8 +45,8 @@ def test_a_column_that_is_chosen_later_and_has_no_binary_form_turns_it_to_text(
 
 
 def test_a_connection_whose_path_is_gone_does_not_hang_for_long(database: Database) -> None:
-    """Guards `connections.SILENT_SECONDS`, which the kernel holds: without it, what is sent over such a path waits for a quarter of
-    an hour."""
+    """Guards `connections.SILENT_SECONDS`, which the kernel holds: without it, what is sent over
+    such a path waits for a quarter of an hour."""
     database.execute("CREATE TABLE orders (id int PRIMARY KEY)")
     reader, session = begin(database, SLOT, describe(database, "orders"))
     with reader, session, socket.socket(fileno=os.dup(reader._pgconn.socket)) as found:

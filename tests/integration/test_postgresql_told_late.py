@@ -1,5 +1,5 @@
-"""What a later look into the catalog finds out: enums whose values were renamed before their rows were read, and tables that were away
-from the stream for a while (CORRECTNESS 21)."""
+"""What a later look into the catalog finds out: enums whose values were renamed before their rows
+were read, and tables that were away from the stream for a while (CORRECTNESS 21)."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def told(world: World, name: str) -> list[str]:
 
 
 def test_what_the_log_alone_does_not_tell_is_found_by_a_look(twin_maker: MakeWorld) -> None:
-    """Guards rows of before a rename that are read after it: their value is none that the type was described with, and stays in the copy
-    for ever unless a look says that it is no value of the type any more. An added value is one, and is no reason for a copy. And guards
-    changes that went past a table which was away: by its number in the publication."""
+    """Guards rows of before a rename that are read after it: their value is none that the type was
+    described with, and stays in the copy for ever unless a look says that it is no value of the
+    type any more. An added value is one, and is no reason for a copy. And guards changes that went
+    past a table which was away: by its number in the publication."""
     with twin_maker(prepare=make_tables, tables=TABLES, environment=FAST_LOOKS) as world:
         world.start()
         world.settle()
@@ -41,8 +42,10 @@ def test_what_the_log_alone_does_not_tell_is_found_by_a_look(twin_maker: MakeWor
         publication = f"{world.replicator.slot_name}_full"
         world.database.execute("CREATE TYPE shop.size AS ENUM ('a', 'b')")
         world.database.execute(
-            "ALTER TABLE shop.renamed ADD e shop.size DEFAULT 'a'; INSERT INTO shop.renamed VALUES (100, 'new');"
-            "ALTER TABLE shop.listed ADD e shop.size[]; INSERT INTO shop.listed VALUES (100, 'new', 'calm', '{b,NULL,a}')"
+            "ALTER TABLE shop.renamed ADD e shop.size DEFAULT 'a'; INSERT INTO shop.renamed "
+            "VALUES (100, 'new');"
+            "ALTER TABLE shop.listed ADD e shop.size[]; INSERT INTO shop.listed VALUES (100, "
+            "'new', 'calm', '{b,NULL,a}')"
         )
         world.database.execute("ALTER TYPE shop.size RENAME VALUE 'a' TO 'other'")
         world.database.execute(f"ALTER PUBLICATION {publication} DROP TABLE ONLY shop.returned")

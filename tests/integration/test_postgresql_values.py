@@ -1,4 +1,5 @@
-"""Values at the edges of each type: by the log in binary, by the log in text, and as expected, are the same."""
+"""Values at the edges of each type: by the log in binary, by the log in text, and as expected, are
+the same."""
 
 from __future__ import annotations
 
@@ -35,20 +36,23 @@ EDGES: dict[str, tuple[list[str], list[object]]] = {
     "boolean": (["true", "false", "NULL"], [True, False, None]),
     "smallint": (["-32768", "32767", "0", "NULL"], [-32768, 32767, 0, None]),
     "integer": (["-2147483648", "2147483647", "NULL"], [-(2**31), 2**31 - 1, None]),
-    "bigint": (["-9223372036854775808", "9223372036854775807", "NULL"], [-(2**63), 2**63 - 1, None]),
+    "bigint": (["-9223372036854775808", "9223372036854775807", "NULL"],
+    [-(2**63), 2**63 - 1, None]),
     "oid": (["0", "4294967295"], [0, 2**32 - 1]),
     "real": (
         ["'NaN'", "'Infinity'", "'-Infinity'", "'-0'", "3.4028235e38", "1e-45", "0.1"],
         [NAN, INF, -INF, -0.0, 3.4028234663852886e38, 1.401298464324817e-45, 0.10000000149011612],
     ),
     "double precision": (
-        ["'NaN'", "'Infinity'", "'-Infinity'", "'-0'", "1.7976931348623157e308", "5e-324", "0.1", "NULL"],
+        ["'NaN'", "'Infinity'", "'-Infinity'", "'-0'", "1.7976931348623157e308", "5e-324", "0.1",
+        "NULL"],
         [NAN, INF, -INF, -0.0, 1.7976931348623157e308, 5e-324, 0.1, None],
     ),
     "numeric(12,2)": (
         ["0", "0.01", "-0.01", "9999999999.99", "-9999999999.99", "10000", "0.1", "1234.5", "NULL"],
         [Decimal(v) for v in
-         ("0.00", "0.01", "-0.01", "9999999999.99", "-9999999999.99", "10000.00", "0.10", "1234.50")]
+         ("0.00", "0.01", "-0.01", "9999999999.99", "-9999999999.99", "10000.00", "0.10",
+         "1234.50")]
         + [None],
     ),
     "numeric(38,0)": (
@@ -66,9 +70,11 @@ EDGES: dict[str, tuple[list[str], list[object]]] = {
     "numeric(7,3)": (["0.001", "1234.567", "10", "-0.05"],
                      [Decimal(v) for v in ("0.001", "1234.567", "10.000", "-0.050")]),
     "numeric": (
-        ["0", "-0.000", "1.500", "'NaN'", "'Infinity'", "'-Infinity'", "1e40", "1e-20", "12345678.000012345",
+        ["0", "-0.000", "1.500", "'NaN'", "'Infinity'", "'-Infinity'", "1e40", "1e-20",
+        "12345678.000012345",
          "-0.00001", "10000", "1e131071", "NULL"],
-        ["0", "0.000", "1.500", "NaN", "Infinity", "-Infinity", "1" + "0" * 40, "0." + "0" * 19 + "1",
+        ["0", "0.000", "1.500", "NaN", "Infinity", "-Infinity", "1" + "0" * 40,
+        "0." + "0" * 19 + "1",
          "12345678.000012345", "-0.00001", "10000", "1" + "0" * 131071, None],
     ),
     "numeric(5,-2)": (["12345", "-99", "49"], ["12300", "-100", "0"]),
@@ -84,13 +90,16 @@ EDGES: dict[str, tuple[list[str], list[object]]] = {
     "uuid": (["'00000000-0000-0000-0000-000000000000'", "'FFFFFFFF-0123-4567-89AB-cdefffffffff'"],
              ["00000000-0000-0000-0000-000000000000", "ffffffff-0123-4567-89ab-cdefffffffff"]),
     "bytea": (["'\\x'", "'\\x00ff7f'", "NULL"], [b"", b"\x00\xff\x7f", None]),
-    "date": (["'0001-01-01'", "'9999-12-31'", "'2000-02-29'", "'1970-01-01'", "'1900-03-01'", "NULL"],
+    "date": (["'0001-01-01'", "'9999-12-31'", "'2000-02-29'", "'1970-01-01'", "'1900-03-01'",
+    "NULL"],
              [dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2000, 2, 29), dt.date(1970, 1, 1),
               dt.date(1900, 3, 1), None]),
     "time": (["'00:00'", "'23:59:59.999999'", "'01:02:03.4'"],
              [dt.time(0), dt.time(23, 59, 59, 999999), dt.time(1, 2, 3, 400000)]),
-    "timestamp": (["'0001-01-01 00:00'", "'9999-12-31 23:59:59.999999'", "'1969-12-31 23:59:59.9'", "NULL"],
-                  [dt.datetime(1, 1, 1), MAX_TIME, dt.datetime(1969, 12, 31, 23, 59, 59, 900000), None]),
+    "timestamp": (["'0001-01-01 00:00'", "'9999-12-31 23:59:59.999999'", "'1969-12-31 23:59:59.9'",
+    "NULL"],
+                  [dt.datetime(1, 1, 1), MAX_TIME, dt.datetime(1969, 12, 31, 23, 59, 59, 900000),
+                  None]),
     "timestamptz": (["'0001-01-01 00:00+00'", "'9999-12-31 23:59:59.999999+00'",
                      "'2024-03-31 02:30:00 Europe/Berlin'", "NULL"],
                     [utc(1, 1, 1), MAX_TIME.replace(tzinfo=dt.UTC), utc(2024, 3, 31, 1, 30), None]),
@@ -100,10 +109,12 @@ EDGES: dict[str, tuple[list[str], list[object]]] = {
                   [[], [1, None, -3], None, [8, 9]]),
     "text[]": (["'{}'", "ARRAY['', 'a,b', 'NULL', NULL, '\"', '\\', '{x}', '\U0001f600']"],
                [[], ["", "a,b", "NULL", None, '"', "\\", "{x}", "\U0001f600"]]),
-    "numeric(10,2)[]": (["'{1.5,NULL,-99999999.99}'"], [[Decimal("1.50"), None, Decimal("-99999999.99")]]),
+    "numeric(10,2)[]": (["'{1.5,NULL,-99999999.99}'"],
+    [[Decimal("1.50"), None, Decimal("-99999999.99")]]),
     "numeric[]": (["'{1.50,NaN,NULL}'"], [["1.50", "NaN", None]]),
     "float8[]": (["'{1.5,-0,NULL,Infinity}'", "'{0.1}'"], [[1.5, -0.0, None, INF], [0.1]]),
-    "timestamptz[]": (["ARRAY['2024-01-02 03:04:05+00'::timestamptz, NULL]"], [[utc(2024, 1, 2, 3, 4, 5), None]]),
+    "timestamptz[]": (["ARRAY['2024-01-02 03:04:05+00'::timestamptz, NULL]"],
+    [[utc(2024, 1, 2, 3, 4, 5), None]]),
     "bytea[]": (["ARRAY['\\x00ff'::bytea, '\\x'::bytea]"], [[b"\x00\xff", b""]]),
     "boolean[]": (["'{t,f,NULL}'"], [[True, False, None]]),
     "uuid[]": (["ARRAY['00000000-0000-0000-0000-00000000000a'::uuid]"],
@@ -122,7 +133,8 @@ EDGES: dict[str, tuple[list[str], list[object]]] = {
 }  # fmt: skip
 
 TEXT_ONLY = {
-    "interval", "timetz", "inet", "int4range", "int4multirange", "tsvector", "bit(3)", "point", "inet[]",
+    "interval", "timetz", "inet", "int4range", "int4multirange", "tsvector", "bit(3)", "point",
+    "inet[]",
 }  # fmt: skip
 
 REFUSED = {
@@ -166,7 +178,8 @@ class Edges:
 
     def changes(self, tables: list[str], *, binary: bool) -> list[DecodedTable | Poison]:
         rows = self.connection.execute(
-            "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, NULL, NULL, 'proto_version', '1',"
+            "SELECT data FROM pg_logical_slot_peek_binary_changes(%s, NULL, NULL, "
+            "'proto_version', '1',"
             " 'publication_names', %s, 'binary', %s)",
             (SLOT, PUBLICATION, str(binary).lower()),
         ).fetchall()
@@ -191,8 +204,9 @@ def same(left: object, right: object) -> bool:
 
 
 def test_each_value_is_the_same_by_binary_by_text_and_as_expected(edges):
-    """Guards each loop of `kernels` and each line of `types.SCALARS`, at the edges of their types: fails where either
-    form of the log is read otherwise, and where a type wrongly counts as readable in binary."""
+    """Guards each loop of `kernels` and each line of `types.SCALARS`, at the edges of their types:
+    fails where either form of the log is read otherwise, and where a type wrongly counts as
+    readable in binary."""
     names = {f"e{i}": native for i, native in enumerate(EDGES)}
     edges.run(
         *(f"CREATE TABLE {t} (id int PRIMARY KEY, v {native})" for t, native in names.items())
@@ -219,8 +233,8 @@ def test_each_value_is_the_same_by_binary_by_text_and_as_expected(edges):
 
 @pytest.mark.parametrize("binary", [True, False])
 def test_values_without_a_place_are_marked_and_their_column_is_named(edges, binary):
-    """Guards `unsupported.read_images_with_unsupported`: without the mark in `_faulty` the NULL that stands for such a value
-    would be merged as if the source had it."""
+    """Guards `unsupported.read_images_with_unsupported`: without the mark in `_faulty` the NULL
+    that stands for such a value would be merged as if the source had it."""
     cases = [(native, literal) for native, literals in REFUSED.items() for literal in literals]
     tables = [f"r{i}" for i in range(len(cases))]
     edges.run(
@@ -243,9 +257,9 @@ def test_values_without_a_place_are_marked_and_their_column_is_named(edges, bina
 
 @pytest.mark.parametrize("binary", [True, False])
 def test_a_real_server_sends_the_images_that_are_understood(edges, binary):
-    """Guards `decode._decode_shape` by the server's own messages: what was not sent (`_unchanged`, CORRECTNESS 9) is
-    no NULL, a changed key comes with the old one (8), FULL fills what was not sent, and row numbers count all tables
-    (3)."""
+    """Guards `decode._decode_shape` by the server's own messages: what was not sent (`_unchanged`,
+    CORRECTNESS 9) is no NULL, a changed key comes with the old one (8), FULL fills what was not
+    sent, and row numbers count all tables (3)."""
     edges.run(
         "CREATE TABLE keyed (id int PRIMARY KEY, big text, n int)",
         "ALTER TABLE keyed ALTER big SET STORAGE EXTERNAL",

@@ -1,5 +1,5 @@
-"""What README says works is run by a Python that has requirements.txt and nothing else: a runtime package that only the tests'
-environment has is found here."""
+"""What README says works is run by a Python that has requirements.txt and nothing else: a runtime
+package that only the tests' environment has is found here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ ROWS = [(1, "one"), (2, "two, later"), (4, "four")]
 
 
 def imported(file: Path) -> set[str]:
-    """The top-level packages that a file imports, also inside functions; not those for type checkers."""
+    """The top-level packages that a file imports, also inside functions; not those for type
+    checkers."""
     tree = ast.parse(file.read_text())
     skipped = {
         id(node)
@@ -48,7 +49,8 @@ def imported(file: Path) -> set[str]:
 
 
 def test_each_imported_package_is_in_requirements() -> None:
-    """Guards `requirements.txt`: `deltalake` once stood in requirements-dev.txt alone, and Delta worked in tests only."""
+    """Guards `requirements.txt`: `deltalake` once stood in requirements-dev.txt alone, and Delta
+    worked in tests only."""
     found = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
     files = [file for file in found if file.parent.name != "contract"]  # Suites for tests.
     names = sorted({name for file in files for name in imported(file)})
@@ -142,7 +144,8 @@ STATEMENTS = (
 def test_postgresql_into_delta(
     demo: tuple[Demo, dict[str, Any]], database: Database, tmp_path: Path
 ) -> None:
-    """Guards Delta's runtime packages: test, assessment, deploy, first copy and merges work without the tests' environment."""
+    """Guards Delta's runtime packages: test, assessment, deploy, first copy and merges work without
+    the tests' environment."""
     from deltalake import QueryBuilder
 
     _, told = demo

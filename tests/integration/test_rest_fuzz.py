@@ -1,6 +1,8 @@
-"""What schemathesis finds about REST: requests made from docs/openapi.yaml, good and bad ones, against a server that really runs.
+"""What schemathesis finds about REST: requests made from docs/openapi.yaml, good and bad ones,
+against a server that really runs.
 
-Each answer must be one that the description has, with the shape that it says; what breaks the description must be refused; nothing is a
+Each answer must be one that the description has, with the shape that it says; what breaks the
+description must be refused; nothing is a
 500. What is known and stays is named in `MEANING`.
 """
 
@@ -24,21 +26,25 @@ RUN_SECONDS = 1_200
 
 MEANING = {
     "which plugins there are, and which parameters they take, is not in the description": (
-        "assess", "connections_test", "sources_tables", "sources_tables_describe", "drafts_create", "drafts_partial_update",
+        "assess", "connections_test", "sources_tables", "sources_tables_describe", "drafts_create",
+        "drafts_partial_update",
         "replicators_create", "replicators_partial_update",
     ),
     "a draft that is not whole yet has nothing to ask or to deploy": (
-        "drafts_assess_create", "drafts_deploy_create", "drafts_connections_test_create", "drafts_source_tables_create",
+        "drafts_assess_create", "drafts_deploy_create", "drafts_connections_test_create",
+        "drafts_source_tables_create",
         "drafts_source_tables_describe_create",
     ),
-    "a filter, a column or a kind of change has rules of its own": ("replicators_tables_add", "replicators_tables_change"),
+    "a filter, a column or a kind of change has rules of its own": ("replicators_tables_add",
+    "replicators_tables_change"),
     "exactly one of three fields is said": ("replicators_resync_create",),
     "the longest life of a token is a setting": ("tokens_create",),
     "names and passwords have rules of their own, and groups are those that there are": (
         "users_create", "users_partial_update",
     ),
 }  # fmt: skip
-"""Why a request that fits the description may still be refused with 400 (`positive_data_acceptance`), by operation."""
+"""Why a request that fits the description may still be refused with 400
+(`positive_data_acceptance`), by operation."""
 
 _EVERYWHERE = """
 # A text with a NUL is refused everywhere; no description of a text says so.
@@ -47,7 +53,7 @@ generation.allow-x00 = false
 checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", 401, 403, 404, 409, 414, 422, 429, 503]
 # 414: an address that is too long for gunicorn, which does not look into it.
 checks.negative_data_rejection.expected-statuses = [400, 401, 403, 404, 405, 406, 409, 414, 415, 422, 428, 429, "5xx"]
-"""
+"""  # noqa: E501
 
 _SEED = """
 import sys
@@ -114,7 +120,8 @@ def _settings(path: Path) -> Path:
 @pytest.mark.timeout(RUN_SECONDS + 120)
 def test_schemathesis_finds_nothing_in_many_minutes(served: Served, tmp_path: Path) -> None:
     command = [
-        sys.executable, "-m", "schemathesis.cli", "--config-file", str(_settings(tmp_path / "schemathesis.toml")),
+        sys.executable, "-m", "schemathesis.cli", "--config-file",
+        str(_settings(tmp_path / "schemathesis.toml")),
         "run", str(ROOT / "docs" / "openapi.yaml"), "--url", served.url,
         "--header", f"Authorization: Bearer {served.token}",
         "--phases", "examples,coverage,fuzzing,stateful",

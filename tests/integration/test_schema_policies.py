@@ -1,5 +1,5 @@
-"""The policies for schema changes and for tables that come and go, over the whole path on PostgreSQL: what each leaves of a
-table's copy, and the event that tells it."""
+"""The policies for schema changes and for tables that come and go, over the whole path on
+PostgreSQL: what each leaves of a table's copy, and the event that tells it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ DDL = {
     "retyped": "ALTER TABLE shop.retyped ALTER n TYPE text",
     "rekeyed": "ALTER TABLE shop.rekeyed DROP CONSTRAINT rekeyed_pkey;"
     " ALTER TABLE shop.rekeyed ADD PRIMARY KEY (code)",
-    "made_again": "DROP TABLE shop.made_again; CREATE TABLE shop.made_again (id bigint PRIMARY KEY, a text)",
+    "made_again": "DROP TABLE shop.made_again; CREATE TABLE shop.made_again (id bigint PRIMARY "
+    "KEY, a text)",
     "called_else": "ALTER TABLE shop.called_else RENAME TO other_name",
     "gone": "DROP TABLE shop.gone",
 }
@@ -39,8 +40,9 @@ TABLES = (*DDL, "quiet")
 
 @dataclass(frozen=True)
 class Case:
-    """A policy: `states` of tables that do not replicate on, `events` of those that do, `kept`: columns that the copy has
-    beside the source's; `empty`: those that read NULL; `lacking`: those that it does not have."""
+    """A policy: `states` of tables that do not replicate on, `events` of those that do, `kept`:
+    columns that the copy has beside the source's; `empty`: those that read NULL; `lacking`: those
+    that it does not have."""
 
     options: dict[str, str]
     states: dict[str, str]
@@ -81,8 +83,10 @@ def make_tables(database: Database) -> None:
     database.execute("CREATE SCHEMA shop")
     for name in TABLES:
         database.execute(
-            f"CREATE TABLE shop.{name} (id bigint PRIMARY KEY, a text, n int, code varchar(10) NOT NULL);"
-            f"INSERT INTO shop.{name} SELECT i, 'a' || i, i, 'c' || i FROM generate_series(1, 100) i"
+            f"CREATE TABLE shop.{name} (id bigint PRIMARY KEY, a text, n int, code varchar(10) "
+            "NOT NULL);"
+            f"INSERT INTO shop.{name} SELECT i, 'a' || i, i, 'c' || i FROM generate_series(1, "
+            "100) i"
         )
 
 
@@ -138,8 +142,9 @@ def assert_effects(world: World, case: Case) -> None:
 
 @pytest.mark.parametrize("policy", sorted(CASES))
 def test_each_policy_has_its_effect_and_tells_it(world_maker: MakeWorld, policy: str) -> None:
-    """Guards the reading of the policy by all that meets a change (decoding, merging, the look into the catalog, the tables
-    that came or went): one that went by `evolve` would follow what is to stay, or copy afresh what is to stop."""
+    """Guards the reading of the policy by all that meets a change (decoding, merging, the look into
+    the catalog, the tables that came or went): one that went by `evolve` would follow what is to
+    stay, or copy afresh what is to stop."""
     case = CASES[policy]
     with world_maker(
         prepare=make_tables, tables=TABLES, environment=FAST_LOOKS, options=case.options
@@ -152,7 +157,8 @@ def test_each_policy_has_its_effect_and_tells_it(world_maker: MakeWorld, policy:
         for statements in DDL.values():
             world.database.execute(statements)
         world.database.execute(
-            "CREATE TABLE shop.fresh (id bigint PRIMARY KEY); INSERT INTO shop.fresh VALUES (1), (2)"
+            "CREATE TABLE shop.fresh (id bigint PRIMARY KEY); INSERT INTO shop.fresh VALUES (1), "
+            "(2)"
         )
         write(
             world, *(n for n in TABLES if n not in ("called_else", "gone", "made_again", "rekeyed"))
@@ -190,8 +196,9 @@ def assert_vanished(world: World, policy: str) -> None:
 
 
 def test_a_renamed_table_is_followed_also_where_nothing_ran(world_maker: MakeWorld) -> None:
-    """Guards the following of a table by its OID over a restart: known by its name it would be missed, or a new table of that
-    name taken for it; the fresh copy that a person asks for is of the renamed one too."""
+    """Guards the following of a table by its OID over a restart: known by its name it would be
+    missed, or a new table of that name taken for it; the fresh copy that a person asks for is of
+    the renamed one too."""
 
     def differ(name: str) -> list[str]:
         with world.database.connect() as connection:

@@ -10,15 +10,16 @@ from tests.servers import Database, fresh_database
 
 
 def test_a_database_allows_logical_decoding(database: Database) -> None:
-    """Guards `wal_level` in `demo.postgres.DEFAULTS`: without "logical" no slot can be made, and no test of the log
-    could run."""
+    """Guards `wal_level` in `demo.postgres.DEFAULTS`: without "logical" no slot can be made, and no
+    test of the log could run."""
     database.execute("SELECT pg_create_logical_replication_slot('t_slot', 'pgoutput')")
     rows = database.execute("SELECT plugin FROM pg_replication_slots WHERE slot_name = 't_slot'")
     assert rows == [("pgoutput",)]
 
 
 def test_a_database_and_its_slots_are_gone_afterwards(postgres: EmbeddedPostgres) -> None:
-    """Guards `drop_database`: slots that stay use up the server's twenty, and hold their databases."""
+    """Guards `drop_database`: slots that stay use up the server's twenty, and hold their
+    databases."""
     with fresh_database(postgres) as made:
         made.execute("SELECT pg_create_logical_replication_slot('gone_slot', 'pgoutput')")
     left = postgres.execute("SELECT 1 FROM pg_replication_slots WHERE slot_name = 'gone_slot'")
@@ -29,8 +30,8 @@ def test_a_database_and_its_slots_are_gone_afterwards(postgres: EmbeddedPostgres
 def test_a_killed_server_comes_back_with_its_data_on_the_same_port(
     private_postgres: EmbeddedPostgres,
 ) -> None:
-    """Guards `EmbeddedPostgres.kill` and `start`, on which crash tests stand: fails where data or port do not outlive
-    the process."""
+    """Guards `EmbeddedPostgres.kill` and `start`, on which crash tests stand: fails where data or
+    port do not outlive the process."""
     server = private_postgres
     server.execute("CREATE TABLE kept (id int); INSERT INTO kept VALUES (1)")
     server.execute("CHECKPOINT")
@@ -45,8 +46,8 @@ def test_a_killed_server_comes_back_with_its_data_on_the_same_port(
 def test_a_server_left_by_a_killed_parent_is_stopped_first(
     private_postgres: EmbeddedPostgres,
 ) -> None:
-    """Guards `EmbeddedPostgres.stop_leftover`: without it the lock of the server that is left refuses the second one in
-    the same folder."""
+    """Guards `EmbeddedPostgres.stop_leftover`: without it the lock of the server that is left
+    refuses the second one in the same folder."""
     left = private_postgres.pid
     with EmbeddedPostgres(folder=private_postgres.home, fsync=False) as heir:
         assert heir.pid != left
@@ -55,8 +56,8 @@ def test_a_server_left_by_a_killed_parent_is_stopped_first(
 
 
 def test_the_broker_answers_and_comes_back_on_the_same_url(redis_url: str) -> None:
-    """Guards `EmbeddedBroker.restart`: port and password stay, and `save ""` lets it forget everything, or a test of a
-    lost queue would lose nothing."""
+    """Guards `EmbeddedBroker.restart`: port and password stay, and `save ""` lets it forget
+    everything, or a test of a lost queue would lose nothing."""
     with EmbeddedBroker() as server:
         assert server.url != redis_url
         client = redis.Redis.from_url(server.url)

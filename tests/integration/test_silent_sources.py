@@ -105,8 +105,9 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
 @pytest.mark.integration
 @pytest.mark.parametrize("kind", ["postgresql", "mysql"])
 def test_the_web_process_answers_while_fifty_looks_hang(web: Web, kind: str) -> None:
-    """Guards `assessments.looks`: eight such requests took the web process down, its health page too. Four are asked for, as many
-    as may be; the others are refused at once, and all are answered in time. Then the process looks into servers as before."""
+    """Guards `assessments.looks`: eight such requests took the web process down, its health page
+    too. Four are asked for, as many as may be; the others are refused at once, and all are answered
+    in time. Then the process looks into servers as before."""
     url, token = web.url, web.token
     found: list[tuple[int, Any]] = []
     with getattr(SilentServer, kind)() as server:
@@ -140,7 +141,8 @@ def test_the_web_process_answers_while_fifty_looks_hang(web: Web, kind: str) -> 
 
 @pytest.mark.integration
 def test_what_can_not_be_written_now_is_told_with_a_time_to_come_again(web: Web) -> None:
-    """Guards `project.unavailable` and `wsgi`: a locked database was a fault of ours, after half a minute."""
+    """Guards `project.unavailable` and `wsgi`: a locked database was a fault of ours, after half a
+    minute."""
     url = f"{web.url}/api/v1/drafts/"
     with closing(sqlite3.connect(web.database, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
@@ -190,7 +192,8 @@ def test_a_server_ends_the_statement_of_a_look_itself_and_never_one_of_a_run(
     in_a_run: Any,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Guards `limits.statement_seconds`: the server would go on with what nobody waits for any more."""
+    """Guards `limits.statement_seconds`: the server would go on with what nobody waits for any
+    more."""
     assert told(request) == in_a_run
     limit = Limit(30)
     monkeypatch.setattr(limit, "left", lambda: 30.0)

@@ -1,5 +1,6 @@
-"""A snapshot over several views of a real PostgreSQL, with every kind of change between them: what is staged is the last
-view, row for row. Tasks run in this process, so that many cases can be tried."""
+"""A snapshot over several views of a real PostgreSQL, with every kind of change between them: what
+is staged is the last view, row for row. Tasks run in this process, so that many cases can be
+tried."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ ROWS = 3000
 
 
 class InPlace:
-    """Tasks in this thread, one after the other, and not pickled: what they read is counted here."""
+    """Tasks in this thread, one after the other, and not pickled: what they read is counted
+    here."""
 
     spark = None
 
@@ -169,7 +171,8 @@ def life(database: Database, tmp_path: Path) -> Life:
 
 
 def trouble(chance: random.Random, turn: int) -> list[str]:
-    """Transactions of every kind over the whole table, small and large; keys move far away and back."""
+    """Transactions of every kind over the whole table, small and large; keys move far away and
+    back."""
     statements = []
     for number in range(30):
         low = chance.randint(1, ROWS)
@@ -198,8 +201,8 @@ def trouble(chance: random.Random, turn: int) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_copy_over_several_views_is_the_last_one(life: Life, seed: int) -> None:
-    """Guards CORRECTNESS 17. Leaving the touched keys in the chunks, not reading them again, or looking at the changes since
-    the last view only would lose, double or age rows here."""
+    """Guards CORRECTNESS 17. Leaving the touched keys in the chunks, not reading them again, or
+    looking at the changes since the last view only would lose, double or age rows here."""
     chance = random.Random(seed)
     reader, session = begin(life.database, SLOT, [life.table])
     with reader, LogControl(params_of(life.database), SLOT) as control:
@@ -224,8 +227,9 @@ def test_a_copy_over_several_views_is_the_last_one(life: Life, seed: int) -> Non
 
 @pytest.mark.parametrize("change", ["VACUUM FULL t", "TRUNCATE t"])
 def test_a_copy_that_can_not_go_on_starts_again(life: Life, change: str) -> None:
-    """Guards `StartAgain` (CORRECTNESS 17): rows that got other places without a word in the log, and none that is
-    where it was; gone on with, the chunks that are there would be of other rows."""
+    """Guards `StartAgain` (CORRECTNESS 17): rows that got other places without a word in the log,
+    and none that is where it was; gone on with, the chunks that are there would be of other
+    rows."""
     reader, session = begin(life.database, SLOT, [life.table])
     with reader, LogControl(params_of(life.database), SLOT) as control:
         life.store.record_start(session.point.position)
@@ -245,8 +249,8 @@ def test_a_copy_that_can_not_go_on_starts_again(life: Life, change: str) -> None
 
 
 def test_a_table_that_was_rewritten_after_its_view_waits_for_another_one(life: Life) -> None:
-    """Guards `layout.check_place`: to a view from before it, a table that an ALTER TABLE has rewritten is empty, so that a copy which
-    waited for its turn meanwhile was one of nothing."""
+    """Guards `layout.check_place`: to a view from before it, a table that an ALTER TABLE has
+    rewritten is empty, so that a copy which waited for its turn meanwhile was one of nothing."""
     reader, session = begin(life.database, SLOT, [life.table])
     with reader, session, LogControl(params_of(life.database), SLOT) as control:
         life.store.record_start(session.point.position)
@@ -263,7 +267,8 @@ def test_a_table_that_was_rewritten_after_its_view_waits_for_another_one(life: L
 def test_a_table_that_is_rewritten_while_it_is_copied_waits_for_another_view(
     life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the same at the end of the chunks: begun again in the same view, the copy would be empty."""
+    """Guards the same at the end of the chunks: begun again in the same view, the copy would be
+    empty."""
     reader, session = begin(life.database, SLOT, [life.table])
     with reader, LogControl(params_of(life.database), SLOT) as control:
         life.store.record_start(session.point.position)

@@ -1,5 +1,6 @@
-"""Statements that change tables of MySQL and MariaDB while they are followed: one table for each, with what becomes of it. `{t}` stands
-for the table's name; every table has `id`, `v`, `a`, `n` and `m`, unless it says otherwise."""
+"""Statements that change tables of MySQL and MariaDB while they are followed: one table for each,
+with what becomes of it. `{t}` stands for the table's name; every table has `id`, `v`, `a`, `n` and
+`m`, unless it says otherwise."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ FILL = ", ".join(f"({i}, 'v{i}', 'a{i}', {i}, {100 + i})" for i in range(1, ROWS
 
 @dataclass(frozen=True)
 class Live:
-    """A table and the statements on it while it runs. `fails`: the code that it stops with, by the server's flavour ("*": both);
-    `before`: more statements that make it; `writes`: whether the columns `id` and `v` are there to be written in the end."""
+    """A table and the statements on it while it runs. `fails`: the code that it stops with, by the
+    server's flavour ("*": both); `before`: more statements that make it; `writes`: whether the
+    columns `id` and `v` are there to be written in the end."""
 
     name: str
     statements: tuple[str, ...]
@@ -32,9 +34,11 @@ class Live:
         return found.get(flavour, found.get("*", ""))
 
 
-def _alter(name: str, *actions: str, flavour: str = "", fails: str = "", writes: bool = True) -> Live:  # fmt: skip
+def _alter(name: str, *actions: str, flavour: str = "", fails: str = "",
+    writes: bool = True) -> Live:  # fmt: skip
     statements = tuple(f"ALTER TABLE {{t}} {action}" for action in actions)
-    return Live(name, statements, flavour=flavour, fails=(("*", fails),) if fails else (), writes=writes)  # fmt: skip
+    return Live(name, statements, flavour=flavour, fails=(("*", fails),) if fails else (),
+        writes=writes)  # fmt: skip
 
 
 def _added(number: int, kind: str, flavour: str = "") -> Live:
@@ -42,14 +46,25 @@ def _added(number: int, kind: str, flavour: str = "") -> Live:
 
 
 ADDED = (
-    "int NOT NULL DEFAULT 7 FIRST", "int DEFAULT (3 + 4)", "int NOT NULL", "bigint unsigned DEFAULT 18446744073709551615", "decimal(30, 10) DEFAULT -1.5",
-    "decimal(65, 30) DEFAULT 1e-30", "float DEFAULT 1.1", "double NOT NULL DEFAULT -1.7976931348623157e308", "bit(1) DEFAULT b'1'", "bit(10) DEFAULT b'101'",
-    "year DEFAULT 2024", "date DEFAULT '2024-02-29'", "datetime(3) DEFAULT '2024-01-01 00:00:00.1239'", "datetime DEFAULT CURRENT_TIMESTAMP",
-    "timestamp(6) NOT NULL DEFAULT '2020-06-01 12:00:00.000001'", "timestamp NULL", "time(2) DEFAULT '-01:00:00.5'", "char(5) NOT NULL DEFAULT 'ab '",
-    "varchar(20) CHARACTER SET latin1 DEFAULT 'ü€'", "varchar(20) NOT NULL DEFAULT 'it''s \\\\ \\\"x\\\"'", "mediumtext", "text NOT NULL", "blob", "binary(3) NOT NULL DEFAULT 'a'",
-    "varbinary(5) DEFAULT 0x6100", "enum('p', 'q''s') NOT NULL", "enum('p', 'q') DEFAULT 'q'", "set('b', 'a') DEFAULT 'a,b'", "json", "point",
-    "int AS (n * 2) STORED", "varchar(20) AS (concat('g', n)) VIRTUAL", "int INVISIBLE DEFAULT 9", "int DEFAULT 5 COMMENT 'a, b' AFTER v", "tinyint(1) NOT NULL DEFAULT TRUE",
-    "int NOT NULL AUTO_INCREMENT UNIQUE", "datetime(6) NOT NULL DEFAULT NOW(6) ON UPDATE NOW(6)", )  # fmt: skip
+    "int NOT NULL DEFAULT 7 FIRST", "int DEFAULT (3 + 4)", "int NOT NULL",
+    "bigint unsigned DEFAULT 18446744073709551615", "decimal(30, 10) DEFAULT -1.5",
+    "decimal(65, 30) DEFAULT 1e-30", "float DEFAULT 1.1",
+    "double NOT NULL DEFAULT -1.7976931348623157e308", "bit(1) DEFAULT b'1'",
+    "bit(10) DEFAULT b'101'",
+    "year DEFAULT 2024", "date DEFAULT '2024-02-29'", "datetime(3) DEFAULT '2024-01-01 "
+                                                      "00:00:00.1239'",
+                                                      "datetime DEFAULT CURRENT_TIMESTAMP",
+    "timestamp(6) NOT NULL DEFAULT '2020-06-01 12:00:00.000001'", "timestamp NULL",
+    "time(2) DEFAULT '-01:00:00.5'", "char(5) NOT NULL DEFAULT 'ab '",
+    "varchar(20) CHARACTER SET latin1 DEFAULT 'ü€'", "varchar(20) NOT NULL DEFAULT 'it''s \\\\ "
+                                                     "\\\"x\\\"'", "mediumtext", "text NOT NULL",
+                                                     "blob", "binary(3) NOT NULL DEFAULT 'a'",
+    "varbinary(5) DEFAULT 0x6100", "enum('p', 'q''s') NOT NULL", "enum('p', 'q') DEFAULT 'q'",
+    "set('b', 'a') DEFAULT 'a,b'", "json", "point",
+    "int AS (n * 2) STORED", "varchar(20) AS (concat('g', n)) VIRTUAL", "int INVISIBLE DEFAULT 9",
+    "int DEFAULT 5 COMMENT 'a, b' AFTER v", "tinyint(1) NOT NULL DEFAULT TRUE",
+    "int NOT NULL AUTO_INCREMENT UNIQUE", "datetime(6) NOT NULL DEFAULT NOW(6) ON UPDATE NOW(6)",
+    )  # fmt: skip
 DEFAULTS = tuple(_added(n, kind) for n, kind in enumerate(ADDED)) + (
     _added(len(ADDED), "uuid DEFAULT '123e4567-e89b-12d3-a456-426655440000'", MARIADB),
     _added(len(ADDED) + 1, "inet6 DEFAULT '::1'", MARIADB),
@@ -57,8 +72,10 @@ DEFAULTS = tuple(_added(n, kind) for n, kind in enumerate(ADDED)) + (
 )
 
 COLUMNS = (
-    _alter("add_many", "ADD COLUMN (x decimal(8,2) DEFAULT 1.5, y date), ADD w int FIRST, ADD u int DEFAULT 2 AFTER v"),
-    _alter("add_if", "ADD COLUMN IF NOT EXISTS v int, ADD COLUMN IF NOT EXISTS w int DEFAULT 4", flavour=MARIADB),
+    _alter("add_many", "ADD COLUMN (x decimal(8,2) DEFAULT 1.5, y date), ADD w int FIRST, ADD u "
+                       "int DEFAULT 2 AFTER v"),
+    _alter("add_if", "ADD COLUMN IF NOT EXISTS v int, ADD COLUMN IF NOT EXISTS w int DEFAULT 4",
+    flavour=MARIADB),
     _alter("drop_one", "DROP COLUMN a"),
     _alter("drop_two", "DROP n, DROP COLUMN m"),
     _alter("drop_if", "DROP COLUMN IF EXISTS nothing, DROP COLUMN IF EXISTS a", flavour=MARIADB),
@@ -91,13 +108,17 @@ COLUMNS = (
     _alter("wide_and_back", "MODIFY n bigint", "MODIFY n int"),
     _alter("default_only", "ALTER COLUMN n SET DEFAULT 5, ALTER m DROP DEFAULT"),
     _alter("hide", "MODIFY a varchar(30) INVISIBLE"),
-    _alter("instant", "ADD z1 int DEFAULT 1, ALGORITHM=INSTANT", "ADD z2 int DEFAULT 2 AFTER id, ALGORITHM=INSTANT", "DROP COLUMN a, ALGORITHM=INSTANT",
+    _alter("instant", "ADD z1 int DEFAULT 1, ALGORITHM=INSTANT",
+    "ADD z2 int DEFAULT 2 AFTER id, ALGORITHM=INSTANT", "DROP COLUMN a, ALGORITHM=INSTANT",
            "RENAME COLUMN z1 TO z3, ALGORITHM=INSTANT"),
     _alter("utf16", "MODIFY a varchar(30) CHARACTER SET utf16"),
     _alter("converted", "CONVERT TO CHARACTER SET utf8mb4"),
     _alter("to_latin", "CONVERT TO CHARACTER SET latin1"),
-    Live("from_latin", ("ALTER TABLE {t} CONVERT TO CHARACTER SET utf8mb4",), rest=" CHARACTER SET latin1", fill=FILL.replace("'a3'", "'äöü€'")),
-    Live("compress", ("ALTER TABLE {t} MODIFY a varchar(30) COMPRESSED", "UPDATE {t} SET v = 'x' WHERE id = 5"), flavour=MARIADB, fails=(("*", "source:column-packed"),)),
+    Live("from_latin", ("ALTER TABLE {t} CONVERT TO CHARACTER SET utf8mb4",),
+    rest=" CHARACTER SET latin1", fill=FILL.replace("'a3'", "'äöü€'")),
+    Live("compress", ("ALTER TABLE {t} MODIFY a varchar(30) COMPRESSED",
+    "UPDATE {t} SET v = 'x' WHERE id = 5"), flavour=MARIADB,
+    fails=(("*", "source:column-packed"),)),
 )  # fmt: skip
 
 LABELS = (
@@ -120,7 +141,10 @@ LABELINGS = (
     _labels("e_swap", "MODIFY e enum('x', 'y', 'z', 'k')", "MODIFY e enum('k', 'x', 'y', 'z')"),
 )  # fmt: skip
 
-GENERATED = "id int PRIMARY KEY, v varchar(50), a varchar(30), n int, g int AS (n * 2) STORED, h int AS (n + 1) VIRTUAL"
+GENERATED = (
+    "id int PRIMARY KEY, v varchar(50), a varchar(30), n int, g int AS (n * 2) STORED, h "
+    "int AS (n + 1) VIRTUAL"
+)
 GENERATING = ", ".join(f"({i}, 'v', 'a', {i}, DEFAULT, DEFAULT)" for i in range(1, ROWS + 1))
 
 
@@ -133,28 +157,45 @@ GENERATIONS = (
     _generated("g_virtual", "DROP g, ADD g int AS (n * 5) VIRTUAL"),
     _generated("g_plain", "MODIFY g int"),
     _generated("g_drop", "DROP h, DROP g"),
-    _generated("g_swap", "DROP h, DROP g, ADD g int AS (n + 1) VIRTUAL, ADD h int AS (n * 2) STORED"),
+    _generated("g_swap", "DROP h, DROP g, ADD g int AS (n + 1) VIRTUAL, ADD h int AS (n * 2) "
+                         "STORED"),
 )  # fmt: skip
 
 TABLE_WIDE = (
-    _alter("indexes", "ADD INDEX i (a), ADD UNIQUE u (n)", "RENAME INDEX i TO j, DROP INDEX u", "DROP INDEX j, COMMENT = 'x'"),
-    _alter("rebuilt", "ENGINE = InnoDB", "FORCE", "ROW_FORMAT = COMPRESSED", "AUTO_INCREMENT = 500", "ORDER BY n"),
+    _alter("indexes", "ADD INDEX i (a), ADD UNIQUE u (n)", "RENAME INDEX i TO j, DROP INDEX u",
+    "DROP INDEX j, COMMENT = 'x'"),
+    _alter("rebuilt", "ENGINE = InnoDB", "FORCE", "ROW_FORMAT = COMPRESSED", "AUTO_INCREMENT = 500",
+    "ORDER BY n"),
     _alter("checked", "ADD CONSTRAINT c_{t} CHECK (n > -5)", "DROP CONSTRAINT c_{t}"),
     _alter("myisam", "ENGINE = MyISAM"),
     _alter("ignoring", "ADD z int DEFAULT 1", flavour=MARIADB),
-    Live("ignored", ("ALTER IGNORE TABLE {t} ADD UNIQUE (m)",), fill=FILL.replace("119)", "118)"), flavour=MARIADB),
+    Live("ignored", ("ALTER IGNORE TABLE {t} ADD UNIQUE (m)",), fill=FILL.replace("119)", "118)"),
+    flavour=MARIADB),
     Live("emptied", ("TRUNCATE {t}",)),
-    Live("emptied_filled", ("TRUNCATE {t}", "INSERT INTO {t} VALUES (3, 'x', 'y', 1, 2)", "ALTER TABLE {t} ADD z int DEFAULT 4", "TRUNCATE TABLE {t}")),
-    Live("replaced", ("CREATE OR REPLACE TABLE {t} (id int PRIMARY KEY, v varchar(50), q int)", "INSERT INTO {t} VALUES (1, 'new', 2)"), flavour=MARIADB),
+    Live("emptied_filled",
+    ("TRUNCATE {t}", "INSERT INTO {t} VALUES (3, 'x', 'y', 1, 2)",
+    "ALTER TABLE {t} ADD z int DEFAULT 4", "TRUNCATE TABLE {t}")),
+    Live("replaced", ("CREATE OR REPLACE TABLE {t} (id int PRIMARY KEY, v varchar(50), q int)",
+    "INSERT INTO {t} VALUES (1, 'new', 2)"), flavour=MARIADB),
     Live("replaced_same", ("CREATE OR REPLACE TABLE {t} (" + BASE + ")",), flavour=MARIADB),
-    Live("made_again", ("DROP TABLE {t}", "CREATE TABLE {t} (" + BASE + ")", "INSERT INTO {t} VALUES (1, 'new', 'a', 2, 3)")),
-    Live("rotated", ("CREATE TABLE {t}_next LIKE {t}", "INSERT INTO {t}_next VALUES (7, 'next', 'a', 1, 1)", "RENAME TABLE {t} TO {t}_old, {t}_next TO {t}")),
-    Live("rotated_back", ("RENAME TABLE {t} TO {t}_away", "INSERT INTO {t}_away VALUES (70, 'away', 'a', 1, 1)", "RENAME TABLE {t}_away TO {t}")),
-    Live("exchanged_names", ("CREATE TABLE {t}_b LIKE {t}", "ALTER TABLE {t}_b DROP n", "RENAME TABLE {t} TO {t}_c, {t}_b TO {t}, {t}_c TO {t}_b")),
-    Live("discarded", ("ALTER TABLE {t} DISCARD TABLESPACE",), fails=(("*", "source:tablespace-missing"),), writes=False),
+    Live("made_again", ("DROP TABLE {t}", "CREATE TABLE {t} (" + BASE + ")",
+    "INSERT INTO {t} VALUES (1, 'new', 'a', 2, 3)")),
+    Live("rotated", ("CREATE TABLE {t}_next LIKE {t}",
+    "INSERT INTO {t}_next VALUES (7, 'next', 'a', 1, 1)",
+    "RENAME TABLE {t} TO {t}_old, {t}_next TO {t}")),
+    Live("rotated_back",
+    ("RENAME TABLE {t} TO {t}_away", "INSERT INTO {t}_away VALUES (70, 'away', 'a', 1, 1)",
+    "RENAME TABLE {t}_away TO {t}")),
+    Live("exchanged_names",
+    ("CREATE TABLE {t}_b LIKE {t}", "ALTER TABLE {t}_b DROP n",
+    "RENAME TABLE {t} TO {t}_c, {t}_b TO {t}, {t}_c TO {t}_b")),
+    Live("discarded", ("ALTER TABLE {t} DISCARD TABLESPACE",),
+    fails=(("*", "source:tablespace-missing"),), writes=False),
     Live("gone", ("DROP TABLE {t}",), fails=(("*", "source:table-missing"),), writes=False),
-    Live("called_else", ("ALTER TABLE {t} RENAME TO {t}_now",), fails=(("*", "source:table-renamed"),), writes=False),
-    Live("versioned", ("ALTER TABLE {t} ADD SYSTEM VERSIONING",), fails=(("*", "source:table-versioned"),), flavour=MARIADB),
+    Live("called_else", ("ALTER TABLE {t} RENAME TO {t}_now",),
+    fails=(("*", "source:table-renamed"),), writes=False),
+    Live("versioned", ("ALTER TABLE {t} ADD SYSTEM VERSIONING",),
+    fails=(("*", "source:table-versioned"),), flavour=MARIADB),
 )  # fmt: skip
 
 KEYS = (
@@ -165,21 +206,28 @@ KEYS = (
     _alter("key_gone", "DROP PRIMARY KEY"),
     _alter("key_text", "MODIFY id varchar(20)"),
     _alter("key_column", "ADD k int AUTO_INCREMENT UNIQUE"),
-    Live("key_dropped", ("ALTER TABLE {t} DROP COLUMN n",), "id int, v varchar(50), a varchar(30), n int, m int, PRIMARY KEY (id, n)", flavour=MYSQL),
+    Live("key_dropped", ("ALTER TABLE {t} DROP COLUMN n",),
+    "id int, v varchar(50), a varchar(30), n int, m int, PRIMARY KEY (id, n)", flavour=MYSQL),
     Live("key_swapped", ("ALTER TABLE {t} RENAME COLUMN id TO m, RENAME COLUMN m TO id",)),
 )  # fmt: skip
 
-PARTS = " PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS THAN (2000))"
+PARTS = (
+    " PARTITION BY RANGE (id) (PARTITION p0 VALUES LESS THAN (10), PARTITION p1 VALUES LESS "
+    "THAN (2000))"
+)
 PARTITIONS = (
     Live("part_truncate", ("ALTER TABLE {t} TRUNCATE PARTITION p0",), rest=PARTS),
     Live("part_drop", ("ALTER TABLE {t} DROP PARTITION p0",), rest=PARTS),
-    Live("part_add", ("ALTER TABLE {t} ADD PARTITION (PARTITION p2 VALUES LESS THAN (3000))",), rest=PARTS),
-    Live("part_cut", ("ALTER TABLE {t} REORGANIZE PARTITION p1 INTO (PARTITION p11 VALUES LESS THAN (15), PARTITION p12 VALUES LESS THAN (2000))",), rest=PARTS),
+    Live("part_add", ("ALTER TABLE {t} ADD PARTITION (PARTITION p2 VALUES LESS THAN (3000))",),
+    rest=PARTS),
+    Live("part_cut", ("ALTER TABLE {t} REORGANIZE PARTITION p1 INTO (PARTITION p11 VALUES LESS "
+                      "THAN (15), PARTITION p12 VALUES LESS THAN (2000))",), rest=PARTS),
     Live("part_none", ("ALTER TABLE {t} REMOVE PARTITIONING",), rest=PARTS),
     Live("part_made", ("ALTER TABLE {t} PARTITION BY HASH (id) PARTITIONS 3",)),
     Live(
         "part_swap",
-        ("CREATE TABLE {t}_x (" + BASE + ")", "INSERT INTO {t}_x VALUES (5, 'other', 'a', 1, 1)", "ALTER TABLE {t} EXCHANGE PARTITION p0 WITH TABLE {t}_x"),
+        ("CREATE TABLE {t}_x (" + BASE + ")", "INSERT INTO {t}_x VALUES (5, 'other', 'a', 1, 1)",
+        "ALTER TABLE {t} EXCHANGE PARTITION p0 WITH TABLE {t}_x"),
         rest=PARTS,
     ),
 )  # fmt: skip

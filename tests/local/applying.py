@@ -1,4 +1,5 @@
-"""What a folded batch makes of a local table's rows: pure functions over Arrow, the twin of the lakehouse's statements for mirrors."""
+"""What a folded batch makes of a local table's rows: pure functions over Arrow, the twin of the
+lakehouse's statements for mirrors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A run in this process, of a source that is polled: the in-memory database, what the engine remembers, and the run's thread."""
+"""A run in this process, of a source that is polled: the in-memory database, what the engine
+remembers, and the run's thread."""
 
 from __future__ import annotations
 

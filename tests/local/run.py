@@ -1,5 +1,6 @@
-"""The process of a run without a JVM: `python -m tests.local.run <run>`, as `manage.py run_replicator <run>` otherwise. The engine's parts are the
-product's own; tasks are threads of this process."""
+"""The process of a run without a JVM: `python -m tests.local.run <run>`, as `manage.py
+run_replicator <run>` otherwise. The engine's parts are the product's own; tasks are threads of this
+process."""
 
 from __future__ import annotations
 

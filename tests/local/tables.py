@@ -1,5 +1,5 @@
-"""The tables of the local target: a folder each, whose `live.json` names a Parquet file with all rows and carries the token; replacing
-that file is the commit."""
+"""The tables of the local target: a folder each, whose `live.json` names a Parquet file with all
+rows and carries the token; replacing that file is the commit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ LIVE, VERSIONS = "live.json", "versions"
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a commit says: whose table it is, what it remembers, where its rows lie, and the source's number of each column."""
+    """What a commit says: whose table it is, what it remembers, where its rows lie, and the
+    source's number of each column."""
 
     owner: str
     generation: int

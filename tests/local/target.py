@@ -1,4 +1,5 @@
-"""The local target, for tests only: a `MergeTarget` over `LocalTable`s, `Rewindable` and `Watermarked`, its token in its own commit."""
+"""The local target, for tests only: a `MergeTarget` over `LocalTable`s, `Rewindable` and
+`Watermarked`, its token in its own commit."""
 
 from __future__ import annotations
 
@@ -81,7 +82,7 @@ class LocalWriter:
         state = self._table(table).state()
         return TableVersion(_token(state), str(state.number)) if state else None
 
-    # --- snapshot ------------------------------------------------------------------------------------------------
+    # --- snapshot ------------------------------------------------------------------------------------------------  # noqa: E501
     def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
         stored(schema, table.mode)
         self._own(table)
@@ -131,7 +132,7 @@ class LocalWriter:
         self._written[_place(table)] = Written(sequence)
         return made.uuid
 
-    # --- merges --------------------------------------------------------------------------------------------------
+    # --- merges --------------------------------------------------------------------------------------------------  # noqa: E501
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
         live, place = self._table(table), _place(table)
         state = live.state()
@@ -148,7 +149,7 @@ class LocalWriter:
     def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
         return missing(self._table(table).rows(), batch)
 
-    # --- columns -------------------------------------------------------------------------------------------------
+    # --- columns -------------------------------------------------------------------------------------------------  # noqa: E501
     def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
         live = self._table(table)
         state, rows = live.state(), live.rows()
@@ -181,7 +182,7 @@ class LocalWriter:
         live = self._table(table)
         live.commit(filled(live.rows(), column.name, value))
 
-    # --- rewinds -------------------------------------------------------------------------------------------------
+    # --- rewinds -------------------------------------------------------------------------------------------------  # noqa: E501
     def version_at(self, table: TargetTable, sequence: int) -> KeptVersion | None:
         own = [s for s in self._table(table).versions() if s.generation == table.generation]
         if not own:
@@ -211,7 +212,7 @@ class LocalWriter:
         if live.folder.is_dir():
             live.begin(table.generation)
 
-    # --- watermarks ----------------------------------------------------------------------------------------------
+    # --- watermarks ----------------------------------------------------------------------------------------------  # noqa: E501
     def publish_watermark(self, replicator: str, mark: Watermark) -> None:
         with self._lock, (self._root / f"{replicator}.marks").open("a") as out:
             versions = [[t.schema, t.name, v] for t, v in mark.versions.items()]

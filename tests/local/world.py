@@ -14,8 +14,8 @@ from tests.local.target import NAME, PLUGIN
 
 
 class LocalCopies(World):
-    """The part of a world that differs: its copies are Parquet files of `tests.local`. A start takes about three seconds of CPU,
-    not twenty."""
+    """The part of a world that differs: its copies are Parquet files of `tests.local`. A start
+    takes about three seconds of CPU, not twenty."""
 
     program: ClassVar[tuple[str, ...]] = (sys.executable, "-m", "tests.local.run")
 

@@ -1,1 +1,2 @@
-"""A checker that knows nothing of the engine, validators of its change files, and a random adversary."""
+"""A checker that knows nothing of the engine, validators of its change files, and a random
+adversary."""

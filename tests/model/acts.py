@@ -1,5 +1,5 @@
-"""What happens to a replicator and to its servers: pauses, deaths, cuts, outages, and what people ask for while it runs. Nothing
-here waits for what was asked to be done, except where it says so."""
+"""What happens to a replicator and to its servers: pauses, deaths, cuts, outages, and what people
+ask for while it runs. Nothing here waits for what was asked to be done, except where it says so."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ from tests.model.writes import Writes
 FAULTS = frozenset({"pause", "kill", "die_later", "restart_source", "cut", "target_outage"})
 MOST_EXTRA = 2
 UP_OF_TEN = 7
-"""Of ten faults of a run so many wait until it captures; the others meet it wherever it is, mostly while it starts."""
+"""Of ten faults of a run so many wait until it captures; the others meet it wherever it is, mostly
+while it starts."""
 
 
 class Acts:
-    """`tables`: those that are followed now; `bases`: when each copy was asked for, by table that keeps the past; `pending`:
-    tables whose copies may take a while to be what was asked for, though nothing of the log is unmerged."""
+    """`tables`: those that are followed now; `bases`: when each copy was asked for, by table that
+    keeps the past; `pending`: tables whose copies may take a while to be what was asked for, though
+    nothing of the log is unmerged."""
 
     def __init__(
         self,
@@ -53,7 +55,7 @@ class Acts:
         self.extra: list[str] = []
         self._made = 0
 
-    # --- to the run ----------------------------------------------------------------------------------------------
+    # --- to the run ----------------------------------------------------------------------------------------------  # noqa: E501
     def _often_up(self) -> None:
         if self.random.randrange(10) >= UP_OF_TEN:
             return
@@ -85,10 +87,11 @@ class Acts:
         self.world.start()
 
     def die_later(self) -> None:
-        """kill -9 when the run comes to one step of the order of writes, which may be much later."""
+        """kill -9 when the run comes to one step of the order of writes, which may be much
+        later."""
         self.keeper.arm(self.random)
 
-    # --- to its servers ------------------------------------------------------------------------------------------
+    # --- to its servers ------------------------------------------------------------------------------------------  # noqa: E501
     def restart_source(self) -> None:
         """The source server restarts, at once or in order."""
         self._often_up()
@@ -121,7 +124,7 @@ class Acts:
             self.writes.toast()
             catalog.execute("COMMIT")
 
-    # --- what people ask for -------------------------------------------------------------------------------------
+    # --- what people ask for -------------------------------------------------------------------------------------  # noqa: E501
     def _asked(self, name: str) -> None:
         base = self.bases.get(name)
         if base is not None and base.done is not None:
@@ -186,7 +189,8 @@ class Acts:
         self.source.run(
             (
                 f"CREATE TABLE {name} (id bigint PRIMARY KEY, version bigint, page text)",
-                f"INSERT INTO {name} SELECT i, {self.source.next}, 'x' FROM {self.source.series(1, 300)}",
+                f"INSERT INTO {name} SELECT i, {self.source.next}, 'x' FROM "
+                f"{self.source.series(1, 300)}",
             )
         )
         self.world.add(name)
@@ -205,7 +209,8 @@ class Acts:
                 (
                     f"DELETE FROM {name} WHERE id = {at}",
                     f"INSERT INTO {name} VALUES ({at}, {self.source.next}, 'again')",
-                    f"UPDATE {name} SET page = 'u', version = {self.source.next} WHERE id % 7 = {at % 7}",
+                    f"UPDATE {name} SET page = 'u', version = {self.source.next} WHERE id % 7 = "
+                    f"{at % 7}",
                 )
             )
 

@@ -1,5 +1,6 @@
-"""What must hold once everything is merged: every copy equals its source in the way of its mode, the change files are a gapless
-end of what happened, and each watermark is one moment of the source."""
+"""What must hold once everything is merged: every copy equals its source in the way of its mode,
+the change files are a gapless end of what happened, and each watermark is one moment of the
+source."""
 
 from __future__ import annotations
 
@@ -39,11 +40,13 @@ RESHAPED = ("shapes", "extra_")
 FOR_A_PERSON = frozenset(
     {
         "source:schema-ambiguous", "source:table-replaced", "source:key-changed", "target:evolve",
-        "source:table-unpublished", "source:table-missing", "source:table-renamed", "source:change-unlogged",
+        "source:table-unpublished", "source:table-missing", "source:table-renamed",
+        "source:change-unlogged",
         "log:rows-passed-over",
     }
 )  # fmt: skip
-"""Faults of a table whose shape changes all the time that are left to a person where they come again and again."""
+"""Faults of a table whose shape changes all the time that are left to a person where they come
+again and again."""
 
 
 class Wrong(AssertionError):
@@ -51,7 +54,8 @@ class Wrong(AssertionError):
 
 
 class Checks:
-    """`largest_settle`: the longest that a check had to wait until everything was merged, in seconds."""
+    """`largest_settle`: the longest that a check had to wait until everything was merged, in
+    seconds."""
 
     def __init__(self, world: World, source: Source, acts: Acts, counts: Counter[str]) -> None:
         self.world = world
@@ -70,7 +74,7 @@ class Checks:
             self._learn(name)
             acts.bases[name].asked = self.pasts[name].number
 
-    # --- until nothing can arrive any more -----------------------------------------------------------------------
+    # --- until nothing can arrive any more -----------------------------------------------------------------------  # noqa: E501
     def settle(self) -> None:
         """Wait until every table replicates and all that was committed is merged."""
         begun, mark = time.monotonic(), self.world.mark()
@@ -86,8 +90,9 @@ class Checks:
         self.largest_settle = max(self.largest_settle, time.monotonic() - begun)
 
     def _ask_again(self, name: str, state: str) -> None:
-        """What a person does about a table whose shape changes so often that it is left failing, and about one that keeps the past and
-        was emptied and given a column between two looks: that may have been a rewrite, and a copy made afresh would lose the past."""
+        """What a person does about a table whose shape changes so often that it is left failing,
+        and about one that keeps the past and was emptied and given a column between two looks: that
+        may have been a rewrite, and a copy made afresh would lose the past."""
         code = state.partition(" ")[2]
         if name in self.pasts and code == "source:schema-changed":
             if not Table.objects.get(replicator=self.world.replicator, name=name).is_resync_asked:
@@ -101,7 +106,7 @@ class Checks:
             self.world.resync(name)
             self.counts[f"asked for again after {code}"] += 1
 
-    # --- equality ------------------------------------------------------------------------------------------------
+    # --- equality ------------------------------------------------------------------------------------------------  # noqa: E501
     def verify(self) -> None:
         """Everything, once settled. `Wrong` where something differs."""
         for name in self.acts.tables:
@@ -177,10 +182,11 @@ class Checks:
         uri = f"sqlite:///{self.world.folder}/catalog.db"
         return iceberg_rows(uri, str(self.world.warehouse), "lake", ("shop", name))
 
-    # --- the stream ----------------------------------------------------------------------------------------------
+    # --- the stream ----------------------------------------------------------------------------------------------  # noqa: E501
     def _stream_failures(self, name: str, key: str) -> list[str]:
-        """What was captured since the last check goes on where that ended. The first time it may begin anywhere; after a change
-        of shape for which the table was copied afresh, changes before that may have been unreadable, and nothing is said."""
+        """What was captured since the last check goes on where that ended. The first time it may
+        begin anywhere; after a change of shape for which the table was copied afresh, changes
+        before that may have been unreadable, and nothing is said."""
         sequence, number = self._seen.get(name, (-1, -1))
         copies = Happened.objects.filter(
             replicator=self.world.replicator, table_name=name, kind="schema_resync"
@@ -208,13 +214,14 @@ class Checks:
         return told
 
     def _is_kept(self) -> bool:
-        """Whether the change log still holds what came since the last check; where checks are far apart, it is pruned."""
+        """Whether the change log still holds what came since the last check; where checks are far
+        apart, it is pruned."""
         segments = Segment.objects.filter(replicator=self.world.replicator)
         is_kept = segments.filter(number__lte=self._last_segment).exists()
         self.counts["streams that were pruned since the last check"] += not is_kept
         return is_kept
 
-    # --- watermarks ----------------------------------------------------------------------------------------------
+    # --- watermarks ----------------------------------------------------------------------------------------------  # noqa: E501
     def _verify_watermarks(self) -> None:
         listed = Watermark.objects.filter(
             replicator=self.world.replicator,

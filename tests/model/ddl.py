@@ -1,5 +1,5 @@
-"""Changes of a table's shape, with writes in the same transaction and around it. Types and defaults are PostgreSQL's; what
-MySQL has in their place is in `ddl_mysql`."""
+"""Changes of a table's shape, with writes in the same transaction and around it. Types and defaults
+are PostgreSQL's; what MySQL has in their place is in `ddl_mysql`."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ MOST_COLUMNS = 8
 
 @dataclass
 class Shapes:
-    """The table `shapes`: `free` are the columns that come and go, `size` how long its code may be, `wide` whether its
-    number is a bigint."""
+    """The table `shapes`: `free` are the columns that come and go, `size` how long its code may be,
+    `wide` whether its number is a bigint."""
 
     _plain: ClassVar[Kinds] = PLAIN
     _with_default: ClassVar[Kinds] = WITH_DEFAULT
@@ -44,7 +44,8 @@ class Shapes:
     def ways(self) -> dict[Callable[[], None], int]:
         """The changes, with how often they come."""
         return {
-            self.add: 6, self.add_with_default: 8, self.add_volatile: 2, self.drop: 8, self.rename: 8, self.swap_names: 3,
+            self.add: 6, self.add_with_default: 8, self.add_volatile: 2, self.drop: 8,
+            self.rename: 8, self.swap_names: 3,
             self.widen: 4, self.retype: 4, self.truncate: 4, self.make_again: 2,
         }  # fmt: skip
 
@@ -64,7 +65,10 @@ class Shapes:
     def _rows(self) -> list[str]:
         """A row comes, one changes, one goes, whatever the shape is."""
         self.next += 1
-        change = f"UPDATE shapes SET v = concat(v, '+'), version = {self.source.next} WHERE id = {self._id()} AND length(v) < 50"
+        change = (
+            f"UPDATE shapes SET v = concat(v, '+'), version = {self.source.next} WHERE id = "
+            f"{self._id()} AND length(v) < 50"
+        )
         return [
             f"INSERT INTO shapes (id, version, v) VALUES ({self.next}, {self.source.next}, 'new')",
             change,
@@ -137,7 +141,8 @@ class Shapes:
         self._altered(f"ALTER COLUMN code TYPE varchar({self.size})")
 
     def retype(self) -> None:
-        """A number gets wider or narrower, and every row another value without a change being sent."""
+        """A number gets wider or narrower, and every row another value without a change being
+        sent."""
         self.wide = not self.wide
         self._altered(f"ALTER COLUMN n TYPE {'bigint' if self.wide else 'int'} USING n + 1")
 
@@ -145,8 +150,14 @@ class Shapes:
         """All rows go, others come, in one transaction."""
         first = self.next + 1
         self.next += 60
-        fill = f"INSERT INTO shapes (id, version, v) SELECT i, {self.source.next}, 't' FROM {self.source.series(first, self.next)}"
-        refill = f"INSERT INTO shapes (id, version, v) SELECT i, {self.source.next}, 'v' FROM {self.source.series(1, 200)}"
+        fill = (
+            f"INSERT INTO shapes (id, version, v) SELECT i, {self.source.next}, 't' FROM "
+            f"{self.source.series(first, self.next)}"
+        )
+        refill = (
+            f"INSERT INTO shapes (id, version, v) SELECT i, {self.source.next}, 'v' FROM "
+            f"{self.source.series(1, 200)}"
+        )
         self._sql(*self._rows(), "TRUNCATE shapes", fill, refill)
 
     def make_again(self) -> None:
@@ -158,7 +169,8 @@ class Shapes:
         """The table gets another name, and is written under it."""
         self._sql("ALTER TABLE shapes RENAME TO shapes_else")
         self._sql(
-            f"UPDATE shapes_else SET v = 'else', version = {self.source.next} WHERE id = {self._id()}"
+            f"UPDATE shapes_else SET v = 'else', version = {self.source.next} WHERE id = "
+            f"{self._id()}"
         )
 
     def call_again(self) -> None:

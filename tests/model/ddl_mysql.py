@@ -1,4 +1,5 @@
-"""Changes of a table's shape on MariaDB and MySQL. Each is a transaction of its own, so that rows come before and after it."""
+"""Changes of a table's shape on MariaDB and MySQL. Each is a transaction of its own, so that rows
+come before and after it."""
 
 from __future__ import annotations
 
@@ -10,21 +11,27 @@ from tests.model.ddl import Kinds, Shapes
 from tests.model.tables_mysql import FILL_SHAPES, SHAPES, columns_of
 
 PLAIN = (
-    "text", "int", "datetime(6)", "bit(1)", "decimal(9,2)", "timestamp(3) NULL", "enum('a','b')", "double", "json",
+    "text", "int", "datetime(6)", "bit(1)", "decimal(9,2)", "timestamp(3) NULL", "enum('a','b')",
+    "double", "json",
     "varchar(20) CHARACTER SET latin1",
 )  # fmt: skip
 WITH_DEFAULT = (
-    "int NOT NULL DEFAULT 7", "varchar(40) DEFAULT 'it''s \"{,}\\\\ ü'", "datetime DEFAULT '2026-01-01 10:11:12'",
-    "bit(1) DEFAULT b'1'", "decimal(9,2) DEFAULT 1.5", "enum('p','q') NOT NULL", "double DEFAULT 0.1",
-    "bigint unsigned NOT NULL DEFAULT 18446744073709551615", "date DEFAULT '2026-02-03'", "varchar(20) NOT NULL DEFAULT ''",
+    "int NOT NULL DEFAULT 7", "varchar(40) DEFAULT 'it''s \"{,}\\\\ ü'",
+    "datetime DEFAULT '2026-01-01 10:11:12'",
+    "bit(1) DEFAULT b'1'", "decimal(9,2) DEFAULT 1.5", "enum('p','q') NOT NULL",
+    "double DEFAULT 0.1",
+    "bigint unsigned NOT NULL DEFAULT 18446744073709551615", "date DEFAULT '2026-02-03'",
+    "varchar(20) NOT NULL DEFAULT ''",
 )  # fmt: skip
 COPIED = (
     "int DEFAULT (1 + 1)", "timestamp(6) NULL DEFAULT CURRENT_TIMESTAMP(6)", "json DEFAULT ('[1]')",
     "int AS (id + 1) STORED", "year NOT NULL DEFAULT 2024",
 )  # fmt: skip
 VALUES = {
-    "int": "{n}", "bigint": "{n}", "decimal": "{n} / 8", "double": "{n} / 7", "bit": "{n} % 2", "enum": "1 + {n} % 2",
-    "text": "'é{n}'", "varchar": "'ü{n}'", "json": "json_array({n})", "longtext": "json_array({n})", "date": "'2026-03-04'", "year": "2020",
+    "int": "{n}", "bigint": "{n}", "decimal": "{n} / 8", "double": "{n} / 7", "bit": "{n} % 2",
+    "enum": "1 + {n} % 2",
+    "text": "'é{n}'", "varchar": "'ü{n}'", "json": "json_array({n})", "longtext": "json_array({n})",
+    "date": "'2026-03-04'", "year": "2020",
     "datetime": "'2026-05-06 07:08:09.123456'", "timestamp": "'2026-05-06 07:08:09.5'",
 }  # fmt: skip
 PLACES = ("", "", " FIRST", " AFTER version", " AFTER v")
@@ -57,7 +64,8 @@ class MysqlShapes(Shapes):
     def write(self) -> None:
         """A transaction of rows, with values in the columns that come and go."""
         sets = [
-            f"UPDATE shapes SET {name} = {VALUES[kind].format(n=self.next % 100)} WHERE id = {self._id()}"
+            f"UPDATE shapes SET {name} = {VALUES[kind].format(n=self.next % 100)} WHERE id = "
+            f"{self._id()}"
             for name, kind in self._columns().items()
             if name in self.free
         ]
@@ -101,12 +109,15 @@ class MysqlShapes(Shapes):
 
     def say_the_same(self) -> None:
         """An ALTER that changes no value: order, comment, index, character set."""
-        said = ("MODIFY v text COMMENT 'again' FIRST", "MODIFY v text AFTER id", "CONVERT TO CHARACTER SET utf8mb4",
-                "COMMENT = 'nothing', ENGINE = InnoDB", "ALTER COLUMN code SET DEFAULT 'c'")  # fmt: skip
+        said = ("MODIFY v text COMMENT 'again' FIRST", "MODIFY v text AFTER id",
+            "CONVERT TO CHARACTER SET utf8mb4",
+                "COMMENT = 'nothing', ENGINE = InnoDB",
+                "ALTER COLUMN code SET DEFAULT 'c'")  # fmt: skip
         self._altered(self.random.choice(said))
 
     def swap_in(self) -> None:
-        """Another table with the same rows takes its place in one statement, as tools for changes online do it."""
+        """Another table with the same rows takes its place in one statement, as tools for changes
+        online do it."""
         self._sql(
             *self._rows(),
             "CREATE TABLE shapes_new LIKE shapes",

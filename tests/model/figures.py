@@ -1,4 +1,5 @@
-"""What a walk was, in numbers: the lag that the product shows, looked at each second, and a record for reports."""
+"""What a walk was, in numbers: the lag that the product shows, looked at each second, and a record
+for reports."""
 
 from __future__ import annotations
 
@@ -27,9 +28,10 @@ REPORT = "NEMESIS_REPORT"
 
 @dataclass
 class Figures:
-    """The record of one walk. `faults` are deaths, pauses, cuts, restarts and outages; `lag_samples` of a second each, of the
-    worst table as the pages show it; `largest_settle_seconds`: the longest wait until everything was merged, with deaths and
-    fresh copies in it."""
+    """The record of one walk. `faults` are deaths, pauses, cuts, restarts and outages;
+    `lag_samples` of a second each, of the worst table as the pages show it;
+    `largest_settle_seconds`: the longest wait until everything was merged, with deaths and fresh
+    copies in it."""
 
     source: str
     format: str
@@ -57,11 +59,16 @@ class Figures:
     def __str__(self) -> str:
         end = "ended clean" if not self.failure else "FAILED"
         return (
-            f"{self.source} {self.format} seed {self.seed}: {self.steps} of {self.asked} steps in {self.seconds:.0f} s, {end};"
-            f" {self.faults} faults survived, {self.deaths} of them deaths of the run; {self.checks} checks,"
-            f" {self.watermarks} watermarks; duplicates {self.duplicates_percent:.3f} % of {self.captured} captured changes;"
-            f" lag median {self.lag_median_seconds:.1f} s, 99th percentile {self.lag_p99_seconds:.1f} s, largest"
-            f" {self.lag_largest_seconds:.1f} s of {self.lag_samples} samples; level after {self.largest_settle_seconds:.0f} s"
+            f"{self.source} {self.format} seed {self.seed}: {self.steps} of {self.asked} steps "
+            f"in {self.seconds:.0f} s, {end};"
+            f" {self.faults} faults survived, {self.deaths} of them deaths of the run; "
+            f"{self.checks} checks,"
+            f" {self.watermarks} watermarks; duplicates {self.duplicates_percent:.3f} % of "
+            f"{self.captured} captured changes;"
+            f" lag median {self.lag_median_seconds:.1f} s, 99th percentile "
+            f"{self.lag_p99_seconds:.1f} s, largest"
+            f" {self.lag_largest_seconds:.1f} s of {self.lag_samples} samples; level after "
+            f"{self.largest_settle_seconds:.0f} s"
             " at the latest"
         )
 
@@ -82,7 +89,8 @@ class Figures:
 
 
 class LagSampler:
-    """Looks each second, in a thread of its own, at the lag of every copied table: `samples` are the worst of each look."""
+    """Looks each second, in a thread of its own, at the lag of every copied table: `samples` are
+    the worst of each look."""
 
     def __init__(self, replicator: Replicator) -> None:
         self._replicator = replicator

@@ -1,5 +1,6 @@
-"""Order-independent fingerprints of tables: every row is hashed over all its columns, the hashes are added up, so that
-two tables are equal exactly when each row is equally often in both. Knows no database and no engine."""
+"""Order-independent fingerprints of tables: every row is hashed over all its columns, the hashes
+are added up, so that two tables are equal exactly when each row is equally often in both. Knows no
+database and no engine."""
 
 from __future__ import annotations
 
@@ -34,8 +35,9 @@ def _moment(value: dt.datetime | dt.date | dt.time) -> str:
 
 
 def canonical(value: Any) -> str:  # noqa: C901 - one line for each type
-    """One text for each value, whatever driver gave it: 1.50 is 1.5, times with a zone are UTC, kinds are never mixed up.
-    A value of a type that is not listed is an error, never compared by accident."""
+    """One text for each value, whatever driver gave it: 1.50 is 1.5, times with a zone are UTC,
+    kinds are never mixed up. A value of a type that is not listed is an error, never compared by
+    accident."""
     match value:
         case None:
             return "null"
@@ -80,7 +82,8 @@ class Fingerprint:
 
 @dataclass(slots=True)
 class TableImage:
-    """What is kept of a table: its fingerprint and its rows' hashes with what is needed to name a row that differs."""
+    """What is kept of a table: its fingerprint and its rows' hashes with what is needed to name a
+    row that differs."""
 
     columns: tuple[str, ...]
     digests: Counter[bytes] = field(default_factory=Counter)
@@ -105,8 +108,8 @@ def image(rows: Iterable[Row], columns: Sequence[str]) -> TableImage:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One row that is not equally often in both: `lost` from the target, `extra` in it, or `changed` (the same key on
-    both sides) with the columns that differ."""
+    """One row that is not equally often in both: `lost` from the target, `extra` in it, or
+    `changed` (the same key on both sides) with the columns that differ."""
 
     kind: str
     key: dict[str, Any]

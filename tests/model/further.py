@@ -1,5 +1,5 @@
-"""Writes to the further tables: those that keep the past, equal rows, rows that enter and leave a filter, and values that don't
-fit. In words that every server knows; the rest is its `Source`'s."""
+"""Writes to the further tables: those that keep the past, equal rows, rows that enter and leave a
+filter, and values that don't fit. In words that every server knows; the rest is its `Source`'s."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FurtherWrites:
         self._next += 1
         return self._next
 
-    # --- tables that keep the past -------------------------------------------------------------------------------
+    # --- tables that keep the past -------------------------------------------------------------------------------  # noqa: E501
     def keep(self) -> None:
         """One to four changes of one table in a transaction: rows change, move, go, come back."""
         table = self._random.choice(tuple(MODES))
@@ -40,7 +40,10 @@ class FurtherWrites:
     def _change(self, table: str, act: int) -> list[str]:
         one, two, new = self._id(), self._id(), self._new()
         values = f"{self._version}, 1, repeat('large {{1}}, ', 300), '{{{{b}}}}'"
-        insert = f"INSERT INTO {table} (id, version, n, big, tags) SELECT {{0}}, {values} WHERE NOT EXISTS (SELECT 1 FROM {table} WHERE id = {{0}})"  # noqa: S608
+        insert = (
+            f"INSERT INTO {table} (id, version, n, big, tags) SELECT {{0}}, {values} WHERE "
+            f"NOT EXISTS (SELECT 1 FROM {table} WHERE id = {{0}})"
+        )  # noqa: S608
         update = f"UPDATE {table} SET {{}}, version = {self._version} WHERE {{}}"
         delete = f"DELETE FROM {table} WHERE id = {{}}"
         extra = self._random.choice([*self.columns[table], "n"])
@@ -56,10 +59,12 @@ class FurtherWrites:
         )[act]
 
     def keep_nothing(self) -> None:
-        """A transaction over a table that keeps the past which never happened, and a large value that changes."""
+        """A transaction over a table that keeps the past which never happened, and a large value
+        that changes."""
         table, one = self._random.choice(tuple(MODES)), self._id()
         self._sql(
-            f"UPDATE {table} SET big = repeat('large {self._new()}, ', 300), version = {self._version} WHERE id = {one}",
+            f"UPDATE {table} SET big = repeat('large {self._new()}, ', 300), version = "
+            f"{self._version} WHERE id = {one}",
             "SAVEPOINT before_it",
             f"DELETE FROM {table}",
             "ROLLBACK TO SAVEPOINT before_it",
@@ -71,7 +76,8 @@ class FurtherWrites:
         self._sql(
             f"UPDATE {table} SET n = n + 1, version = {self._version} WHERE id = {one}",
             f"TRUNCATE {table}",
-            f"INSERT INTO {table} (id, version, n, big, tags) SELECT i, {self._version}, 1, repeat(concat('large ', i), 400), '{{b}}'"
+            f"INSERT INTO {table} (id, version, n, big, tags) SELECT i, {self._version}, 1, "
+            f"repeat(concat('large ', i), 400), '{{b}}'"
             f" FROM {self._source.series(one, one + 5)}",
         )
 
@@ -84,10 +90,11 @@ class FurtherWrites:
         self.columns[table].append(f"k{self._added}")
         return self._sql(
             f"ALTER TABLE {table} ADD COLUMN k{self._added} text",
-            f"UPDATE {table} SET k{self._added} = 'new', version = {self._version} WHERE id = {self._id()}",
+            f"UPDATE {table} SET k{self._added} = 'new', version = {self._version} WHERE id = "
+            f"{self._id()}",
         )
 
-    # --- without a key -------------------------------------------------------------------------------------------
+    # --- without a key -------------------------------------------------------------------------------------------  # noqa: E501
     def visit(self) -> None:
         """Rows that equal others come, change and go, one at a time."""
         page, n = f"p{self._random.randrange(20)}", self._random.randrange(1, 3)
@@ -99,9 +106,10 @@ class FurtherWrites:
         lonely = f"INSERT INTO visits (page, n) VALUES ('{page}', {n})"
         self._sql(*self._random.choices([again, change, move, delete, lonely], k=4))
 
-    # --- with a filter, or with rows that don't fit --------------------------------------------------------------
+    # --- with a filter, or with rows that don't fit --------------------------------------------------------------  # noqa: E501
     def pick(self) -> None:
-        """Rows enter the filter, leave it, change inside and outside, and change their keys, mostly without their large value."""
+        """Rows enter the filter, leave it, change inside and outside, and change their keys, mostly
+        without their large value."""
         one, two, n = self._id(200), self._id(200), self._random.randrange(100)
         update = f"UPDATE picked SET {{}}, version = {self._version} WHERE id = {{}}"
         moved = [f"DELETE FROM picked WHERE id = {two}", update.format(f"id = {two}", one)]
@@ -112,7 +120,8 @@ class FurtherWrites:
             moved if one != two else [],
             [
                 f"DELETE FROM picked WHERE id = {two}",
-                f"INSERT INTO picked VALUES ({two}, {self._version}, {n}, repeat('large {n}, ', 300))",
+                f"INSERT INTO picked VALUES ({two}, {self._version}, {n}, repeat('large {n}, ', "
+                "300))",
             ],
             [f"DELETE FROM picked WHERE id = {two}"],
             [update.format("n = NULL", one)],
@@ -123,9 +132,15 @@ class FurtherWrites:
         """A value that the target can't hold, a change of such a row, and one that fits again."""
         one, two = self._id(100), self._id(100)
         value = self._random.choice(self._source.odd_values)
-        odd = f"(SELECT id FROM (SELECT id FROM odd WHERE {self._source.is_odd} ORDER BY id LIMIT 1) AS found)"  # noqa: S608
+        odd = (
+            f"(SELECT id FROM (SELECT id FROM odd WHERE {self._source.is_odd} ORDER BY id "
+            "LIMIT 1) AS found)"
+        )  # noqa: S608
         update = f"UPDATE odd SET {{}}, version = {self._version} WHERE {{}}"
-        insert = f"INSERT INTO odd SELECT {{0}}, {self._version}, '{{1}}', '{{2}}' WHERE NOT EXISTS (SELECT 1 FROM odd WHERE id = {{0}})"  # noqa: S608
+        insert = (
+            f"INSERT INTO odd SELECT {{0}}, {self._version}, '{{1}}', '{{2}}' WHERE NOT "
+            f"EXISTS (SELECT 1 FROM odd WHERE id = {{0}})"
+        )  # noqa: S608
         acts = (
             [update.format(f"at = '{value}'", f"id = {one}")],
             [update.format("v = concat(v, '+')", f"id IN ({one}, {odd}) AND length(v) < 90")],
@@ -139,5 +154,6 @@ class FurtherWrites:
     def mend(self) -> None:
         """Every value fits again."""
         self._sql(
-            f"UPDATE odd SET at = '2026-04-01', version = {self._version} WHERE {self._source.is_odd}"
+            f"UPDATE odd SET at = '2026-04-01', version = {self._version} WHERE "
+            f"{self._source.is_odd}"
         )

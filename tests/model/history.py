@@ -1,6 +1,7 @@
-"""What really happened at the source, kept by triggers in the transactions that did it, and validators that hold change
-files against it (after CockroachDB's cdctest: order, gap, duplicates, before and after). Knows no engine: a change file
-is a Parquet file with `_sequence`, `_op` (0 insert, 1 update, 2 delete, 3 truncate) and the row's columns."""
+"""What really happened at the source, kept by triggers in the transactions that did it, and
+validators that hold change files against it (after CockroachDB's cdctest: order, gap, duplicates,
+before and after). Knows no engine: a change file is a Parquet file with `_sequence`, `_op` (0
+insert, 1 update, 2 delete, 3 truncate) and the row's columns."""
 
 from __future__ import annotations
 
@@ -37,12 +38,12 @@ BEGIN
     gone ->> key, come ->> key, (come ->> 'version')::bigint, history.image(gone), history.image(come));
   RETURN NULL;
 END $$;
-"""
+"""  # noqa: E501
 WATCH = """
 CREATE TRIGGER history_rows AFTER INSERT OR UPDATE OR DELETE ON {table}
   FOR EACH ROW EXECUTE FUNCTION history.note('{key}');
 CREATE TRIGGER history_truncates AFTER TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION history.note('{key}');
-"""
+"""  # noqa: E501
 LARGE = "big"
 """The column of which images hold the SHA-256."""
 Image = Mapping[str, Any]
@@ -50,8 +51,9 @@ Image = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One change of one row: operation, its key after it (before it, for a delete), the row's own version after it, and its
-    images, each None where there is none or none was kept. Those of a change file hold what was sent."""
+    """One change of one row: operation, its key after it (before it, for a delete), the row's own
+    version after it, and its images, each None where there is none or none was kept. Those of a
+    change file hold what was sent."""
 
     op: int
     key: str
@@ -63,8 +65,8 @@ class Event:
 def numbered_events(
     rows: Iterable[Sequence[Any]], table: str, images: Mapping[int, Sequence[Image | None]]
 ) -> list[tuple[int, Event]]:
-    """One table's of (number, transaction, table, operation, old key, new key, version), by number; `images` are the rows before
-    and after, by number, where they were kept."""
+    """One table's of (number, transaction, table, operation, old key, new key, version), by number;
+    `images` are the rows before and after, by number, where they were kept."""
     return [
         (number, Event(op, old if op == 2 else new or "", version, *images.get(number, ())))
         for number, _, tab, op, old, new, version in rows
@@ -101,11 +103,12 @@ def _sent(columns: Sequence[str], unchanged: bytes | None) -> list[str]:
 
 
 def failures(history: Sequence[Event], found: Sequence[tuple[int, Event]]) -> list[str]:
-    """What is wrong with the change files of one table; [] where they are a gapless end of the history.
+    """What is wrong with the change files of one table; [] where they are a gapless end of the
+    history.
 
     - a sequence that is there twice (the same change listed twice),
-    - an event out of order, missing, or invented: in the order of their sequences the events must be, one by one, the
-      last events of the history,
+    - an event out of order, missing, or invented: in the order of their sequences the events must
+      be, one by one, the last events of the history,
     - a value of an image that is not what it was."""
     told = []
     sequences = [s for s, _ in found]
@@ -127,8 +130,8 @@ def failures(history: Sequence[Event], found: Sequence[tuple[int, Event]]) -> li
 
 
 def image_failures(expected: Event, seen: Event) -> list[str]:
-    """What is wrong with the images of a change that is the right one; [] where the history keeps none. The log carries an old
-    image where a row is deleted or its key changed, at least."""
+    """What is wrong with the images of a change that is the right one; [] where the history keeps
+    none. The log carries an old image where a row is deleted or its key changed, at least."""
     if expected.before is None and expected.after is None:
         return []
     told = []
@@ -156,7 +159,8 @@ def _key_of(image: Image) -> Any:
 
 
 def _is_same(column: str, was: Any, value: Any) -> bool:
-    """Whether a value is the one that a trigger saw: documents by what they say, the large column by its digest."""
+    """Whether a value is the one that a trigger saw: documents by what they say, the large column
+    by its digest."""
     if isinstance(value, str) and isinstance(was, dict | list):
         return bool(json.loads(value, parse_float=Decimal) == was)
     if column == LARGE and value is not None:

@@ -1,5 +1,5 @@
-"""Keeps a run going as the supervisor would: one that died where it was told to, or that ended by a fault of its source that
-passes, is started again; any other end fails the walk."""
+"""Keeps a run going as the supervisor would: one that died where it was told to, or that ended by a
+fault of its source that passes, is started again; any other end fails the walk."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""The adversary: a seeded random walk over what may happen to a replicator, at its source and to its run. It writes to the
-source through SQL and to the product only through a `World`; the checks know nothing of the engine."""
+"""The adversary: a seeded random walk over what may happen to a replicator, at its source and to
+its run. It writes to the source through SQL and to the product only through a `World`; the checks
+know nothing of the engine."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ LAST_STEPS = 60
 
 @dataclass
 class Machine:
-    """Walks random steps over `tables`; what it did is in `told`. The same seed takes the same steps; where the run is then, time
-    decides."""
+    """Walks random steps over `tables`; what it did is in `told`. The same seed takes the same
+    steps; where the run is then, time decides."""
 
     world: World
     seed: int
@@ -50,7 +51,7 @@ class Machine:
         self.checks = Checks(self.world, self.source, self.acts, self.counts)
         self.weights = self._common() | self._further()
 
-    # --- steps of more than one part -----------------------------------------------------------------------------
+    # --- steps of more than one part -----------------------------------------------------------------------------  # noqa: E501
     def check(self) -> None:
         """Everything is equal now."""
         self.further.mend()
@@ -82,22 +83,26 @@ class Machine:
         w, a = self.writes, self.acts
         return {
             w.transfer: 100, w.swap: 40, w.chain: 40, w.toast: 60, w.rename: 30, w.come_and_go: 50,
-            w.rollback: 25, w.burst: 12, w.clear: 3, w.truncate: 10, w.add_column: 10, w.drop_column: 8,
-            a.pause: 4, a.kill: 8, a.die_later: 15, a.restart_source: 5, a.cut: 8, a.target_outage: 6,
+            w.rollback: 25, w.burst: 12, w.clear: 3, w.truncate: 10, w.add_column: 10,
+            w.drop_column: 8,
+            a.pause: 4, a.kill: 8, a.die_later: 15, a.restart_source: 5, a.cut: 8,
+            a.target_outage: 6,
             a.resync: 12, a.leave_and_come: 7, a.rewind: 14, a.breathe: 15, self.check: 14,
         }  # fmt: skip
 
     def _further(self) -> Weights:
         f, a = self.further, self.acts
         return {
-            f.keep: 120, f.keep_nothing: 10, f.empty: 5, f.add_column_kept: 6, f.visit: 50, f.pick: 50, f.unsupported_value: 30,
-            self.shapes.write: 50, self.reshape: 45, a.filter_else: 3, a.new_table: 5, a.drop_table: 4, a.write_extra: 15,
+            f.keep: 120, f.keep_nothing: 10, f.empty: 5, f.add_column_kept: 6, f.visit: 50,
+            f.pick: 50, f.unsupported_value: 30,
+            self.shapes.write: 50, self.reshape: 45, a.filter_else: 3, a.new_table: 5,
+            a.drop_table: 4, a.write_extra: 15,
         }  # fmt: skip
 
-    # --- the walk ------------------------------------------------------------------------------------------------
+    # --- the walk ------------------------------------------------------------------------------------------------  # noqa: E501
     def walk(self, steps: int, seconds: float = 0.0) -> Figures:
-        """So many steps, or as many as fit into `seconds` (0: no limit), then a last check and a pause. Whatever ends it, its
-        figures are kept."""
+        """So many steps, or as many as fit into `seconds` (0: no limit), then a last check and a
+        pause. Whatever ends it, its figures are kept."""
         figures = Figures(self.source.kind, self.world.format, self.seed, steps)
         begun = time.monotonic()
         with LagSampler(self.world.replicator) as sampler:

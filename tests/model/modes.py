@@ -1,5 +1,5 @@
-"""A workload for tables in every mode, with what it did: the rows that ever were, the images each key had, and the changes in
-order. Knows nothing of the engine."""
+"""A workload for tables in every mode, with what it did: the rows that ever were, the images each
+key had, and the changes in order. Knows nothing of the engine."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def make_tables(database: Database) -> None:
 
 
 class Ledger:
-    """Writes to the tables and remembers. `ever`: each key's last values; `lives`: each key's images, a list for each time that it
-    lived; `log`: (operation, id) of each change."""
+    """Writes to the tables and remembers. `ever`: each key's last values; `lives`: each key's
+    images, a list for each time that it lived; `log`: (operation, id) of each change."""
 
     def __init__(self, database: Database, tables: Iterable[str]) -> None:
         self._database = database
@@ -49,8 +49,8 @@ class Ledger:
         return row["n"], None if big is None else _seed_of(big), 1 if row["tags"] else 0
 
     def busy_day(self, table: str) -> None:
-        """Some transactions: updates without the large value, twice in one, changed keys, deletes, revivals, and TRUNCATE with
-        survivors."""
+        """Some transactions: updates without the large value, twice in one, changed keys, deletes,
+        revivals, and TRUNCATE with survivors."""
         self._turn += 1
         keys = sorted(self.rows[table])
         one, two, three, four, five = keys[:5]

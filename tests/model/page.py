@@ -1,4 +1,5 @@
-"""Makes docs/nemesis.md of the records that walks left: `python -m tests.model.page RECORDS > docs/nemesis.md`."""
+"""Makes docs/nemesis.md of the records that walks left: `python -m tests.model.page RECORDS >
+docs/nemesis.md`."""
 
 from __future__ import annotations
 
@@ -24,11 +25,11 @@ walk's steps; where the run is at each of them, time decides.
 *Faults* are deaths of the run, pauses, cuts, restarts and outages. *Duplicates*: changes that the change log lists twice, of those captured
 of two tables; a row that is twice in a copy ends the walk. *Lag*: what the pages show for the worst table, looked at each second, with the
 time that a killed run needs to start again in it. *Level after*: the longest that a check had to wait, with copies made afresh in it.
-"""
+"""  # noqa: E501
 HEAD = """
 | source | target | seed | steps | minutes | faults | deaths | checks | watermarks | duplicates | lag: median, 99 %, largest | level after | end |
 |---|---|---|---|---|---|---|---|---|---|---|---|---|
-"""
+"""  # noqa: E501
 
 
 def line(walk: Mapping[str, Any]) -> str:
@@ -37,7 +38,8 @@ def line(walk: Mapping[str, Any]) -> str:
     end = " ".join(walk["failure"].split())[:120].replace("|", "/") or "clean"
     cells = [
         walk["source"], walk["format"], walk["seed"], f"{walk['steps']:,} of {walk['asked']:,}",
-        f"{walk['seconds'] / 60:.0f}", walk["faults"], walk["deaths"], walk["checks"], walk["watermarks"],
+        f"{walk['seconds'] / 60:.0f}", walk["faults"], walk["deaths"], walk["checks"],
+        walk["watermarks"],
         f"{walk['duplicates_percent']:.3f} % of {walk['captured']:,}", f"{lags} s",
         f"{walk['largest_settle_seconds']:.0f} s", end,
     ]  # fmt: skip

@@ -1,5 +1,5 @@
-"""What copies that keep the past must hold, told from what really happened at the source (triggers keep it, see
-`tests.model.tables`). Pure: knows no database and no engine."""
+"""What copies that keep the past must hold, told from what really happened at the source (triggers
+keep it, see `tests.model.tables`). Pure: knows no database and no engine."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _END = dt.datetime.max.replace(tzinfo=dt.UTC)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One row's change: number in order, transaction, operation (0 insert, 1 update, 2 delete, 3 truncate), key before and
-    after, and the row after it with its large value as SHA-256."""
+    """One row's change: number in order, transaction, operation (0 insert, 1 update, 2 delete, 3
+    truncate), key before and after, and the row after it with its large value as SHA-256."""
 
     number: int
     transaction: int
@@ -34,8 +34,9 @@ class Change:
 
 @dataclass(slots=True)
 class Base:
-    """When the present copy of a table was made, as far as the one who asked for it knows: it holds everything after number
-    `done`, nothing that ended before `asked`. `done` is None until the copy was seen whole."""
+    """When the present copy of a table was made, as far as the one who asked for it knows: it holds
+    everything after number `done`, nothing that ended before `asked`. `done` is None until the copy
+    was seen whole."""
 
     asked: int = 0
     done: int | None = None
@@ -43,8 +44,9 @@ class Base:
 
 @dataclass(slots=True)
 class Past:
-    """A table's past: the living `rows`, each key's last image `ever`, when keys `died`, its images at transactions' ends by
-    life (`lives`, with their numbers; `ends`: when each ended), and every change as a log (`log`: number, operation, key)."""
+    """A table's past: the living `rows`, each key's last image `ever`, when keys `died`, its images
+    at transactions' ends by life (`lives`, with their numbers; `ends`: when each ended), and every
+    change as a log (`log`: number, operation, key)."""
 
     number: int = 0
     rows: dict[int, Row] = field(default_factory=dict)
@@ -117,8 +119,9 @@ def same(row: Row, image: Row, columns: Sequence[str]) -> bool:
 
 
 def soft_failures(past: Past, rows: Iterable[Row], base: Base, columns: Sequence[str]) -> list[str]:
-    """What is wrong with a copy by soft delete: a row that never was, a flag on a living row or none on a dead one, other values
-    than a dead row had at last, a row that is missing though it lived since the copy was made, or there twice."""
+    """What is wrong with a copy by soft delete: a row that never was, a flag on a living row or
+    none on a dead one, other values than a dead row had at last, a row that is missing though it
+    lived since the copy was made, or there twice."""
     told, seen = [], set()
     done = past.number if base.done is None else base.done
     for row in rows:
@@ -142,8 +145,9 @@ def soft_failures(past: Past, rows: Iterable[Row], base: Base, columns: Sequence
 def history_failures(
     past: Past, rows: Iterable[Row], base: Base, columns: Sequence[str]
 ) -> list[str]:
-    """What is wrong with a history: a key's versions must be the last of its images at the ends of transactions, in order,
-    from the copy on; without overlap, without gap within a life, the current one at the end and alone."""
+    """What is wrong with a history: a key's versions must be the last of its images at the ends of
+    transactions, in order, from the copy on; without overlap, without gap within a life, the
+    current one at the end and alone."""
     by_key: dict[int, list[Row]] = {}
     for row in rows:
         by_key.setdefault(row["id"], []).append(row)
@@ -203,8 +207,9 @@ def append_failures(
     columns: Sequence[str],
     source: Mapping[int, Row],
 ) -> list[str]:
-    """What is wrong with an appended log: its changes must be the last of those that happened, each once and in order, from
-    the copy on, and replayed over the rows of the copy they must give the `source`."""
+    """What is wrong with an appended log: its changes must be the last of those that happened, each
+    once and in order, from the copy on, and replayed over the rows of the copy they must give the
+    `source`."""
     logged = sorted(
         (r for r in rows if r["_operation"] != "snapshot"),
         key=lambda r: r["_sequence"],
@@ -253,7 +258,8 @@ def _replay_failures(
 
 
 def multiset_failures(rows: Iterable[Row]) -> list[str]:
-    """What is wrong with the numbers of equal rows of a table without a key: from 1, without a gap, each once."""
+    """What is wrong with the numbers of equal rows of a table without a key: from 1, without a gap,
+    each once."""
     numbers: dict[Any, list[int]] = {}
     for row in rows:
         numbers.setdefault(row["_row_hash"], []).append(row["_occurrence"])

@@ -1,5 +1,5 @@
-"""Reads whole tables for the checker: PostgreSQL through psycopg, Iceberg through pyiceberg, Delta through deltalake. No
-Spark, and nothing of the product."""
+"""Reads whole tables for the checker: PostgreSQL through psycopg, Iceberg through pyiceberg, Delta
+through deltalake. No Spark, and nothing of the product."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WHERE a.attrelid = %s::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY
 _KEY = """
 SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY (i.indkey)
 WHERE i.indrelid = %s::regclass AND i.indisprimary ORDER BY array_position(i.indkey::int2[], a.attnum)
-"""
+"""  # noqa: E501
 
 
 def quoted(schema: str, table: str) -> str:
@@ -42,7 +42,8 @@ def quoted(schema: str, table: str) -> str:
 
 
 def _shown(name: str, kind: str, is_text: bool) -> str:
-    """As the log has it: a cast to text gives another text of some types (`10.0.0.1/32` for `10.0.0.1`)."""
+    """As the log has it: a cast to text gives another text of some types (`10.0.0.1/32` for
+    `10.0.0.1`)."""
     column = '"' + name.replace('"', '""') + '"'
     if is_text or kind in _TEXT or kind in _JSON:
         return f"CASE WHEN {column} IS NOT NULL THEN format('%s', {column}) END"
@@ -55,8 +56,8 @@ def same_json(text: str | None) -> str | None:
 
 
 class PostgresTable:
-    """A table of a PostgreSQL database, read in one consistent statement; `only`: without those that inherit from it; `where`:
-    the rows for which this SQL holds."""
+    """A table of a PostgreSQL database, read in one consistent statement; `only`: without those
+    that inherit from it; `where`: the rows for which this SQL holds."""
 
     def __init__(
         self, dsn: str, schema: str, table: str, *, only: bool = False, where: str = ""
@@ -120,8 +121,9 @@ _ADDED = {
 def present(
     columns: Sequence[str], rows: Iterable[dict[str, Any]]
 ) -> tuple[tuple[str, ...], Iterator[dict[str, Any]]]:
-    """Columns and rows of a copy as the source should have them: without the flagged rows of a soft-deleted copy, the current
-    rows of a history, and without the columns that say so or that number equal rows. Other copies stay as they are."""
+    """Columns and rows of a copy as the source should have them: without the flagged rows of a
+    soft-deleted copy, the current rows of a history, and without the columns that say so or that
+    number equal rows. Other copies stay as they are."""
     mark = next((m for m, added in _ADDED.items() if added <= set(columns)), "")
     if not mark:
         return tuple(columns), iter(rows)

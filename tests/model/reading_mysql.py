@@ -1,4 +1,5 @@
-"""Reads whole tables of MySQL and MariaDB for the checker, through PyMySQL. Nothing of the product."""
+"""Reads whole tables of MySQL and MariaDB for the checker, through PyMySQL. Nothing of the
+product."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from tests.model.reading import BATCH_ROWS
 MOST_DIGITS = 38
 _SHAPES = frozenset(
     {
-        "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring", "multipolygon",
+        "geometry", "point", "linestring", "polygon", "multipoint", "multilinestring",
+        "multipolygon",
         "geometrycollection", "geomcollection",
     }
 )  # fmt: skip
@@ -26,7 +28,7 @@ WHERE table_schema = %s AND table_name = %s ORDER BY ordinal_position
 _KEY = """
 SELECT column_name FROM information_schema.key_column_usage
 WHERE table_schema = %s AND table_name = %s AND constraint_name = 'PRIMARY' ORDER BY ordinal_position
-"""
+"""  # noqa: E501
 _CHECKS = """
 SELECT constraint_name FROM information_schema.check_constraints
 WHERE constraint_schema = %s AND table_name = %s AND check_clause LIKE 'json_valid(%%'
@@ -38,7 +40,8 @@ def _quoted(name: str) -> str:
 
 
 def _shown(name: str, kind: str, full: str) -> str:
-    """The column in the form that a lakehouse has: what has no number or time there is text, a FLOAT all of its digits."""
+    """The column in the form that a lakehouse has: what has no number or time there is text, a
+    FLOAT all of its digits."""
     column = _quoted(name)
     if kind == "time" or (kind == "decimal" and int(re.findall(r"\d+", full)[0]) > MOST_DIGITS):
         return f"CAST({column} AS CHAR)"
@@ -50,8 +53,8 @@ def _shown(name: str, kind: str, full: str) -> str:
 
 
 class MysqlTable:
-    """A table of a MySQL or MariaDB database, read in one consistent statement; `server` holds the driver's arguments, `where`:
-    the rows for which this SQL holds."""
+    """A table of a MySQL or MariaDB database, read in one consistent statement; `server` holds the
+    driver's arguments, `where`: the rows for which this SQL holds."""
 
     def __init__(
         self, server: Mapping[str, Any], database: str, table: str, *, where: str = ""

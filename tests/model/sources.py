@@ -1,4 +1,5 @@
-"""What the adversary needs of a kind of source server: its tables, how SQL runs there, restarts and cut connections."""
+"""What the adversary needs of a kind of source server: its tables, how SQL runs there, restarts and
+cut connections."""
 
 from __future__ import annotations
 
@@ -24,9 +25,10 @@ FILL = (
 
 
 class Source(Protocol):
-    """One kind of server. `kind`: its name in reports; `next`: an expression for a row's own version; `shapes`: how shapes
-    change there; `odd_values`: what `odd.at` may be that no target holds, and `is_odd`: whether it is, in SQL. Triggers note what
-    happens. Numbers only grow, in the order of commits: there is one writer."""
+    """One kind of server. `kind`: its name in reports; `next`: an expression for a row's own
+    version; `shapes`: how shapes change there; `odd_values`: what `odd.at` may be that no target
+    holds, and `is_odd`: whether it is, in SQL. Triggers note what happens. Numbers only grow, in
+    the order of commits: there is one writer."""
 
     kind: str
     database: Any
@@ -36,28 +38,33 @@ class Source(Protocol):
     is_odd: str
 
     def run(self, statements: Iterable[str], *, commits: bool = True) -> None:
-        """In one transaction, as far as the server has one around such statements; tables without their schema."""
+        """In one transaction, as far as the server has one around such statements; tables without
+        their schema."""
 
     def series(self, first: int, last: int) -> str:
         """What stands after FROM to give the numbers `i` from first to last."""
 
     def one(self, table: str, condition: str) -> str:
-        """What ends a statement behind WHERE, so that it is about one of the rows for which the condition holds."""
+        """What ends a statement behind WHERE, so that it is about one of the rows for which the
+        condition holds."""
 
     def cut(self) -> None:
         """End every connection but one's own."""
 
     def restart(self, is_crash: bool) -> None:
-        """The server ends, in order or at once, and comes back with everything that was committed."""
+        """The server ends, in order or at once, and comes back with everything that was
+        committed."""
 
     def table(self, name: str, where: str = "") -> SourceTable:
         """A table, to be compared; `where`: the rows for which this SQL holds."""
 
     def events(self, after: int) -> list[Any]:
-        """(number, transaction, table, operation, old key, new key, version) of everything that is noted after that number."""
+        """(number, transaction, table, operation, old key, new key, version) of everything that is
+        noted after that number."""
 
     def images(self, table: str, after: int) -> dict[int, tuple[Image | None, Image | None]]:
-        """By number, the rows of one table before and after each of these changes; empty where they are not kept."""
+        """By number, the rows of one table before and after each of these changes; empty where they
+        are not kept."""
 
     def changes(self, table: str, after: int) -> list[Change]:
         """The same with images, for tables that keep the past."""
@@ -82,7 +89,7 @@ class PostgresSource:
     CREATE TABLE shop.notes (id text PRIMARY KEY, version bigint, big text, other text);
     ALTER TABLE shop.notes ALTER big SET STORAGE EXTERNAL;
     CREATE TABLE shop.clicks (n bigint, version bigint, page text);
-    """
+    """  # noqa: E501
 
     def __init__(self, world: World, server: Any) -> None:
         self.database, self.server = world.database, server
@@ -131,7 +138,10 @@ class PostgresSource:
         return PostgresTable(self.database.dsn, "shop", name, where=where)
 
     def events(self, after: int) -> list[Any]:
-        sql = "SELECT n, transaction, tab, op, old, new, version FROM history.events WHERE n > %s ORDER BY n"
+        sql = (
+            "SELECT n, transaction, tab, op, old, new, version FROM history.events WHERE n > "
+            "%s ORDER BY n"
+        )
         return list(self.database.execute(sql, [after]))
 
     def images(self, table: str, after: int) -> dict[int, tuple[Image | None, Image | None]]:

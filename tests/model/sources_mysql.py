@@ -27,8 +27,8 @@ SQL_MODE = "SET sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_EN
 
 
 class MysqlSource:
-    """A MariaDB or MySQL with triggers that keep what happened from the first change on. `SET @act` numbers transactions for
-    them."""
+    """A MariaDB or MySQL with triggers that keep what happened from the first change on. `SET @act`
+    numbers transactions for them."""
 
     next = "uuid_short() % 9007199254740991"
     shapes = MysqlShapes
@@ -78,7 +78,8 @@ class MysqlSource:
         return f"SET @act = {next(self._acts)}"
 
     def _with_notes(self, statement: str) -> Iterable[str]:
-        """The statement with what is noted beside it, where no trigger does; one that ends a transaction begins another."""
+        """The statement with what is noted beside it, where no trigger does; one that ends a
+        transaction begins another."""
         words = statement.split()
         if words[0] not in ALONE:
             yield statement
@@ -116,7 +117,10 @@ class MysqlSource:
         return MysqlTable(world.driver, world.schema, name, where=where)
 
     def events(self, after: int) -> list[Any]:
-        sql = f"SELECT n, act, tab, op, gone, come, version FROM {self._history}.events WHERE n > {after} ORDER BY n"  # noqa: S608
+        sql = (
+            f"SELECT n, act, tab, op, gone, come, version FROM {self._history}.events WHERE n "
+            f"> {after} ORDER BY n"
+        )  # noqa: S608
         return list(self.database.execute(sql))
 
     def images(self, table: str, after: int) -> dict[int, tuple[Image | None, Image | None]]:

@@ -1,5 +1,6 @@
-"""The adversary's further tables, as they are made on PostgreSQL: one in each mode, one without a key, one with a row filter, one whose rows may
-not fit, and one whose shape changes. Triggers keep what happens to those that keep the past."""
+"""The adversary's further tables, as they are made on PostgreSQL: one in each mode, one without a
+key, one with a row filter, one whose rows may not fit, and one whose shape changes. Triggers keep
+what happens to those that keep the past."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ BEGIN
       to_jsonb(NEW) || jsonb_build_object('big', encode(sha256(convert_to(to_jsonb(NEW) ->> 'big', 'UTF8')), 'hex')) END);
   RETURN NULL;
 END $$;
-"""
+"""  # noqa: E501
 KEPT = """
 CREATE TABLE shop.{table} (id bigint PRIMARY KEY, version bigint, n int, big text, tags text[]);
 ALTER TABLE shop.{table} ALTER big SET STORAGE EXTERNAL;
@@ -44,11 +45,14 @@ CREATE TRIGGER past_rows AFTER INSERT OR UPDATE OR DELETE ON shop.{table}
 CREATE TRIGGER past_truncates AFTER TRUNCATE ON shop.{table} FOR EACH STATEMENT EXECUTE FUNCTION history.keep();
 INSERT INTO shop.{table} SELECT i, nextval('shop.versions'), 0, repeat(md5(i::text), 100), ARRAY['a', NULL]
 FROM generate_series(1, {rows}) i;
-"""
-SHAPES = "CREATE TABLE shop.shapes (id bigint PRIMARY KEY, version bigint, v text, n int, code varchar(10));"
+"""  # noqa: E501
+SHAPES = (
+    "CREATE TABLE shop.shapes (id bigint PRIMARY KEY, version bigint, v text, n int, code "
+    "varchar(10));"
+)
 FILL_SHAPES = """
 INSERT INTO shop.shapes (id, version, v) SELECT i, nextval('shop.versions'), 'v' FROM generate_series(1, 200) i;
-"""
+"""  # noqa: E501
 REST = """
 CREATE TABLE shop.visits (page text, n int, big text, at timestamptz, tags text[]);
 ALTER TABLE shop.visits ALTER big SET STORAGE EXTERNAL;
@@ -62,7 +66,7 @@ INSERT INTO shop.picked SELECT i, nextval('shop.versions'), i % 100, repeat(md5(
 FROM generate_series(1, 200) i;
 CREATE TABLE shop.odd (id int PRIMARY KEY, version bigint, at timestamptz, v text);
 INSERT INTO shop.odd SELECT i, nextval('shop.versions'), '2026-01-01', 'v' FROM generate_series(1, 100) i;
-"""
+"""  # noqa: E501
 _IMAGES = """
 SELECT n, transaction, op, old, new, image FROM history.images WHERE tab = %s AND n > %s ORDER BY n
 """

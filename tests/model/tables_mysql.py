@@ -1,5 +1,5 @@
-"""The adversary's tables on MariaDB and MySQL, and the triggers that note what happens to them in a schema that nobody follows. A
-TRUNCATE fires none: whoever empties a table notes it beside it."""
+"""The adversary's tables on MariaDB and MySQL, and the triggers that note what happens to them in a
+schema that nobody follows. A TRUNCATE fires none: whoever empties a table notes it beside it."""
 
 from __future__ import annotations
 
@@ -12,20 +12,27 @@ from tests.model.tables import KEYS, MODES
 from tests.mysql_servers import SqlDatabase
 
 PLAIN = (
-    "CREATE TABLE accounts (id bigint PRIMARY KEY, balance decimal(14,2), version bigint, memo text, extra json)",
+    "CREATE TABLE accounts (id bigint PRIMARY KEY, balance decimal(14,2), version bigint, memo "
+    "text, extra json)",
     "CREATE TABLE ledger (account varchar(40), day int, amount decimal(14,2), version bigint,"
     " PRIMARY KEY (account, day))",
     "CREATE TABLE notes (id varchar(40) PRIMARY KEY, version bigint, big mediumtext, other text)",
-    "CREATE TABLE clicks (n bigint, version bigint, page text, k bigint AUTO_INCREMENT PRIMARY KEY)",
+    "CREATE TABLE clicks (n bigint, version bigint, page text, k bigint AUTO_INCREMENT PRIMARY "
+    "KEY)",
 )
 HISTORY = (
     "CREATE DATABASE {history}",
-    "CREATE TABLE {history}.events (n bigint AUTO_INCREMENT PRIMARY KEY, act bigint, tab varchar(40), op int,"
+    "CREATE TABLE {history}.events (n bigint AUTO_INCREMENT PRIMARY KEY, act bigint, tab "
+    "varchar(40), op int,"
     " gone varchar(40), come varchar(40), version bigint)",
-    "CREATE TABLE {history}.images (n bigint AUTO_INCREMENT PRIMARY KEY, tab varchar(40), op int, act bigint, gone bigint,"
+    "CREATE TABLE {history}.images (n bigint AUTO_INCREMENT PRIMARY KEY, tab varchar(40), op "
+    "int, act bigint, gone bigint,"
     " come bigint, image json)",
 )
-KEPT = "CREATE TABLE {table} (id bigint PRIMARY KEY, version bigint, n int, big mediumtext, tags varchar(20))"
+KEPT = (
+    "CREATE TABLE {table} (id bigint PRIMARY KEY, version bigint, n int, big mediumtext, tags "
+    "varchar(20))"
+)
 FILL_KEPT = "INSERT INTO {table} SELECT i, {next}, 0, repeat(sha2(i, 256), 50), 'a' FROM {numbers}"
 SHAPES = (
     "CREATE TABLE shapes (id bigint PRIMARY KEY, version bigint, v text, n int, code varchar(10))"
@@ -33,7 +40,8 @@ SHAPES = (
 FILL_SHAPES = "INSERT INTO shapes (id, version, v) SELECT i, {next}, 'v' FROM {numbers}"
 REST = (
     "CREATE TABLE visits (page varchar(40), n int, big mediumtext, at datetime(6))",
-    "INSERT INTO visits SELECT concat('p', i % 20), nullif(i % 3, 0), repeat(sha2(i % 5, 256), 50), '2026-01-01' FROM {numbers}",
+    "INSERT INTO visits SELECT concat('p', i % 20), nullif(i % 3, 0), repeat(sha2(i % 5, 256), "
+    "50), '2026-01-01' FROM {numbers}",
     "CREATE TABLE picked (id bigint PRIMARY KEY, version bigint, n int, big mediumtext)",
     "INSERT INTO picked SELECT i, {next}, i % 100, repeat(sha2(i, 256), 50) FROM {numbers}",
     "CREATE TABLE odd (id int PRIMARY KEY, version bigint, at datetime, v varchar(100))",
@@ -55,12 +63,14 @@ def numbers(first: int, last: int) -> str:
 
 
 def _trigger(table: str, op: int, note: str) -> list[str]:
-    """One trigger. An update that changes nothing fires it too, though no row is logged: each real one has a new version."""
+    """One trigger. An update that changes nothing fires it too, though no row is logged: each real
+    one has a new version."""
     name = f"noted_{table}_{op}"
     real = " WHERE NOT (OLD.version <=> NEW.version)" if OPERATIONS[op] == "UPDATE" else ""
     return [
         f"DROP TRIGGER IF EXISTS {name}",
-        f"CREATE TRIGGER {name} AFTER {OPERATIONS[op]} ON {table} FOR EACH ROW {note} FROM DUAL{real}",
+        f"CREATE TRIGGER {name} AFTER {OPERATIONS[op]} ON {table} FOR EACH ROW {note} FROM "
+        f"DUAL{real}",
     ]
 
 
@@ -79,7 +89,8 @@ def keys_and_version(history: str, table: str) -> list[str]:
 
 
 def whole_rows(history: str, table: str, columns: Sequence[str]) -> list[str]:
-    """The triggers that note whole rows of a table with these columns; its large value as SHA-256."""
+    """The triggers that note whole rows of a table with these columns; its large value as
+    SHA-256."""
     values = [f"'{c}', {'sha2(NEW.big, 256)' if c == 'big' else f'NEW.{c}'}" for c in columns]
     image = f"NEW.id, json_object({', '.join(values)})"
     made = []

@@ -61,8 +61,9 @@ def spoiled(table: pa.Table, column: str, value: Any) -> pa.Table:
 def test_the_images_that_triggers_keep_are_those_of_the_log(
     database: Database, tmp_path: Path
 ) -> None:
-    """Guards the checker of change files against finding what is none, and against finding nothing: the log of changed keys, of
-    large values that are not sent, of documents and of what was rolled back is what was kept; one value of it changed is not."""
+    """Guards the checker of change files against finding what is none, and against finding nothing:
+    the log of changed keys, of large values that are not sent, of documents and of what was rolled
+    back is what was kept; one value of it changed is not."""
     PostgresSource.prepare(database)
     world: Any = SimpleNamespace(database=database)
     source = PostgresSource(world, None)

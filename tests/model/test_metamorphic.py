@@ -1,4 +1,5 @@
-"""How work is cut must not change what comes out: the same changes with other sizes, intervals and numbers of workers."""
+"""How work is cut must not change what comes out: the same changes with other sizes, intervals and
+numbers of workers."""
 
 from __future__ import annotations
 
@@ -32,8 +33,9 @@ LARGE = {
 def test_the_end_is_the_same_however_the_work_is_cut(
     world_maker: MakeWorld, seal: float, merge: float, environment: dict[str, str]
 ) -> None:
-    """Guards CORRECTNESS 2, 3, 5 and 11: a transaction over many segments, a chunk's edge within a page's rows, a batch of one
-    or of all changes, or tables merged one after the other, would each show where an edge is off by one."""
+    """Guards CORRECTNESS 2, 3, 5 and 11: a transaction over many segments, a chunk's edge within a
+    page's rows, a batch of one or of all changes, or tables merged one after the other, would each
+    show where an edge is off by one."""
     options = {"seal_seconds": seal, "merge_seconds": merge}
     with world_maker(options=options, environment=environment) as world:
         traffic = Traffic(world.database, seed=3)

@@ -1,5 +1,6 @@
-"""A random adversary against the whole data path; `SEED=... STEPS=... FORMAT=iceberg|delta make nemesis` repeats or lengthens its walk,
-MINUTES=... ends it after a time, NEMESIS_REPORT=file keeps its figures."""
+"""A random adversary against the whole data path; `SEED=... STEPS=... FORMAT=iceberg|delta make
+nemesis` repeats or lengthens its walk, MINUTES=... ends it after a time, NEMESIS_REPORT=file keeps
+its figures."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ MINUTES = float(os.environ.get("MINUTES", "0"))
 DURABLE = {"innodb-flush-log-at-trx-commit": "1", "sync-binlog": "1"}
 FORMAT = os.environ.get("FORMAT", "iceberg")
 SEED = int(os.environ["SEED"])
-# The catalog is looked into each second, since shapes change without a row; changes are kept for twelve minutes, so that
-# longer walks see the change log pruned.
+# The catalog is looked into each second, since shapes change without a row; changes are kept for
+# twelve minutes, so that longer walks see the change log pruned.
 LOOKS = {"REPLICATOR_CATALOG_SECONDS": "1"}
 # There, old versions of the target go after two minutes, but for those that tags keep for rewinds.
 HISTORY = {"history_minutes": 2} if STEPS > 200 else {}
@@ -37,7 +38,8 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(500 + 5 * LONG_STEPS)]
 
 
 def walk(machine: Machine, steps: int, record: Callable[[str, object], None]) -> None:
-    """A walk from a copy that is whole to a run that is paused; what repeats it is told beforehand."""
+    """A walk from a copy that is whole to a run that is paused; what repeats it is told
+    beforehand."""
     sys.stderr.write(f"nemesis: SEED={SEED} STEPS={steps} FORMAT={FORMAT}\n")
     machine.world.start()
     machine.world.until_states("replicating")
@@ -55,11 +57,12 @@ def walk(machine: Machine, steps: int, record: Callable[[str, object], None]) ->
 def test_no_random_walk_of_changes_kills_and_cuts_makes_source_and_target_differ(
     world_maker: MakeWorld, steps: int, record_property: Callable[[str, object], None]
 ) -> None:
-    """Guards the whole of CORRECTNESS as far as the walk goes. It fails where any of these is switched off: whole
-    transactions by position (1), the frontier (2), stable row numbers (3), a file for each shape (5), the truncate barrier (6),
-    the folds of each mode (7), the delete half of a changed key (8), filling of unsent columns (9), key ranges over old keys
-    (11), digests of rows without a key (12), the token in the target (13), staging of rewinds and copies (15, 18), columns by
-    number (21), quarantine by key (30), the cut at a round's end (31)."""
+    """Guards the whole of CORRECTNESS as far as the walk goes. It fails where any of these is
+    switched off: whole transactions by position (1), the frontier (2), stable row numbers (3), a
+    file for each shape (5), the truncate barrier (6), the folds of each mode (7), the delete half
+    of a changed key (8), filling of unsent columns (9), key ranges over old keys (11), digests of
+    rows without a key (12), the token in the target (13), staging of rewinds and copies (15, 18),
+    columns by number (21), quarantine by key (30), the cut at a round's end (31)."""
     tables = (*TABLES, *FURTHER)
     with (
         EmbeddedPostgres() as server,
@@ -86,8 +89,8 @@ def test_nor_does_one_from_mariadb_or_mysql(
     steps: int,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Guards the same on the other servers, and CORRECTNESS 19: copies there converge with the log, or are read in a view of
-    their own."""
+    """Guards the same on the other servers, and CORRECTNESS 19: copies there converge with the log,
+    or are read in a view of their own."""
     tables = (*TABLES, *FURTHER)
     with (
         flavour(options=DURABLE) as server,

@@ -1,4 +1,5 @@
-"""The checks of copies that keep the past: they pass what is right and name what is not; and the adversary's own writes run."""
+"""The checks of copies that keep the past: they pass what is right and name what is not; and the
+adversary's own writes run."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def row(key: int, version: int, **more: Any) -> dict[str, Any]:
     return {**image(key, version), "big": f"b{key}", **more}
 
 
-# Keys 1 and 2 are copied; then 1 changes, goes and comes back, 2 moves to 3, 4 comes and goes in one transaction.
+# Keys 1 and 2 are copied; then 1 changes, goes and comes back, 2 moves to 3, 4 comes and goes in
+# one transaction.
 CHANGES = (
     Change(1, 1, 0, None, 1, image(1, 1)),
     Change(2, 1, 0, None, 2, {**image(2, 2)}),
@@ -71,7 +73,8 @@ def past() -> Past:
 def soft_rows() -> Rows:
     dead = {"_is_deleted": True, "_deleted_at": at(9)}
     alive = {"_is_deleted": False, "_deleted_at": None}
-    return [row(1, 5, **alive), row(2, 2, **dead), row(3, 6, **alive, ) | {"big": "b2"}, row(4, 7, **dead)]  # fmt: skip
+    return [row(1, 5, **alive), row(2, 2, **dead), row(3, 6, **alive, ) | {"big": "b2"},
+        row(4, 7, **dead)]  # fmt: skip
 
 
 def history_rows() -> Rows:
@@ -149,7 +152,8 @@ def test_a_right_copy_passes_also_where_nobody_knows_when_it_was_made(mode: str)
 def test_whatever_is_wrong_with_a_copy_that_keeps_the_past_is_found(
     mode: str, change: Mutation
 ) -> None:
-    """Guards the checker: each change of a right copy is one that some fault of a fold or a merge would make."""
+    """Guards the checker: each change of a right copy is one that some fault of a fold or a merge
+    would make."""
     rows = copy.deepcopy(RIGHT[mode]())
     change(rows)
     assert checked(mode, rows)
@@ -163,8 +167,8 @@ def test_rows_from_before_a_fresh_copy_are_found() -> None:
 
 
 def test_numbers_of_equal_rows_are_checked() -> None:
-    """Guards the check `multiset_failures` itself: a gap in the numbers of equal rows must be seen, or a row that is
-    lost twice passes."""
+    """Guards the check `multiset_failures` itself: a gap in the numbers of equal rows must be seen,
+    or a row that is lost twice passes."""
     rows = [{"_row_hash": b"a", "_occurrence": n} for n in (1, 2, 3)]
     assert not multiset_failures(rows)
     assert multiset_failures([rows[0], rows[2]])
@@ -210,8 +214,8 @@ def walked(source: Source, times: int) -> None:
 
 @pytest.mark.integration
 def test_every_write_of_the_adversary_runs_and_its_model_is_the_source(database: Database) -> None:
-    """Guards the walk itself: statements that do nothing or fail would make it say less than it seems to, and a model that
-    differs from the source would find faults that are none."""
+    """Guards the walk itself: statements that do nothing or fail would make it say less than it
+    seems to, and a model that differs from the source would find faults that are none."""
     PostgresSource.prepare(database)
     world: Any = SimpleNamespace(database=database)
     walked(PostgresSource(world, None), 15)

@@ -75,8 +75,8 @@ def test_a_run_that_ended_without_a_reason_fails_the_walk(
 
 
 def test_a_run_that_could_not_reach_its_source_is_started_again(world: Any) -> None:
-    """Guards `Keeper._count`: a fault that passes, as the supervisor would see it, must not fail a walk, and is counted
-    by its code."""
+    """Guards `Keeper._count`: a fault that passes, as the supervisor would see it, must not fail a
+    walk, and is counted by its code."""
     keeper = Keeper(world, Counter())
     world.child.code, world.child.run.error_code = 3, "source:unreachable"
     keeper.tend()

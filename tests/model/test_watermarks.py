@@ -27,7 +27,8 @@ def test_tables_of_one_moment_are_told_from_tables_of_two() -> None:
 
 
 def test_what_a_transaction_left_behind_halfway_is_no_moment() -> None:
-    """Guards the checker: with moments after each change, a commit or a watermark in the middle of a transaction would pass."""
+    """Guards the checker: with moments after each change, a commit or a watermark in the middle of
+    a transaction would pass."""
     old, halfway = {"z": 3}, {"one": {"z": 3, "a": 11}, "two": {"z": 3}}
     assert not is_one_moment(HISTORY, halfway)
     assert is_one_moment([(i, *e[1:]) for i, e in enumerate(HISTORY)], halfway)
@@ -38,7 +39,8 @@ def test_what_a_transaction_left_behind_halfway_is_no_moment() -> None:
 
 
 def test_of_many_watermarks_some_are_read_over_all_of_the_time() -> None:
-    """Guards `spread`: only the first or the last watermarks of a walk would be held against the history."""
+    """Guards `spread`: only the first or the last watermarks of a walk would be held against the
+    history."""
     assert spread(range(5), 8) == [0, 1, 2, 3, 4]
     assert spread(range(100), 4) == [0, 33, 66, 99]
     assert spread([], 4) == []

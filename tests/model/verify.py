@@ -1,6 +1,8 @@
-"""Compare tables of a PostgreSQL, MySQL or MariaDB source with their copies, from outside: `python -m tests.model.verify --help`.
+"""Compare tables of a PostgreSQL, MySQL or MariaDB source with their copies, from outside: `python
+-m tests.model.verify --help`.
 
-Exit code 0: every table equal; 1: something differs (each differing key and column is listed); 2: could not be read.
+Exit code 0: every table equal; 1: something differs (each differing key and column is listed); 2:
+could not be read.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ def _even(rows: Iterable[dict[str, Any]], json_columns: frozenset[str]) -> Itera
 
 
 class SourceTable(Protocol):
-    """What is compared with a copy: names of columns, the key, which columns hold JSON, and every row once."""
+    """What is compared with a copy: names of columns, the key, which columns hold JSON, and every
+    row once."""
 
     key: tuple[str, ...]
     columns: tuple[str, ...]
@@ -48,8 +51,9 @@ class SourceTable(Protocol):
 def table_differences(
     source: SourceTable, columns: Sequence[str], rows: Iterable[dict[str, Any]]
 ) -> tuple[Fingerprint, Fingerprint, list[Difference]]:
-    """Both fingerprints over the source's columns, and what differs. A column that only one side has is compared as NULL
-    there. Of a copy by soft delete the living rows count, of a history the current ones."""
+    """Both fingerprints over the source's columns, and what differs. A column that only one side
+    has is compared as NULL there. Of a copy by soft delete the living rows count, of a history the
+    current ones."""
     columns, rows = present(columns, rows)
     wanted = tuple(dict.fromkeys((*source.columns, *columns)))
     ours = image(_even(source.rows(), source.json), wanted)
@@ -63,7 +67,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--source",
         required=True,
-        help="PostgreSQL connection string, or mysql://user:password@host:port/database (also for MariaDB;"
+        help="PostgreSQL connection string, or mysql://user:password@host:port/database (also "
+        "for MariaDB;"
         " signs in user and password as in any URL, %%40 for @)",
     )
     parser.add_argument("--format", choices=("iceberg", "delta"), default="iceberg")
@@ -89,7 +94,8 @@ def source_table(address: str, schema: str, name: str) -> SourceTable:
 
 
 def _names(address: str, named: str) -> tuple[str, str]:
-    """Schema and table of what is named; without a schema it is of the address's database, or of PostgreSQL's usual one."""
+    """Schema and table of what is named; without a schema it is of the address's database, or of
+    PostgreSQL's usual one."""
     schema, dot, name = named.partition(".")
     if dot:
         return schema, name

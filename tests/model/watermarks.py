@@ -1,5 +1,6 @@
-"""Holds published watermarks against the source's history: the tables at their versions must together be one moment that the
-source showed, between two of its transactions. Knows no engine: rows are read by pyiceberg and deltalake, the history was kept by triggers."""
+"""Holds published watermarks against the source's history: the tables at their versions must
+together be one moment that the source showed, between two of its transactions. Knows no engine:
+rows are read by pyiceberg and deltalake, the history was kept by triggers."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ Seen = Mapping[str, Mapping[str, int]]
 
 
 class Replay:
-    """Replays a history and knows at each step which rows are not as they are `seen`. A row that the history has not touched
-    yet fits where its version is older than the history."""
+    """Replays a history and knows at each step which rows are not as they are `seen`. A row that
+    the history has not touched yet fits where its version is older than the history."""
 
     def __init__(self, seen: Seen, oldest: int) -> None:
         self._seen = seen
@@ -45,8 +46,9 @@ class Replay:
 
 
 def is_one_moment(history: Sequence[Sequence[Any]], seen: Seen) -> bool:
-    """Whether some number of the history's first transactions (transaction, table, operation, old key, new key, version; of one
-    writer, so in the order of its commits) leaves the tables as they are seen."""
+    """Whether some number of the history's first transactions (transaction, table, operation, old
+    key, new key, version; of one writer, so in the order of its commits) leaves the tables as they
+    are seen."""
     oldest = min((e[5] for e in history if e[5] is not None), default=1 << 62)
     replay = Replay(seen, oldest)
     if not replay.wrong:

@@ -1,4 +1,5 @@
-"""Writes to the tables that every kind of source has: money that moves, keys that change places, values that are not sent."""
+"""Writes to the tables that every kind of source has: money that moves, keys that change places,
+values that are not sent."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ class Writes:
         self._sql(
             take.format(-1, self.source.next, one),
             take.format(-2, self.source.next, -1),
-            f"INSERT INTO accounts (id, balance, version, memo, extra) VALUES ({one}, 7, {self.source.next}, 'again', NULL)",
+            f"INSERT INTO accounts (id, balance, version, memo, extra) VALUES ({one}, 7, "
+            f"{self.source.next}, 'again', NULL)",
             "DELETE FROM accounts WHERE id = -2",
         )
 
@@ -61,8 +63,10 @@ class Writes:
         """Updates that do not send the large value, before and after one that does."""
         key = f"n{self.random.randint(1, 200)}"
         self._sql(
-            f"UPDATE notes SET other = 'u{self.next}', version = {self.source.next} WHERE id = '{key}'",
-            f"UPDATE notes SET big = concat(big, 'x'), version = {self.source.next} WHERE id = '{key}' AND length(big) < 6000",
+            f"UPDATE notes SET other = 'u{self.next}', version = {self.source.next} WHERE id = "
+            f"'{key}'",
+            f"UPDATE notes SET big = concat(big, 'x'), version = {self.source.next} WHERE id = "
+            f"'{key}' AND length(big) < 6000",
             f"UPDATE notes SET other = 'v', version = {self.source.next} WHERE id = '{key}'",
         )
 
@@ -79,11 +83,13 @@ class Writes:
         self.next += 2
         new, old = self.next, self._id()
         self._sql(
-            f"INSERT INTO accounts (id, balance, version, memo, extra) VALUES ({new}, 1, {self.source.next}, NULL, '{{}}')",
+            f"INSERT INTO accounts (id, balance, version, memo, extra) VALUES ({new}, 1, "
+            f"{self.source.next}, NULL, '{{}}')",
             f"UPDATE accounts SET memo = 'é ''q''', version = {self.source.next} WHERE id = {new}",
             f"DELETE FROM accounts WHERE id = {new}",
             f"DELETE FROM accounts WHERE id = {old}",
-            f"INSERT INTO accounts (id, balance, version, memo, extra) VALUES ({old}, 5, {self.source.next}, 'back', '[1, null]')",
+            f"INSERT INTO accounts (id, balance, version, memo, extra) VALUES ({old}, 5, "
+            f"{self.source.next}, 'back', '[1, null]')",
         )
 
     def rollback(self) -> None:
@@ -100,7 +106,8 @@ class Writes:
         """One transaction with thousands of rows."""
         first, self.next = self.next + 1, self.next + 3000
         self._sql(
-            f"INSERT INTO clicks (n, version, page) SELECT i, {self.source.next}, 'b' FROM {self.source.series(first, self.next)}",
+            f"INSERT INTO clicks (n, version, page) SELECT i, {self.source.next}, 'b' FROM "
+            f"{self.source.series(first, self.next)}",
             f"UPDATE accounts SET balance = balance, version = {self.source.next} WHERE id % 2 = 0",
         )
 
@@ -125,15 +132,18 @@ class Writes:
         self.columns.append(f"c{self.added}")
         return self._sql(
             f"ALTER TABLE accounts ADD COLUMN c{self.added} text",
-            f"UPDATE accounts SET c{self.added} = 'new', version = {self.source.next} WHERE id = {self._id()}",
+            f"UPDATE accounts SET c{self.added} = 'new', version = {self.source.next} WHERE id = "
+            f"{self._id()}",
         )
 
     def drop_column(self) -> None:
-        """A column goes, and with it its values; the row it was used in changes in the same transaction."""
+        """A column goes, and with it its values; the row it was used in changes in the same
+        transaction."""
         if not self.columns:
             return self.add_column()
         name = self.columns.pop(self.random.randrange(len(self.columns)))
         return self._sql(
             f"ALTER TABLE accounts DROP COLUMN {name}",
-            f"UPDATE accounts SET memo = 'less', version = {self.source.next} WHERE id = {self._id()}",
+            f"UPDATE accounts SET memo = 'less', version = {self.source.next} WHERE id = "
+            f"{self._id()}",
         )

@@ -1,4 +1,5 @@
-"""Tables, batches and reading for the lakehouse tests; reads with the formats' own Python readers, never with Spark."""
+"""Tables, batches and reading for the lakehouse tests; reads with the formats' own Python readers,
+never with Spark."""
 
 from __future__ import annotations
 
@@ -99,7 +100,8 @@ class Lakehouse:
         unsent: Sequence[tuple[bytes | None, int | None]] = (),
         **flags: Any,
     ) -> FoldedBatch:
-        """A folded batch; `deleted` are row numbers, `unsent` each row's bits and origin (of a key called `id`)."""
+        """A folded batch; `deleted` are row numbers, `unsent` each row's bits and origin (of a key
+        called `id`)."""
         made = self.rows(schema, rows).append_column(
             "_delete", pa.array([i in deleted for i in range(len(rows))])
         )

@@ -1,4 +1,5 @@
-"""The JVM's archive of classes is made by set-up, used by every session, and nothing fails without it."""
+"""The JVM's archive of classes is made by set-up, used by every session, and nothing fails without
+it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ session = open_session(settings, "test", PLUGIN.jars(params), PLUGIN.spark_conf(
 session.sql("CREATE NAMESPACE lakehouse.shop")
 session.sql("CREATE TABLE lakehouse.shop.t (id bigint) USING iceberg")
 session.stop()
-"""
+"""  # noqa: E501
 FROM_ARCHIVE = "shared objects file (top)"
 
 
@@ -57,5 +58,6 @@ def test_an_archive_that_does_not_fit_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_without_an_archive_the_jvm_is_told_nothing(tmp_path: Path) -> None:
-    """Guards `spark.class_options`: a JVM that is told of an archive which is not there says so at each start."""
+    """Guards `spark.class_options`: a JVM that is told of an archive which is not there says so at
+    each start."""
     assert class_options(str(tmp_path)) == ""

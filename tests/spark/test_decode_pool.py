@@ -1,4 +1,5 @@
-"""Decoding goes before what merges and copies have submitted already, in a session of a process of its own."""
+"""Decoding goes before what merges and copies have submitted already, in a session of a process of
+its own."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def _segments(folder: Path) -> list[DecodeTask]:
 
 
 def main(folder: Path) -> None:
-    """Many long tasks, a decode job behind them, and how many of them were done when it had ended."""
+    """Many long tasks, a decode job behind them, and how many of them were done when it had
+    ended."""
     spark = open_session(RunnerSettings(log_url=str(folder)), "pool", (), {})
     tasks = _segments(folder)
     decode_segments(
@@ -79,8 +81,8 @@ def main(folder: Path) -> None:
 
 
 def test_a_decode_job_behind_many_long_tasks_ends_before_them(tmp_path: Path) -> None:
-    """Guards the pool of its own: in the common one, where the first job comes first, every one of those tasks would end before
-    (seen so with `in_pool` switched off)."""
+    """Guards the pool of its own: in the common one, where the first job comes first, every one of
+    those tasks would end before (seen so with `in_pool` switched off)."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.spark.test_decode_pool", str(tmp_path)],
         cwd=ROOT, capture_output=True, text=True, check=False, timeout=240,

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.spark
 def test_a_large_merge_leaves_the_same_changes_out(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `FoldPlan.excluded` on its way into `folding._read_bucket` and `_last_truncate`: lost there, deletes and
-    truncates would be applied by large merges only."""
+    """Guards `FoldPlan.excluded` on its way into `folding._read_bucket` and `_last_truncate`: lost
+    there, deletes and truncates would be applied by large merges only."""
     monkeypatch.setattr(plan, "ROWS_HERE", -1)
     monkeypatch.setattr(plan, "ROWS_A_TASK", -1)
     changes = [Change(Op.INSERT, (n, "x"), (f"v{n}", None)) for n in range(20)]

@@ -18,16 +18,16 @@ from tests.spark_fixtures import lakehouse_params
 
 @pytest.mark.parametrize("form", ["iceberg", "delta"])
 def test_a_new_place_has_no_problems(tmp_path: Path, form: str) -> None:
-    """Guards `LakehouseChecks` against false alarms: a warehouse and a catalog that are not there yet are made by the
-    first run."""
+    """Guards `LakehouseChecks` against false alarms: a warehouse and a catalog that are not there
+    yet are made by the first run."""
     with LakehouseChecks(lakehouse_params(tmp_path, form)) as checks:
         assert checks.connection() == []
         assert checks.tables([shape("orders", PLAIN)], "r1") == []
 
 
 def test_a_warehouse_below_a_file_is_named_and_missing_folders_are_told(tmp_path: Path) -> None:
-    """Guards `LakehouseChecks.connection`: without the probes both would be found out by the first copy, hours
-    later."""
+    """Guards `LakehouseChecks.connection`: without the probes both would be found out by the first
+    copy, hours later."""
     (tmp_path / "file").write_text("x")
     params = LakehouseParams(
         warehouse=str(tmp_path / "file" / "w"), catalog_uri=f"sqlite:///{tmp_path}/none/c.db"
@@ -41,7 +41,8 @@ def test_a_warehouse_below_a_file_is_named_and_missing_folders_are_told(tmp_path
 
 
 def test_two_tables_of_one_name_and_a_foreign_table_are_named(tmp_path: Path) -> None:
-    """Guards `_shared` and `_owners`: two tables would be written into one, or somebody's data be replaced."""
+    """Guards `_shared` and `_owners`: two tables would be written into one, or somebody's data be
+    replaced."""
     params = lakehouse_params(tmp_path, "delta", namespace="all")
     (tmp_path / "delta" / "all" / "taken").mkdir(parents=True)
     first, taken = shape("Orders", PLAIN), shape("taken", PLAIN)
@@ -51,7 +52,8 @@ def test_two_tables_of_one_name_and_a_foreign_table_are_named(tmp_path: Path) ->
 
 
 def test_columns_that_differ_in_case_only_do_not_fit_delta(tmp_path: Path) -> None:
-    """Guards `checks._cases`: Delta takes both names for one column, and the table's creation would fail."""
+    """Guards `checks._cases`: Delta takes both names for one column, and the table's creation would
+    fail."""
     table = shape("cased", {"id": Int(64), "ID": Int(64)})
     assert [
         p.code for p in LakehouseChecks(lakehouse_params(tmp_path, "delta")).tables([table], "r")
@@ -80,15 +82,16 @@ def test_a_column_with_one_of_icebergs_names_is_refused_before_it_breaks_every_m
     ],
 )
 def test_params_that_cannot_work_are_refused_by_name(values: dict[str, str], field: str) -> None:
-    """Guards `LakehouseParams` and `_uri_errors`: above all a password in the catalog's address, which would be stored
-    and shown in clear."""
+    """Guards `LakehouseParams` and `_uri_errors`: above all a password in the catalog's address,
+    which would be stored and shown in clear."""
     with pytest.raises(InvalidParams) as caught:
         parse(LakehouseParams, values)
     assert list(caught.value.errors) == [field]
 
 
 def test_the_catalogs_password_is_not_in_sparks_conf() -> None:
-    """Guards `conf.spark_conf` and `jdbc_url`: Spark writes its settings to its log and shows them on its page."""
+    """Guards `conf.spark_conf` and `jdbc_url`: Spark writes its settings to its log and shows them
+    on its page."""
     params = LakehouseParams(
         warehouse="/w",
         catalog_uri="postgresql+psycopg://db:5433/cat",

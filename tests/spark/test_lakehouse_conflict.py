@@ -1,4 +1,5 @@
-"""Another writer commits between plan and commit: the token is read again, the merge planned again (CORRECTNESS 14)."""
+"""Another writer commits between plan and commit: the token is read again, the merge planned again
+(CORRECTNESS 14)."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ def house(
 
 
 def overtaken(house: Lakehouse, table: TargetTable, late: FoldedBatch, first: FoldedBatch) -> Held:
-    """A writer whose merge of `late` was planned before and failed after another's merge of `first`."""
+    """A writer whose merge of `late` was planned before and failed after another's merge of
+    `first`."""
     held = Held(house.params, house.writer.spark, house.folder)
     ended: list[MergeResult | ReplicationError] = []
 
@@ -84,8 +86,8 @@ def overtaken(house: Lakehouse, table: TargetTable, late: FoldedBatch, first: Fo
 
 
 def test_a_merge_that_another_process_did_meanwhile_is_not_done_again(house: Lakehouse) -> None:
-    """Guards the token that `LakehouseWriter.merge` reads again at each try (CORRECTNESS 14): the other's commit
-    carries the sequence, so the retry must find it done."""
+    """Guards the token that `LakehouseWriter.merge` reads again at each try (CORRECTNESS 14): the
+    other's commit carries the sequence, so the retry must find it done."""
     schema = shape("twice", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y"), (3, "c", "z")])
     batch = house.batch(schema, 9, [(2, "B", None), (3, None, None), (4, "d", "w")], deleted=[1])
@@ -97,8 +99,8 @@ def test_a_merge_that_another_process_did_meanwhile_is_not_done_again(house: Lak
 def test_a_merge_that_lost_against_an_earlier_one_is_planned_again_on_top_of_it(
     house: Lakehouse,
 ) -> None:
-    """Guards `state.own_token` (CORRECTNESS 13 and 14): after a sequence that this process did not write, it must not
-    merge until somebody asked for the token and planned from there."""
+    """Guards `state.own_token` (CORRECTNESS 13 and 14): after a sequence that this process did not
+    write, it must not merge until somebody asked for the token and planned from there."""
     schema = shape("overtaken", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y")])
     first = house.batch(schema, 8, [(1, "first", None), (2, "first", None), (3, "first", None)])
@@ -121,8 +123,8 @@ def test_a_merge_that_lost_against_an_earlier_one_is_planned_again_on_top_of_it(
 
 
 def test_a_commit_whose_end_is_unknown_is_not_done_again(house: Lakehouse) -> None:
-    """Guards `Written.tried` and the token inside the commit (CORRECTNESS 14): a retry that does not look would append
-    the rows a second time."""
+    """Guards `Written.tried` and the token inside the commit (CORRECTNESS 14): a retry that does
+    not look would append the rows a second time."""
 
     class Unsure(LakehouseWriter):
         is_heard = False
@@ -145,8 +147,8 @@ def test_a_commit_whose_end_is_unknown_is_not_done_again(house: Lakehouse) -> No
 
 
 def test_an_append_of_an_older_run_that_went_on_past_its_lease_is_seen(house: Lakehouse) -> None:
-    """Guards CORRECTNESS 29: Iceberg takes a late append on top of anything (Delta refuses it). The newer run must say so,
-    instead of leaving the rows there twice."""
+    """Guards CORRECTNESS 29: Iceberg takes a late append on top of anything (Delta refuses it). The
+    newer run must say so, instead of leaving the rows there twice."""
     schema = shape("zombie", PLAIN, ())
     table = house.copied(schema, [(1, "a", "x")])
     newer = LakehouseWriter(house.params, house.writer.spark)

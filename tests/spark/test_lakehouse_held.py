@@ -1,4 +1,5 @@
-"""What the lakehouse writer holds stays the same however often it is called: files, connections, threads."""
+"""What the lakehouse writer holds stays the same however often it is called: files, connections,
+threads."""
 
 from __future__ import annotations
 
@@ -127,7 +128,8 @@ def _watched(
             arrow.getChildAllocators().size(),
         )
 
-    # Looked at by its URL, a warehouse is read through Spark's catalog alone, as one in an object store is.
+    # Looked at by its URL, a warehouse is read through Spark's catalog alone, as one in an object
+    # store is.
     far = replace(params, warehouse=f"file://{params.warehouse}")
     house = Lakehouse(params, LakehouseWriter(params, spark), folder)
     return Watched(house, LakehouseWriter(far, spark), held)
@@ -163,7 +165,8 @@ def _level(watched: Watched, calls: int, merges: int) -> None:
 
 
 def test_five_hundred_calls_hold_no_more_than_thirty(watched: Watched) -> None:
-    """Guards `Sessions.lent`: each new session loaded the catalog anew, and its connection stayed open for ever."""
+    """Guards `Sessions.lent`: each new session loaded the catalog anew, and its connection stayed
+    open for ever."""
     is_slow = watched.house.form == "delta"
     _level(watched, CALLS, DELTA_MERGES if is_slow else MERGES)
 
@@ -176,7 +179,8 @@ def test_five_hundred_merges_hold_no_more_than_six(watched: Watched) -> None:
 
 @pytest.mark.parametrize("watched", ["iceberg-postgresql"], indirect=True)
 def test_a_catalog_that_was_away_is_connected_again(watched: Watched) -> None:
-    """A kept session has a connection that its server ended: the merge that meets it may fail, the next one does not."""
+    """A kept session has a connection that its server ended: the merge that meets it may fail, the
+    next one does not."""
     house = watched.house
     schema = shape("cut", PLAIN)
     table = house.copied(schema, [(0, "a", "x")])

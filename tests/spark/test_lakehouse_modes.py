@@ -1,5 +1,5 @@
-"""Soft delete, history and append on Iceberg and on Delta: random transactions in several batches give what a naive replay gives,
-each batch once, and upkeep changes nothing."""
+"""Soft delete, history and append on Iceberg and on Delta: random transactions in several batches
+give what a naive replay gives, each batch once, and upkeep changes nothing."""
 
 from __future__ import annotations
 
@@ -156,8 +156,8 @@ def batches(changes: list[Change], size: int) -> list[list[Change]]:
 
 @DELTA_LONG
 def test_soft_delete_is_what_a_naive_replay_gives(house: Lakehouse) -> None:
-    """Guards the soft-delete MERGE: flags, values kept, revivals, changed keys, TRUNCATE with survivors in one commit; a batch
-    that is merged again after a crash does nothing."""
+    """Guards the soft-delete MERGE: flags, values kept, revivals, changed keys, TRUNCATE with
+    survivors in one commit; a batch that is merged again after a crash does nothing."""
     start, changes = transactions(0, 70)
     assert sum(c.op is Op.TRUNCATE for c in changes) >= 1
     copy = Copy(house, Mode.SOFT_DELETE, start)
@@ -173,8 +173,8 @@ def test_soft_delete_is_what_a_naive_replay_gives(house: Lakehouse) -> None:
 
 @BOTH
 def test_a_truncate_alone_flags_every_living_row_and_moves_the_token(house: Lakehouse) -> None:
-    """Guards the statement for a batch without rows: rows flagged before keep their time, and a TRUNCATE of a table where nothing
-    lives still carries the token."""
+    """Guards the statement for a batch without rows: rows flagged before keep their time, and a
+    TRUNCATE of a table where nothing lives still carries the token."""
     start: dict[Key, Row] = {(n, "x"): {"a": f"a{n}", "b": None} for n in range(3)}
     changes = [
         Change(Op.DELETE, (0, "x"), transaction=1, at=5),
@@ -190,8 +190,8 @@ def test_a_truncate_alone_flags_every_living_row_and_moves_the_token(house: Lake
 
 @DELTA_LONG
 def test_history_is_what_a_naive_replay_gives(house: Lakehouse) -> None:
-    """Guards the history MERGE: versions without overlap or gap, unsent values of the version before, changed keys, TRUNCATE; a
-    batch that is merged again after a crash does nothing."""
+    """Guards the history MERGE: versions without overlap or gap, unsent values of the version
+    before, changed keys, TRUNCATE; a batch that is merged again after a crash does nothing."""
     start, changes = transactions(0, 70)
     copy = Copy(house, Mode.HISTORY, start)
     for part in batches(changes, 24):
@@ -238,7 +238,8 @@ class Shape:
 def test_a_large_merge_folds_in_tasks_to_the_same(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode
 ) -> None:
-    """Guards the split into buckets by key, where the two halves of a changed key lie in different ones."""
+    """Guards the split into buckets by key, where the two halves of a changed key lie in different
+    ones."""
     monkeypatch.setattr(fold_plan, "ROWS_HERE", -1)
     monkeypatch.setattr(fold_plan, "ROWS_A_TASK", 20)
     start, found = transactions(9, 60)

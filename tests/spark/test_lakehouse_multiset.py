@@ -1,5 +1,5 @@
-"""Tables without a key in Iceberg and in Delta: each row as often as at the source (guards CORRECTNESS 12 and
-`statements.multiset`)."""
+"""Tables without a key in Iceberg and in Delta: each row as often as at the source (guards
+CORRECTNESS 12 and `statements.multiset`)."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ def named(name: str) -> TableSchema:
 
 
 def test_batches_merged_one_after_the_other_equal_a_naive_replay(house: Lakehouse) -> None:
-    """Guards the whole mode: without the numbers equal rows would go together, without the snapshot's digests none."""
+    """Guards the whole mode: without the numbers equal rows would go together, without the
+    snapshot's digests none."""
     schema = named("visits")
     start, changes = workload(11, 90)
     rows = list(start.elements())
@@ -113,8 +114,8 @@ def test_batches_merged_one_after_the_other_equal_a_naive_replay(house: Lakehous
 def test_parts_of_a_batch_are_counted_together_and_a_repeated_merge_not_again(
     house: Lakehouse,
 ) -> None:
-    """Guards the sum over files: a large merge is folded in parts, and a row that came in one may go in another; and the
-    token, without which a merge done again would count twice."""
+    """Guards the sum over files: a large merge is folded in parts, and a row that came in one may
+    go in another; and the token, without which a merge done again would count twice."""
     schema = named("parts")
     table = copied(house, schema, [[("a", 1)] * 3])
     came, gone = Change(Op.INSERT, ("b", None)), Change(Op.DELETE, old=("b", None))
@@ -130,7 +131,8 @@ def test_parts_of_a_batch_are_counted_together_and_a_repeated_merge_not_again(
 
 
 def test_a_row_that_goes_more_often_than_it_is_there_fails_the_merge(house: Lakehouse) -> None:
-    """Guards "never silently ignored": the copy would differ from the source, and nobody would know."""
+    """Guards "never silently ignored": the copy would differ from the source, and nobody would
+    know."""
     schema = named("absent")
     table = copied(house, schema, [[("a", 1)]])
     for sequence, changes in enumerate(
@@ -161,8 +163,8 @@ def test_a_truncate_leaves_what_came_after_it(house: Lakehouse) -> None:
 def test_a_large_merge_is_counted_in_tasks(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the mode on the way through Spark: folded as inserts, updates and deletes would be lost there. And a TRUNCATE
-    after which nothing came."""
+    """Guards the mode on the way through Spark: folded as inserts, updates and deletes would be
+    lost there. And a TRUNCATE after which nothing came."""
     monkeypatch.setattr(fold_plan, "ROWS_HERE", -1)
     monkeypatch.setattr(fold_plan, "ROWS_A_TASK", -1)
     start, changes = workload(5, 60)

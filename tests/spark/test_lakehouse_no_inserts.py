@@ -1,4 +1,5 @@
-"""Tables whose inserts are left out, in both formats: the MERGE changes only rows that the copy has."""
+"""Tables whose inserts are left out, in both formats: the MERGE changes only rows that the copy
+has."""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ def merged(copy: Copy, changes: list[Change], size: int) -> FoldedBatch:
 @DELTA_LONG
 @pytest.mark.usefixtures("without_inserts")
 def test_a_mirror_without_inserts_is_what_a_naive_replay_keeps(house: Lakehouse) -> None:
-    """Guards the mirror's MERGE: no new rows, moved ones put under their new key only where the copy has them, values that were not
-    sent taken from there, keys that other rows took emptied."""
+    """Guards the mirror's MERGE: no new rows, moved ones put under their new key only where the
+    copy has them, values that were not sent taken from there, keys that other rows took emptied."""
     start, changes = transactions(31, 60)
     changes = [c for c in changes if c.op is not Op.TRUNCATE]
     copy = Copy(house, Mode.MIRROR, start)
@@ -60,7 +61,8 @@ def test_a_mirror_without_inserts_is_what_a_naive_replay_keeps(house: Lakehouse)
 @DELTA_LONG
 @pytest.mark.usefixtures("without_inserts")
 def test_soft_delete_without_inserts_is_what_a_naive_replay_keeps(house: Lakehouse) -> None:
-    """Guards the soft-delete MERGE: of a key's rows the last whose origin lives, flags that no left-out row moves, TRUNCATE."""
+    """Guards the soft-delete MERGE: of a key's rows the last whose origin lives, flags that no
+    left-out row moves, TRUNCATE."""
     start, changes = transactions(0, 70)
     assert any(c.op is Op.TRUNCATE for c in changes)
     copy = Copy(house, Mode.SOFT_DELETE, start)
@@ -73,7 +75,8 @@ def test_soft_delete_without_inserts_is_what_a_naive_replay_keeps(house: Lakehou
 def test_a_large_merge_gives_the_same(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Guards the fold in tasks: where keys change, no bucket may hold only a part of a row's way."""
+    """Guards the fold in tasks: where keys change, no bucket may hold only a part of a row's
+    way."""
     monkeypatch.setattr(fold_plan, "ROWS_HERE", -1)
     monkeypatch.setattr(fold_plan, "ROWS_A_TASK", -1)
     start: dict[Key, Row] = {(n, "x"): {"a": f"a{n}", "b": f"b{n}"} for n in range(6)}
@@ -88,5 +91,6 @@ def test_a_large_merge_gives_the_same(
     plain = [Change(Op.UPDATE, (n, "x"), ("again", "b")) for n in (4, 5, 21)]
     copy.merge([*plain, Change(Op.DELETE, (3, "x")), Change(Op.INSERT, (3, "x"), ("new", None))])
     assert {k: r["a"] for k, r in copy.soft().items()} == {
-        (2, "x"): "a2", (4, "x"): "again", (5, "x"): "again", (10, "x"): "moved", (11, "x"): "moved",
+        (2, "x"): "a2", (4, "x"): "again", (5, "x"): "again", (10, "x"): "moved",
+        (11, "x"): "moved",
     }  # fmt: skip

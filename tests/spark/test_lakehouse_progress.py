@@ -60,7 +60,8 @@ def told(house: Lakehouse) -> list[dict[str, Any]]:
 def test_a_watermark_is_a_row_that_plain_readers_see(
     house: Lakehouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the row's content, and the bound of the table: without the pruning every row stays for ever."""
+    """Guards the row's content, and the bound of the table: without the pruning every row stays for
+    ever."""
     monkeypatch.setattr(progress, "COMMITS_A_TURN", 3)
     for number, kept in ((1, -1.0), (2, 600.0), (3, -1.0), (4, -1.0)):
         house.writer.publish_watermark("r1", mark(number, kept))
@@ -80,7 +81,8 @@ def test_a_watermark_is_a_row_that_plain_readers_see(
 
 
 def test_a_table_of_somebody_else_is_not_written_and_the_name_is_kept(house: Lakehouse) -> None:
-    """Guards the look at the owner's mark before the progress table is written, and the assessment's look at the name."""
+    """Guards the look at the owner's mark before the progress table is written, and the
+    assessment's look at the name."""
     taken = shape(naming.PROGRESS, PLAIN)
     house.copied(taken, [(1, "a", "b")])
     with pytest.raises(ReplicationError, match="target:progress-taken"):
@@ -92,8 +94,8 @@ def test_a_table_of_somebody_else_is_not_written_and_the_name_is_kept(house: Lak
 
 
 def test_a_version_that_was_the_current_one_within_the_history_stays(house: Lakehouse) -> None:
-    """Guards the bound of Iceberg's expiry: by commit time alone a version goes a moment after it was replaced, where it was
-    old by then, and watermarks that name it can't be read."""
+    """Guards the bound of Iceberg's expiry: by commit time alone a version goes a moment after it
+    was replaced, where it was old by then, and watermarks that name it can't be read."""
     if house.form == "delta":
         pytest.skip("VACUUM counts from the moment a file was replaced")
     schema = shape("shown", PLAIN)

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.spark
 DELTA_LONG = pytest.mark.parametrize(
     "house", ["iceberg", pytest.param("delta", marks=pytest.mark.long)], indirect=True
 )
-"""Merging, publishing and evolving are tried on Delta always; what takes most of a minute there, in the long run."""
+"""Merging, publishing and evolving are tried on Delta always; what takes most of a minute there, in
+the long run."""
 
 
 @pytest.fixture(params=["iceberg", "delta"])
@@ -41,8 +42,9 @@ def test_a_version_older_than_the_history_stays_for_rewinds(
     monkeypatch: pytest.MonkeyPatch,
     reader: bool,
 ) -> None:
-    """Guards the tags (docs/decisions/0022): without them an expiry leaves the present version alone. Its rows are staged again; switched
-    off, it goes. Read from the metadata file and, as in a store elsewhere, by Spark's queries."""
+    """Guards the tags (docs/decisions/0022): without them an expiry leaves the present version
+    alone. Its rows are staged again; switched off, it goes. Read from the metadata file and, as in
+    a store elsewhere, by Spark's queries."""
     params = lakehouse_params(lakehouse_root, "iceberg", history_minutes=0)
     house = Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
     if not reader:
@@ -81,8 +83,9 @@ def test_a_version_older_than_the_history_stays_for_rewinds(
 def test_a_delta_version_older_than_the_history_stays_for_rewinds(
     spark: Any, lakehouse_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards what VACUUM spares (docs/decisions/0022): without it the files of the marked version go with all the others, and its
-    rows can't be staged. It reads a file with a deletion vector. Replaced, or switched off, it goes."""
+    """Guards what VACUUM spares (docs/decisions/0022): without it the files of the marked version
+    go with all the others, and its rows can't be staged. It reads a file with a deletion vector.
+    Replaced, or switched off, it goes."""
     monkeypatch.setattr(delta, "_LEAST_HOURS", 0.0)
     params = lakehouse_params(lakehouse_root, "delta", history_minutes=0)
     house = Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
@@ -141,8 +144,8 @@ def _files(form: Any, names: tuple[str, ...]) -> set[str]:
 def test_an_older_version_is_brought_level_beside_the_live_rows_and_published_in_one_step(
     house: Lakehouse,
 ) -> None:
-    """Guards CORRECTNESS 15 at the target: the right version is found by its token, the live rows stay as they are while the
-    copy is written, and columns that were others then are refused."""
+    """Guards CORRECTNESS 15 at the target: the right version is found by its token, the live rows
+    stay as they are while the copy is written, and columns that were others then are refused."""
     schema = shape("rewound", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y")], sequence=10)
     later = [(20, (1, "c", "x")), (30, (3, "d", "z")), (40, (2, "e", "y"))]

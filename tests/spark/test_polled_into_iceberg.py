@@ -1,4 +1,5 @@
-"""A source that is polled, on Spark into Iceberg: what its tests without a JVM leave open is whether tasks and lakehouse take it."""
+"""A source that is polled, on Spark into Iceberg: what its tests without a JVM leave open is
+whether tasks and lakehouse take it."""
 
 from __future__ import annotations
 
@@ -54,8 +55,9 @@ def world(lakehouse_root: Path, tmp_path: Path) -> Iterator[LakehouseWorld]:
 
 
 def test_snapshot_and_polled_changes_reach_iceberg(world: LakehouseWorld, spark: Any) -> None:
-    """Guards the chunks of a source that are no SQL, read in Spark's own processes, and change files that no task wrote. Rows
-    without a key count how often they came, also over a second start."""
+    """Guards the chunks of a source that are no SQL, read in Spark's own processes, and change
+    files that no task wrote. Rows without a key count how often they came, also over a second
+    start."""
     running = world.start(spark)
     running.until(lambda: world.is_replicating() and world.is_level(), SPARK_SECONDS)
     change_all(world.database, 1)

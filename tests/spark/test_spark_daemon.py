@@ -1,4 +1,5 @@
-"""Spark's Python workers begin with what the tasks of a run import, in a session of a process of its own."""
+"""Spark's Python workers begin with what the tasks of a run import, in a session of a process of
+its own."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ conf = workers_conf(job(sys.argv[1]))
 session = open_session(RunnerSettings(), "daemon", (), {**conf, "spark.master": "local[1]"})
 print(session.range(0, 1, 1, 1).mapInArrow(look, "found string").collect()[0][0])
 session.stop()
-"""
+"""  # noqa: E501
 
 
 def job(source: str) -> Job:
@@ -50,8 +51,9 @@ def job(source: str) -> Job:
 @pytest.mark.spark
 @pytest.mark.parametrize(("source", "other"), [("mysql", "postgresql")])
 def test_a_worker_has_everything_before_its_first_task(source: str, other: str) -> None:
-    """Guards `load_all`: without it each worker that Spark starts, also after a minute without work, imports for two seconds first.
-    And `keep_archives`: without it each task reads the names in PySpark's archive again, once for each package in it."""
+    """Guards `load_all`: without it each worker that Spark starts, also after a minute without
+    work, imports for two seconds first. And `keep_archives`: without it each task reads the names
+    in PySpark's archive again, once for each package in it."""
     command = [sys.executable, "-c", LOOK, source]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

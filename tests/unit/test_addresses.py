@@ -1,4 +1,5 @@
-"""Where a secret stands in an address, however it is written, and which addresses every driver reads alike."""
+"""Where a secret stands in an address, however it is written, and which addresses every driver
+reads alike."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ def test_it_is_refused_with_the_place_where_it_belongs_and_not_repeated(
 
 
 def test_what_was_stored_earlier_is_shown_masked_and_comes_back_as_it_is() -> None:
-    stored: dict[str, Any] = {"warehouse": HOLDING[0], "catalog_password": "x", "history_minutes": 5}  # fmt: skip
+    stored: dict[str, Any] = {"warehouse": HOLDING[0], "catalog_password": "x",
+        "history_minutes": 5}  # fmt: skip
     shown = masked(LakehouseParams, stored)
     assert "hunter2" not in str(shown) and shown["catalog_password"] == MASK
     assert unmasked(LakehouseParams, shown, stored) == stored
@@ -100,13 +102,16 @@ def test_a_plain_url_is_read(text: str, host: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "no url", "://h", "a b://h", "postgresql://a@b@c/d", "postgresql://h:1:2/d", "postgresql://h:99999/d",
-        "postgresql://h1,h2/d", "postgresql://h\\@evil/d", "postgresql://h#@evil/d", "postgresql://u:p@h/d",
+        "no url", "://h", "a b://h", "postgresql://a@b@c/d", "postgresql://h:1:2/d",
+        "postgresql://h:99999/d",
+        "postgresql://h1,h2/d", "postgresql://h\\@evil/d", "postgresql://h#@evil/d",
+        "postgresql://u:p@h/d",
         "postgresql://h /d", "postgresql://h\n/d",
     ],
 )  # fmt: skip
 def test_a_url_that_drivers_read_differently_is_refused(text: str) -> None:
-    """Guards what is asked before something is opened: it must speak of the place that the driver goes to."""
+    """Guards what is asked before something is opened: it must speak of the place that the driver
+    goes to."""
     with pytest.raises(ValueError, match=r"^(is not|must)") as caught:
         Url.parse(text)
     assert "evil" not in str(caught.value)
@@ -133,8 +138,8 @@ def test_a_url_that_drivers_read_differently_is_refused(text: str) -> None:
 def test_addresses_that_lead_elsewhere_by_the_way_are_refused(
     values: dict[str, str], field: str
 ) -> None:
-    """Guards against query strings that name another host, a file that is written or a class that is loaded, and against paths that
-    two drivers read differently."""
+    """Guards against query strings that name another host, a file that is written or a class that
+    is loaded, and against paths that two drivers read differently."""
     whole: dict[str, Any] = {"warehouse": "/w", "catalog_uri": "sqlite:////w/c.db", **values}
     with pytest.raises(InvalidParams) as caught:
         parse(LakehouseParams, whole)

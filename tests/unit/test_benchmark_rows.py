@@ -1,4 +1,5 @@
-"""Whether a benchmark's figure is told of rows that were right: what is compared, and what counts for nothing."""
+"""Whether a benchmark's figure is told of rows that were right: what is compared, and what counts
+for nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ from demo import shop
 
 
 def test_a_copy_with_other_values_in_the_same_number_of_rows_is_wrong(tmp_path: Path) -> None:
-    """Guards `copied.sums`, which `snapshot_programs.checked` asks: fails where rows are counted only, or where two rows may swap a value."""
+    """Guards `copied.sums`, which `snapshot_programs.checked` asks: fails where rows are counted
+    only, or where two rows may swap a value."""
     right = sums(_copied())
     pq.write_table(_copied(), tmp_path / "right.parquet")
     pq.write_table(_copied(swapped=True), tmp_path / "wrong.parquet")
@@ -77,8 +79,8 @@ def _copied(*, swapped: bool = False, is_wide: bool = True) -> pa.Table:
 
 
 def test_a_failure_of_decoding_is_no_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Guards `capture.Taken.run`: fails where a job that Spark ended with an error leaves the seconds of the capture alone, whose rows
-    are then decoded for the check, and are right."""
+    """Guards `capture.Taken.run`: fails where a job that Spark ended with an error leaves the
+    seconds of the capture alone, whose rows are then decoded for the check, and are right."""
 
     class Reader:
         def __init__(self) -> None:
@@ -113,8 +115,8 @@ def test_a_failure_of_decoding_is_no_time(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_images_of_changes_are_compared_in_all_columns(tmp_path: Path) -> None:
-    """Guards `capture.is_right` and `workload.expected`: fails where a column is not compared, where two rows may swap a value, or
-    where an update may stand before the inserts."""
+    """Guards `capture.is_right` and `workload.expected`: fails where a column is not compared,
+    where two rows may swap a value, or where an update may stand before the inserts."""
     server = SimpleNamespace(params=lambda _: {"host": "h", "user": "u", "database": "d"})
     load = Workload(server, 0, inserts=10_000)  # type: ignore[arg-type]
     rows = [(0, k) for k in range(1, 10_001)] + [(1, k) for k in range(1, 5001)]
@@ -158,7 +160,8 @@ def _images(rows: list[tuple[int, int]]) -> pa.Table:
 
 
 def test_a_row_of_the_binlog_is_compared_in_all_columns() -> None:
-    """Guards `binlog.sums`, which the backlog asks too: fails where a name, a note or a time may be another one, to the microsecond."""
+    """Guards `binlog.sums`, which the backlog asks too: fails where a name, a note or a time may be
+    another one, to the microsecond."""
     second = datetime(2026, 1, 1, tzinfo=UTC)
     values: dict[str, list[Any]] = {
         "id": [1, 2, -1], "n": [1, 2, None], "name": ["name 1", "name 2", None],
@@ -183,8 +186,9 @@ def test_a_row_of_the_binlog_is_compared_in_all_columns() -> None:
 
 
 def test_the_peer_of_the_backlog_gets_what_ours_got(tmp_path: Path) -> None:
-    """Guards `backlog.in_turn` and `backlog.as_text`: fails where two tasks that end in the other order turn batches round, or where
-    Spark writes times into JSON by itself, without microseconds."""
+    """Guards `backlog.in_turn` and `backlog.as_text`: fails where two tasks that end in the other
+    order turn batches round, or where Spark writes times into JSON by itself, without
+    microseconds."""
     for number in (1, 0, 2):
         (tmp_path / f"part-0000{number}-x.json").write_text("{}")
         os.utime(tmp_path / f"part-0000{number}-x.json", (9 - number, 9 - number))
@@ -197,8 +201,8 @@ def test_the_peer_of_the_backlog_gets_what_ours_got(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["iceberg", "delta"])
 def test_merges_of_scattered_keys_are_compared_too(form: str, tmp_path: Path) -> None:
-    """Guards `merge.Rounds.once` with a target that merges nothing: fails where scattered keys are not read afterwards, or where what
-    is read is not what the merge was to leave."""
+    """Guards `merge.Rounds.once` with a target that merges nothing: fails where scattered keys are
+    not read afterwards, or where what is read is not what the merge was to leave."""
     rows, path = 4000, tmp_path / "warehouse" / "bench" / "events"
     target = place.target_params(tmp_path, form)
     ids = list(range(0, 2 * rows, 2))
@@ -247,7 +251,8 @@ def _store(target: Any, form: str, path: Path, table: pa.Table) -> None:
 
 
 def test_the_end_of_many_merges_is_compared_by_value(tmp_path: Path) -> None:
-    """Guards `growth.Merges.is_right`: fails where keys are compared only, so that an update may be lost."""
+    """Guards `growth.Merges.is_right`: fails where keys are compared only, so that an update may be
+    lost."""
     merges = growth.Merges(tmp_path, SimpleNamespace(merge=lambda *_: None), None)  # type: ignore[arg-type]
     before = dict(merges.there)
     merges.once()
@@ -263,7 +268,8 @@ def test_the_end_of_many_merges_is_compared_by_value(tmp_path: Path) -> None:
 def test_a_program_that_prints_less_has_no_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `BinlogLoad.printed`: fails where a program that ended well, and printed nothing, has a time."""
+    """Guards `BinlogLoad.printed`: fails where a program that ended well, and printed nothing, has
+    a time."""
     load = object.__new__(binlog.BinlogLoad)
     load.inserts = 5
     text = "### INSERT INTO `bench`.`events`\n### SET\n" * (load.changes + 1)
@@ -280,7 +286,8 @@ def test_a_program_that_prints_less_has_no_figure(
 def test_a_copy_of_the_log_that_is_not_whole_has_no_figure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `changes._copied`: fails where the files that `mysqlbinlog` left are not compared with the server's."""
+    """Guards `changes._copied`: fails where the files that `mysqlbinlog` left are not compared with
+    the server's."""
     server = SimpleNamespace(execute=lambda _: [("binlog.1", 5, "No")])
 
     def dump(*_: Any) -> programs.Ran:
@@ -297,8 +304,8 @@ def test_a_copy_of_the_log_that_is_not_whole_has_no_figure(
 def test_the_smallest_table_is_not_measured_in_a_colder_program(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `growth_size.measure`: fails where the first size warms the JVM up for the larger ones, so that tables seem to grow for
-    nothing."""
+    """Guards `growth_size.measure`: fails where the first size warms the JVM up for the larger
+    ones, so that tables seem to grow for nothing."""
     seconds = iter([(9.0, 9.0), (1.0, 2.0), (1.0, 8.0), (2.0, 20.0)])
 
     class Rounds:
@@ -320,7 +327,8 @@ def test_the_smallest_table_is_not_measured_in_a_colder_program(
 
 
 def test_what_the_traffic_changes_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guards `lag.is_equal`: fails where a price that never came is not seen, or where rows without a key are only counted."""
+    """Guards `lag.is_equal`: fails where a price that never came is not seen, or where rows without
+    a key are only counted."""
     views = {"customer_id": None, "path": "/a", "agent": "x", "duration_ms": 3}
     target = {"products": {"id": 1, "name": "a", "price": Decimal("1.10")}, "page_views": views}
     source = dict(target)

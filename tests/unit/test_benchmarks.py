@@ -24,7 +24,8 @@ from setup.machine import Missing
 MACHINE = {"processor": "P", "cores": 2, "memory_gib": 4.0, "system": "Linux 1"}
 TOLD = {**MACHINE, "versions": {"python": "3"}, "servers": {"MySQL": "9.7"}, "peers": {"dlt": "1"}}
 OLD = {
-    "line": "capture", "unit": "s", "ours": 3.0, "target": 0.9, "peers": [{"name": "p", "value": 4.0}],
+    "line": "capture", "unit": "s", "ours": 3.0, "target": 0.9,
+    "peers": [{"name": "p", "value": 4.0}],
     "ratio": None, "checked": True,
 }  # fmt: skip
 SECONDS = 20.0
@@ -45,8 +46,8 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_figures_of_an_older_program_are_read_and_what_they_lack_is_a_dash(kept: Path) -> None:
-    """Guards `page.cells`, `report.notes` and the page's groups; fails where a field that older files lack is asked for without a
-    default."""
+    """Guards `page.cells`, `report.notes` and the page's groups; fails where a field that older
+    files lack is asked for without a default."""
     assert cells(OLD, {})[4:] == ("-", ">= 0.90", "NO", "yes", "-")
     report.RESULTS.write_text(json.dumps([OLD]))
     report.MACHINE.write_text(json.dumps({**MACHINE, "lines": {}}))
@@ -57,7 +58,8 @@ def test_figures_of_an_older_program_are_read_and_what_they_lack_is_a_dash(kept:
 
 
 def test_memory_of_both_sides_and_all_versions_are_on_the_page(kept: Path) -> None:
-    """Guards the column of memory and the groups of versions; fails where `Result.row` leaves `memory_gib` out."""
+    """Guards the column of memory and the groups of versions; fails where `Result.row` leaves
+    `memory_gib` out."""
     result = Result(
         "capture", "s", 1.0, 0.9, (Peer("p", 2.0, 0.25),), 2.0, checked=True, memory_gib=1.5
     )
@@ -69,7 +71,8 @@ def test_memory_of_both_sides_and_all_versions_are_on_the_page(kept: Path) -> No
 
 
 def test_a_peer_that_is_not_there_is_in_the_table_with_the_reason(kept: Path) -> None:
-    """Guards `Peer.missing`: fails where a peer without a figure is left out, or where its row's target counts as met without it."""
+    """Guards `Peer.missing`: fails where a peer without a figure is left out, or where its row's
+    target counts as met without it."""
     err = Missing(
         "Collecting dlt\nERROR: No matching distribution\n\nThe step failed.\nIt needs the network."
     )
@@ -85,7 +88,8 @@ def test_a_peer_that_is_not_there_is_in_the_table_with_the_reason(kept: Path) ->
 def test_a_peer_that_can_not_be_installed_is_missing_and_ends_nothing(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `snapshot_programs._by_program`; fails where `Missing` is not turned into a peer without a figure."""
+    """Guards `snapshot_programs._by_program`; fails where `Missing` is not turned into a peer
+    without a figure."""
     (kept / "sling.txt").touch()
     monkeypatch.setattr(environments, "HERE", kept)
     monkeypatch.setattr(environments, "FOLDER", kept / "peers")
@@ -115,7 +119,8 @@ def test_an_absolute_target_is_for_ours_although_there_is_a_ratio() -> None:
 
 
 def test_a_figure_from_another_machine_says_so(kept: Path) -> None:
-    """Guards each figure's own machine; fails where all lines are shown as of the machine that measured last."""
+    """Guards each figure's own machine; fails where all lines are shown as of the machine that
+    measured last."""
     report.RESULTS.write_text(json.dumps([OLD]))
     older = {**MACHINE, "system": "Linux 0", "lines": {"capture": {"note": "n."}}}
     report.MACHINE.write_text(json.dumps(older))
@@ -130,12 +135,13 @@ def test_a_figure_from_another_machine_says_so(kept: Path) -> None:
 def test_a_line_that_fails_is_named_and_the_others_go_on(
     kept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Guards `__main__.main` and `line.main` with real processes; fails where a failing line ends the run, is not recorded, or where the
-    exit code is 0."""
+    """Guards `__main__.main` and `line.main` with real processes; fails where a failing line ends
+    the run, is not recorded, or where the exit code is 0."""
     (kept / "broken.py").write_text("def measure(line):\n    raise ValueError('no such server')\n")
     (kept / "fine.py").write_text(
         "from benchmarks.report import Result\n"
-        "def measure(line):\n    return [Result(line, 's', 1.0, 2.0, at_most=True, is_absolute=True, checked=True)]\n"
+        "def measure(line):\n    return [Result(line, 's', 1.0, 2.0, at_most=True, "
+        "is_absolute=True, checked=True)]\n"
     )
     starter = (
         "import sys, benchmarks, benchmarks.line as line\n"
@@ -159,7 +165,8 @@ def test_a_line_that_fails_is_named_and_the_others_go_on(
 
 
 def test_a_line_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path) -> None:
-    """Guards `__main__.told_by`; fails where only the line's own process is killed, or where one that wrote nothing is an exception."""
+    """Guards `__main__.told_by`; fails where only the line's own process is killed, or where one
+    that wrote nothing is an exception."""
     script = f"tail -f /dev/null & echo $! > {tmp_path}/pid; wait"
     told = command.told_by(["sh", "-c", script], tmp_path / "none", 1.0)
     assert told == {"error": "It took longer than 1 s."}
@@ -174,8 +181,9 @@ def test_a_line_that_takes_too_long_is_ended_with_what_it_started(tmp_path: Path
 
 
 def test_memory_counts_for_the_side_whose_turn_it_is(tmp_path: Path) -> None:
-    """Guards `resources.turn`: fails where a side's memory is that of everything, or where a turn that is shorter than the sampler's
-    interval is never seen. A process of ours in another turn does not count."""
+    """Guards `resources.turn`: fails where a side's memory is that of everything, or where a turn
+    that is shorter than the sampler's interval is never seen. A process of ours in another turn
+    does not count."""
     holding = "import sys; held = bytearray(300 << 20); print('x', flush=True); sys.stdin.read()"
     with resources.watched(every=60.0) as memory:
         with resources.turn():
@@ -195,7 +203,8 @@ def test_memory_counts_for_the_side_whose_turn_it_is(tmp_path: Path) -> None:
 
 
 def test_a_programs_memory_is_its_own_and_not_its_parents(tmp_path: Path) -> None:
-    """Guards `programs.high_water`; fails with `ru_maxrss`, which is at least what the parent had when it started the program."""
+    """Guards `programs.high_water`; fails with `ru_maxrss`, which is at least what the parent had
+    when it started the program."""
     held = bytearray(200 << 20)
     lives = "import time; time.sleep(1)"  # longer than a busy machine takes to look at it first
     ran = programs.run("true", [sys.executable, "-c", lives], tmp_path / "log")
@@ -235,8 +244,9 @@ def test_every_line_has_a_module(kept: Path) -> None:
 def test_a_peer_that_hangs_costs_only_its_own_figure(
     kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `Conversation.hear` and `programs.run`: fails where a peer that never answers, or never ends, lets the whole line be
-    ended. A line of its log that begins as an answer does is none."""
+    """Guards `Conversation.hear` and `programs.run`: fails where a peer that never answers, or
+    never ends, lets the whole line be ended. A line of its log that begins as an answer does is
+    none."""
     (kept / "slow.py").write_text("import time\nprint('{no', flush=True)\ntime.sleep(600)\n")
     (kept / "fast.py").write_text("print('{no')\nprint('{\"rows\": 1}', flush=True)\ninput()\n")
     monkeypatch.setattr(environments, "HERE", kept)
@@ -253,7 +263,8 @@ def test_a_peer_that_hangs_costs_only_its_own_figure(
 
 
 def test_a_full_disk_costs_no_figures(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guards `report._replace`: fails where a file is emptied before it is known that the new one can be written."""
+    """Guards `report._replace`: fails where a file is emptied before it is known that the new one
+    can be written."""
     report.RESULTS.write_text(json.dumps([OLD]))
     write = Path.write_text
 
@@ -270,11 +281,12 @@ def test_a_full_disk_costs_no_figures(kept: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_line_that_is_ended_removes_what_it_made(kept: Path) -> None:
-    """Guards `__main__.told_by` and `line.main`: fails where a line that takes too long is killed at once, so that its servers' folders,
-    which nobody looks for, stay for ever."""
+    """Guards `__main__.told_by` and `line.main`: fails where a line that takes too long is killed
+    at once, so that its servers' folders, which nobody looks for, stay for ever."""
     (kept / "long.py").write_text(
         "import time, tempfile\n"
-        f"def measure(line):\n    with tempfile.TemporaryDirectory(dir={str(kept)!r}, prefix='server-'):\n"
+        f"def measure(line):\n    with tempfile.TemporaryDirectory(dir={str(kept)!r}, "
+        "prefix='server-'):\n"
         f"        open({str(kept / 'there')!r}, 'w').close()\n        time.sleep(600)\n"
     )
     starter = (
@@ -290,8 +302,8 @@ def test_a_line_that_is_ended_removes_what_it_made(kept: Path) -> None:
 
 
 def test_a_process_is_known_by_its_program_not_by_its_folder() -> None:
-    """Guards `resources._part`: fails where all that runs from a clone below /home/postgres counts as the server's, so that our own
-    memory is nothing."""
+    """Guards `resources._part`: fails where all that runs from a clone below /home/postgres counts
+    as the server's, so that our own memory is nothing."""
 
     class Process:
         def __init__(self, *command: str) -> None:
@@ -310,14 +322,16 @@ def test_a_process_is_known_by_its_program_not_by_its_folder() -> None:
         ("server", (f"{home}/bin/postgres", "-D", "/data")),
         ("server", ("postgres: walsender u 127.0.0.1(1) START_REPLICATION", "")),
         ("server", ("postgres:", "checkpointer")),
-        ("server", ("/m/ld-linux-x86-64.so.2", "--library-path", "/m/lib:/m/usr/lib/mysql/private", "/m/mysqld")),
+        ("server", ("/m/ld-linux-x86-64.so.2", "--library-path", "/m/lib:/m/usr/lib/mysql/private",
+        "/m/mysqld")),
         ("peer", ("/clone/var/peers/dlt/bin/python", "x.py")),
     ):  # fmt: skip
         assert resources._part(Process(*words)) == part, words  # type: ignore[arg-type]
 
 
 def test_a_figure_of_a_smaller_load_says_so_beside_its_name(kept: Path) -> None:
-    """Guards `page.cells`: fails where a target that was reached with a hundredth of the rows looks like any other."""
+    """Guards `page.cells`: fails where a target that was reached with a hundredth of the rows looks
+    like any other."""
     result = Result("decode", "x", 2.0, 1.0, is_absolute=True, checked=True)
     report.record("decode", [result], {"scale": 0.01, "rounds": 1})
     assert "| decode (scale 0.01) | x | 2.00 |" in report.PAGE.read_text()
@@ -328,7 +342,8 @@ def test_a_figure_of_a_smaller_load_says_so_beside_its_name(kept: Path) -> None:
 def test_the_committed_page_and_picture_are_those_of_the_committed_figures(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Guards `report.rewrite`: a picture that was not drawn again shows figures that nobody measured."""
+    """Guards `report.rewrite`: a picture that was not drawn again shows figures that nobody
+    measured."""
     root, folder = report.ROOT, report.ROOT / "benchmarks"
     monkeypatch.setattr(report, "RESULTS", folder / "results.json")
     monkeypatch.setattr(report, "MACHINE", folder / "machine.json")
@@ -338,7 +353,8 @@ def test_the_committed_page_and_picture_are_those_of_the_committed_figures(
 
 
 def test_the_picture_has_ours_the_peer_and_the_limit_in_our_unit() -> None:
-    """Guards `picture.limit_of`: a ratio drawn as it is would lie at the left edge and look met by everybody."""
+    """Guards `picture.limit_of`: a ratio drawn as it is would lie at the left edge and look met by
+    everybody."""
     rate = {
         "line": "capture",
         "unit": "rows/s",

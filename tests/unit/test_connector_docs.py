@@ -1,4 +1,5 @@
-"""docs/connectors.md: every field of the capabilities has words, and odd values stay inside their cell."""
+"""docs/connectors.md: every field of the capabilities has words, and odd values stay inside their
+cell."""
 
 from __future__ import annotations
 

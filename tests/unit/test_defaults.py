@@ -47,8 +47,8 @@ from replicators.connectors.schema.defaults import value_of
     ],
 )
 def test_a_text_becomes_the_value(kind: LogicalType, text: str, value: Any) -> None:
-    """Guards `defaults.value_of` (CORRECTNESS 21): old rows of an added column are filled with this, and no log would
-    ever correct it."""
+    """Guards `defaults.value_of` (CORRECTNESS 21): old rows of an added column are filled with
+    this, and no log would ever correct it."""
     assert value_of(kind, text) == value
 
 

@@ -19,7 +19,8 @@ while :; do sleep 0.05; done
 
 
 def test_what_is_started_while_the_rest_is_stopped_is_stopped_too(tmp_path: Path) -> None:
-    """Guards that `stop_all` asks again what is there: a run that is being stopped may just have started its JVM."""
+    """Guards that `stop_all` asks again what is there: a run that is being stopped may just have
+    started its JVM."""
     ready = tmp_path / "ready"
     child = subprocess.Popen(
         ["sh", "-c", STARTS_ANOTHER_AS_IT_ENDS, "sh", str(ready)],
@@ -33,7 +34,8 @@ def test_what_is_started_while_the_rest_is_stopped_is_stopped_too(tmp_path: Path
 
 
 def test_one_look_that_finds_nothing_is_not_enough(tmp_path: Path) -> None:
-    """Guards the second look: a process that was started during the first one is on no list, and the one that started it is gone."""
+    """Guards the second look: a process that was started during the first one is on no list, and
+    the one that started it is gone."""
     child = subprocess.Popen(["sleep", "60"], start_new_session=True)
     known = Identity.of(child.pid)
     assert known is not None
@@ -63,7 +65,8 @@ def test_what_does_not_end_is_killed(tmp_path: Path) -> None:
 def test_only_the_development_servers_have_debug_whatever_the_shell_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_dev: bool, debug: str
 ) -> None:
-    """Guards `Place.environment`: the program is production unless told otherwise, and the demo shows it as it would run there."""
+    """Guards `Place.environment`: the program is production unless told otherwise, and the demo
+    shows it as it would run there."""
     monkeypatch.setenv("DEBUG", "false" if is_dev else "true")
     environment = Place(tmp_path, is_dev=is_dev).environment(redis_url="")
     assert environment["DEBUG"] == debug

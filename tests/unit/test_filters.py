@@ -1,5 +1,5 @@
-"""Row filters: what is read, what fits a table, and which rows are kept (guards `connectors.filters`, `filter_types`,
-`filter_arrow`)."""
+"""Row filters: what is read, what fits a table, and which rows are kept (guards
+`connectors.filters`, `filter_types`, `filter_arrow`)."""
 
 from __future__ import annotations
 
@@ -73,14 +73,19 @@ TABLE = TableSchema(
         ("status not like 'a%'", Not(Like("status", "a%"))),
         ("a is not null", Not(IsNull("a"))),
         ("not not a is null", IsNull("a")),
-        ("id between 1 and 2", And((Compare("id", ">=", Number(1)), Compare("id", "<=", Number(2))))),
-        ("a = 1 or b = 2 and c = 3", Or((Compare("a", "=", Number(1)), And((Compare("b", "=", Number(2)), Compare("c", "=", Number(3))))))),
-        ("(a = 1 or b = 2) and not (c = 3)", And((Or((Compare("a", "=", Number(1)), Compare("b", "=", Number(2)))), Not(Compare("c", "=", Number(3)))))),
+        ("id between 1 and 2",
+        And((Compare("id", ">=", Number(1)), Compare("id", "<=", Number(2))))),
+        ("a = 1 or b = 2 and c = 3",
+        Or((Compare("a", "=", Number(1)),
+        And((Compare("b", "=", Number(2)), Compare("c", "=", Number(3))))))),
+        ("(a = 1 or b = 2) and not (c = 3)",
+        And((Or((Compare("a", "=", Number(1)), Compare("b", "=", Number(2)))),
+        Not(Compare("c", "=", Number(3)))))),
     ],
 )  # fmt: skip
 def test_a_filter_is_read_with_the_binding_of_sql(text: str, tree: Expression) -> None:
-    """Guards `filters.parse`: with OR bound before AND, or a quote read wrongly, other rows would be copied than those
-    asked for."""
+    """Guards `filters.parse`: with OR bound before AND, or a quote read wrongly, other rows would
+    be copied than those asked for."""
     assert parse(text) == tree
 
 
@@ -105,7 +110,8 @@ def test_a_filter_is_read_with_the_binding_of_sql(text: str, tree: Expression) -
     ],
 )
 def test_what_is_not_of_the_language_is_refused_and_the_place_told(text: str, told: str) -> None:
-    """Guards the parser: what it let through would be sent to the source as a part of a statement."""
+    """Guards the parser: what it let through would be sent to the source as a part of a
+    statement."""
     with pytest.raises(FilterError) as caught:
         parse(text)
     assert told in str(caught.value)
@@ -128,16 +134,16 @@ def test_what_is_not_of_the_language_is_refused_and_the_place_told(text: str, to
     ],
 )  # fmt: skip
 def test_a_value_that_does_not_fit_its_column_is_refused(text: str, told: str) -> None:
-    """Guards `filter_types.bind`: what it lets through would be compared after a cast, by the source in one way and by
-    us in another."""
+    """Guards `filter_types.bind`: what it lets through would be compared after a cast, by the
+    source in one way and by us in another."""
     with pytest.raises(FilterError) as caught:
         bind(text, TABLE)
     assert told in str(caught.value)
 
 
 def test_values_get_the_columns_types() -> None:
-    """Guards `filter_types.typed`: an instant compared in another zone, or a UUID in other letters, keeps other rows
-    than the source's own filter."""
+    """Guards `filter_types.typed`: an instant compared in another zone, or a UUID in other letters,
+    keeps other rows than the source's own filter."""
     bound = bind(
         "at > '2026-01-01 01:00+01:00' AND day = '2026-01-02' AND weight < 1.5 "
         "AND uid = 'A0000000-0000-0000-0000-000000000000'",
@@ -185,7 +191,8 @@ def test_only_what_is_true_is_kept_and_null_is_unknown() -> None:
 def test_numbers_beyond_a_columns_digits_compare_exactly(
     sign: str, value: Number, cells: list[Number]
 ) -> None:
-    """Guards the bounds of whole and decimal columns: a value cut to the column's digits would keep other rows."""
+    """Guards the bounds of whole and decimal columns: a value cut to the column's digits would keep
+    other rows."""
     test = {
         "=": lambda a: a == value, "<>": lambda a: a != value, "<": lambda a: a < value,
         "<=": lambda a: a <= value, ">": lambda a: a > value, ">=": lambda a: a >= value,
@@ -197,8 +204,8 @@ def test_numbers_beyond_a_columns_digits_compare_exactly(
 
 
 def test_texts_are_compared_byte_by_byte_and_patterns_by_character() -> None:
-    """Guards `filter_arrow` for texts: by a collation, `A` would be `a`, and snapshot and log would keep different
-    rows."""
+    """Guards `filter_arrow` for texts: by a collation, `A` would be `a`, and snapshot and log would
+    keep different rows."""
     texts = ["a", "A", "a ", "ä", "a\nb", "a_b", "a%"]
     assert kept("status = 'a'", status=texts) == [True] + [False] * 6
     assert kept("status > 'b'", status=texts) == [t == "ä" for t in texts]
@@ -211,14 +218,17 @@ def test_texts_are_compared_byte_by_byte_and_patterns_by_character() -> None:
 @pytest.mark.parametrize(
     ("pattern", "value", "is_like"),
     [
-        (r"%a\\b%", r"xa\by", True), (r"a\\b%", r"a\bz", True), (r"%\\", "x\\", True), (r"%a\bc", "abc", True),
-        (r"%a\bc%", "xabcx", True), (r"%\a%", "bab", True), (r"100\\", "100\\", True), (r"%\%", "100%", True),
-        (r"%\%", "100", False), (r"a\_c", "abc", False), (r"a\_.", "a_.", True), (r"a\_.", "a_x", False), (r"\%_", "%\n", True),
+        (r"%a\\b%", r"xa\by", True), (r"a\\b%", r"a\bz", True), (r"%\\", "x\\", True),
+        (r"%a\bc", "abc", True),
+        (r"%a\bc%", "xabcx", True), (r"%\a%", "bab", True), (r"100\\", "100\\", True),
+        (r"%\%", "100%", True),
+        (r"%\%", "100", False), (r"a\_c", "abc", False), (r"a\_.", "a_.", True),
+        (r"a\_.", "a_x", False), (r"\%_", "%\n", True),
     ],
 )  # fmt: skip
 def test_an_escape_is_one_wherever_it_stands(pattern: str, value: str, is_like: bool) -> None:
-    """Guards `filter_arrow._like`: Arrow takes `%a%` and the like for a search and the backslashes in it as they are, so that the log left
-    rows out that the first copy had."""
+    """Guards `filter_arrow._like`: Arrow takes `%a%` and the like for a search and the backslashes
+    in it as they are, so that the log left rows out that the first copy had."""
     assert kept(f"status LIKE '{pattern}'", status=[value, None]) == [is_like, False]
     assert kept(f"status NOT LIKE '{pattern}'", status=[value, None]) == [not is_like, False]
 

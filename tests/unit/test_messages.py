@@ -76,7 +76,10 @@ def test_a_new_process_knows_a_plugins_texts_without_a_driver() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    text = "source:wal-level: The server's `wal_level` is `replica`; following changes needs `logical`."
+    text = (
+        "source:wal-level: The server's `wal_level` is `replica`; following changes needs "
+        "`logical`."
+    )
     assert done.stdout.splitlines() == [text, "[]"]
 
 

@@ -1,4 +1,5 @@
-"""Modes as they are chosen: for a replicator, for a table, and against what a target and a table allow."""
+"""Modes as they are chosen: for a replicator, for a table, and against what a target and a table
+allow."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ def test_a_mode_that_nobody_knows_is_refused_for_replicator_and_table() -> None:
 
 @pytest.mark.parametrize("mode", CHOICES)
 def test_every_mode_has_words_and_columns_of_its_own(mode: Mode) -> None:
-    """Guards the tables of `connectors.modes`: a mode without its columns has a copy whose statements fail, and one
-    without words can't be chosen."""
+    """Guards the tables of `connectors.modes`: a mode without its columns has a copy whose
+    statements fail, and one without words can't be chosen."""
     assert text_of(mode).about.endswith(".")
     added = [c.name for c in extra_columns(mode)]
     assert all(name.startswith("_") for name in added)
@@ -61,7 +62,8 @@ def test_a_column_that_the_mode_takes_is_an_error_unless_the_table_has_another_m
 
 
 def test_a_column_that_comes_later_under_a_name_of_the_mode_stops_its_table() -> None:
-    """Guards `stored`: without its check an ADD COLUMN at the source would overwrite the mode's own column."""
+    """Guards `stored`: without its check an ADD COLUMN at the source would overwrite the mode's own
+    column."""
     with pytest.raises(ReplicationError) as caught:
         stored(schema_of("_IS_CURRENT"), Mode.HISTORY)
     assert (caught.value.code, caught.value.table) == ("target:mode-column", NAME)
@@ -75,7 +77,8 @@ def test_history_of_a_table_without_a_key_is_an_error() -> None:
 
 
 def test_a_snapshot_of_a_history_or_a_log_is_not_gone_on_with() -> None:
-    """Guards rule 17: their rows say when they were copied, so chunks of two views do not fit together."""
+    """Guards rule 17: their rows say when they were copied, so chunks of two views do not fit
+    together."""
     copy = CopyRow(NAME, 1, schema_of("a"), "layout", 5, 1, "/folder", ())
     kept = [m for m in CHOICES if is_kept(TargetTable(NAME, "r", 1, mode=m), copy)]
     assert kept == [Mode.MIRROR, Mode.SOFT_DELETE]
@@ -89,7 +92,8 @@ def test_a_source_whose_first_copy_converges_takes_no_history_and_no_log() -> No
 
 
 def test_a_copy_in_another_mode_than_asked_is_made_afresh() -> None:
-    """Guards `TableRow.is_outdated`, by which a change of mode after the start becomes a new copy."""
+    """Guards `TableRow.is_outdated`, by which a change of mode after the start becomes a new
+    copy."""
     row = TableRow(NAME, schema=schema_of("a"), is_snapshot_done=True, mode=Mode.MIRROR)
     assert not row.is_outdated
     changed = TableRow(
@@ -113,7 +117,8 @@ def test_a_copy_in_another_mode_than_asked_is_made_afresh() -> None:
 def test_quarantine_is_refused_for_a_table_and_told_for_all_where_it_can_not_be(
     mode: str, source: str, code: str
 ) -> None:
-    """Guards against a choice without effect: the table would stop at a value though somebody asked that it goes on."""
+    """Guards against a choice without effect: the table would stop at a value though somebody asked
+    that it goes on."""
     codes = [code] if code else []
     for unsupported, options, severity in (
         ("quarantine", {}, Severity.ERROR),
@@ -135,7 +140,8 @@ def test_a_table_kept_by_count_can_not_quarantine() -> None:
 
 
 def test_what_can_not_be_read_of_stored_options_is_at_its_default() -> None:
-    """Guards `Options.readable`: a page of options that another version wrote is shown; a run refuses them."""
+    """Guards `Options.readable`: a page of options that another version wrote is shown; a run
+    refuses them."""
     stored = {"mode": "sideways", "retry_minutes": 5, "keep_hours": [], "gone": 1}
     read = Options.readable(stored)
     assert (read.mode, read.retry_minutes, read.keep_hours) == (Mode.MIRROR, 5.0, 24.0)

@@ -17,5 +17,6 @@ from replicators.templatetags.ui import breakable
     ],
 )
 def test_a_long_name_is_broken_between_its_words(name: str, shown: str) -> None:
-    """Guards `breakable`: names were broken in the middle of a word, and may hold what a browser takes for markup."""
+    """Guards `breakable`: names were broken in the middle of a word, and may hold what a browser
+    takes for markup."""
     assert breakable(name) == shown

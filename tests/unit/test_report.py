@@ -67,7 +67,8 @@ def test_a_file_that_did_not_run_again_keeps_its_row_with_its_commit(tmp_path: P
     """Without it, what is run in parts on different days would never be on a page as a whole."""
     other = "tests/unit/test_y.py"
     seed = [("seed", 7)]
-    done(tmp_path, case("failed", file=other, longrepr="no disk", user_properties=seed), commit="older")  # fmt: skip
+    done(tmp_path, case("failed", file=other, longrepr="no disk", user_properties=seed),
+        commit="older")  # fmt: skip
     text = done(tmp_path, case("passed"))
     assert "2 cases: 1 passed, 1 failed" in text
     assert f"| `{other}` | 1 | 0 | 1 | 0 | 0 | 2 | older |" in text
@@ -104,9 +105,12 @@ def test_a_case_that_no_part_ran_is_listed(tmp_path: Path) -> None:
 
 
 def test_some_cases_of_a_file_take_the_place_of_all_only_where_one_fails(tmp_path: Path) -> None:
-    """What was seen whole is not forgotten for a part, and a failure is never hidden by an older success."""
-    partly(tmp_path, *(case("passed", name=n) for n in ("test_a", "test_b", "test_c")), commit="whole")  # fmt: skip
-    assert f"| `{X}` | 3 | 3 | 0 | 0 | 0 | 6 | whole |" in partly(tmp_path, case("passed"), commit="part")  # fmt: skip
+    """What was seen whole is not forgotten for a part, and a failure is never hidden by an older
+    success."""
+    partly(tmp_path, *(case("passed", name=n) for n in ("test_a", "test_b", "test_c")),
+        commit="whole")  # fmt: skip
+    assert f"| `{X}` | 3 | 3 | 0 | 0 | 0 | 6 | whole |" in partly(tmp_path, case("passed"),
+        commit="part")  # fmt: skip
     assert f"| `{X}` | 3 | 3 | 0 | 0 | 0 | 6 | whole |" in partly(tmp_path, commit="none")
     text = partly(tmp_path, case("failed", longrepr="assert 1 == 2"), commit="bad")
     assert f"| `{X}` | 3 | 0 | 1 | 0 | 2 | 2 | bad |" in text and "assert 1 == 2" in text
@@ -128,8 +132,8 @@ def test_a_case_that_passes_later_is_counted_so_and_both_commits_are_named(tmp_p
 
 
 def test_a_case_is_named_by_its_file_here_wherever_pytest_counts_from(tmp_path: Path) -> None:
-    """With a page in another folder pytest takes that one for its root, and names cases without their files: their results were on no
-    line of the page."""
+    """With a page in another folder pytest takes that one for its root, and names cases without
+    their files: their results were on no line of the page."""
     (tmp_path / X).parent.mkdir(parents=True)
     (tmp_path / X).touch()
     report = Report(tmp_path / "report.md", tmp_path / "parts", "abc", tmp_path)

@@ -1,4 +1,5 @@
-"""What changed between two shapes of a table, and what each policy makes of it (CORRECTNESS 10, 21)."""
+"""What changed between two shapes of a table, and what each policy makes of it (CORRECTNESS 10,
+21)."""
 
 from __future__ import annotations
 
@@ -80,14 +81,15 @@ CASES: dict[str, tuple[TableSchema, list[ChangeKind]]] = {
 
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_each_change_is_named(case: str) -> None:
-    """Matching columns by name alone, in place of their numbers, makes a rename a drop and an addition, whose values are
-    lost, and hides a column that was made again."""
+    """Matching columns by name alone, in place of their numbers, makes a rename a drop and an
+    addition, whose values are lost, and hides a column that was made again."""
     new, expected = CASES[case]
     assert [c.kind for c in compare(OLD, new)] == expected
 
 
 def test_a_part_that_was_away_and_came_back_is_another_one() -> None:
-    """Its rows may have changed meanwhile, and no publication sent that; whether its columns were touched since says nothing."""
+    """Its rows may have changed meanwhile, and no publication sent that; whether its columns were
+    touched since says nothing."""
     then, now = 5 | 8 << 32, 5 | 9 << 32
     old = replace(OLD, partitions=(70, then))
     assert compare(old, replace(old, partitions=(70, -then))) == ()
@@ -115,8 +117,8 @@ MARKS = {
 
 @pytest.mark.parametrize("case", sorted(MARKS))
 def test_rows_that_were_changed_without_a_word_are_known_by_marks(case: str) -> None:
-    """Guards that they are copied afresh: no column looks otherwise, and the log carries none of them. Taken for that, each clean-up
-    would be a fresh copy."""
+    """Guards that they are copied afresh: no column looks otherwise, and the log carries none of
+    them. Taken for that, each clean-up would be a fresh copy."""
     old, marks, is_told = MARKS[case]
     for before, after in ((old, replace(old, marks=marks)), (replace(old, marks=marks), old)):
         assert [c.kind for c in compare(before, after)] == [K.REWRITTEN] * is_told
@@ -157,7 +159,8 @@ def test_without_numbers_columns_are_known_by_name() -> None:
 def test_wider_means_that_no_value_changes(
     old: LogicalType, new: LogicalType, expected: bool
 ) -> None:
-    """A type that is called wider though a value of it reads otherwise afterwards would be followed without a re-sync."""
+    """A type that is called wider though a value of it reads otherwise afterwards would be followed
+    without a re-sync."""
     assert is_wider(old, new) is expected
 
 
@@ -179,7 +182,8 @@ VERDICTS = {
 
 @pytest.mark.parametrize("case", sorted(VERDICTS))
 def test_each_policy_decides(case: str) -> None:
-    """The gravest change decides: an addition that is followed must not hide a key that changed beside it."""
+    """The gravest change decides: an addition that is followed must not hide a key that changed
+    beside it."""
     changes = compare(OLD, CASES[case][0])
     found = [str(decide(p, changes).verdict) for p in SchemaPolicy]
     assert found == VERDICTS[case].split()
@@ -208,8 +212,8 @@ def test_a_shape_survives_its_json_form() -> None:
 def test_a_filter_whose_column_is_another_one_has_the_rows_chosen_again(
     columns: tuple[Column, ...], is_other: bool
 ) -> None:
-    """Guards `evolving._filtered_by_others`: followed, the copy would hold rows that were chosen by one column beside rows that were by
-    another."""
+    """Guards `evolving._filtered_by_others`: followed, the copy would hold rows that were chosen by
+    one column beside rows that were by another."""
     old = replace(OLD, filter="note = 'a'")
     new = replace(old, columns=columns)
     row = TableRow(old.id, schema=old)
@@ -221,7 +225,8 @@ def test_a_filter_whose_column_is_another_one_has_the_rows_chosen_again(
 
 
 def test_so_has_one_that_comes_back_under_its_name() -> None:
-    """Guards the same where the column was away for a look: it is added then, and its default may fit."""
+    """Guards the same where the column was away for a look: it is added then, and its default may
+    fit."""
     old = replace(_with(ID, N), filter="note = 'a'")
     new = replace(OLD, filter="note = 'a'")
     row = TableRow(old.id, schema=old)
@@ -246,14 +251,16 @@ def test_a_renamed_value_of_an_enum_is_told_by_its_names() -> None:
 
 
 def test_a_change_within_a_named_type_is_not_told_as_one_to_itself() -> None:
-    """Guards the words for a type that keeps its name: "widened from airline.cabin to airline.cabin" said nothing."""
+    """Guards the words for a type that keeps its name: "widened from airline.cabin to
+    airline.cabin" said nothing."""
     (moved,) = compare(_labels("calm", "busy"), _labels("busy", "calm"))
     assert moved.text.startswith("type of column mood, mood, ")
 
 
 def test_a_shape_of_the_log_says_nothing_against_values_that_the_copy_has() -> None:
-    """Guards the following of old segments: described before a value was added, they would have the table copied afresh; described after
-    one was renamed, with rows of before, they would hide that from the next look."""
+    """Guards the following of old segments: described before a value was added, they would have the
+    table copied afresh; described after one was renamed, with rows of before, they would hide that
+    from the next look."""
     copy = _labels("calm", "busy")
     assert with_known_labels(copy, _labels("calm")) == copy
     assert with_known_labels(copy, _labels("still")) == _labels("calm", "busy", "still")

@@ -1,4 +1,5 @@
-"""Columns without numbers are known by the statements that changed them; what is not told, is copied afresh."""
+"""Columns without numbers are known by the statements that changed them; what is not told, is
+copied afresh."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def changes(
 
 
 def test_renames_are_what_statements_say() -> None:
-    """Guards a swap, a chain and a rename of the key: by their names alone each looks like other columns."""
+    """Guards a swap, a chain and a rename of the key: by their names alone each looks like other
+    columns."""
     assert changes([step("renamed", "a", "z")], "id", "z", "b") == [("renamed", "a", "z")]
     swap = [step("renamed", "a", "b"), step("renamed", "b", "a")]
     assert changes(swap, "id", "b", "a") == [("renamed", "a", "b"), ("renamed", "b", "a")]
@@ -90,7 +92,8 @@ def test_what_no_statement_tells_is_copied_afresh() -> None:
 
 @pytest.mark.parametrize("kind", ["renamed", "modified"])
 def test_a_change_while_the_copy_was_read_is_copied_afresh(kind: str) -> None:
-    """Guards against a copy whose chunks were read before and after a change under the same names."""
+    """Guards against a copy whose chunks were read before and after a change under the same
+    names."""
     during = replace(OLD, read_upto=AFTER + 1)
     steps = [step(kind, "a", "b"), step(kind, "b", "a")]
     assert ("rewritten", "", "") in changes(steps, "id", "b", "a", old=during)
@@ -99,7 +102,8 @@ def test_a_change_while_the_copy_was_read_is_copied_afresh(kind: str) -> None:
 
 
 def test_a_copy_from_before_numbers_follows_no_rename() -> None:
-    """Guards the target's memory of numbers: without it a rename there would be a new, empty column."""
+    """Guards the target's memory of numbers: without it a rename there would be a new, empty
+    column."""
     bare = replace(OLD, columns=tuple(replace(c, ordinal=0) for c in OLD.columns))
     assert ("rewritten", "", "") in changes([step("renamed", "a", "z")], "id", "z", "b", old=bare)
     assert changes([], "id", "a", "b", old=bare) == []

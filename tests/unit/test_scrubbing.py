@@ -65,7 +65,8 @@ def test_a_short_secret_is_hidden_where_it_is_a_word_and_no_other_word_is_touche
 @pytest.mark.parametrize("shown", range(len(SECRET) + 1))
 @pytest.mark.parametrize("before", ["", f"{SECRET} " * 3])
 def test_a_secret_that_the_text_is_cut_in_is_not_told_in_part(shown: int, before: str) -> None:
-    """Guards the margin and `_without_cut_one`; those before it make the text shorter, which draws its beginning in."""
+    """Guards the margin and `_without_cut_one`; those before it make the text shorter, which draws
+    its beginning in."""
     limit = 100
     filled = (before + "x" * limit)[: limit + len(SECRET) - shown]
     for rest in ("", "y" * 100):
@@ -103,6 +104,7 @@ def _seconds(piece: str, count: int) -> float:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_twice_the_text_takes_about_twice_the_time(name: str) -> None:
-    """Guards the patterns: what backtracks takes four times as long, and a line of 80,000 letters once held a run up for a minute."""
+    """Guards the patterns: what backtracks takes four times as long, and a line of 80,000 letters
+    once held a run up for a minute."""
     small, large = (_seconds(HOSTILE[name], n) for n in (100_000, 200_000))
     assert large < 3 * small + 0.002

@@ -13,7 +13,8 @@ from setup.work import Stamp, run
 
 
 def test_a_stamp_is_valid_for_the_very_inputs_it_was_written_for(tmp_path: Path) -> None:
-    """Guards `Stamp.digest`: without the inputs' hash a changed list of packages would not be installed."""
+    """Guards `Stamp.digest`: without the inputs' hash a changed list of packages would not be
+    installed."""
     listing = tmp_path / "list.txt"
     listing.write_text("one==1")
     stamp = Stamp(tmp_path / "made" / ".stamp", (listing,))
@@ -27,7 +28,8 @@ def test_a_stamp_is_valid_for_the_very_inputs_it_was_written_for(tmp_path: Path)
 def test_a_step_that_failed_shows_its_output_and_what_to_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `setup.work.run`: a failed step that does not raise would be stamped as done by its caller."""
+    """Guards `setup.work.run`: a failed step that does not raise would be stamped as done by its
+    caller."""
     monkeypatch.setattr("setup.work.LOGS", tmp_path)
     with pytest.raises(Missing) as caught:
         run("fails", ["sh", "-c", "echo the reason; exit 3"], needs="Do this.")
@@ -38,8 +40,8 @@ def test_a_step_that_failed_shows_its_output_and_what_to_do(
 def test_without_root_and_sudo_it_names_what_is_missing_and_the_line_that_installs_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Guards `steps.apt_packages`: without the look at `may_install`, apt would be called and fail with its own
-    words."""
+    """Guards `steps.apt_packages`: without the look at `may_install`, apt would be called and fail
+    with its own words."""
     monkeypatch.setattr(machine, "missing_packages", lambda *, with_tests: ["maven"])
     monkeypatch.setattr(machine, "may_install", lambda: False)
     monkeypatch.setattr("os.geteuid", lambda: 1000)
@@ -60,7 +62,8 @@ def test_too_little_disk_is_said_before_anything_is_changed(
 
 
 def test_every_vendor_line_names_a_file_and_a_place_and_no_place_twice() -> None:
-    """Guards `setup/vendor.txt`: of two files with one place the second would overwrite the first."""
+    """Guards `setup/vendor.txt`: of two files with one place the second would overwrite the
+    first."""
     lines = (ROOT / "setup" / "vendor.txt").read_text().splitlines()
     pairs = [line.split() for line in lines if line and not line.startswith("#")]
     assert all(len(pair) == 2 for pair in pairs)
@@ -69,8 +72,8 @@ def test_every_vendor_line_names_a_file_and_a_place_and_no_place_twice() -> None
 
 
 def test_nothing_that_is_installed_comes_from_a_named_host() -> None:
-    """Guards installs behind a mirror: an address in a list of requirements would go past what the machine is set to
-    use."""
+    """Guards installs behind a mirror: an address in a list of requirements would go past what the
+    machine is set to use."""
     for name in ("requirements.txt", "requirements-dev.txt", ".npmrc"):
         text = (ROOT / name).read_text()
         assert "://" not in text
@@ -79,8 +82,8 @@ def test_nothing_that_is_installed_comes_from_a_named_host() -> None:
 
 
 def test_the_packaged_postgresql_is_installed_without_starting_a_server(tmp_path: Path) -> None:
-    """Guards `machine.apt_commands`: without `NO_CLUSTER` ahead of it, the package makes a server of its own and starts
-    it."""
+    """Guards `machine.apt_commands`: without `NO_CLUSTER` ahead of it, the package makes a server
+    of its own and starts it."""
     lines = [" ".join(c) for c in machine.apt_commands(["postgresql-15", "maven"])]
     common, config, rest = lines[1:]
     assert common.endswith("postgresql-common")
@@ -96,7 +99,8 @@ def test_the_packaged_postgresql_is_installed_without_starting_a_server(tmp_path
 def test_a_machine_that_can_not_archive_classes_is_set_up_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is an optimisation: it must never keep anybody from the program, and is tried again the next time."""
+    """It is an optimisation: it must never keep anybody from the program, and is tried again the
+    next time."""
 
     def fail(*_: object, **__: object) -> None:
         raise Missing("no memory")

@@ -40,8 +40,8 @@ TABLE_EVENTS = sorted({e for _, e in TABLE_TRANSITIONS})
 def test_events_lead_a_run_only_to_known_states_and_never_out_of_a_final_one(
     events: list[str],
 ) -> None:
-    """Guards `RUN_TRANSITIONS`: a way out of a final state would let an ended run write again beside its successor
-    (CORRECTNESS 29)."""
+    """Guards `RUN_TRANSITIONS`: a way out of a final state would let an ended run write again
+    beside its successor (CORRECTNESS 29)."""
     state = RunState.STARTING
     for event in events:
         following = RUN_TRANSITIONS.get((state, event))
@@ -53,7 +53,8 @@ def test_events_lead_a_run_only_to_known_states_and_never_out_of_a_final_one(
 
 @given(st.lists(st.sampled_from(TABLE_EVENTS), max_size=20))
 def test_a_removed_table_comes_back_only_by_being_added(events: list[str]) -> None:
-    """Guards `TABLE_TRANSITIONS`: a late event of a job would bring a removed table back without a fresh copy."""
+    """Guards `TABLE_TRANSITIONS`: a late event of a job would bring a removed table back without a
+    fresh copy."""
     state = TableState.WAITING
     for event in events:
         following = TABLE_TRANSITIONS.get((state, event))
@@ -63,7 +64,8 @@ def test_a_removed_table_comes_back_only_by_being_added(events: list[str]) -> No
 
 
 def test_every_state_has_a_label_and_a_colour() -> None:
-    """Guards `LABELS` and `COLOURS`: a state without them is a page that fails while it is in that state."""
+    """Guards `LABELS` and `COLOURS`: a state without them is a page that fails while it is in that
+    state."""
     for state in [*RunState, *TableState, "paused"]:
         assert LABELS[state]
         assert COLOURS[state]
@@ -121,8 +123,8 @@ def test_every_state_has_a_label_and_a_colour() -> None:
 def test_a_state_is_made_from_what_was_asked_and_what_is(
     facts: Facts, state: str, label: str
 ) -> None:
-    """Guards the order of questions in `status.replicator_state`: of several facts, the one that a person has to act on
-    is shown."""
+    """Guards the order of questions in `status.replicator_state`: of several facts, the one that a
+    person has to act on is shown."""
     shown = replicator_state(facts, NOW)
     assert (shown.state, shown.label) == (state, label)
 
@@ -167,37 +169,38 @@ def _lag(**changes: object) -> float | None:
 
 
 def test_lag_is_what_the_run_says_while_it_says_something() -> None:
-    """Guards `status.table_lag` for fresh figures: reckoned from `unmerged_since` instead, an idle table would seem to
-    lag."""
+    """Guards `status.table_lag` for fresh figures: reckoned from `unmerged_since` instead, an idle
+    table would seem to lag."""
     assert _lag() == 0.0
     assert _lag(lag_seconds=3.0) == 3.0
 
 
 def test_lag_is_unknown_before_and_during_a_snapshot() -> None:
-    """Guards `status.table_lag` for tables that are not copied yet: 0 would say that the copy is level (CORRECTNESS
-    33)."""
+    """Guards `status.table_lag` for tables that are not copied yet: 0 would say that the copy is
+    level (CORRECTNESS 33)."""
     assert _lag(state=TableState.WAITING, is_snapshot_done=False) is None
     assert _lag(state=TableState.SNAPSHOTTING, is_snapshot_done=False) is None
 
 
 def test_lag_grows_while_nothing_runs_or_the_run_is_silent() -> None:
-    """Guards `FRESH_SECONDS` in `status.table_lag` (CORRECTNESS 33): the last figure of a dead run would stay on the
-    page as if it were true."""
+    """Guards `FRESH_SECONDS` in `status.table_lag` (CORRECTNESS 33): the last figure of a dead run
+    would stay on the page as if it were true."""
     assert _lag(is_live=False) == 100.0
     assert _lag(facts_at=NOW - timedelta(seconds=60)) == 100.0
     assert _lag(is_live=False, unmerged_since=None, facts_at=NOW - timedelta(seconds=60)) == 60.0
 
 
 def test_a_replicators_lag_is_its_worst_tables() -> None:
-    """Guards `status.worst_lag`: left out, a table of unknown lag would make the replicator look level."""
+    """Guards `status.worst_lag`: left out, a table of unknown lag would make the replicator look
+    level."""
     assert worst_lag([1.0, 7.0]) == 7.0
     assert worst_lag([1.0, None]) is None
     assert worst_lag([]) is None
 
 
 def test_a_snapshot_is_at_100_percent_only_when_it_is_done() -> None:
-    """Guards `status.snapshot_percent`: the total is an estimate, and 100 % before the publishing would promise rows
-    that nobody can read."""
+    """Guards `status.snapshot_percent`: the total is an estimate, and 100 % before the publishing
+    would promise rows that nobody can read."""
     assert snapshot_percent(0, None, False) == 0
     assert snapshot_percent(5, None, False) is None
     assert snapshot_percent(50, 100, False) == 50
@@ -206,8 +209,8 @@ def test_a_snapshot_is_at_100_percent_only_when_it_is_done() -> None:
 
 
 def test_waiting_doubles_up_to_ten_minutes_and_starts_slower_where_a_person_must_act() -> None:
-    """Guards `backoff.delay_seconds`: without its limits a source that is down is asked every few seconds, or once a
-    day."""
+    """Guards `backoff.delay_seconds`: without its limits a source that is down is asked every few
+    seconds, or once a day."""
     from runners.supervision.backoff import delay_seconds
 
     assert [delay_seconds(n, Retry.AUTO) for n in (1, 2, 3, 8, 50)] == [5, 10, 20, 600, 600]

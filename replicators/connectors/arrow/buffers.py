@@ -1,4 +1,5 @@
-"""One block of memory for all buffers of some Arrow columns, to be filled by compiled loops. Knows no source."""
+"""One block of memory for all buffers of some Arrow columns, to be filled by compiled loops. Knows
+no source."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ ALIGNMENT = 64
 
 
 class Arena:
-    """Lays out buffers in one zeroed block, so that rows without values cost no memory. `tail` bytes follow the last buffer, for
-    loops that write a whole word at a time."""
+    """Lays out buffers in one zeroed block, so that rows without values cost no memory. `tail`
+    bytes follow the last buffer, for loops that write a whole word at a time."""
 
     def __init__(self, tail: int = 0) -> None:
         self.size = 0

@@ -1,4 +1,5 @@
-"""Values that the neutral types can't carry: how rows are marked that hold some (`events.FAULT_FIELDS`)."""
+"""Values that the neutral types can't carry: how rows are marked that hold some
+(`events.FAULT_FIELDS`)."""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ def unsupported_values(
 def refilled(
     old: pa.StructArray, columns: Sequence[Column], fitting: Mapping[str, pa.Array]
 ) -> pa.StructArray:
-    """Before images, whose fields are these columns, with the values that fit in place of the columns that could not be read at
-    once."""
+    """Before images, whose fields are these columns, with the values that fit in place of the
+    columns that could not be read at once."""
     arrays = [fitting.get(c.name, old.field(i)) for i, c in enumerate(columns)]
     return pa.StructArray.from_arrays(arrays, [c.name for c in columns], mask=old.is_null())

@@ -1,4 +1,5 @@
-"""The promises of `ChangeSink` as a suite: a plugin's test class inherits it and supplies its fixtures."""
+"""The promises of `ChangeSink` as a suite: a plugin's test class inherits it and supplies its
+fixtures."""
 
 from __future__ import annotations
 
@@ -155,8 +156,9 @@ def as_seen(changes: Sequence[Change]) -> list[Seen]:
 
 
 class SinkContract:
-    """Supply `plugin`, `params`, `dead_params` (nothing can be written there), `tasks`, and `read`: what a reader of the target finds of a
-    table's last whole generation up to its last mark, in the order in which it would take it."""
+    """Supply `plugin`, `params`, `dead_params` (nothing can be written there), `tasks`, and `read`:
+    what a reader of the target finds of a table's last whole generation up to its last mark, in the
+    order in which it would take it."""
 
     @pytest.fixture
     def plugin(self) -> TargetPlugin:
@@ -222,8 +224,8 @@ class SinkContract:
     FIRST = (Seen(10, "read", 1, "a"), Seen(10, "read", 2, "b"))
 
     def test_the_plugin_says_what_its_sink_is(self, plugin: TargetPlugin, sink: ChangeSink) -> None:
-        """Guards the capabilities, by which pages and REST know the target without opening it: every change is a row, and there are
-        neither versions nor watermarks."""
+        """Guards the capabilities, by which pages and REST know the target without opening it:
+        every change is a row, and there are neither versions nor watermarks."""
         can = plugin.capabilities
         assert isinstance(sink, ChangeSink) and not isinstance(sink, MergeTarget)
         assert can.modes == (Mode.APPEND,)
@@ -253,8 +255,8 @@ class SinkContract:
     def test_the_changes_of_a_key_stay_in_order_over_many_lanes(
         self, sink: ChangeSink, live: TargetTable, shape: TableSchema, read: Any
     ) -> None:
-        """Guards the order: fails where lanes that are written side by side are read in another order, also where commit times go
-        back from one to the next."""
+        """Guards the order: fails where lanes that are written side by side are read in another
+        order, also where commit times go back from one to the next."""
         changes = [
             Change(11 + i, Op.UPDATE, 1, f"v{i}", at=i * 0.2 - (90 if i % 700 > 600 else 0))
             for i in range(5000)
@@ -274,8 +276,9 @@ class SinkContract:
         read: Any,
         ends: bool,
     ) -> None:
-        """Guards what `delivery` declares: a try that ended within a lane, or that was never recorded, comes again in other lanes and up
-        to another sequence. Exactly once: nothing of it shows. At least once: what shows twice is equal."""
+        """Guards what `delivery` declares: a try that ended within a lane, or that was never
+        recorded, comes again in other lanes and up to another sequence. Exactly once: nothing of it
+        shows. At least once: what shows twice is equal."""
         changes = [Change(11 + i, Op.UPDATE, i % 3, f"v{i}", at=i * 0.1) for i in range(3000)]
         first = open_sink()
         first.deliver(live, batch(changes[:500], shape, 10, 2))
@@ -301,7 +304,8 @@ class SinkContract:
     def test_the_same_sink_goes_on_after_a_failed_delivery(
         self, sink: ChangeSink, live: TargetTable, shape: TableSchema, read: Any
     ) -> None:
-        """Guards what a sink remembers of a delivery that failed: another try in the same process."""
+        """Guards what a sink remembers of a delivery that failed: another try in the same
+        process."""
         changes = [Change(11 + i, Op.INSERT, i, f"v{i}", at=i) for i in range(300)]
         held = lanes(changes, shape, 3)
         whole = batch(changes, shape, 10, 3)
@@ -318,8 +322,9 @@ class SinkContract:
     def test_nothing_older_follows_a_mark_and_marks_do_not_go_back(
         self, open_sink: Any, live: TargetTable, shape: TableSchema, read: Any
     ) -> None:
-        """Guards `resolved`: what a reader took before a mark stays as it was, whatever commit time comes later and whoever opens the
-        target again; an older mark and the same one again change nothing."""
+        """Guards `resolved`: what a reader took before a mark stays as it was, whatever commit time
+        comes later and whoever opens the target again; an older mark and the same one again change
+        nothing."""
         early = [Change(11 + i, Op.INSERT, i, f"v{i}", at=i) for i in range(600)]
         late = [Change(611 + i, Op.UPDATE, i, "late", at=i - 5000) for i in range(100)]
         sink = open_sink()
@@ -361,7 +366,8 @@ class SinkContract:
     def test_a_new_generation_is_a_copy_of_its_own(
         self, sink: ChangeSink, live: TargetTable, shape: TableSchema, read: Any
     ) -> None:
-        """Guards generations: readers have the whole old copy until the new one is whole, and never a mixture."""
+        """Guards generations: readers have the whole old copy until the new one is whole, and never
+        a mixture."""
         changes = [Change(11, Op.INSERT, 3, "c", 1)]
         sink.deliver(live, batch(changes, shape, 10))
         sink.resolved(live, resolved(11, 100_000))

@@ -1,4 +1,5 @@
-"""The promises of `target.py` as a suite: a plugin's test class inherits it and supplies its fixtures."""
+"""The promises of `target.py` as a suite: a plugin's test class inherits it and supplies its
+fixtures."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ _NUMBERS = itertools.count(1)
 
 
 class TargetContract:
-    """Supply `plugin`, `params`, `dead_params` (nothing can be written there), `writer`, and `read` (the live rows of a
-    table, read without the writer, in order)."""
+    """Supply `plugin`, `params`, `dead_params` (nothing can be written there), `writer`, and `read`
+    (the live rows of a table, read without the writer, in order)."""
 
     @pytest.fixture
     def plugin(self) -> TargetPlugin:
@@ -79,8 +80,9 @@ class TargetContract:
     def test_the_plugin_says_what_its_writer_can(
         self, plugin: TargetPlugin, writer: MergeTarget
     ) -> None:
-        """Guards the capabilities, by which pages and REST offer a rewind, and tell of watermarks and delivery, without opening the
-        target. The tests of the token below are those of "exactly once"."""
+        """Guards the capabilities, by which pages and REST offer a rewind, and tell of watermarks
+        and delivery, without opening the target. The tests of the token below are those of "exactly
+        once"."""
         can = plugin.capabilities
         assert isinstance(writer, MergeTarget) and not isinstance(writer, ChangeSink)
         assert can.delivery is Delivery.EXACTLY_ONCE
@@ -90,8 +92,8 @@ class TargetContract:
     def test_staged_rows_are_seen_when_published_and_publishing_again_does_nothing(
         self, writer: MergeTarget, shape: TableSchema, read: Any
     ) -> None:
-        """Guards the staging place and the token in the publishing commit (CORRECTNESS 13): fails where half a copy can
-        be read, or where publishing after a crash makes another table."""
+        """Guards the staging place and the token in the publishing commit (CORRECTNESS 13): fails
+        where half a copy can be read, or where publishing after a crash makes another table."""
         table = TargetTable(shape.id, "r1", 1)
         self._stage(writer, table, shape, [(1, "a")])
         assert writer.token(table) is None
@@ -106,8 +108,8 @@ class TargetContract:
     def test_beginning_again_throws_away_what_an_earlier_try_left(
         self, writer: MergeTarget, shape: TableSchema, read: Any
     ) -> None:
-        """Guards `begin_snapshot`: without an empty place, rows that a crashed try staged would be there beside those
-        of the next."""
+        """Guards `begin_snapshot`: without an empty place, rows that a crashed try staged would be
+        there beside those of the next."""
         table = TargetTable(shape.id, "r1", 1)
         self._stage(writer, table, shape, [(1, "half")])
         self._stage(writer, table, shape, [(2, "whole")])
@@ -117,8 +119,8 @@ class TargetContract:
     def test_a_batch_is_applied_once(
         self, writer: MergeTarget, shape: TableSchema, live: TargetTable, read: Any, tmp_path: Path
     ) -> None:
-        """Guards the token in `merge` (CORRECTNESS 13): a batch whose recording was cut off by a crash comes again, and
-        the target's sequence says that it is done."""
+        """Guards the token in `merge` (CORRECTNESS 13): a batch whose recording was cut off by a
+        crash comes again, and the target's sequence says that it is done."""
         batch = self._batch(
             tmp_path, shape, 20, [(1, "A", False), (2, None, True), (3, "c", False)]
         )
@@ -132,8 +134,8 @@ class TargetContract:
     def test_an_empty_batch_moves_the_token_alone(
         self, writer: MergeTarget, shape: TableSchema, live: TargetTable, read: Any
     ) -> None:
-        """Guards CORRECTNESS 14: without a commit for an empty fold the table would count as behind although nothing
-        lacks."""
+        """Guards CORRECTNESS 14: without a commit for an empty fold the table would count as behind
+        although nothing lacks."""
         assert writer.merge(live, FoldedBatch(shape, (), 30, 0)).was_applied
         assert self._sequence(writer, live) == 30
         assert read(shape) == [(1, "a"), (2, "b")]
@@ -141,8 +143,8 @@ class TargetContract:
     def test_a_taken_table_is_refused_and_stays_as_it_is(
         self, writer: MergeTarget, shape: TableSchema, live: TargetTable, read: Any, tmp_path: Path
     ) -> None:
-        """Guards the owner's mark (CORRECTNESS 13): fails where copy, merge or drop of one replicator touches what
-        another one wrote."""
+        """Guards the owner's mark (CORRECTNESS 13): fails where copy, merge or drop of one
+        replicator touches what another one wrote."""
         other = TargetTable(live.source, "r2", 1)
         batch = self._batch(tmp_path, shape, 20, [(9, "z", False)])
         assert code_of(lambda: writer.begin_snapshot(other, shape)) == "target:table-taken"
@@ -159,8 +161,9 @@ class TargetContract:
         read: Any,
         tmp_path: Path,
     ) -> None:
-        """Guards generations (CORRECTNESS 15): readers see the old rows until the new ones take their place in one
-        commit, where the plugin says so, and a late merge of the old generation is refused."""
+        """Guards generations (CORRECTNESS 15): readers see the old rows until the new ones take
+        their place in one commit, where the plugin says so, and a late merge of the old generation
+        is refused."""
         second = TargetTable(live.source, "r1", 2, live.table_uuid)
         self._stage(writer, second, shape, [(5, "e")])
         if plugin.capabilities.is_replaced_at_once:
@@ -174,8 +177,8 @@ class TargetContract:
     def test_a_dropped_table_is_gone_and_dropping_again_does_nothing(
         self, writer: MergeTarget, shape: TableSchema, live: TargetTable, tmp_path: Path
     ) -> None:
-        """Guards `drop` and its repeats, and `target:table-missing`: a merge that made the table anew would leave it
-        without its other rows."""
+        """Guards `drop` and its repeats, and `target:table-missing`: a merge that made the table
+        anew would leave it without its other rows."""
         writer.drop(live)
         writer.drop(live)
         assert writer.token(live) is None
@@ -185,8 +188,8 @@ class TargetContract:
     def test_checks_name_a_place_that_can_not_be_written(
         self, plugin: TargetPlugin, params: Any, dead_params: Any, shape: TableSchema
     ) -> None:
-        """Guards the target's `Checks`: without them the first copy, hours later perhaps, would find out that nothing
-        can be written."""
+        """Guards the target's `Checks`: without them the first copy, hours later perhaps, would
+        find out that nothing can be written."""
         with plugin.checks(params) as checks:
             assert checks.connection() == []
             assert checks.tables([shape], "r1") == []

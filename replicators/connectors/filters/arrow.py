@@ -1,4 +1,5 @@
-"""A row filter over Arrow columns, with SQL's three values: true, false, unknown. Vectorised; knows no plugin."""
+"""A row filter over Arrow columns, with SQL's three values: true, false, unknown. Vectorised; knows
+no plugin."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ _EXACT = Context(prec=200)
 
 
 def matches(expression: Expression, rows: pa.Table) -> pa.ChunkedArray:
-    """For each row whether the filter is true of it; never NULL. `expression` is bound to the table (`filter_types.bind`)."""
+    """For each row whether the filter is true of it; never NULL. `expression` is bound to the table
+    (`filter_types.bind`)."""
     return pc.fill_null(_truth(expression, rows), False)
 
 
@@ -62,7 +64,8 @@ def _joined(join: Any, parts: tuple[Expression, ...], rows: pa.Table) -> pa.Chun
 
 
 def _like(column: pa.ChunkedArray, pattern: str) -> pa.ChunkedArray:
-    """With an escape by our own pattern: Arrow takes what it knows a faster way for, such as a search, with its backslashes."""
+    """With an escape by our own pattern: Arrow takes what it knows a faster way for, such as a
+    search, with its backslashes."""
     if "\\" not in pattern:
         return pc.match_like(column, pattern)
     found, characters = [], iter(pattern)

@@ -1,11 +1,13 @@
-"""Row filters: which rows of a table are copied. A small language of our own, read into a tree; no text of it reaches a server.
+"""Row filters: which rows of a table are copied. A small language of our own, read into a tree; no
+text of it reaches a server.
 
     status = 'paid' AND (amount >= 10 OR country IN ('CH', 'AT')) AND "deleted at" IS NULL AND NOT name LIKE 'test%'
 
-Columns by their names, in double quotes where they are not plain words; numbers, 'texts', TRUE and FALSE; `=` `<>` `<` `<=` `>`
-`>=`, IN, LIKE, BETWEEN, IS NULL, each but the signs also with NOT; AND, OR, NOT and brackets. Dates and times are texts. As in
-SQL a comparison with NULL is unknown, and only rows for which the whole is true are kept. Texts are compared byte by byte.
-"""
+Columns by their names, in double quotes where they are not plain words; numbers, 'texts', TRUE and
+FALSE; `=` `<>` `<` `<=` `>` `>=`, IN, LIKE, BETWEEN, IS NULL, each but the signs also with NOT;
+AND, OR, NOT and brackets. Dates and times are texts. As in SQL a comparison with NULL is unknown,
+and only rows for which the whole is true are kept. Texts are compared byte by byte.
+"""  # noqa: E501
 
 from __future__ import annotations
 

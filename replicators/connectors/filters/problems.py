@@ -16,7 +16,8 @@ def filter_problems(
     refusal: Refusal,
     may_be_unsent: Callable[[Column], bool] = lambda _: False,
 ) -> Iterator[Problem]:
-    """A filter that does not fit, and one whose value an update may leave out where no whole old rows are sent."""
+    """A filter that does not fit, and one whose value an update may leave out where no whole old
+    rows are sent."""
     if not selection.filter:
         return
     try:

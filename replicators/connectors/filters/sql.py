@@ -1,4 +1,5 @@
-"""A row filter as an SQL condition. How names, columns and values are written is the source plugin's (`Words`)."""
+"""A row filter as an SQL condition. How names, columns and values are written is the source
+plugin's (`Words`)."""
 
 from __future__ import annotations
 
@@ -24,8 +25,9 @@ from replicators.connectors.problems.errors import ReplicationError
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """How a source writes the parts of a condition: a quoted name; a column as it is compared (its copied value, texts byte by
-    byte); a value to compare it with; a column and a pattern of LIKE."""
+    """How a source writes the parts of a condition: a quoted name; a column as it is compared (its
+    copied value, texts byte by byte); a value to compare it with; a column and a pattern of
+    LIKE."""
 
     name: Callable[[str], str]
     column: Callable[[Column], str]
@@ -34,7 +36,8 @@ class Words:
 
 
 def where(table: TableSchema, refusal: Callable[[Column], str], words: Words) -> str:
-    """The condition of the table's filter; '' where it has none. `refusal` says why a column can't be compared.
+    """The condition of the table's filter; '' where it has none. `refusal` says why a column can't
+    be compared.
 
     Raises:
         ReplicationError: `source:filter-invalid` where the filter does not fit any more.

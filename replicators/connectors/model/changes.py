@@ -1,4 +1,5 @@
-"""The shape of change files: which columns they have beside the table's own, and what their values mean.
+"""The shape of change files: which columns they have beside the table's own, and what their values
+mean.
 
 | column | Arrow type | meaning |
 |---|---|---|
@@ -11,13 +12,14 @@
 | the table's columns | `TableSchema.arrow_schema()` | the after image; for a delete the key, the rest NULL |
 | `_before` | struct, NULL where none was sent | the old key, or the whole old row where `full_before` |
 
-A file in which some rows hold values that the neutral types can't carry has two more columns, `FAULT_FIELDS`:
+A file in which some rows hold values that the neutral types can't carry has two more columns,
+`FAULT_FIELDS`:
 
 | column | Arrow type | meaning |
 |---|---|---|
 | `_faulty` | binary, NULL where all is well | bit i set: the value of column i could not be carried; it is NULL in the row |
 | `_fault_reason` | string | column and reason, for people |
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ SEQUENCE_SHIFT = 32
 
 
 class Op(IntEnum):
-    """What happened to a row, or (truncate) to the whole table. READ: a snapshot found the row; only a `ChangeSink` gets such."""
+    """What happened to a row, or (truncate) to the whole table. READ: a snapshot found the row;
+    only a `ChangeSink` gets such."""
 
     INSERT = 0
     UPDATE = 1
@@ -63,7 +66,8 @@ RESERVED = frozenset(
 
 
 def is_reserved(column: str) -> bool:
-    """Whether no table may have a column of this name; Spark does not tell upper from lower case."""
+    """Whether no table may have a column of this name; Spark does not tell upper from lower
+    case."""
     return column.casefold() in RESERVED
 
 

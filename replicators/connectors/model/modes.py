@@ -1,4 +1,5 @@
-"""The modes in which a table is copied: what each keeps of a deleted or changed row, and which columns it adds to the copy."""
+"""The modes in which a table is copied: what each keeps of a deleted or changed row, and which
+columns it adds to the copy."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ OCCURRENCE = "_occurrence"
 
 
 class Mode(StrEnum):
-    """How changes are applied to the copy. MULTISET is a mirror of a table without a key; nobody chooses it."""
+    """How changes are applied to the copy. MULTISET is a mirror of a table without a key; nobody
+    chooses it."""
 
     MIRROR = "mirror"
     SOFT_DELETE = "soft_delete"
@@ -32,13 +34,16 @@ NEEDS_KEY = frozenset({Mode.SOFT_DELETE, Mode.HISTORY})
 FILTERED = frozenset({Mode.MIRROR, Mode.MULTISET})
 """The modes in which a table may have a row filter."""
 QUARANTINE = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
-"""The modes in which a row that the target can't hold may wait beside it: those that keep only a row's last image."""
+"""The modes in which a row that the target can't hold may wait beside it: those that keep only a
+row's last image."""
 NEEDS_EXACT = frozenset({Mode.HISTORY, Mode.APPEND})
-"""The modes that need a snapshot of one moment: changes that are applied to it a second time show (CORRECTNESS 19)."""
+"""The modes that need a snapshot of one moment: changes that are applied to it a second time show
+(CORRECTNESS 19)."""
 RESUMABLE = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
 """The modes whose snapshot may go on in a later view (CORRECTNESS 17)."""
 KEEPS_PAST = frozenset({Mode.SOFT_DELETE, Mode.HISTORY, Mode.APPEND})
-"""The modes whose copy holds what the source has no more: a fresh copy loses that, so only a person asks for one."""
+"""The modes whose copy holds what the source has no more: a fresh copy loses that, so only a person
+asks for one."""
 WITHOUT_INSERTS = frozenset({Mode.MIRROR, Mode.SOFT_DELETE, Mode.APPEND})
 """The modes in which a table's inserts may be left out."""
 
@@ -57,15 +62,18 @@ _TEXTS = {
     ),
     Mode.SOFT_DELETE: ModeText(
         "Soft delete",
-        "A deleted row stays in the copy with its last values, marked by `_is_deleted` and `_deleted_at`.",
+        "A deleted row stays in the copy with its last values, marked by `_is_deleted` and "
+        "`_deleted_at`.",
     ),
     Mode.HISTORY: ModeText(
         "History",
-        "Every version of a row is kept, valid from `_valid_from` until `_valid_to`; `_is_current` marks the present one.",
+        "Every version of a row is kept, valid from `_valid_from` until `_valid_to`; "
+        "`_is_current` marks the present one.",
     ),
     Mode.APPEND: ModeText(
         "Append",
-        "Every change is added as a row of its own, in order, with its `_operation` and the time it was committed.",
+        "Every change is added as a row of its own, in order, with its `_operation` and the time "
+        "it was committed.",
     ),
     Mode.MULTISET: ModeText(
         "Mirror without a key", "The copy holds each row as often as the source does."
@@ -106,8 +114,8 @@ def extra_columns(mode: Mode) -> tuple[Column, ...]:
 
 
 def stored(schema: TableSchema, mode: Mode) -> TableSchema:
-    """The shape of the copy: the table's own columns, then the mode's. A copy without a key of its own is found by digest.
-    `target:mode-column` where the table has one of the mode's names."""
+    """The shape of the copy: the table's own columns, then the mode's. A copy without a key of its
+    own is found by digest. `target:mode-column` where the table has one of the mode's names."""
     added = {c.name.casefold() for c in extra_columns(mode)}
     taken = next((c.name for c in schema.columns if c.name.casefold() in added), None)
     if taken is not None:
@@ -118,15 +126,17 @@ def stored(schema: TableSchema, mode: Mode) -> TableSchema:
 
 
 def mode_for(asked: Mode, schema: TableSchema) -> Mode:
-    """The mode in which a table of this shape is copied where `asked` is asked for. Without a key but with whole old rows in
-    the log a mirror keeps each row as often as the source; with neither it takes what is inserted."""
+    """The mode in which a table of this shape is copied where `asked` is asked for. Without a key
+    but with whole old rows in the log a mirror keeps each row as often as the source; with neither
+    it takes what is inserted."""
     if asked is Mode.MIRROR and not schema.key and schema.full_before:
         return Mode.MULTISET
     return asked
 
 
 def why_inserts(schema: TableSchema, mode: Mode) -> str:
-    """Why the inserts of a table of this shape can't be left out in this mode, as the end of a sentence; empty where they can."""
+    """Why the inserts of a table of this shape can't be left out in this mode, as the end of a
+    sentence; empty where they can."""
     if mode is Mode.APPEND:
         return ""
     if not schema.key:
@@ -134,12 +144,16 @@ def why_inserts(schema: TableSchema, mode: Mode) -> str:
     if mode not in WITHOUT_INSERTS:
         return f"the mode {text_of(mode).label} keeps versions, of rows that are left out too"
     if schema.filter:
-        return "the table has a row filter, and a row that comes to fit it is added like an inserted one"
+        return (
+            "the table has a row filter, and a row that comes to fit it is added like an "
+            "inserted one"
+        )
     return ""
 
 
 def snapshot_values(mode: Mode, at: datetime, sequence: int) -> Mapping[str, Any]:
-    """What the mode's columns hold in rows of a snapshot whose view was opened `at` and is followed from `sequence`."""
+    """What the mode's columns hold in rows of a snapshot whose view was opened `at` and is followed
+    from `sequence`."""
     match mode:
         case Mode.SOFT_DELETE:
             return {"_is_deleted": False, "_deleted_at": None}

@@ -12,10 +12,11 @@ ORDINALS = 1 << 63
 class Position:
     """The end of the last complete transaction (CORRECTNESS 1).
 
-    `ordinal` orders the positions of one source: the engine compares ordinals, and knows nothing else of a position. The source
-    gives it (PostgreSQL: the LSN), from 0 to below 2^63, also where its own positions are of another kind: views, heartbeats and
-    looks tell ordinals of places that no change has come from yet. `detail` is the source's own, as plain JSON: what it needs to
-    find and check its place again (system identifier, timeline, GTID set ...). Only the source reads it.
+    `ordinal` orders the positions of one source: the engine compares ordinals, and knows nothing
+    else of a position. The source gives it (PostgreSQL: the LSN), from 0 to below 2^63, also where
+    its own positions are of another kind: views, heartbeats and looks tell ordinals of places that
+    no change has come from yet. `detail` is the source's own, as plain JSON: what it needs to find
+    and check its place again (system identifier, timeline, GTID set ...). Only the source reads it.
     """
 
     ordinal: int

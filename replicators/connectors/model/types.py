@@ -1,7 +1,7 @@
 """The closed set of neutral column types, with their Arrow form and their JSON form.
 
-A source maps its native types onto these, a target maps these onto its own. There is no default branch: what a source
-does not know is `Unsupported`, which the assessment reports.
+A source maps its native types onto these, a target maps these onto its own. There is no default
+branch: what a source does not know is `Unsupported`, which the assessment reports.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Int(LogicalType):
 
 @dataclass(frozen=True, slots=True)
 class Decimal(LogicalType):
-    """An exact number with `precision` digits in all, `scale` of them after the point (0 <= scale <= precision <= 38)."""
+    """An exact number with `precision` digits in all, `scale` of them after the point (0 <= scale
+    <= precision <= 38)."""
 
     precision: int
     scale: int
@@ -73,7 +74,8 @@ class Time(LogicalType):
 
 @dataclass(frozen=True, slots=True)
 class Timestamp(LogicalType):
-    """A moment (`zone` true: an instant in UTC) or a wall-clock reading (`zone` false), at most microseconds."""
+    """A moment (`zone` true: an instant in UTC) or a wall-clock reading (`zone` false), at most
+    microseconds."""
 
     precision: int = 6
     zone: bool = False
@@ -113,7 +115,8 @@ class Unsupported(LogicalType):
 _CLASSES: dict[str, type[LogicalType]] = {
     c.__name__: c
     for c in (
-        Boolean, Int, Decimal, Float, String, Bytes, Date, Time, Timestamp, Json, Uuid, Enum, Array, Unsupported,
+        Boolean, Int, Decimal, Float, String, Bytes, Date, Time, Timestamp, Json, Uuid, Enum, Array,
+        Unsupported,
     )
 }  # fmt: skip
 

@@ -14,8 +14,8 @@ from replicators.connectors.problems.problem import Problem, Severity
 def column_problems(
     selection: TableSelection, table: TableSchema, partial: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """Columns that can't be copied, those that lose something (`partial`: why, by wire name), and chosen ones that are not
-    there; a table without any."""
+    """Columns that can't be copied, those that lose something (`partial`: why, by wire name), and
+    chosen ones that are not there; a table without any."""
     if not table.supported:
         yield Problem.of("source:no-columns", table=table.id)
     for column in table.columns:

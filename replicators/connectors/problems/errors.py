@@ -12,8 +12,9 @@ __all__ = ["ReplicationError", "Retry", "Scope", "driver_of"]
 class ReplicationError(Exception):
     """Something that stops a run or a table, known by its code.
 
-    `facts` are the named values of the code's message: names and numbers of ours, never a secret, a host or the raw text
-    of a driver (that belongs in `__cause__`, which only the log shows, scrubbed).
+    `facts` are the named values of the code's message: names and numbers of ours, never a secret, a
+    host or the raw text of a driver (that belongs in `__cause__`, which only the log shows,
+    scrubbed).
     """
 
     def __init__(self, code: str, *, table: TableId | None = None, **facts: object) -> None:

@@ -1,7 +1,8 @@
 """Finds a code's message: among the program's own, then among those that the plugins bring.
 
-The plugins' are joined at the first code that is not the program's own, so nothing is imported before it is needed. That
-holds in a Spark task's process too: a plugin's descriptor imports no driver.
+The plugins' are joined at the first code that is not the program's own, so nothing is imported
+before it is needed. That holds in a Spark task's process too: a plugin's descriptor imports no
+driver.
 """
 
 from __future__ import annotations

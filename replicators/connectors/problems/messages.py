@@ -1,4 +1,5 @@
-"""The texts of every code that more than one plugin, or the program itself, uses. A plugin's own lie in its folder."""
+"""The texts of every code that more than one plugin, or the program itself, uses. A plugin's own
+lie in its folder."""
 
 from __future__ import annotations
 
@@ -257,7 +258,8 @@ MESSAGES: Mapping[str, Message] = {
         "A row of table `{table}` can't be copied, for the size of its column `{column}`: "
         "{reason}.",
         "Make the value smaller or delete the row, then re-sync the table; or exclude the column; "
-        "or let such rows be quarantined and re-sync the table; or set `REPLICATOR_ROW_LIMIT_BYTES` "
+        "or let such rows be quarantined and re-sync the table; or set "
+        "`REPLICATOR_ROW_LIMIT_BYTES` "
         "higher, with twenty times as much more in `REPLICATOR_SPARK_DRIVER_MEMORY`, and re-sync "
         "the table.",
         "The table stops; the others go on.",
@@ -358,7 +360,8 @@ MESSAGES: Mapping[str, Message] = {
     "log:too-many-quarantined": of_table(
         "Too many quarantined rows",
         "More than {limit} rows of table `{table}` hold values that the target can't hold.",
-        "Correct the values at the source, exclude the column, or replay the quarantined rows; then "
+        "Correct the values at the source, exclude the column, or replay the quarantined rows; "
+        "then "
         "re-sync the table.",
         "The table stops; the others go on.",
         help=Help.CHANGE,
@@ -465,7 +468,8 @@ MESSAGES: Mapping[str, Message] = {
     ),
     "target:rewind-quarantined": of_table(
         "Rows of the table may be quarantined",
-        "Rows of `{table}` are quarantined, were quarantined, or may be: an older version lacks them, and "
+        "Rows of `{table}` are quarantined, were quarantined, or may be: an older version lacks "
+        "them, and "
         "the change log does not tell them all.",
         "Re-sync the table instead.",
         "The table goes on as it was.",

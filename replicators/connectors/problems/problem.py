@@ -39,7 +39,8 @@ class Problem:
         column: str | None = None,
         **facts: object,
     ) -> Problem:
-        """Make a problem; `facts` are the named values of its message (never secrets, hosts or driver texts)."""
+        """Make a problem; `facts` are the named values of its message (never secrets, hosts or
+        driver texts)."""
         return cls(code, severity, table, column, tuple((k, str(v)) for k, v in facts.items()))
 
     @property

@@ -1,4 +1,5 @@
-"""What a column's default is for rows that were there before the column: a source's text as a value. Pure."""
+"""What a column's default is for rows that were there before the column: a source's text as a
+value. Pure."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ _BOOLEANS = {"t": True, "true": True, "1": True, "f": False, "false": False, "0"
 
 
 def value_of(kind: LogicalType, text: str) -> Any:  # noqa: C901 - one line for each type
-    """The value in Python's form; ValueError for a text that has no exact value there (infinity, arrays, times before
-    year 1): then only a fresh copy gives old rows what the source has."""
+    """The value in Python's form; ValueError for a text that has no exact value there (infinity,
+    arrays, times before year 1): then only a fresh copy gives old rows what the source has."""
     match kind:
         case Boolean():
             if text.lower() not in _BOOLEANS:

@@ -1,4 +1,5 @@
-"""What changed between two descriptions of one table. Pure: says what is different, not what becomes of it (`schema_policy`)."""
+"""What changed between two descriptions of one table. Pure: says what is different, not what
+becomes of it (`schema_policy`)."""
 
 from __future__ import annotations
 
@@ -26,9 +27,10 @@ WRITTEN_AGAIN = "rows that were there were written again"
 
 
 class ChangeKind(StrEnum):
-    """Kinds of change. WIDENED: every value of the old type is one of the new type with the same meaning; RETYPED: any
-    other change of a type; REPLACED: a column dropped and made again under its name; REWRITTEN: the source changed rows
-    that were there without telling the log; TABLE_REPLACED: another table under the old name."""
+    """Kinds of change. WIDENED: every value of the old type is one of the new type with the same
+    meaning; RETYPED: any other change of a type; REPLACED: a column dropped and made again under
+    its name; REWRITTEN: the source changed rows that were there without telling the log;
+    TABLE_REPLACED: another table under the old name."""
 
     ADDED = "added"
     DROPPED = "dropped"
@@ -44,7 +46,8 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """One change; `old` and `new` are the column before and after where it is about one, `text` says it in words."""
+    """One change; `old` and `new` are the column before and after where it is about one, `text`
+    says it in words."""
 
     kind: ChangeKind
     text: str
@@ -88,7 +91,8 @@ def _holds_integer(old: Int, new: Int) -> bool:
 
 
 def compare(old: TableSchema, new: TableSchema) -> tuple[SchemaChange, ...]:
-    """The changes that lead from `old` to `new`; none where a copy made for `old` takes rows of `new` as they are.
+    """The changes that lead from `old` to `new`; none where a copy made for `old` takes rows of
+    `new` as they are.
 
     Columns are the same where their `ordinal` is; where either has none (0), where their names are.
     """
@@ -116,8 +120,9 @@ def compare(old: TableSchema, new: TableSchema) -> tuple[SchemaChange, ...]:
 def _rewritten(old: TableSchema, new: TableSchema) -> str:
     """Says that rows were written again though no column looks otherwise; '' where they were not.
 
-    A part has another file after a TRUNCATE of it, of which the log says nothing, and after a clean-up, which can't be told
-    apart. A whole table's TRUNCATE is in the log, and a clean-up alters no column.
+    A part has another file after a TRUNCATE of it, of which the log says nothing, and after a
+    clean-up, which can't be told apart. A whole table's TRUNCATE is in the log, and a clean-up
+    alters no column.
     """
     before, after = dict(old.marks), dict(new.marks)
     changed = {n for n in before.keys() & after.keys() if before[n] != after[n]}
@@ -128,8 +133,8 @@ def _rewritten(old: TableSchema, new: TableSchema) -> str:
 
 
 def _told_keys(old: TableSchema, new: TableSchema) -> list[tuple[int | str, ...]]:
-    """The keys by the columns' numbers, so that a key whose column got another name is the same; by names where either
-    description has no numbers."""
+    """The keys by the columns' numbers, so that a key whose column got another name is the same; by
+    names where either description has no numbers."""
     found = [tuple(s.column(n).ordinal for n in s.key) for s in (old, new)]
     if all(all(numbers) for numbers in found):
         return list(found)
@@ -167,8 +172,9 @@ def _replaced(old: Column, new: Column) -> SchemaChange:
 
 
 def with_known_labels(old: TableSchema, new: TableSchema) -> TableSchema:
-    """A shape of the log, its enums with the values too that the copy's have. One that lacks some was described before they were added, or
-    after they were renamed while rows with them came: the next look into the catalog says which."""
+    """A shape of the log, its enums with the values too that the copy's have. One that lacks some
+    was described before they were added, or after they were renamed while rows with them came: the
+    next look into the catalog says which."""
     numbers = {c.ordinal: c for c in old.columns if c.ordinal}
     columns = tuple(_joined(numbers.get(c.ordinal), c) for c in new.columns)
     return new if columns == new.columns else replace(new, columns=columns)

@@ -1,5 +1,6 @@
-"""Gives the columns of two descriptions of a table their numbers by the steps between them, so that `compare` sees renames and
-columns that were made again. Names are the same without their case. Pure."""
+"""Gives the columns of two descriptions of a table their numbers by the steps between them, so that
+`compare` sees renames and columns that were made again. Names are the same without their case.
+Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +13,16 @@ from replicators.connectors.schema.diff import ChangeKind, SchemaChange, compare
 from replicators.connectors.schema.steps import SchemaStep, StepKind
 
 KeepsValues = Callable[[Column, Column, str], bool]
-"""Whether a conversion from one column to the other, by a statement that says this type, leaves every value as it is."""
+"""Whether a conversion from one column to the other, by a statement that says this type, leaves
+every value as it is."""
 MOVING = (StepKind.RENAMED, StepKind.MODIFIED, StepKind.REWRITTEN)
 
 
 @dataclass(slots=True)
 class ColumnNumbering:
-    """Which column each name is: `numbers` by name in lower case; `modified` and `added` have the steps of a number. A name that
-    is in no statement, or came from a column that nobody knew, has none."""
+    """Which column each name is: `numbers` by name in lower case; `modified` and `added` have the
+    steps of a number. A name that is in no statement, or came from a column that nobody knew, has
+    none."""
 
     numbers: dict[str, int]
     next: int
@@ -58,7 +61,8 @@ class ColumnNumbering:
 def changes_by_steps(
     old: TableSchema, new: TableSchema, keeps: KeepsValues | None
 ) -> tuple[TableSchema, TableSchema, tuple[SchemaChange, ...]]:
-    """Both descriptions with numbers, and what leads from `old` to `new`, whose steps after `old.upto` count."""
+    """Both descriptions with numbers, and what leads from `old` to `new`, whose steps after
+    `old.upto` count."""
     had_numbers = all(c.ordinal for c in old.columns)
     old = with_numbers(old)
     fresh = [s for s in new.steps if s.position > old.upto]
@@ -115,7 +119,8 @@ def _judge_modified(
     numbering: ColumnNumbering,
     keeps: KeepsValues | None,
 ) -> None:
-    """A conversion that may have changed values is a change of type, also between types that look the same here."""
+    """A conversion that may have changed values is a change of type, also between types that look
+    the same here."""
     before = {c.ordinal: c for c in old.columns}
     for column in new.columns:
         steps = numbering.modified.get(column.ordinal, [])

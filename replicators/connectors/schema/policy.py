@@ -1,4 +1,5 @@
-"""What becomes of a schema change, by the replicator's policy. Pure; the same for every source and target.
+"""What becomes of a schema change, by the replicator's policy. Pure; the same for every source and
+target.
 
 | change | evolve | lenient | ignore | stop |
 |---|---|---|---|---|
@@ -10,7 +11,7 @@
 | column dropped and made again, key changed, rows rewritten, table made again | re-sync | stop | stop | stop |
 | partitions with rows attached or detached | re-sync | stop | stop | stop |
 | table renamed, where the source has numbers for tables | follow | stop | stop | stop |
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ class SchemaPolicy(StrEnum):
 
 
 class Verdict(StrEnum):
-    """FOLLOW: the target's table changes too. KEEP: it stays as it is. RESYNC: only a fresh copy is right. STOP: the table
-    stops until a person asks for its re-sync."""
+    """FOLLOW: the target's table changes too. KEEP: it stays as it is. RESYNC: only a fresh copy is
+    right. STOP: the table stops until a person asks for its re-sync."""
 
     FOLLOW = "follow"
     KEEP = "keep"
@@ -68,7 +69,8 @@ def verdict(policy: SchemaPolicy, change: SchemaChange) -> Verdict:
 
 
 def follows_renames(policy: SchemaPolicy) -> bool:
-    """Whether a table that has another name at the source is followed there; its copy keeps its name."""
+    """Whether a table that has another name at the source is followed there; its copy keeps its
+    name."""
     return policy is SchemaPolicy.EVOLVE
 
 
@@ -77,7 +79,8 @@ _WEIGHT = (Verdict.STOP, Verdict.RESYNC, Verdict.FOLLOW, Verdict.KEEP)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of several changes that came together: the gravest verdict decides for all of them."""
+    """What becomes of several changes that came together: the gravest verdict decides for all of
+    them."""
 
     verdict: Verdict
     changes: tuple[SchemaChange, ...]

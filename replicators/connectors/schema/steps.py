@@ -1,4 +1,5 @@
-"""What statements at a source did to a table's columns, in the log's order; for sources whose columns have no numbers."""
+"""What statements at a source did to a table's columns, in the log's order; for sources whose
+columns have no numbers."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from typing import Any, Self
 
 
 class StepKind(StrEnum):
-    """ADDED, DROPPED, RENAMED, MODIFIED: of a column. UNFILLED: what old rows have in a column that was added can't be told.
-    REWRITTEN: rows may be different, in a way that can't be followed."""
+    """ADDED, DROPPED, RENAMED, MODIFIED: of a column. UNFILLED: what old rows have in a column that
+    was added can't be told. REWRITTEN: rows may be different, in a way that can't be followed."""
 
     ADDED = "added"
     DROPPED = "dropped"
@@ -21,9 +22,9 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaStep:
-    """One column's part of a statement that ends at the log's `position`; steps of one position happen at once. `old` and
-    `new` are its name before and after (ADDED: `old` is the type's text); `text` is the source's own word about it (MODIFIED: the
-    type's text), or (REWRITTEN) why."""
+    """One column's part of a statement that ends at the log's `position`; steps of one position
+    happen at once. `old` and `new` are its name before and after (ADDED: `old` is the type's text);
+    `text` is the source's own word about it (MODIFIED: the type's text), or (REWRITTEN) why."""
 
     position: int
     kind: StepKind

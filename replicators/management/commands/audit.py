@@ -1,4 +1,5 @@
-"""Writes the audit trail to a file as JSON lines, and goes on from the last row written, so that it may be called again and again."""
+"""Writes the audit trail to a file as JSON lines, and goes on from the last row written, so that it
+may be called again and again."""
 
 from __future__ import annotations
 
@@ -20,10 +21,13 @@ _TAIL_BYTES = 1 << 20
 
 
 class Command(BaseCommand):
-    """Each row is written once, also after a cut. Beside the file lies `<file>.last` with the key of the last row, so that the file may be
-    moved away in between."""
+    """Each row is written once, also after a cut. Beside the file lies `<file>.last` with the key
+    of the last row, so that the file may be moved away in between."""
 
-    help = "Appends new rows of the audit trail to a file as JSON lines; to standard output without --to."
+    help = (
+        "Appends new rows of the audit trail to a file as JSON lines; to standard output "
+        "without --to."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Where to, and from where on."""
@@ -70,7 +74,8 @@ def _append(to: Path, after: int | None) -> int:
         last = max(last, _marked(mark)) if after is None else after
         if last > last_key():
             raise CommandError(
-                f"{to} ends with row {last}, which the trail does not have: was the database restored? Say --after."
+                f"{to} ends with row {last}, which the trail does not have: was the database "
+                "restored? Say --after."
             )
         for line, key in _lines(last):
             file.write(f"{line}\n".encode())
@@ -91,7 +96,8 @@ def _marked(mark: Path) -> int:
 
 
 def _last_in(file: BinaryIO) -> int:
-    """The key of the last whole line; what follows it was cut off, and goes. The file stands at its end then."""
+    """The key of the last whole line; what follows it was cut off, and goes. The file stands at its
+    end then."""
     begin = max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES)
     file.seek(begin)
     tail = file.read()

@@ -1,4 +1,5 @@
-"""A source in memory, for tests; hidden elsewhere. It is polled: tests put rows and changes into its `database`."""
+"""A source in memory, for tests; hidden elsewhere. It is polled: tests put rows and changes into
+its `database`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The tables of the in-memory source: some that are always there, and those that tests made in its database."""
+"""The tables of the in-memory source: some that are always there, and those that tests made in its
+database."""
 
 from __future__ import annotations
 

@@ -20,8 +20,8 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to a row: `new` is the row afterwards, `old` the row before; TRUNCATE has neither. `schema` is the whole
-    schema of the table at that time; `commit` sets it."""
+    """What happened to a row: `new` is the row afterwards, `old` the row before; TRUNCATE has
+    neither. `schema` is the whole schema of the table at that time; `commit` sets it."""
 
     table: TableId
     op: Op
@@ -32,7 +32,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """Changes that were committed together. `number` counts the transactions, and is the position after this one."""
+    """Changes that were committed together. `number` counts the transactions, and is the position
+    after this one."""
 
     number: int
     committed_at: float
@@ -40,8 +41,8 @@ class Transaction:
 
 
 class Database:
-    """Thread safe. `slots` has the position that each reader acknowledged: later transactions are kept for it. `version` counts the
-    schemas that were made."""
+    """Thread safe. `slots` has the position that each reader acknowledged: later transactions are
+    kept for it. `version` counts the schemas that were made."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()

@@ -1,4 +1,5 @@
-"""Consistent views of the in-memory source. A chunk carries its rows itself, so that a task in another process can read it."""
+"""Consistent views of the in-memory source. A chunk carries its rows itself, so that a task in
+another process can read it."""
 
 from __future__ import annotations
 

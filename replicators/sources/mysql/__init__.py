@@ -1,4 +1,5 @@
-"""MySQL 8.0 and MariaDB 10.5 and newer as a source: the binlog, read as a replica does. Imports no driver here."""
+"""MySQL 8.0 and MariaDB 10.5 and newer as a source: the binlog, read as a replica does. Imports no
+driver here."""
 
 from __future__ import annotations
 

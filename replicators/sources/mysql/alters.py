@@ -1,4 +1,5 @@
-"""The parts of an ALTER TABLE: what becomes of its columns, and what changes rows without the log showing it."""
+"""The parts of an ALTER TABLE: what becomes of its columns, and what changes rows without the log
+showing it."""
 
 from __future__ import annotations
 
@@ -16,15 +17,16 @@ RETYPED = "a change of a column that may have changed values"
 KEY = "a change of its primary key"
 WIDE_CHARSETS = frozenset({"UTF8MB4", "UTF16", "UTF16LE", "UTF32"})
 """Character sets that have every character of every other one."""
-ENGINES = frozenset({"INNODB", "MYISAM", "ARIA", "ROCKSDB", "TOKUDB", "ARCHIVE", "NDB", "NDBCLUSTER", "MEMORY"})  # fmt: skip
+ENGINES = frozenset({"INNODB", "MYISAM", "ARIA", "ROCKSDB", "TOKUDB", "ARCHIVE", "NDB",
+    "NDBCLUSTER", "MEMORY"})  # fmt: skip
 """Storage engines that take rows as they are."""
 
 
 @dataclass(slots=True)
 class Alteration:
-    """`unlogged`: why rows may have changed without being logged, in our words; "" where they did not. `steps`: what became of
-    columns, without a position. `renamed`: the table's new name. `keys`: foreign keys that change rows from then on. `indexes`: those
-    that go, in lower case."""
+    """`unlogged`: why rows may have changed without being logged, in our words; "" where they did
+    not. `steps`: what became of columns, without a position. `renamed`: the table's new name.
+    `keys`: foreign keys that change rows from then on. `indexes`: those that go, in lower case."""
 
     unlogged: str = ""
     steps: list[SchemaStep] = field(default_factory=list)
@@ -56,16 +58,20 @@ def alteration(words: Sequence[Token], database: str = "", mode: int = 0) -> Alt
 
 
 NO_COLUMN = frozenset({
-    "INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "VECTOR", "PRIMARY", "PARTITION",
+    "INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK", "VECTOR",
+    "PRIMARY", "PARTITION",
     "SYSTEM", "PERIOD",
 })  # fmt: skip
 FOLLOWED = {"PERIOD": ("FOR",), "SYSTEM": ("VERSIONING",), "VECTOR": ("INDEX", "KEY")}
 PLAIN_FIRSTS = frozenset({
     "AUTO_INCREMENT", "COMMENT", "ROW_FORMAT", "KEY_BLOCK_SIZE", "ALGORITHM", "LOCK", "ENABLE",
     "DISABLE", "FORCE", "ORDER", "MAX_ROWS", "MIN_ROWS", "AVG_ROW_LENGTH", "STATS_PERSISTENT",
-    "STATS_AUTO_RECALC", "STATS_SAMPLE_PAGES", "DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ALTER",
-    "ENCRYPTION", "ENCRYPTED", "COMPRESSION", "CHECKSUM", "DELAY_KEY_WRITE", "ANALYZE", "OPTIMIZE", "CHECK",
-    "REBUILD", "REPAIR", "COALESCE", "REORGANIZE", "PARTITION", "REMOVE", "WITH", "WITHOUT", "VALIDATION",
+    "STATS_AUTO_RECALC", "STATS_SAMPLE_PAGES", "DEFAULT", "CHARACTER", "CHARSET", "COLLATE",
+    "ALTER",
+    "ENCRYPTION", "ENCRYPTED", "COMPRESSION", "CHECKSUM", "DELAY_KEY_WRITE", "ANALYZE", "OPTIMIZE",
+    "CHECK",
+    "REBUILD", "REPAIR", "COALESCE", "REORGANIZE", "PARTITION", "REMOVE", "WITH", "WITHOUT",
+    "VALIDATION",
     "TRANSACTIONAL", "PACK_KEYS", "PAGE_CHECKSUM", "PAGE_COMPRESSED", "PAGE_COMPRESSION_LEVEL",
     "ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE", "TABLESPACE", "NOWAIT", "WAIT",
 })  # fmt: skip
@@ -83,7 +89,8 @@ def _take(found: Alteration, action: list[Token], database: str, mode: int) -> N
 
 
 def _is_column(action: Sequence[Token], words: Sequence[str]) -> bool:
-    """Some of these words are names too, told by what follows: MySQL reserves neither PERIOD and SYSTEM nor (before 9) VECTOR."""
+    """Some of these words are names too, told by what follows: MySQL reserves neither PERIOD and
+    SYSTEM nor (before 9) VECTOR."""
     if len(words) < 2 or not action[1].is_word or words[1] not in NO_COLUMN:
         return len(words) > 1
     if words[1] in FOLLOWED:
@@ -174,7 +181,8 @@ def _rename(found: Alteration, action: list[Token], words: list[str], database: 
 
 
 def _convert(found: Alteration, action: list[Token], words: list[str], mode: int) -> None:
-    """A character that the new set lacks becomes `?`, or the statement fails, by a setting of its session."""
+    """A character that the new set lacks becomes `?`, or the statement fails, by a setting of its
+    session."""
     if words[1:2] != ["TO"]:
         found.doubt("a change of its partitions or its tablespace")
         return

@@ -42,7 +42,8 @@ MAPS = 1 << 12
 
 
 class BlockCutter:
-    """Holds the buffer that the compiled loop fills, and makes finished blocks of it, which wait in `ready`."""
+    """Holds the buffer that the compiled loop fills, and makes finished blocks of it, which wait in
+    `ready`."""
 
     def __init__(
         self,
@@ -51,7 +52,8 @@ class BlockCutter:
         wanted: Iterable[TableId],
         sought: str = "",
     ) -> None:
-        """`constants`: what every context has; `sought`: the XID of a prepared group to keep in `found` when it comes again."""
+        """`constants`: what every context has; `sought`: the XID of a prepared group to keep in
+        `found` when it comes again."""
         self.found: Prepared | None = None
         self._sought = sought
         self.buffer = np.zeros(BUFFER_BYTES, np.uint8)
@@ -114,7 +116,8 @@ class BlockCutter:
         return self._wanted
 
     def follow(self, wanted: frozenset[TableId]) -> None:
-        """Carry these tables from now on; a new one from its next map on, since rows before it have none in a block."""
+        """Carry these tables from now on; a new one from its next map on, since rows before it have
+        none in a block."""
         self._wanted = wanted
         self.prepared.forget_copies()
         for place, table in self._tables.items():
@@ -123,7 +126,8 @@ class BlockCutter:
             self.wanted[place] &= table in wanted
 
     def map(self, event: bytes) -> None:
-        """A TABLE_MAP (without checksum) that is new. One of a table whose shape changed starts a new block, with another context version."""
+        """A TABLE_MAP (without checksum) that is new. One of a table whose shape changed starts a
+        new block, with another context version."""
         try:
             found = parse_map(event, self.at.flavour)
         except (ValueError, KeyError, IndexError) as err:
@@ -155,7 +159,8 @@ class BlockCutter:
         self._tables[place] = table
 
     def _forget_but_open(self) -> None:
-        """Too many maps, one each time that the server opens a table: forget all but those that the open transaction may need."""
+        """Too many maps, one each time that the server opens a table: forget all but those that the
+        open transaction may need."""
         maps = {int(n): base64.b64decode(m) for n, m in self._maps.items()} if self.is_open else {}
         kept = maps_in_use(maps, self.buffer[: int(self.state[k.P_USED])].tobytes())
         self._forget_maps(len(kept))
@@ -169,7 +174,8 @@ class BlockCutter:
         self.state[k.P_OPEN_LIMIT] = size
 
     def open_is_full(self) -> None:
-        """The unfinished transaction is as large as it may grow; one that will be prepared is kept whole if it can be."""
+        """The unfinished transaction is as large as it may grow; one that will be prepared is kept
+        whole if it can be."""
         state = self.state
         at = int(state[k.P_OPEN_AT]) + 4
         begin = self.buffer[at : at + int(state[k.P_BEGIN_SIZE]) - 4].tobytes()
@@ -181,7 +187,8 @@ class BlockCutter:
             self.emit_open()
 
     def missing(self, statement: Statement) -> Prepared | None:
-        """The prepared group that this XA COMMIT brings back, where its messages are not at hand."""
+        """The prepared group that this XA COMMIT brings back, where its messages are not at
+        hand."""
         found = self.prepared.get(same_xid(statement.xid))
         is_missing = found is not None and found.data is None and found.offset != LOST
         return found if is_missing and statement.kind is Kind.XA_COMMIT else None
@@ -202,14 +209,16 @@ class BlockCutter:
         is_content = is_touching or is_ending_xa
         is_change = said.kind is Kind.CHANGE and is_touching
         if is_change and said.steps and not state[k.P_BODY_OPEN]:
-            # A block of its own, whose context says what it does to columns: decoding gives the table's new shape by that.
+            # A block of its own, whose context says what it does to columns: decoding gives the
+            # table's new shape by that.
             self.emit_closed()
             self.context_version += 1
             self.grow_for(size)
         if k.take_query(e, at, size, state, self.buffer, self.runs, opens, is_content):
             raise ReplicationError("source:log-damaged", position=self._place())
         if is_change:
-            # The position behind the statement knows of it; the block that ends with it begins before.
+            # The position behind the statement knows of it; the block that ends with it begins
+            # before.
             self._steps = with_statement(self._steps, said, self.position().ordinal)
             self._steps_told = tuple(tuple(s.to_json()) for s in self._steps)
             self.emit_closed()
@@ -217,7 +226,8 @@ class BlockCutter:
             self.context_version += 1
 
     def _end_prepared(self, said: Statement, size: int) -> bool:
-        """Put the rows of a group that is committed behind the GTID of its commit. Whether decoding must see this end."""
+        """Put the rows of a group that is committed behind the GTID of its commit. Whether decoding
+        must see this end."""
         xid = same_xid(said.xid)
         if self._xid == xid:
             # Begun in this very group: a commit in one phase.
@@ -279,7 +289,8 @@ class BlockCutter:
             raise ReplicationError("source:log-damaged", position=self._place()) from err
 
     def rotate(self, event: bytes) -> None:
-        """The next events come from another file, or (at the start of a stream) from the one that was asked for."""
+        """The next events come from another file, or (at the start of a stream) from the one that
+        was asked for."""
         (offset,) = struct.unpack_from("<Q", event, HEADER)
         file = event[HEADER + 8 :].decode(errors="replace")
         if file == self.at.file:
@@ -319,7 +330,7 @@ class BlockCutter:
         if is_here and not self.is_open and position > low:
             state[[k.P_OFFSET, k.P_CLOSED_OFFSET]] = int(state[k.P_OFFSET]) - low + position
 
-    # --- blocks --------------------------------------------------------------------------------------------------------
+    # --- blocks --------------------------------------------------------------------------------------------------------  # noqa: E501
     def flush_gtids(self) -> None:
         """Make room for more runs of numbers."""
         self._executed.flush(self.state, self.runs)
@@ -337,7 +348,8 @@ class BlockCutter:
         ).position()
 
     def emit_closed(self) -> None:
-        """Put what is complete into a block; an unfinished transaction behind it is carried over."""
+        """Put what is complete into a block; an unfinished transaction behind it is carried
+        over."""
         if self.has_closed:
             cut, messages = self.state[[k.P_CUT, k.P_CUT_MESSAGES]].tolist()
             self._emit(cut, messages, ends_closed=True)

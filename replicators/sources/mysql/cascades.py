@@ -35,8 +35,8 @@ def are_logged(connection: Connection, server: Server) -> bool:
 
 
 def cascades(connection: Connection, tables: Sequence[TableId]) -> dict[TableId, list[Problem]]:
-    """`source:cascade` for each foreign key with such a rule, of tables that may be read. The rules are taken from SHOW CREATE TABLE,
-    for which SELECT is right enough."""
+    """`source:cascade` for each foreign key with such a rule, of tables that may be read. The rules
+    are taken from SHOW CREATE TABLE, for which SELECT is right enough."""
     if not tables:
         return {}
     pairs = ", ".join(f"({sql.literal(t.schema)}, {sql.literal(t.name)})" for t in tables)
@@ -57,8 +57,9 @@ def cascades(connection: Connection, tables: Sequence[TableId]) -> dict[TableId,
 
 
 def rules_of(statement: str) -> Iterator[tuple[str, str]]:
-    """Name and rules (`DELETE CASCADE, ON UPDATE SET NULL`) of each foreign key that changes rows, out of what SHOW CREATE TABLE
-    gives. Texts hold no line's end there, so that a line that begins like a constraint is one."""
+    """Name and rules (`DELETE CASCADE, ON UPDATE SET NULL`) of each foreign key that changes rows,
+    out of what SHOW CREATE TABLE gives. Texts hold no line's end there, so that a line that begins
+    like a constraint is one."""
     for name, rest in _CONSTRAINT.findall(statement):
         rules = [" ".join(found) for found in _RULE.findall(_NAME.sub("", rest))]
         if rules:
@@ -66,8 +67,8 @@ def rules_of(statement: str) -> Iterator[tuple[str, str]]:
 
 
 def unlogged_keys(connection: Connection, server: Server) -> str:
-    """Of the foreign keys that a statement makes at this server, those whose changes of rows it does not log (`foreign_keys.NONE`,
-    `NAMED`, `ALL`)."""
+    """Of the foreign keys that a statement makes at this server, those whose changes of rows it
+    does not log (`foreign_keys.NONE`, `NAMED`, `ALL`)."""
     if are_logged(connection, server):
         return NONE
     return ALL if server.is_mariadb or server.version >= INLINE_SINCE else NAMED

@@ -1,4 +1,5 @@
-"""Looks into a server's tables by a few queries of information_schema, whatever their number; changes nothing."""
+"""Looks into a server's tables by a few queries of information_schema, whatever their number;
+changes nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ SELECT t.table_schema, t.table_name, t.table_rows, t.data_length,
         WHERE c.table_schema = t.table_schema AND c.table_name = t.table_name)
 FROM information_schema.tables t
 WHERE t.table_type IN ('BASE TABLE', 'SYSTEM VERSIONED') AND t.table_schema NOT IN {SYSTEM}
-"""  # noqa: S608 - a constant
+"""  # noqa: E501, S608
 
 COLUMNS = """
 SELECT table_schema, table_name, column_name, data_type, column_type, is_nullable, numeric_precision,
@@ -44,7 +45,7 @@ SELECT table_schema, table_name, column_name, data_type, column_type, is_nullabl
        generation_expression
 FROM information_schema.columns WHERE table_schema = {schema} AND table_name IN ({names})
 ORDER BY table_schema, table_name, ordinal_position
-"""
+"""  # noqa: E501
 
 KEYS = """
 SELECT s.table_schema, s.table_name, s.index_name, s.column_name, s.sub_part, s.nullable
@@ -84,7 +85,8 @@ class MysqlCatalog(Closing):
         return sorted(found, key=lambda t: t.id)
 
     def describe(self, tables: Sequence[TableSelection]) -> dict[TableId, TableSchema]:
-        """The shapes, by three queries a database. Columns of a type that can't be copied are in, as `Unsupported`."""
+        """The shapes, by three queries a database. Columns of a type that can't be copied are in,
+        as `Unsupported`."""
         try:
             return describe(self._connection, tables, self.params.zero_dates)
         except pymysql.Error as err:
@@ -167,7 +169,8 @@ def _table(
         ),
         key=key,
         primary_key=primary,
-        # The log has whole rows of every table; they are decoded where nothing else tells rows apart.
+        # The log has whole rows of every table; they are decoded where nothing else tells rows
+        # apart.
         full_before=not key,
         filter=selection.filter,
         upto=1,  # the log tells what becomes of columns
@@ -177,7 +180,8 @@ def _table(
 
 
 def _kept_apart(zero_dates: str) -> str:
-    """In a key, where a NULL would match no row, days that don't exist stop the table rather than become one."""
+    """In a key, where a NULL would match no row, days that don't exist stop the table rather than
+    become one."""
     return "fail" if zero_dates == "null" else zero_dates
 
 
@@ -212,7 +216,8 @@ def _column(row: tuple[Any, ...], is_json: bool, zero_dates: str) -> Column:
 
 
 def _keys(indexes: list[tuple[Any, ...]]) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """The primary key, and what identifies a row: it, or the first unique index without NULLs and prefixes, whose name is told."""
+    """The primary key, and what identifies a row: it, or the first unique index without NULLs and
+    prefixes, whose name is told."""
     by_name: dict[str, list[tuple[Any, ...]]] = {}
     for index, *rest in indexes:
         by_name.setdefault(index, []).append(tuple(rest))

@@ -1,4 +1,5 @@
-"""Character sets of the servers as Python codecs, and columns of their bytes as UTF-8. Asks no server."""
+"""Character sets of the servers as Python codecs, and columns of their bytes as UTF-8. Asks no
+server."""
 
 from __future__ import annotations
 
@@ -11,8 +12,10 @@ import pyarrow as pa
 
 UTF8 = frozenset({"utf8mb4", "utf8mb3", "utf8"})
 CODECS = {
-    "ascii": "ascii", "latin1": "cp1252", "latin2": "iso8859_2", "latin5": "iso8859_9", "latin7": "iso8859_13",
-    "cp1250": "cp1250", "cp1251": "cp1251", "cp1256": "cp1256", "cp1257": "cp1257", "cp850": "cp850",
+    "ascii": "ascii", "latin1": "cp1252", "latin2": "iso8859_2", "latin5": "iso8859_9",
+    "latin7": "iso8859_13",
+    "cp1250": "cp1250", "cp1251": "cp1251", "cp1256": "cp1256", "cp1257": "cp1257",
+    "cp850": "cp850",
     "cp852": "cp852", "cp866": "cp866", "greek": "iso8859_7", "hebrew": "iso8859_8",
     "koi8r": "koi8_r", "koi8u": "koi8_u", "macroman": "mac_roman",
     "gbk": "gbk", "gb2312": "gb2312", "gb18030": "gb18030", "big5": "big5", "cp932": "cp932",
@@ -46,16 +49,19 @@ ROW = 94
 LONG_DIFFERENCES: dict[str, dict[bytes, str]] = {
     "gb18030": {b"\xa8\xbc": "\u1e3f", b"\x81\x35\xf4\x37": "\ue7c7"},
     "big5": {
-        **dict.fromkeys((b"\xa1\x5a", b"\xa1\xc3", b"\xa1\xc5", b"\xa1\xfe", b"\xa2\x40", b"\xa2\xcc", b"\xa2\xce"),
+        **dict.fromkeys((b"\xa1\x5a", b"\xa1\xc3", b"\xa1\xc5", b"\xa1\xfe", b"\xa2\x40",
+        b"\xa2\xcc", b"\xa2\xce"),
                         "\ufffd"),
-        **{bytes([0xF9, 0xD6 + n]): c for n, c in enumerate("\u7881\u92b9\u88cf\u58bb\u6052\u7ca7\u5afa")},
+        **{bytes([0xF9, 0xD6 + n]): c for n,
+        c in enumerate("\u7881\u92b9\u88cf\u58bb\u6052\u7ca7\u5afa")},
     },
     "sjis": {b"\x81\x5f": "\\"},
     "ujis": {
         b"\xa1\xc0": "\\",
         b"\x8e\xa0": 2 * HOLE,
         **{bytes([0xF5 + n // ROW, 0xA1 + n % ROW]): chr(0xE000 + n) for n in range(10 * ROW)},
-        **{bytes([0x8F, 0xF5 + n // ROW, 0xA1 + n % ROW]): chr(0xE3AC + n) for n in range(10 * ROW)},
+        **{bytes([0x8F, 0xF5 + n // ROW,
+        0xA1 + n % ROW]): chr(0xE3AC + n) for n in range(10 * ROW)},
     },
 }  # fmt: skip
 
@@ -80,7 +86,8 @@ def decoder_of(charset: str) -> Callable[[bytes], str]:
 
 
 def _without_pairs(raw: bytes) -> str:
-    """UCS-2 has no characters of four bytes: the servers show none, where a codec of UTF-16 would."""
+    """UCS-2 has no characters of four bytes: the servers show none, where a codec of UTF-16
+    would."""
     text = raw.decode("utf_16_be")
     if max(text, default="") > "\uffff":
         raise ValueError("half of a pair")
@@ -88,7 +95,8 @@ def _without_pairs(raw: bytes) -> str:
 
 
 def _long_decoder(charset: str) -> Callable[[bytes], str]:
-    """Python's codec for what it reads alike, and character by character where there may be another one."""
+    """Python's codec for what it reads alike, and character by character where there may be another
+    one."""
     codec, differs = CODECS[charset], LONG_DIFFERENCES.get(charset, {})
     pattern = re.compile(rb"[\0-\x7f]|" + CHARACTERS[charset])
     misread = [re.escape(code) for code in differs if _read(code, codec) is not None]
@@ -125,7 +133,8 @@ def _character(charset: str, number: int) -> str:
 
 
 def to_utf8(values: pa.Array, charset: str) -> pa.Array:
-    """A binary array in `charset` as strings; ValueError where bytes are not of that character set."""
+    """A binary array in `charset` as strings; ValueError where bytes are not of that character
+    set."""
     if charset not in WIDE and _is_ascii(values):
         return values.cast(pa.string())
     decode = decoder_of(charset)

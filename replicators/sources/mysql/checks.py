@@ -1,4 +1,5 @@
-"""Preflight of a MySQL or MariaDB source: can it be reached, followed, and its tables copied? Changes nothing there."""
+"""Preflight of a MySQL or MariaDB source: can it be reached, followed, and its tables copied?
+Changes nothing there."""
 
 from __future__ import annotations
 
@@ -142,7 +143,8 @@ class MysqlChecks(Closing):
                 )
 
     def tables(self, tables: Sequence[TableSelection]) -> list[Problem]:
-        """Problems of the chosen tables, in their order. Raises `source:*` where the server can't be asked."""
+        """Problems of the chosen tables, in their order. Raises `source:*` where the server can't
+        be asked."""
         if not tables:
             return [Problem.of("source:no-tables")]
         try:
@@ -202,7 +204,8 @@ class MysqlChecks(Closing):
         yield from filter_problems(selection, shape, filters.refusal)
 
     def _keyless(self, table: TableId, *, has_views: bool, is_unlockable: bool) -> Problem:
-        """A table without a key is copied in a view of its own, which not every engine and user can have (CORRECTNESS 19)."""
+        """A table without a key is copied in a view of its own, which not every engine and user can
+        have (CORRECTNESS 19)."""
         if not has_views:
             return Problem.of("source:key-needed", table=table)
         if is_unlockable:
@@ -224,8 +227,8 @@ class MysqlChecks(Closing):
 
 
 def _is_replica(connection: Connection, server: Server) -> bool:
-    """Whether the server follows another one, by any of its connections. To a user who may not ask that, a MariaDB that ever
-    applied another server's changes is one."""
+    """Whether the server follows another one, by any of its connections. To a user who may not ask
+    that, a MariaDB that ever applied another server's changes is one."""
     statement = "SHOW SLAVE STATUS"
     if server.is_mariadb:
         statement = "SHOW ALL SLAVES STATUS"

@@ -1,4 +1,5 @@
-"""How a column is asked for in a snapshot query, and how what comes becomes the neutral form; no connection."""
+"""How a column is asked for in a snapshot query, and how what comes becomes the neutral form; no
+connection."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def select_list(table: TableSchema) -> str:
 
 
 def expression(column: Column) -> str:
-    """The column in a SELECT list, in a form that loses nothing and that the log's values have too."""
+    """The column in a SELECT list, in a form that loses nothing and that the log's values have
+    too."""
     name = sql.name(column.name)
     if column.wire in ("bit", "decimal_text"):
         return f"{name} + 0"
@@ -34,8 +36,9 @@ def expression(column: Column) -> str:
 
 
 def to_batch(block: Block, table: TableSchema, *, marks: bool = False) -> pa.RecordBatch:
-    """The batch with exactly `table.arrow_schema()`; `source:value-unsupported` names a column that can't be had. With `marks`,
-    rows that hold such a value, but not in their key, are marked: then the batch has `FAULT_FIELDS` too."""
+    """The batch with exactly `table.arrow_schema()`; `source:value-unsupported` names a column that
+    can't be had. With `marks`, rows that hold such a value, but not in their key, are marked: then
+    the batch has `FAULT_FIELDS` too."""
     arrays: list[pa.Array] = []
     faults: list[Fault] = []
     for place, column in enumerate(table.columns):

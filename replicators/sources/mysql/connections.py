@@ -1,4 +1,5 @@
-"""Makes connections to MySQL and MariaDB with the session settings pinned, so that log and snapshot spell values alike."""
+"""Makes connections to MySQL and MariaDB with the session settings pinned, so that log and snapshot
+spell values alike."""
 
 from __future__ import annotations
 
@@ -23,14 +24,17 @@ __all__ = ["Connection", "Server", "connect", "log_end", "query", "records", "se
 READ_SECONDS = 60
 CERTIFICATE_BYTES = 4 << 20
 
-# Whatever the server sets for everybody: no row may be left out of a copy, none that is undone again be in it, and no long
-# statement be ended. MariaDB passes over what stands in the first comment, MySQL over what stands in the second.
+# Whatever the server sets for everybody: no row may be left out of a copy, none that is undone
+# again be in it, and no long statement be ended. MariaDB passes over what stands in the first
+# comment, MySQL over what stands in the second.
 SETTINGS = (
-    "SET SESSION sql_mode = '', time_zone = '+00:00', net_write_timeout = 600, net_read_timeout = 600,"
+    "SET SESSION sql_mode = '', time_zone = '+00:00', net_write_timeout = 600, net_read_timeout "
+    "= 600,"
     " wait_timeout = 28800, sql_select_limit = 18446744073709551615, sql_big_selects = ON"
     " /*!80000 , information_schema_stats_expiry = 0, max_execution_time = 0,"
     " transaction_isolation = 'REPEATABLE-READ' */"
-    " /*M! , max_statement_time = 0, idle_transaction_timeout = 0, idle_readonly_transaction_timeout = 0,"
+    " /*M! , max_statement_time = 0, idle_transaction_timeout = 0, "
+    "idle_readonly_transaction_timeout = 0,"
     " tx_isolation = 'REPEATABLE-READ' */"
 )
 
@@ -57,7 +61,8 @@ class _Preferring(Connection):
 
 
 def _certificates(path: str) -> str:
-    """The text of a file of certificates. It is opened without waiting, which a pipe would make us do for ever."""
+    """The text of a file of certificates. It is opened without waiting, which a pipe would make us
+    do for ever."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:

@@ -41,8 +41,9 @@ PURGED = "the server purged transactions that were not yet copied"
 def verify(
     connection: Connection, params: MysqlParams, name: str, position: Position | None
 ) -> None:
-    """Raise `source:position-lost` where changes after `position` can't be had from this server, `source:setting` where it
-    writes no log. Another server will do if the position's GTIDs say that it goes on there."""
+    """Raise `source:position-lost` where changes after `position` can't be had from this server,
+    `source:setting` where it writes no log. Another server will do if the position's GTIDs say that
+    it goes on there."""
     server = server_of(connection)
     end = log_end(connection, server)
     if end is None:
@@ -65,8 +66,8 @@ def verify(
 
 
 def moved(known: Coordinates, server: Server) -> Coordinates:
-    """Where a stream goes on at another server. Transactions that wait prepared lie somewhere else there: their places are
-    given up, and the tables are told at their commit."""
+    """Where a stream goes on at another server. Transactions that wait prepared lie somewhere else
+    there: their places are given up, and the tables are told at their commit."""
     return Coordinates(
         server.flavour,
         server.identity,
@@ -80,8 +81,8 @@ def moved(known: Coordinates, server: Server) -> Coordinates:
 
 
 def asked_for(start: Coordinates) -> Coordinates:
-    """Where the server is asked to go on: by GTIDs, if it is to be, or if the offset is larger than the command can say.
-    `source:position-lost` where there are none then."""
+    """Where the server is asked to go on: by GTIDs, if it is to be, or if the offset is larger than
+    the command can say. `source:position-lost` where there are none then."""
     if start.offset > LAST_OFFSET and not start.gtids:
         raise ReplicationError("source:position-lost", reason="it lies beyond 4 GiB of its file")
     if start.by_gtids or start.offset > LAST_OFFSET:
@@ -90,8 +91,9 @@ def asked_for(start: Coordinates) -> Coordinates:
 
 
 def counted(found: Coordinates, after: Position | None) -> Coordinates:
-    """A place that the server told, in the order of the stream that has reached `after`. `source:server-changed` where that
-    stream is still at another server: nobody can say yet what comes before what."""
+    """A place that the server told, in the order of the stream that has reached `after`.
+    `source:server-changed` where that stream is still at another server: nobody can say yet what
+    comes before what."""
     if after is None:
         return found
     known = Coordinates.of(after)
@@ -101,7 +103,8 @@ def counted(found: Coordinates, after: Position | None) -> Coordinates:
 
 
 def begun_again(found: Coordinates, lost: Position | None) -> Coordinates:
-    """A place where a stream begins again whose position was lost: behind everything that came before."""
+    """A place where a stream begins again whose position was lost: behind everything that came
+    before."""
     return found if lost is None else replace(found, era=Coordinates.of(lost).next_era())
 
 
@@ -139,7 +142,8 @@ def _verify_by_gtids(
 
 
 def _verify_own(connection: Connection, params: MysqlParams, name: str, known: Coordinates) -> None:
-    """Of a server that was followed by GTIDs, the file: one that it purged is no loss, one that it has yet to write is."""
+    """Of a server that was followed by GTIDs, the file: one that it purged is no loss, one that it
+    has yet to write is."""
     files = _files(connection)
     if known.file in files:
         _verify_stamp(params, name, known)
@@ -190,7 +194,8 @@ def _verify_gtids(
 
 
 def _has_logged(connection: Connection, server: Server, known: Coordinates) -> bool:
-    """Whether what MySQL lacks is still being committed there: it sends a transaction before it counts it."""
+    """Whether what MySQL lacks is still being committed there: it sends a transaction before it
+    counts it."""
     if server.is_mariadb:
         return False
     waiting = [gtid for gtid, _ in held(connection)]
@@ -199,7 +204,8 @@ def _has_logged(connection: Connection, server: Server, known: Coordinates) -> b
 
 
 def file_stamp(params: MysqlParams, name: str, file: str) -> int:
-    """When a binlog file was begun, by its first event. An answer that does not come is no other file: it is asked for again."""
+    """When a binlog file was begun, by its first event. An answer that does not come is no other
+    file: it is asked for again."""
     # A number that was chosen is in use by the stream.
     other = replace(params, server_id=0)
     dump = Dump(other, f"{name} looks", file, START_OFFSET, ends=True)

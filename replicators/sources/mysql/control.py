@@ -1,4 +1,5 @@
-"""Small questions beside the stream, on an ordinary connection; never reads the log, and makes nothing at the server."""
+"""Small questions beside the stream, on an ordinary connection; never reads the log, and makes
+nothing at the server."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ class LogControl(Closing):
             raise translate(err, self.params) from err
 
     def heartbeat(self) -> int:
-        """Where the log ends now. Nothing is written: what was committed before this moment lies before that place."""
+        """Where the log ends now. Nothing is written: what was committed before this moment lies
+        before that place."""
         return counted(self._ask(_end), self._after).value
 
     def status(self, reached: Position | None = None) -> LogStatus:
@@ -72,8 +74,8 @@ class LogControl(Closing):
     def _hours_left(
         self, connection: Connection, reached: Position | None, end: Coordinates, now: float
     ) -> float | None:
-        """For how long the file that is read is kept: a file is removed some time after it was written to for the last time,
-        which was when the next one was begun."""
+        """For how long the file that is read is kept: a file is removed some time after it was
+        written to for the last time, which was when the next one was begun."""
         kept = retention_hours(connection)
         if kept is None or reached is None:
             return kept
@@ -101,7 +103,8 @@ class LogControl(Closing):
         """The log holds every table."""
 
     def drop(self) -> None:
-        """Nothing was made at the server; it has to be reachable all the same, so that nothing is believed gone that is not."""
+        """Nothing was made at the server; it has to be reachable all the same, so that nothing is
+        believed gone that is not."""
         self._ask(lambda connection: connection.ping())
 
     def drop_statements(self) -> list[str]:

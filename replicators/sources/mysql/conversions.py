@@ -1,7 +1,8 @@
 """Whether MODIFY or CHANGE leaves every value as it is: only where that is certain. Pure.
 
-Rows that a conversion changes are not in the log, so what is not certain is copied afresh. In strict mode most conversions that
-lose something fail, but not all: spaces at the end and decimals are cut without an error.
+Rows that a conversion changes are not in the log, so what is not certain is copied afresh. In
+strict mode most conversions that lose something fail, but not all: spaces at the end and decimals
+are cut without an error.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from replicators.connectors.model.types import Decimal, Enum, Float, String, Tim
 from replicators.connectors.schema.diff import is_wider
 
 INTEGERS = {
-    "tiny": (-(2**7), 2**7 - 1), "utiny": (0, 2**8 - 1), "small": (-(2**15), 2**15 - 1), "usmall": (0, 2**16 - 1),
+    "tiny": (-(2**7), 2**7 - 1), "utiny": (0, 2**8 - 1), "small": (-(2**15), 2**15 - 1),
+    "usmall": (0, 2**16 - 1),
     "medium": (-(2**23), 2**23 - 1), "umedium": (0, 2**24 - 1), "int": (-(2**31), 2**31 - 1),
     "uint": (0, 2**32 - 1), "big": (-(2**63), 2**63 - 1), "ubig": (0, 2**64 - 1),
 }  # fmt: skip
@@ -28,7 +30,8 @@ LABEL = re.compile(r"('(?:[^'\\]|''|\\.)*')", re.DOTALL)
 
 
 def keeps_values(old: Column, new: Column, said: str) -> bool:
-    """Whether values of `old` stay what they are as values of `new`, the statement having said that type."""
+    """Whether values of `old` stay what they are as values of `new`, the statement having said that
+    type."""
     if said.endswith(NUMBERED):
         said = said.removesuffix(NUMBERED)
         if not old.native.endswith(NUMBERED):
@@ -62,7 +65,8 @@ def _keeps_others(old: Column, new: Column, said: str) -> bool:
 
 
 def _told(native: str) -> str:
-    """Without blanks, in lower case; but not within the labels of an ENUM or a SET, which are values."""
+    """Without blanks, in lower case; but not within the labels of an ENUM or a SET, which are
+    values."""
     parts = LABEL.split(native.removesuffix(NUMBERED))
     return "".join(p if at % 2 else re.sub(r"\s+", "", p.lower()) for at, p in enumerate(parts))
 
@@ -82,7 +86,8 @@ def _is_unicode(wire: str) -> bool:
 
 
 def _is_any_size(native: str, sizes: Mapping[str, int]) -> bool:
-    """Whether this is `text(9)` or the like, for which the server takes the smallest of these types that has room."""
+    """Whether this is `text(9)` or the like, for which the server takes the smallest of these types
+    that has room."""
     return _word(native) in sizes and "(" in native
 
 

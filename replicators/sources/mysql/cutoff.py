@@ -1,4 +1,5 @@
-"""Groups of events that a server's crash cut off: MariaDB leaves them at the end of the file, and rolls their rows back."""
+"""Groups of events that a server's crash cut off: MariaDB leaves them at the end of the file, and
+rolls their rows back."""
 
 from __future__ import annotations
 
@@ -13,15 +14,15 @@ ARTIFICIAL = 0x20
 
 
 def ends_by_crash(rotate: bytes) -> bool:
-    """Whether a ROTATE event (with header) to another file is one that the server made for its reader only: the file before
-    has none, since nobody closed it."""
+    """Whether a ROTATE event (with header) to another file is one that the server made for its
+    reader only: the file before has none, since nobody closed it."""
     (flags,) = struct.unpack_from("<H", rotate, 17)
     return bool(flags & ARTIFICIAL)
 
 
 def give_up(state: np.ndarray, buffer: np.ndarray, runs: np.ndarray) -> None:
-    """End the open transaction, which was never committed: without a trace, or, where a part of it was handed out, as one that
-    was rolled back. There is room for an event."""
+    """End the open transaction, which was never committed: without a trace, or, where a part of it
+    was handed out, as one that was rolled back. There is room for an event."""
     state[k.P_NUMBER] = 0
     if state[k.P_WAS_SENT]:
         event = np.frombuffer(_rollback(has_checksum=bool(state[k.P_HAS_CRC])), np.uint8)

@@ -1,8 +1,10 @@
-"""Raw segments of binlog events into Arrow tables, column-wise. Pure; knows no server and no Django.
+"""Raw segments of binlog events into Arrow tables, column-wise. Pure; knows no server and no
+Django.
 
-A body is repeated [u32 little-endian length][event], each with its header and checksum, of one binlog file. The context
-names the file's number, whether events carry checksums, the open transaction's first event, the TABLE_MAPs known before,
-and the character sets of the collations used.
+A body is repeated [u32 little-endian length][event], each with its header and checksum, of one
+binlog file. The context names the file's number, whether events carry checksums, the open
+transaction's first event, the TABLE_MAPs known before, and the character sets of the collations
+used.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ from replicators.sources.mysql.values import Images, Layout, ValueFault, measure
 
 
 def decode(head: dict[str, Any], body: Any, segment: int) -> Iterator[DecodedTable | Poison]:
-    """Decode a raw segment: a `DecodedTable` per table and shape of it, in the selection's order, or one `Poison` for a
-    table that can't be decoded. Implements `LogDecoder`."""
+    """Decode a raw segment: a `DecodedTable` per table and shape of it, in the selection's order,
+    or one `Poison` for a table that can't be decoded. Implements `LogDecoder`."""
     tables = [TableSchema.from_json(t) for t in head["tables"]]
     context = head["context"]
     charsets = {int(n): str(c) for n, c in context.get("charsets", {}).items()}
@@ -52,7 +54,8 @@ def decode(head: dict[str, Any], body: Any, segment: int) -> Iterator[DecodedTab
 
 
 def warm() -> None:
-    """Compile every kernel, or load it from numba's cache (NUMBA_CACHE_DIR), by decoding a tiny segment."""
+    """Compile every kernel, or load it from numba's cache (NUMBA_CACHE_DIR), by decoding a tiny
+    segment."""
 
     def event(kind: int, body: bytes) -> bytes:
         size = k.HEADER + len(body)
@@ -67,7 +70,8 @@ def warm() -> None:
     column = {"name": "id", "type": {"type": "Int", "bits": 32}, "native": "int", "wire": "int"}
     table = {"schema": "s", "name": "t", "columns": [column], "key": ["id"]}
     context = {"file": 1, "flavour": "mariadb", "has_checksums": False}
-    # Of bytes it would be read-only, which is another type to numba than what a segment is read into.
+    # Of bytes it would be read-only, which is another type to numba than what a segment is read
+    # into.
     body = np.frombuffer(bytearray().join(parts), np.uint8)
     list(decode({"context": context, "tables": [table]}, body, 0))
     k.crc32(body, 0, len(body), k.CRC_TABLES)
@@ -107,7 +111,7 @@ def _warm_stream() -> None:
     k.gather_moments(data, none, none, 0, np.zeros(0, np.int32), none, data, data)
 
 
-# --- rows -----------------------------------------------------------------------------------------------------------
+# --- rows -----------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 @dataclass(slots=True)
@@ -145,7 +149,8 @@ def _decode_tables(
 
 
 def _shape_after(index: Index, table: TableSchema, rows: _Rows) -> Iterator[DecodedTable | Poison]:
-    """The shape that a table has after the statement of the segment, though no row of it may ever come."""
+    """The shape that a table has after the statement of the segment, though no row of it may ever
+    come."""
     if index.steps_after is None:
         return
     steps = steps_of(index.steps_after, table.id)
@@ -236,7 +241,8 @@ class _Rows:
         return int(self._before[events]) + place + first_sequence(self._segment)
 
     def positions(self, transactions: np.ndarray) -> Any:
-        """Where transactions begin, which is below their end and at or above the end of the one before."""
+        """Where transactions begin, which is below their end and at or above the end of the one
+        before."""
         return self.index.begins[transactions, k.X_OFFSET] + value_at(self._file, 0)
 
     def place_of(self, transaction: int) -> LogPlace:
@@ -302,7 +308,8 @@ def _decode_part(part: Part, rows: _Rows, charsets: dict[int, str]) -> pa.Table:
 
     def read(after: Sequence[Place], before: Sequence[Place], raw: frozenset[str]) -> Images:
         return read_images(
-            index.body, index.events, part.mine, part.layout, part.totals, count, after, before, charsets,
+            index.body, index.events, part.mine, part.layout, part.totals, count, after, before,
+            charsets,
             has_whole_before=schema.full_before, raw=raw,
         )  # fmt: skip
 
@@ -331,8 +338,8 @@ def _decode_part(part: Part, rows: _Rows, charsets: dict[int, str]) -> pa.Table:
 def _images(
     read: Read, columns: Sequence[Place], before: Sequence[Place], schema: TableSchema
 ) -> tuple[Images, UnsupportedValues | None]:
-    """The rows' images; where some values have no neutral form, those as NULL, and which they are. A table without a key
-    has no such rows: nothing could tell later which row was left out."""
+    """The rows' images; where some values have no neutral form, those as NULL, and which they are.
+    A table without a key has no such rows: nothing could tell later which row was left out."""
     try:
         return read(columns, before, frozenset()), None
     except ValueFault as fault:

@@ -1,4 +1,5 @@
-"""What rows have in a column that was added, from the statement's own words; ValueError where only the server knows. Pure."""
+"""What rows have in a column that was added, from the statement's own words; ValueError where only
+the server knows. Pure."""
 
 from __future__ import annotations
 
@@ -19,15 +20,18 @@ from replicators.connectors.model.types import (
 from replicators.sources.mysql.definitions import EMPTY, IMPLICIT
 
 INTEGER_BITS = {
-    "tiny": (8, True), "utiny": (8, False), "small": (16, True), "usmall": (16, False), "medium": (24, True),
-    "umedium": (24, False), "int": (32, True), "uint": (32, False), "big": (64, True), "ubig": (64, False),
+    "tiny": (8, True), "utiny": (8, False), "small": (16, True), "usmall": (16, False),
+    "medium": (24, True),
+    "umedium": (24, False), "int": (32, True), "uint": (32, False), "big": (64, True),
+    "ubig": (64, False),
 }  # fmt: skip
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def missing_of(column: Column, said: str) -> str | None:  # noqa: C901 - one line for each type
-    """The value as text for `connectors.defaults.value_of`, None for NULL; `said` as `definitions` tells it."""
+    """The value as text for `connectors.defaults.value_of`, None for NULL; `said` as `definitions`
+    tells it."""
     if said == EMPTY:
         return None
     kind, is_text = said[:1], said[:1] == "s"

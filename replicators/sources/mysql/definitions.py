@@ -1,4 +1,5 @@
-"""A column's definition in an ALTER TABLE: its type, and what rows that were there have in it. Runs nothing."""
+"""A column's definition in an ALTER TABLE: its type, and what rows that were there have in it. Runs
+nothing."""
 
 from __future__ import annotations
 
@@ -13,9 +14,12 @@ from replicators.sources.mysql.words import (
 )
 
 ALIASES = {
-    "integer": "int", "int1": "tinyint", "int2": "smallint", "int3": "mediumint", "int4": "int", "int8": "bigint",
-    "middleint": "mediumint", "bool": "tinyint", "boolean": "tinyint", "dec": "decimal", "numeric": "decimal",
-    "fixed": "decimal", "real": "double", "float4": "float", "float8": "double", "character": "char",
+    "integer": "int", "int1": "tinyint", "int2": "smallint", "int3": "mediumint", "int4": "int",
+    "int8": "bigint",
+    "middleint": "mediumint", "bool": "tinyint", "boolean": "tinyint", "dec": "decimal",
+    "numeric": "decimal",
+    "fixed": "decimal", "real": "double", "float4": "float", "float8": "double",
+    "character": "char",
 }  # fmt: skip
 TWO_WORDS = {
     ("double", "precision"): "double",
@@ -23,13 +27,15 @@ TWO_WORDS = {
     ("char", "varying"): "varchar",
 }
 EMPTY, IMPLICIT = "", "~"
-"""What old rows have: NULL; the type's own default. Otherwise `n` and a number, or `s` and a text."""
+"""What old rows have: NULL; the type's own default. Otherwise `n` and a number, or `s` and a
+text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """`type`: its text, small, without what says nothing of values. `default`: `EMPTY`, `IMPLICIT`, a literal, or None where only the
-    server knows. `is_unsafe`: old values may become others although they fit."""
+    """`type`: its text, small, without what says nothing of values. `default`: `EMPTY`, `IMPLICIT`,
+    a literal, or None where only the server knows. `is_unsafe`: old values may become others
+    although they fit."""
 
     type: str
     default: str | None

@@ -1,4 +1,5 @@
-"""A connection on which a server sends its binlog: the session's settings, the server id, the command, and its bytes."""
+"""A connection on which a server sends its binlog: the session's settings, the server id, the
+command, and its bytes."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ FIRST_ID, LAST_ID = 1_000_000_000, 4_000_000_000
 
 
 class Dump:
-    """The stream of a binlog from (file, offset) on, or (`gtids`) of all transactions that are not among these. `identity`:
-    the only server that will do, "" for any. For one thread."""
+    """The stream of a binlog from (file, offset) on, or (`gtids`) of all transactions that are not
+    among these. `identity`: the only server that will do, "" for any. For one thread."""
 
     def __init__(
         self,
@@ -88,13 +89,15 @@ def _close(connection: Connection) -> None:
 
 
 def _pin(connection: Connection, is_mariadb: bool, name: str) -> bool:
-    """Settings of the session that sends: checksums as in the file, heartbeats. Whether events carry checksums."""
+    """Settings of the session that sends: checksums as in the file, heartbeats. Whether events
+    carry checksums."""
     checksum = str(query(connection, "SELECT @@global.binlog_checksum")[0][0])
     period = int(HEARTBEAT_SECONDS * 1_000_000_000)
     word = "master" if is_mariadb else "source"
     with connection.cursor() as cursor:
         cursor.execute(
-            f"SET @{word}_binlog_checksum = @@global.binlog_checksum, @{word}_heartbeat_period = {period}"
+            f"SET @{word}_binlog_checksum = @@global.binlog_checksum, @{word}_heartbeat_period = "
+            f"{period}"
         )
         if is_mariadb:
             cursor.execute("SET @mariadb_slave_capability = 4")
@@ -109,7 +112,8 @@ def _uuid(name: str) -> str:
 
 
 def server_id(connection: Connection, params: MysqlParams, name: str) -> int:
-    """The number to read under: the one chosen, or one made from the replicator's name that nobody else uses."""
+    """The number to read under: the one chosen, or one made from the replicator's name that nobody
+    else uses."""
     own = int(query(connection, "SELECT @@global.server_id")[0][0])
     taken = {own, *_replicas(connection)}
     if params.server_id:
@@ -125,7 +129,8 @@ def server_id(connection: Connection, params: MysqlParams, name: str) -> int:
 
 
 def _replicas(connection: Connection) -> set[int]:
-    """The ids of other readers that told the server about themselves; our own readers tell a host name of ours."""
+    """The ids of other readers that told the server about themselves; our own readers tell a host
+    name of ours."""
     for statement in ("SHOW REPLICAS", "SHOW SLAVE HOSTS"):
         try:
             rows = records(connection, statement)
@@ -159,10 +164,12 @@ def _send_gtids(connection: Connection, number: int, gtids: MysqlGtids, ends: bo
 
 
 def _pin_gtids(connection: Connection, gtids: Gtids) -> None:
-    """MariaDB goes on after the last one of each domain; strict: one that it does not have is an error."""
+    """MariaDB goes on after the last one of each domain; strict: one that it does not have is an
+    error."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SET @slave_connect_state = %s, @slave_gtid_strict_mode = 1, @slave_gtid_ignore_duplicates = 0",
+            "SET @slave_connect_state = %s, @slave_gtid_strict_mode = 1, "
+            "@slave_gtid_ignore_duplicates = 0",
             (str(gtids),),
         )
 

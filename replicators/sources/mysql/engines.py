@@ -1,4 +1,5 @@
-"""Tables whose rows the log can't tell, by their storage engine or their kind: asked by the checks before a deploy and by each copy."""
+"""Tables whose rows the log can't tell, by their storage engine or their kind: asked by the checks
+before a deploy and by each copy."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ WHERE (table_schema, table_name) IN ({pairs})"""
 
 
 def kinds(connection: Connection, tables: Iterable[TableId]) -> Mapping[TableId, tuple[str, str]]:
-    """Each table's engine and type, as information_schema names it; those that are not there are left out."""
+    """Each table's engine and type, as information_schema names it; those that are not there are
+    left out."""
     pairs = ", ".join(f"({sql.literal(t.schema)}, {sql.literal(t.name)})" for t in tables)
     found = query(connection, _KINDS.format(pairs=pairs))
     return {TableId(s, n): (str(e or ""), str(kind)) for s, n, e, kind in found}

@@ -1,5 +1,5 @@
-"""Turns errors of PyMySQL, of sockets and of the binlog's dump into `ReplicationError`s by a table; never lets a driver's
-text into them."""
+"""Turns errors of PyMySQL, of sockets and of the binlog's dump into `ReplicationError`s by a table;
+never lets a driver's text into them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ CONNECT_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Applies where the server's number is one of `numbers` (empty: any) and the text matches `pattern` (empty: any)."""
+    """Applies where the server's number is one of `numbers` (empty: any) and the text matches
+    `pattern` (empty: any)."""
 
     code: str
     numbers: tuple[int, ...] = ()
@@ -38,7 +39,8 @@ RULES = (
     Rule(
         "source:position-lost",
         (1236,),
-        r"could not find|purged|position > file size|not in the (master|source)|impossible position|more transactions",
+        r"could not find|purged|position > file size|not in the (master|source)|impossible "
+        r"position|more transactions",
     ),
     Rule("source:log-damaged", (1236,), r"corrupt|checksum|crc|bogus data|read error|event too"),
     Rule("source:position-lost", (1236,)),
@@ -55,10 +57,12 @@ RULES = (
     Rule("source:timeout", (1205, 3024, 1969, 1028, 3168)),
     Rule("source:tls", (2026, 3159)),
     Rule("source:tls", (2003,), r"\bSSL\b|certificate"),
-    Rule("source:unknown-host", (2003, 2005), r"name resolution|not known|getaddrinfo|Name or service"),
+    Rule("source:unknown-host", (2003, 2005), r"name resolution|not known|getaddrinfo|Name or "
+                                              r"service"),
     Rule("source:timeout", (2003, 2013), r"timed out|timeout"),
     Rule("source:unreachable", (2003, 2002)),
-    Rule("source:connection-lost", (0, 2006, 2013, 2014, 2055, 1053, 1077, 1080, 1152, 1158, 1159, 1160, 1161, 1317, 1927, 4031)),
+    Rule("source:connection-lost",
+    (0, 2006, 2013, 2014, 2055, 1053, 1077, 1080, 1152, 1158, 1159, 1160, 1161, 1317, 1927, 4031)),
 )  # fmt: skip
 
 
@@ -88,7 +92,8 @@ def translate(
     table: TableId | None = None,
     **facts: object,
 ) -> Exception:
-    """The `ReplicationError` for `err`; raise it `from err`. One that is translated already comes back as it is."""
+    """The `ReplicationError` for `err`; raise it `from err`. One that is translated already comes
+    back as it is."""
     if isinstance(err, ReplicationError):
         return err
     code = code_of(err)

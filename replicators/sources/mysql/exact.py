@@ -1,9 +1,10 @@
-"""A table's rows as they were at one place of the log, for copies that can't converge (CORRECTNESS 19): those without a key,
-and those that keep every change.
+"""A table's rows as they were at one place of the log, for copies that can't converge (CORRECTNESS
+19): those without a key, and those that keep every change.
 
-A Spark task can't share another session's read view. So one session reads the whole table into files on this machine, and
-the tasks read those. MariaDB says for a read view which place of the log it belongs to. MySQL does not: there the table is
-locked for the moment in which the view is opened; a lock that is not granted in time is refused, never gone without.
+A Spark task can't share another session's read view. So one session reads the whole table into
+files on this machine, and the tasks read those. MariaDB says for a read view which place of the log
+it belongs to. MySQL does not: there the table is locked for the moment in which the view is opened;
+a lock that is not granted in time is refused, never gone without.
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ def _written(
 
 
 def begin_snapshot(connection: Connection) -> tuple[str, int]:
-    """Begin a view of a MariaDB server; file and offset of the log up to which it holds everything."""
+    """Begin a view of a MariaDB server; file and offset of the log up to which it holds
+    everything."""
     query(connection, BEGIN)
     status = dict(query(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'"))
     found = {name.lower(): str(value) for name, value in status.items()}
@@ -139,7 +141,8 @@ def _mariadb_place(connection: Connection, server: Server) -> Coordinates:
 def _locked_place(
     connection: Connection, server: Server, params: MysqlParams, table: TableSchema
 ) -> Coordinates:
-    """A view that is opened while nobody can write to the table: whoever did has committed, in the log too."""
+    """A view that is opened while nobody can write to the table: whoever did has committed, in the
+    log too."""
     with connect(params) as holder:
         query(holder, f"SET SESSION lock_wait_timeout = {LOCK_SECONDS}")
         try:

@@ -32,8 +32,8 @@ class Executed:
         state[k.P_RUNS] = 0
 
     def of_event(self, event: bytes) -> tuple[int, int]:
-        """The number of the source's text, and the transaction's number, of a GTID event with a tag (without checksum).
-        ValueError where it is damaged."""
+        """The number of the source's text, and the transaction's number, of a GTID event with a tag
+        (without checksum). ValueError where it is damaged."""
         gtid = tagged_gtid(event)
         return self._sources.setdefault(gtid.source, len(self._sources)), gtid.number
 

@@ -1,5 +1,5 @@
-"""Compressed events made plain, before anything is decoded: MySQL's transaction payloads (zstd) and MariaDB's compressed
-rows and queries (zlib). A body without any is left as it is.
+"""Compressed events made plain, before anything is decoded: MySQL's transaction payloads (zstd) and
+MariaDB's compressed rows and queries (zlib). A body without any is left as it is.
 
 Formats: MySQL, "Transaction_payload_event"; MariaDB, `sql/log_event.cc`, `binlog_buf_compress`.
 """
@@ -124,7 +124,8 @@ def _plain(event: bytes) -> Iterator[bytes]:
 
 
 def _inflated(data: bytes) -> bytes:
-    """MariaDB's form: a byte (0x80 | algorithm << 4 | size of the length), the length (big-endian), zlib's stream."""
+    """MariaDB's form: a byte (0x80 | algorithm << 4 | size of the length), the length (big-endian),
+    zlib's stream."""
     reader = Reader(data)
     head = reader.number(1)
     size = head & 7
@@ -141,8 +142,8 @@ def _inflated(data: bytes) -> bytes:
 
 
 def _payload(event: bytes) -> Iterator[bytes]:
-    """The events of a transaction payload; they carry no checksum and no position. One at a time is taken out of the compressed
-    stream."""
+    """The events of a transaction payload; they carry no checksum and no position. One at a time is
+    taken out of the compressed stream."""
     reader = Reader(event, HEADER)
     fields: dict[int, int] = {}
     while (field := reader.packed()) != END:

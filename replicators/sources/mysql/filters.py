@@ -1,4 +1,5 @@
-"""Row filters as MySQL's and MariaDB's conditions: values are compared as they are copied, texts byte by byte."""
+"""Row filters as MySQL's and MariaDB's conditions: values are compared as they are copied, texts
+byte by byte."""
 
 from __future__ import annotations
 

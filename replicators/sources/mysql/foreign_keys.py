@@ -1,5 +1,5 @@
-"""Foreign keys that a statement makes and by which the server changes rows of their table. Text only; the rules of keys that are
-there already are `cascades`'."""
+"""Foreign keys that a statement makes and by which the server changes rows of their table. Text
+only; the rules of keys that are there already are `cascades`'."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from replicators.sources.mysql.words import Token
 
 NONE, NAMED, ALL = "", "named", "all"
-"""Which of them change rows without that being logged: none; those with FOREIGN KEY; also those that a column's definition makes,
-which MySQL before 9.0 passes over."""
+"""Which of them change rows without that being logged: none; those with FOREIGN KEY; also those
+that a column's definition makes, which MySQL before 9.0 passes over."""
 INLINE_SINCE = (9, 0, 0)
 IF_NOT_EXISTS = ("IF", "NOT", "EXISTS")
 RULES = (("CASCADE",), ("SET", "NULL"), ("SET", "DEFAULT"))
@@ -18,8 +18,8 @@ RULES = (("CASCADE",), ("SET", "NULL"), ("SET", "DEFAULT"))
 
 @dataclass(frozen=True, slots=True)
 class ForeignKey:
-    """`constraint`: its name, or its columns in parentheses where the server makes a name; `rule`: `DELETE CASCADE, ON UPDATE SET
-    NULL`; `is_inline`: part of a column's definition."""
+    """`constraint`: its name, or its columns in parentheses where the server makes a name; `rule`:
+    `DELETE CASCADE, ON UPDATE SET NULL`; `is_inline`: part of a column's definition."""
 
     constraint: str
     rule: str

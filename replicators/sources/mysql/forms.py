@@ -1,4 +1,5 @@
-"""The last step of a column of bytes, the same for log and snapshot: characters, UUIDs, addresses, JSON, vectors."""
+"""The last step of a column of bytes, the same for log and snapshot: characters, UUIDs, addresses,
+JSON, vectors."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ class NotText(ValueError):
 
 
 def finish(values: pa.Array, column: Column) -> pa.Array:
-    """A binary array in the form that the column's wire word says; NotText where a value can't be."""
+    """A binary array in the form that the column's wire word says; NotText where a value can't
+    be."""
     wire = column.wire
     word, _, charset = wire.partition(":")
     if word in ("bytes", "geometry"):

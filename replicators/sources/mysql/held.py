@@ -13,12 +13,14 @@ Held = frozenset[tuple[str, int]]
 
 
 def held(connection: Connection) -> Held:
-    """Transactions that are being committed, in the log or not, and those that began under a GTID, as a replica's do."""
+    """Transactions that are being committed, in the log or not, and those that began under a GTID,
+    as a replica's do."""
     return held_in(str(query(connection, "SELECT @@global.gtid_owned")[0][0] or ""))
 
 
 def held_in(text: str) -> Held:
-    """As `gtid_owned` tells them: `uuid:5#19:4#17`, also with tags; sources stand there without anything between them."""
+    """As `gtid_owned` tells them: `uuid:5#19:4#17`, also with tags; sources stand there without
+    anything between them."""
     found = set()
     _, *parts = _SOURCE.split(text)
     for source, rest in zip(parts[::2], parts[1::2], strict=True):

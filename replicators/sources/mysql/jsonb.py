@@ -1,7 +1,9 @@
-"""MySQL's binary JSON as the text that the server prints. Format: MySQL, `sql-common/json_binary.h`.
+"""MySQL's binary JSON as the text that the server prints. Format: MySQL,
+`sql-common/json_binary.h`.
 
-A document is a byte for its type and a value. Objects and arrays hold a count, their size, and entries of fixed size with
-offsets from their own beginning, in 2 or (large) 4 bytes; small values stand in the entries themselves.
+A document is a byte for its type and a value. Objects and arrays hold a count, their size, and
+entries of fixed size with offsets from their own beginning, in 2 or (large) 4 bytes; small values
+stand in the entries themselves.
 """
 
 from __future__ import annotations
@@ -130,8 +132,9 @@ def quoted(text: str) -> str:
 
 
 def double_text(value: float) -> str:
-    """A double as the server prints it: the shortest digits that give it back; plain where they are not too far from the
-    point (`my_gcvt` in MySQL's `strings/dtoa.cc`), then with `.0` where it would look like an integer."""
+    """A double as the server prints it: the shortest digits that give it back; plain where they are
+    not too far from the point (`my_gcvt` in MySQL's `strings/dtoa.cc`), then with `.0` where it
+    would look like an integer."""
     sign, rest = ("-", repr(-value)) if repr(value).startswith("-") else ("", repr(value))
     mantissa, _, exponent = rest.partition("e")
     whole, _, tail = mantissa.partition(".")
@@ -190,7 +193,8 @@ def _decimal(data: bytes) -> str:
 
 
 def _groups(raw: bytes, digits: int, *, leads: bool) -> str:
-    """Digits in groups of nine; the incomplete group comes first in the whole part, last in the fraction."""
+    """Digits in groups of nine; the incomplete group comes first in the whole part, last in the
+    fraction."""
     sizes = [9] * (digits // 9)
     if digits % 9:
         sizes = [digits % 9, *sizes] if leads else [*sizes, digits % 9]

@@ -1,12 +1,15 @@
-"""Compiled loops over binlog events: verify and index them, measure a table's rows, fill Arrow buffers.
+"""Compiled loops over binlog events: verify and index them, measure a table's rows, fill Arrow
+buffers.
 
-No Python object per row. `scan` checks every event's frame and checksum, `measure` every length in the rows; `fill` then
-reads the same bytes again. All of it stands in one file although it is long: numba notices changes of the file of a
-cached function only, so that functions in other files could stay compiled in an old form.
-Formats: MySQL, `libs/mysql/binlog/event/`; values: `sql-common/my_time.cc`, `strings/decimal.cc`.
+No Python object per row. `scan` checks every event's frame and checksum, `measure` every length in
+the rows; `fill` then reads the same bytes again. All of it stands in one file although it is long:
+numba notices changes of the file of a cached function only, so that functions in other files could
+stay compiled in an old form. Formats: MySQL, `libs/mysql/binlog/event/`; values:
+`sql-common/my_time.cc`, `strings/decimal.cc`.
 """
 
-# ruff: noqa: C901, SIM102, SIM109, SIM110 - compiled code branches by type, and numba has neither cheap tuples nor all()
+# ruff: noqa: C901, SIM102, SIM109, SIM110 - compiled code branches by type, and numba has neither
+# cheap tuples nor all()
 
 from __future__ import annotations
 
@@ -24,7 +27,8 @@ MOMENT_ZERO, MOMENT_FAIL, MOMENT_TEXT = 8, 32, 128
 # Faults.
 FINE, CORRUPT, PARTIAL, ZERO_DATE, CHECKSUM, NO_MAP, FULL, NO_TRANSACTION, NO_DATE = range(9)
 
-# Fields of a slot (an output column): `S_COLUMN` counts the before image's columns after those of the after image.
+# Fields of a slot (an output column): `S_COLUMN` counts the before image's columns after those of
+# the after image.
 (
     S_COLUMN,
     S_CODE,
@@ -44,7 +48,8 @@ T_CHARS, T_NULLS, T_CHARS_BEFORE, T_NULLS_BEFORE, T_FIELDS = range(5)
 # Fields of an event of rows.
 E_AT, E_END, E_KIND, E_MAP, E_TRANSACTION, E_FIELDS = range(6)
 WRITE, UPDATE, DELETE = 1, 2, 3
-# Fields of a transaction: where its first event begins, when it was committed (microseconds; 0: not known).
+# Fields of a transaction: where its first event begins, when it was committed (microseconds; 0: not
+# known).
 X_OFFSET, X_TIME, X_FIELDS = range(3)
 
 HEADER = 19
@@ -78,7 +83,7 @@ def _crc_tables() -> np.ndarray:
 CRC_TABLES = _crc_tables()
 
 
-# --- integers ------------------------------------------------------------------------------------------------------
+# --- integers ------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 # Unsigned indexes, so that numba leaves out its test for negative ones and the loads melt into one.
@@ -173,7 +178,7 @@ def crc32(d, p, end, tables):
     return np.int64(c ^ np.uint32(0xFFFFFFFF))
 
 
-# --- the segment: events -------------------------------------------------------------------------------------------
+# --- the segment: events -------------------------------------------------------------------------------------------  # noqa: E501
 
 
 @njit
@@ -190,7 +195,8 @@ def rows_kind(t):
 
 @njit(cache=True, nogil=True)
 def count_events(d):
-    """(events, events of rows, TABLE_MAPs, transactions, others; offset of the first damaged frame or -1)."""
+    """(events, events of rows, TABLE_MAPs, transactions, others; offset of the first damaged frame
+    or -1)."""
     n, rows, maps, begins, others = 0, 0, 0, 0, 0
     p, end = np.int64(0), np.int64(len(d))
     while p < end:
@@ -246,7 +252,8 @@ def is_same(d, a, b, n):
 
 @njit
 def find(ids, number):
-    """The place of a number in an open hash table: its own, or the empty one (-1) where it belongs."""
+    """The place of a number in an open hash table: its own, or the empty one (-1) where it
+    belongs."""
     mask = len(ids) - 1
     i = ((number * 2654435761) >> 7) & mask
     while ids[i] != -1 and ids[i] != number:
@@ -256,7 +263,8 @@ def find(ids, number):
 
 @njit
 def stepwise(d, p, end):
-    """A whole number whose first byte says by its low bits how many follow (see `tagged`): (value or -1, position after it)."""
+    """A whole number whose first byte says by its low bits how many follow (see `tagged`): (value
+    or -1, position after it)."""
     if p >= end:
         return np.int64(-1), p
     first = byte(d, p)
@@ -270,7 +278,8 @@ def stepwise(d, p, end):
 
 @njit
 def tagged_time(d, at, end):
-    """When a transaction with a tagged GTID was committed, in microseconds; -1 where its event does not tell."""
+    """When a transaction with a tagged GTID was committed, in microseconds; -1 where its event does
+    not tell."""
     p = at + HEADER
     for _ in range(3):
         _, p = stepwise(d, p, end)
@@ -306,11 +315,13 @@ def begin_time(d, at, end, t):
 
 @njit(cache=True, nogil=True)
 def scan(d, has_crc, tables, ids, numbers, known, maps, events, begins, others, open_begin):
-    """Index a segment whose frames `count_events` found right: (fault, offset, events of rows, maps, begins, others).
+    """Index a segment whose frames `count_events` found right: (fault, offset, events of rows,
+    maps, begins, others).
 
-    `ids` and `numbers` are a hash table from table numbers to maps, filled with those known before (`known` of them);
-    `maps` gets the offsets of distinct TABLE_MAPs, `events` and `begins` lines as above, `others` (offset, transaction)
-    of every other event but XID and plain BEGIN and COMMIT. `open_begin`: a transaction is open at the start (line 0).
+    `ids` and `numbers` are a hash table from table numbers to maps, filled with those known before
+    (`known` of them); `maps` gets the offsets of distinct TABLE_MAPs, `events` and `begins` lines
+    as above, `others` (offset, transaction) of every other event but XID and plain BEGIN and
+    COMMIT. `open_begin`: a transaction is open at the start (line 0).
     """
     n_rows, n_maps, n_others = 0, 0, 0
     n_begins = 1 if open_begin else 0
@@ -373,7 +384,7 @@ def scan(d, has_crc, tables, ids, numbers, known, maps, events, begins, others, 
     return FINE, np.int64(-1), n_rows, n_maps, n_begins, n_others
 
 
-# --- rows ----------------------------------------------------------------------------------------------------------
+# --- rows ----------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 @njit
@@ -432,8 +443,8 @@ def skip_image(d, p, end, widths, sizes, chars, nulls):
 def measure(d, events, mine, widths, sizes, keys, totals, counts):
     """Check the rows of a table's events (`mine` are their numbers) and count them: (fault, event).
 
-    `widths` and `sizes` are the columns' `length_rule`s. `counts` gets the rows of each event, `totals` the sums; a
-    delete's key counts for the after image, where it is stored too.
+    `widths` and `sizes` are the columns' `length_rule`s. `counts` gets the rows of each event,
+    `totals` the sums; a delete's key counts for the after image, where it is stored too.
     """
     n = len(widths)
     chars = np.zeros(n, np.int64)
@@ -515,7 +526,7 @@ def is_moved(d, r, keys, sent, at, size):
     return False
 
 
-# --- values --------------------------------------------------------------------------------------------------------
+# --- values --------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 @njit
@@ -570,8 +581,8 @@ def fraction(d, p, digits):
 
 @njit
 def read_moment(d, p, code, digits):
-    """(fault, microseconds or days, year, month, day, second of the day, microseconds within it). One without month or day
-    is ZERO_DATE, another that no calendar has is NO_DATE."""
+    """(fault, microseconds or days, year, month, day, second of the day, microseconds within it).
+    One without month or day is ZERO_DATE, another that no calendar has is NO_DATE."""
     zero = np.int64(0)
     if code == DATE:
         v = le3(d, p)
@@ -810,7 +821,7 @@ def put_chars(d, p, n, code, p1, p2, labels, starts, a8, pos):
     return put_moment_text(d, p, code - MOMENT_TEXT, p1, a8, pos)
 
 
-# --- filling a block -----------------------------------------------------------------------------------------------
+# --- filling a block -----------------------------------------------------------------------------------------------  # noqa: E501
 
 
 @njit
@@ -874,8 +885,8 @@ def fill_int(d, sent, at, n, code, data, a16, a32, a64):
 
 @njit
 def fill_moment(d, sent, at, n, code, digits, valid, data, a8, a32, a64):
-    """Dates and moments; one that is none becomes NULL, or a fault: (fault, row, further NULLs). With MOMENT_ZERO only those
-    without month or day become NULL, with MOMENT_FAIL none."""
+    """Dates and moments; one that is none becomes NULL, or a fault: (fault, row, further NULLs).
+    With MOMENT_ZERO only those without month or day become NULL, with MOMENT_FAIL none."""
     plain = code & ~(MOMENT_ZERO | MOMENT_FAIL)
     nulls = 0
     for r in range(n):
@@ -985,13 +996,17 @@ def fill_slot(d, sent, at, size, n, first, slots, s, labels, starts, a8, a16, a3
 
 
 @njit(cache=True, nogil=True)
-def fill(d, events, mine, widths, sizes, keys, slots, ops, row_event, struct_valid, labels, starts, block,
+def fill(d, events, mine, widths, sizes, keys, slots, ops, row_event, struct_valid, labels, starts,
+    block,
          a8, a16, a32, a64):  # fmt: skip
-    """Store every value of a measured table: (fault, row, slot); `struct_valid[1]` counts the rows with `_before`.
+    """Store every value of a measured table: (fault, row, slot); `struct_valid[1]` counts the rows
+    with `_before`.
 
-    `slots` say where in the arena (seen as 1, 2, 4 and 8 byte integers) each buffer begins, `struct_valid[0]` where the
-    validity of `_before` does (-1: there is none), `struct_valid[2]` whether every update has one. `ops` and `row_event` get a row's operation and the place of its
-    event in `mine`. `labels` and `starts` hold the texts of all ENUMs and SETs. `block`: rows at a time, a multiple of 8.
+    `slots` say where in the arena (seen as 1, 2, 4 and 8 byte integers) each buffer begins,
+    `struct_valid[0]` where the validity of `_before` does (-1: there is none), `struct_valid[2]`
+    whether every update has one. `ops` and `row_event` get a row's operation and the place of its
+    event in `mine`. `labels` and `starts` hold the texts of all ENUMs and SETs. `block`: rows at a
+    time, a multiple of 8.
     """
     n = len(widths)
     sent = np.zeros((2 * n, block), np.uint8)
@@ -1060,15 +1075,19 @@ def fill(d, events, mine, widths, sizes, keys, slots, ops, row_event, struct_val
     return FINE, 0, -1
 
 
-# --- the stream: packets into framed events ------------------------------------------------------------------------
+# --- the stream: packets into framed events ------------------------------------------------------------------------  # noqa: E501
 
 # What the loop stopped for.
-(IDLE, BLOCK, OPEN, GROW, ROTATE, FORMAT, MAP, QUERY, HEARTBEAT, REFUSED, ENDED, BIG, FLUSH, BAD_CHECKSUM,
+(IDLE, BLOCK, OPEN, GROW, ROTATE, FORMAT, MAP, QUERY, HEARTBEAT, REFUSED, ENDED, BIG, FLUSH,
+    BAD_CHECKSUM,
  BAD_EVENT, SPECIAL) = range(16)  # fmt: skip
 # Fields of the state.
-(P_USED, P_MESSAGES, P_CUT, P_CUT_MESSAGES, P_IS_OPEN, P_BODY_OPEN, P_OPEN_AT, P_OPEN_MESSAGES, P_HAS_CONTENT, P_WAS_SENT,
- P_OFFSET, P_CLOSED_OFFSET, P_OPEN_LIMIT, P_BLOCK_LIMIT, P_HAS_CRC, P_FIRST_AT, P_BEGUN_AT, P_IS_MARIADB, P_RUNS,
- P_SOURCE_A, P_SOURCE_B, P_NUMBER, P_READ, P_FILLED, P_EVENT_AT, P_EVENT_SIZE, P_BEGIN_SIZE, P_FIELDS) = range(28)  # fmt: skip
+(P_USED, P_MESSAGES, P_CUT, P_CUT_MESSAGES, P_IS_OPEN, P_BODY_OPEN, P_OPEN_AT, P_OPEN_MESSAGES,
+    P_HAS_CONTENT, P_WAS_SENT,
+ P_OFFSET, P_CLOSED_OFFSET, P_OPEN_LIMIT, P_BLOCK_LIMIT, P_HAS_CRC, P_FIRST_AT, P_BEGUN_AT,
+ P_IS_MARIADB, P_RUNS,
+ P_SOURCE_A, P_SOURCE_B, P_NUMBER, P_READ, P_FILLED, P_EVENT_AT, P_EVENT_SIZE, P_BEGIN_SIZE,
+ P_FIELDS) = range(28)  # fmt: skip
 FORMAT_EVENT, ROTATE_EVENT, HEARTBEAT_EVENT, XA_PREPARE_EVENT, PAYLOAD_EVENT, INCIDENT_EVENT = (
     15,
     4,
@@ -1081,7 +1100,8 @@ QUERY_COMPRESSED_EVENT, PARTIAL_UPDATE_EVENT, EXECUTE_LOAD_EVENT = 165, 39, 18
 IGNORABLE = 0x80
 STANDALONE = 1
 MAX_RUNS = 4096
-# Stands in place of a source's second half: its first is the number of a source that is kept as text.
+# Stands in place of a source's second half: its first is the number of a source that is kept as
+# text.
 AS_TEXT = np.int64(-1)
 NEVER = np.int64(2**62)
 
@@ -1170,7 +1190,8 @@ def begin_alone(e, at, end, t, state):
 
 @njit
 def is_unknown(e, at, t):
-    """Whether this kind of event is later than this reader, and not one that its server calls ignorable: rows may be in it."""
+    """Whether this kind of event is later than this reader, and not one that its server calls
+    ignorable: rows may be in it."""
     return (42 < t < 160 or t > 171) and not byte(e, at + 17) & IGNORABLE
 
 
@@ -1196,9 +1217,11 @@ def is_ours(e, at, ids, wanted):
 
 @njit(cache=True, nogil=True)
 def take(e, at, size, state, out, runs, ids, wanted, known_at, known_size, known, tables):
-    """Take one event: IDLE, or what has to be done about it (then it is not taken, but where said so).
+    """Take one event: IDLE, or what has to be done about it (then it is not taken, but where said
+    so).
 
-    `ids` is a hash table of the table numbers seen, `wanted` says which are copied, `known` holds their TABLE_MAPs.
+    `ids` is a hash table of the table numbers seen, `wanted` says which are copied, `known` holds
+    their TABLE_MAPs.
     """
     if size < HEADER or le4(e, at + 9) != size:
         return BAD_EVENT
@@ -1299,7 +1322,8 @@ def take_query(e, at, size, state, out, runs, opens, is_content):
 
 @njit(cache=True, nogil=True)
 def take_tagged(e, at, size, state, out, source, number):
-    """Take a GTID event with a tag that was looked at; `source` is the number of its source's text."""
+    """Take a GTID event with a tag that was looked at; `source` is the number of its source's
+    text."""
     if state[P_IS_OPEN]:
         return BAD_EVENT
     begin_transaction(e, at, at + size, TAGGED_EVENT, state)
@@ -1314,7 +1338,8 @@ def take_tagged(e, at, size, state, out, source, number):
 
 @njit(cache=True, nogil=True)
 def take_prepare(e, at, size, state, out, runs, is_kept):
-    """Take an XA_PREPARE event that was looked at; not kept: the whole transaction leaves the buffer."""
+    """Take an XA_PREPARE event that was looked at; not kept: the whole transaction leaves the
+    buffer."""
     if not state[P_IS_OPEN]:
         return BAD_EVENT
     log_position = le4(e, at + 13)
@@ -1330,8 +1355,8 @@ def take_prepare(e, at, size, state, out, runs, is_kept):
 
 @njit(cache=True, nogil=True)
 def pump(d, state, out, runs, ids, wanted, known_at, known_size, known, tables):
-    """Take the packets in d[P_READ:P_FILLED] until none is whole, or something has to be done; then P_EVENT_AT and
-    P_EVENT_SIZE say about which event."""
+    """Take the packets in d[P_READ:P_FILLED] until none is whole, or something has to be done; then
+    P_EVENT_AT and P_EVENT_SIZE say about which event."""
     while True:
         if state[P_CUT] >= state[P_BLOCK_LIMIT]:
             return BLOCK
@@ -1370,7 +1395,7 @@ def pump(d, state, out, runs, ids, wanted, known_at, known_size, known, tables):
         state[P_READ] = p + 4 + size
 
 
-# --- results of queries: the binary protocol -----------------------------------------------------------------------
+# --- results of queries: the binary protocol -----------------------------------------------------------------------  # noqa: E501
 
 ROWS_MORE, ROWS_ENDED, ROWS_REFUSED, ROWS_BIG, ROWS_DAMAGED = range(5)
 
@@ -1401,8 +1426,9 @@ def note_row(d, p, end, fixed, at, size, r):
 
 @njit(cache=True, nogil=True)
 def split_rows(d, filled, fixed, at, size, r, p):
-    """Note where the values of the whole rows in d[p:filled] lie, from the row `r` on (a size of -1: NULL): (rows noted in all,
-    end of the last, what follows). `fixed`: bytes of each column's values; 0: their length stands before them."""
+    """Note where the values of the whole rows in d[p:filled] lie, from the row `r` on (a size of
+    -1: NULL): (rows noted in all, end of the last, what follows). `fixed`: bytes of each column's
+    values; 0: their length stands before them."""
     while r < at.shape[1]:
         if filled - p < 4:
             return r, p, ROWS_MORE
@@ -1457,8 +1483,9 @@ def gather_fixed(d, at, size, rows, width, data, valid):
 
 @njit(cache=True, nogil=True)
 def gather_moments(d, at, size, rows, days, micros, valid, faults):
-    """The same for dates (days since 1970) and moments (microseconds since then, where `micros` has room): how many there were
-    that the calendar does not have. They are not valid, and `faults` says what they are."""
+    """The same for dates (days since 1970) and moments (microseconds since then, where `micros` has
+    room): how many there were that the calendar does not have. They are not valid, and `faults`
+    says what they are."""
     none = 0
     for r in range(rows):
         n = size[r]

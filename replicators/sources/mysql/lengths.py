@@ -1,7 +1,9 @@
-"""Cuts parts of a table that hold too many bytes, by what the server says of its rows' lengths, not by an average.
+"""Cuts parts of a table that hold too many bytes, by what the server says of its rows' lengths, not
+by an average.
 
-Every part is summed up at the server, for a time that is short beside that of the copy; what is left then is judged by the rows at
-both of its ends. Tables whose rows can't be long are not asked about.
+Every part is summed up at the server, for a time that is short beside that of the copy; what is
+left then is judged by the rows at both of its ends. Tables whose rows can't be long are not asked
+about.
 """
 
 from __future__ import annotations
@@ -54,8 +56,8 @@ def cut_by_bytes(
     limits: Limits,
     table_bytes: int,
 ) -> list[Part]:
-    """The parts, those with more than a quarter over the limit of bytes cut into several, those that were found small joined; a
-    single row stays whole. `table_bytes`: the server's estimate."""
+    """The parts, those with more than a quarter over the limit of bytes cut into several, those
+    that were found small joined; a single row stays whole. `table_bytes`: the server's estimate."""
     most = _most_bytes(table)
     if most is not None and max(p.rows for p in parts) * most <= limits.size * 5 // 4:
         return list(parts)
@@ -93,7 +95,7 @@ class _Cutting:
         self._table = table
         self._limits = limits
         self._until = until
-        long = [f"COALESCE(OCTET_LENGTH({sql.name(c.name)}), 0)" for c in table.columns if _is_long(c)]  # fmt: skip
+        long = [f"COALESCE(OCTET_LENGTH({sql.name(c.name)}), 0)" for c in table.columns if _is_long(c)]  # fmt: skip  # noqa: E501
         self._length = " + ".join([*long, str(NUMBER_BYTES * (len(table.columns) - len(long)))])
 
     def pieces(self, part: Part) -> list[_Measured]:
@@ -120,7 +122,8 @@ class _Cutting:
         limited = f"SET STATEMENT max_statement_time = {seconds:.3f} FOR"
         text = (
             f"/*M! {limited} */ SELECT /*+ MAX_EXECUTION_TIME({math.ceil(1000 * seconds)}) */"  # noqa: S608 - all quoted
-            f" COUNT(*), SUM({self._length}) FROM {sql.table(self._table.id)}{condition(self._table, part)}"
+            f" COUNT(*), SUM({self._length}) FROM "
+            f"{sql.table(self._table.id)}{condition(self._table, part)}"
         )
         try:
             rows, size = query(self._connection, text)[0]

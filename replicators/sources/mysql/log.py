@@ -39,7 +39,8 @@ MAX_PACKET = 0xFFFFFF
 
 
 class LogReader(Closing):
-    """The binlog's stream; see `connectors.source.LogReader`. For one thread, but `follow` may come from another."""
+    """The binlog's stream; see `connectors.source.LogReader`. For one thread, but `follow` may come
+    from another."""
 
     def __init__(self, params: MysqlParams, name: str) -> None:
         self.params = params
@@ -59,7 +60,8 @@ class LogReader(Closing):
         position: Position | None,
         wait: SnapshotWait | None = None,
     ) -> None:
-        """Nothing has to be made at the server. With a position: verify that the log continues there."""
+        """Nothing has to be made at the server. With a position: verify that the log continues
+        there."""
         try:
             with connect(self.params) as connection:
                 verify(connection, self.params, self.name, position)
@@ -73,7 +75,8 @@ class LogReader(Closing):
             raise
 
     def start(self, position: Position, tables: Sequence[TableSchema]) -> None:
-        """Open the stream after `position`; at another server by its GTIDs, if `prepare` has looked at them."""
+        """Open the stream after `position`; at another server by its GTIDs, if `prepare` has looked
+        at them."""
         self._open(Coordinates.of(position), (t.id for t in tables))
 
     def _open(self, start: Coordinates, tables: Iterable[TableId], sought: str = "") -> None:
@@ -102,7 +105,8 @@ class LogReader(Closing):
         self._heard_at = time.monotonic()
 
     def follow(self, tables: Sequence[TableSchema]) -> None:
-        """Carry these tables from now on: what is read from the server after this holds their changes."""
+        """Carry these tables from now on: what is read from the server after this holds their
+        changes."""
         self._followed = frozenset(t.id for t in tables)
 
     def read(self, *, wait_seconds: float, max_bytes: int) -> LogBlock | None:
@@ -209,7 +213,8 @@ class LogReader(Closing):
             self._refused(whole.tobytes())
         while True:
             todo = k.take(
-                whole, 1, len(whole) - 1, state, cutter.buffer, cutter.runs, cutter.ids, cutter.wanted,
+                whole, 1, len(whole) - 1, state, cutter.buffer, cutter.runs, cutter.ids,
+                cutter.wanted,
                 cutter.known_at, cutter.known_size, cutter.known, k.CRC_TABLES,
             )  # fmt: skip
             if todo == k.IDLE or self._settle(cutter, todo, whole, 1, len(whole) - 1):

@@ -1,8 +1,9 @@
 """Positions in a binlog and sets of GTIDs of both flavours; asks no server.
 
-`Position.ordinal` is the file's number << 35 | the offset in it, with a number of files added that grows whenever the log goes
-on at another server or begins again: so all positions of a stream are in order. `Position.detail` says which server and which
-incarnation of the file that was, and the GTIDs up to there.
+`Position.ordinal` is the file's number << 35 | the offset in it, with a number of files added that
+grows whenever the log goes on at another server or begins again: so all positions of a stream are
+in order. `Position.detail` says which server and which incarnation of the file that was, and the
+GTIDs up to there.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ def value_at(number: int, offset: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Coordinates:
-    """Where in which file; `stamp` is the file's time of making (0: not known), by which a reset log is seen. `prepared`:
-    XID, file and offset of each transaction that was prepared before and waits for its end; `steps`: what statements
-    did to the columns of tables (`steps.TableStep`); `era`: files added to the file's number in `value`; `by_gtids`: the
-    stream goes on after `gtids`, since it came from another server, where transactions may lie in another order; then file
-    and offset only stand beside, and an empty file is one that the server has yet to tell."""
+    """Where in which file; `stamp` is the file's time of making (0: not known), by which a reset
+    log is seen. `prepared`: XID, file and offset of each transaction that was prepared before and
+    waits for its end; `steps`: what statements did to the columns of tables (`steps.TableStep`);
+    `era`: files added to the file's number in `value`; `by_gtids`: the stream goes on after
+    `gtids`, since it came from another server, where transactions may lie in another order; then
+    file and offset only stand beside, and an empty file is one that the server has yet to tell."""
 
     flavour: str
     server: str
@@ -63,8 +65,8 @@ class Coordinates:
         return value_at(self.number, self.offset)
 
     def next_era(self) -> int:
-        """The `era` after which every position is higher than any that this server gave: it may have been read some files
-        ahead, so a step of 65,536 files at least."""
+        """The `era` after which every position is higher than any that this server gave: it may
+        have been read some files ahead, so a step of 65,536 files at least."""
         return ((self.number >> ERA_BITS) + 2) << ERA_BITS
 
     def position(self) -> Position:
@@ -122,7 +124,8 @@ class MariadbGtids:
         return all(n <= other._last.get(d, (0, -1))[1] for d, (_, n) in self._last.items())
 
     def is_in_state(self, state: str) -> bool:
-        """Whether a server whose `gtid_binlog_state` is `state` (the last of each domain and server) has each of these."""
+        """Whether a server whose `gtid_binlog_state` is `state` (the last of each domain and
+        server) has each of these."""
         reached = {(d, s): n for d, s, n in _mariadb_gtids(state)}
         return all(n <= reached.get((d, s), -1) for d, (s, n) in self._last.items())
 
@@ -190,7 +193,8 @@ class MysqlGtids:
         return found
 
     def encoded(self) -> bytes:
-        """As COM_BINLOG_DUMP_GTID wants it: sources with 16 bytes, a tag where any has one, and ranges without their ends."""
+        """As COM_BINLOG_DUMP_GTID wants it: sources with 16 bytes, a tag where any has one, and
+        ranges without their ends."""
         has_tags = any(":" in source for source in self._ranges)
         count = len(self._ranges)
         parts = [struct.pack("<Q", (1 << 56 | count << 8 | 1) if has_tags else count)]

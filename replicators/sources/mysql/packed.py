@@ -1,4 +1,5 @@
-"""MariaDB's compressed columns, whose values the log has in a form of its own: the statement that stores one as it was declared."""
+"""MariaDB's compressed columns, whose values the log has in a form of its own: the statement that
+stores one as it was declared."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ COMPRESSED = re.compile(r" ?/\*M?!\d* COMPRESSED(?:=\w+)?\*/", re.IGNORECASE)
 def unpacking(
     connection: Connection, tables: Iterable[TableSchema]
 ) -> dict[tuple[TableId, str], str]:
-    """Of each compressed column, its table altered so that it is none; everything else that was said of it stays."""
+    """Of each compressed column, its table altered so that it is none; everything else that was
+    said of it stays."""
     found = {}
     for table in tables:
         names = [c.name for c in table.columns if _is_packed(c.type)]

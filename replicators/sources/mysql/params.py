@@ -36,8 +36,10 @@ class MysqlParams:
     )
     zero_dates: str = param(
         "Zero dates",
-        help="What 0000-00-00 and dates without month or day become. With fail the table stops there, or the row is quarantined;"
-        " one in a key stops it with null too. Other dates that no calendar has, as 2021-02-31 or one of year 0, are text with"
+        help="What 0000-00-00 and dates without month or day become. With fail the table stops "
+        "there, or the row is quarantined;"
+        " one in a key stops it with null too. Other dates that no calendar has, as 2021-02-31 "
+        "or one of year 0, are text with"
         " text, and are treated as with fail otherwise.",
         default="null",
         choices=("null", "text", "fail"),

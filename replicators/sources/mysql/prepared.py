@@ -1,8 +1,10 @@
-"""Transactions that were prepared (XA) and wait for their COMMIT or ROLLBACK; knows no connection (CORRECTNESS 25).
+"""Transactions that were prepared (XA) and wait for their COMMIT or ROLLBACK; knows no connection
+(CORRECTNESS 25).
 
-The server logs their rows at PREPARE, under a place in the log where they may still be undone. So a prepared group leaves
-the stream, and comes back at its XA COMMIT. What is kept durably, within each position, is where in the server's log the
-group begins; its bytes are a copy in memory, read again from there after a restart or a change of the chosen tables.
+The server logs their rows at PREPARE, under a place in the log where they may still be undone. So a
+prepared group leaves the stream, and comes back at its XA COMMIT. What is kept durably, within each
+position, is where in the server's log the group begins; its bytes are a copy in memory, read again
+from there after a restart or a change of the chosen tables.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ PREPARED_XA = 64
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A prepared transaction: the file and offset where its group begins (`LOST`: its rows could not be taken out of the
-    stream, its tables were told), and its messages without the GTID event, where they are at hand."""
+    """A prepared transaction: the file and offset where its group begins (`LOST`: its rows could
+    not be taken out of the stream, its tables were told), and its messages without the GTID event,
+    where they are at hand."""
 
     xid: str
     file: str
@@ -50,7 +53,8 @@ class PreparedTransactions:
         return tuple(p.place() for p in self._waiting.values())
 
     def add(self, prepared: Prepared) -> None:
-        """One is prepared. Copies past a limit are left out: such a group is read again when it is committed."""
+        """One is prepared. Copies past a limit are left out: such a group is read again when it is
+        committed."""
         held = sum(len(p.data or b"") for p in self._waiting.values())
         if held + len(prepared.data or b"") > COPIES_BYTES:
             prepared = replace(prepared, data=None)
@@ -70,12 +74,14 @@ class PreparedTransactions:
 
 
 def is_one_phase(event: bytes) -> bool:
-    """Whether an XA_PREPARE event (with header, without checksum) is in truth a COMMIT in one phase."""
+    """Whether an XA_PREPARE event (with header, without checksum) is in truth a COMMIT in one
+    phase."""
     return len(event) > HEADER and event[HEADER] == 1
 
 
 def xid_of(event: bytes) -> str:
-    """The XID in an XA_PREPARE event (with header, without checksum), as statements spell it; ValueError where it is damaged."""
+    """The XID in an XA_PREPARE event (with header, without checksum), as statements spell it;
+    ValueError where it is damaged."""
     try:
         number, size, more = struct.unpack_from("<iii", event, HEADER + 1)
     except struct.error as err:
@@ -89,12 +95,14 @@ def xid_of(event: bytes) -> str:
 
 
 def is_prepared_here(event: bytes, is_mariadb: bool) -> bool:
-    """Whether a GTID event (with header) begins a group that ends prepared; MySQL says so by a statement only."""
+    """Whether a GTID event (with header) begins a group that ends prepared; MySQL says so by a
+    statement only."""
     return is_mariadb and len(event) > HEADER + 12 and bool(event[HEADER + 12] & PREPARED_XA)
 
 
 def open_group(xid: str, file: str, state: np.ndarray, buffer: np.ndarray) -> Prepared:
-    """The open transaction of a stream (`kernels.P_*` in `state`) as it is kept; without content, only its place."""
+    """The open transaction of a stream (`kernels.P_*` in `state`) as it is kept; without content,
+    only its place."""
     if state[k.P_WAS_SENT]:
         return Prepared(xid, file, LOST)
     offset, has_checksums = int(state[k.P_CLOSED_OFFSET]), bool(state[k.P_HAS_CRC])
@@ -107,5 +115,6 @@ def open_group(xid: str, file: str, state: np.ndarray, buffer: np.ndarray) -> Pr
 
 
 def same_xid(text: str) -> str:
-    """An XID as statements spell it, without what varies: blanks, case, and words that follow it."""
+    """An XID as statements spell it, without what varies: blanks, case, and words that follow
+    it."""
     return "".join(text.upper().removesuffix("ONE PHASE").split())

@@ -1,4 +1,5 @@
-"""What QUERY events say: transaction control, DDL, and row changes written as statements. Runs nothing."""
+"""What QUERY events say: transaction control, DDL, and row changes written as statements. Runs
+nothing."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ LOAD_FIELDS = 13
 SQL_MODE, CHARSET = 1, 4
 SIZES = {0: 4, 3: 4}
 WITH_SIZE = {2: 1, 6: 0}
-"""A QUERY event's variables before the client's character set: of fixed sizes; and those that tell theirs, with what stands behind
-besides."""
+"""A QUERY event's variables before the client's character set: of fixed sizes; and those that tell
+theirs, with what stands behind besides."""
 NOTHING: Mapping[Any, Any] = {}
 ANY = TableId("*", "*")
 """Stands for every table."""
@@ -50,10 +51,12 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """`tables`: those it touches. `unlogged`: why their rows changed without being logged, in our words; "" where they
-    did not. `opens`: rows follow in the same transaction, as after CREATE TABLE ... SELECT. `steps`: what an ALTER TABLE does to
-    columns, without a position. `moved`: tables with the names that they get; `gone`: tables that are no more.
-    `keys`: foreign keys by which rows change from then on; `indexes`: those of the first table that are dropped, in lower case."""
+    """`tables`: those it touches. `unlogged`: why their rows changed without being logged, in our
+    words; "" where they did not. `opens`: rows follow in the same transaction, as after CREATE
+    TABLE ... SELECT. `steps`: what an ALTER TABLE does to columns, without a position. `moved`:
+    tables with the names that they get; `gone`: tables that are no more. `keys`: foreign keys by
+    which rows change from then on; `indexes`: those of the first table that are dropped, in lower
+    case."""
 
     kind: Kind
     tables: tuple[TableId, ...] = ()
@@ -68,8 +71,9 @@ class Statement:
 
 
 def query_of(event: bytes, charsets: Mapping[int, str] = NOTHING) -> tuple[str, str, int]:
-    """Database, text and sql_mode of a QUERY event, or of the one that ends a LOAD DATA (with header, without checksum);
-    ValueError where it is damaged. `charsets`: the character set of each collation."""
+    """Database, text and sql_mode of a QUERY event, or of the one that ends a LOAD DATA (with
+    header, without checksum); ValueError where it is damaged. `charsets`: the character set of each
+    collation."""
     reader = Reader(event, HEADER)
     reader.take(8)
     database_size = reader.number(1)
@@ -83,8 +87,8 @@ def query_of(event: bytes, charsets: Mapping[int, str] = NOTHING) -> tuple[str, 
 
 
 def _settings(variables: bytes) -> tuple[int, int]:
-    """The sql_mode and the client's collation among a QUERY event's variables, as far as they are known; 0 for what was not
-    told."""
+    """The sql_mode and the client's collation among a QUERY event's variables, as far as they are
+    known; 0 for what was not told."""
     reader = Reader(variables)
     mode = 0
     while reader.left:
@@ -103,7 +107,8 @@ def _settings(variables: bytes) -> tuple[int, int]:
 
 
 def _text(raw: bytes, charset: str) -> str:
-    """A statement is logged as the client wrote it, in the client's character set, but in UTF-8 where the server wrote it."""
+    """A statement is logged as the client wrote it, in the client's character set, but in UTF-8
+    where the server wrote it."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -117,8 +122,9 @@ def _text(raw: bytes, charset: str) -> str:
 def statement_in(
     event: bytes, has_checksums: bool, constants: Mapping[str, object] = NOTHING
 ) -> Statement:
-    """What an event of a statement says, also a compressed one. `constants`: what the server was asked for, as contexts have it:
-    `lowers` (see `statement`) and `charsets` (see `query_of`). ValueError or `Damaged` where it can't be read."""
+    """What an event of a statement says, also a compressed one. `constants`: what the server was
+    asked for, as contexts have it: `lowers` (see `statement`) and `charsets` (see `query_of`).
+    ValueError or `Damaged` where it can't be read."""
     told = constants.get("charsets")
     charsets = told if isinstance(told, Mapping) else {}
     plain = event[:-4] if has_checksums else event
@@ -129,8 +135,8 @@ def statement_in(
 
 
 def statement(database: str, text: str, mode: int = 0, *, lowers: bool = False) -> Statement:
-    """What a statement does, with `database` as its default one, under that sql_mode. `lowers`: the server keeps the names of
-    tables in lower case, however a statement writes them."""
+    """What a statement does, with `database` as its default one, under that sql_mode. `lowers`: the
+    server keeps the names of tables in lower case, however a statement writes them."""
     said = _statement(database, text, mode)
     if not lowers:
         return said
@@ -175,8 +181,8 @@ def _statement(database: str, text: str, mode: int) -> Statement:
 
 
 def _without_settings(words: list[Token]) -> list[Token]:
-    """The statement behind `SET STATEMENT variable = value, ... FOR`, which MariaDB logs with it, and which may stand there more
-    than once."""
+    """The statement behind `SET STATEMENT variable = value, ... FOR`, which MariaDB logs with it,
+    and which may stand there more than once."""
     while [w.upper for w in words[:2]] == ["SET", "STATEMENT"]:
         depth = at = 0
         while at < len(words) and (depth or words[at].upper != "FOR"):
@@ -247,8 +253,8 @@ def _rename(words: list[Token], database: str) -> Statement:
 
 
 def _swap(pairs: list[tuple[TableId, TableId]]) -> str:
-    """Whether this is how an online schema change ends: the table goes to one shadow's name, and comes from another's. It is
-    only called so: what a shadow holds, nobody proves."""
+    """Whether this is how an online schema change ends: the table goes to one shadow's name, and
+    comes from another's. It is only called so: what a shadow holds, nobody proves."""
     for old, gone in pairs:
         for fresh, new in pairs:
             for started, ended, program in SWAPS:
@@ -259,7 +265,8 @@ def _swap(pairs: list[tuple[TableId, TableId]]) -> str:
 
 
 def _is_shadow(name: str, table: str, ending: str) -> bool:
-    """`_t_gho`, with more underscores or a time where a name was taken, and cut where it was too long."""
+    """`_t_gho`, with more underscores or a time where a name was taken, and cut where it was too
+    long."""
     bare = name.lstrip("_")
     return bare != name and bare.endswith(ending) and bare.startswith(table.lstrip("_")[:40])
 

@@ -31,8 +31,8 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The rows with keys that come after `after`, up to and with `upto` (None: from the first, to the last), and about how many
-    they are."""
+    """The rows with keys that come after `after`, up to and with `upto` (None: from the first, to
+    the last), and about how many they are."""
 
     rows: int
     after: End | None = None
@@ -84,8 +84,8 @@ def _by_halves(
 
 
 def _levelled(parts: list[tuple[int, int, int]], rows: int) -> list[tuple[int, int, int]]:
-    """The parts with estimates that come to `rows` together, where the server's came to more: of a range it often says twice
-    what is there, of the whole table it does not."""
+    """The parts with estimates that come to `rows` together, where the server's came to more: of a
+    range it often says twice what is there, of the whole table it does not."""
     total = sum(n for _, _, n in parts)
     if total <= rows:
         return parts
@@ -104,15 +104,17 @@ def _joined(parts: list[tuple[int, int, int]], rows_per_chunk: int) -> list[tupl
 
 
 def _estimate(connection: Connection, table: TableSchema, condition: str) -> int:
-    text = f"EXPLAIN FORMAT=TRADITIONAL SELECT {sql.name(table.key[0])} FROM {sql.table(table.id)} WHERE {condition}"  # noqa: S608
+    column, rows = sql.name(table.key[0]), sql.table(table.id)
+    text = f"EXPLAIN FORMAT=TRADITIONAL SELECT {column} FROM {rows} WHERE {condition}"  # noqa: S608
     return max((int(r.get("rows") or 0) for r in records(connection, text)), default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Key:
-    """A column of a key: how it is asked for and compared. The servers sort ENUMs by the places of their labels and SETs by
-    their bits, but compare both with text as text: so an ENUM is compared by its later labels, a SET as a number. What comes
-    as text that is less exact than the value, or as bytes that are compared otherwise, is asked for as a number."""
+    """A column of a key: how it is asked for and compared. The servers sort ENUMs by the places of
+    their labels and SETs by their bits, but compare both with text as text: so an ENUM is compared
+    by its later labels, a SET as a number. What comes as text that is less exact than the value, or
+    as bytes that are compared otherwise, is asked for as a number."""
 
     name: str
     labels: tuple[str, ...] = ()

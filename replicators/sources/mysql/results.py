@@ -1,7 +1,9 @@
-"""Rows of a query in the binary protocol of prepared statements, read in large blocks and cut into Arrow columns.
+"""Rows of a query in the binary protocol of prepared statements, read in large blocks and cut into
+Arrow columns.
 
-Numbers and moments come as the server holds them, so that neither side writes or reads them as text; everything else as
-bytes. Formats: MySQL, `COM_STMT_PREPARE`, `COM_STMT_EXECUTE` and "Binary Protocol Resultset" of its protocol's pages.
+Numbers and moments come as the server holds them, so that neither side writes or reads them as
+text; everything else as bytes. Formats: MySQL, `COM_STMT_PREPARE`, `COM_STMT_EXECUTE` and "Binary
+Protocol Resultset" of its protocol's pages.
 """
 
 from __future__ import annotations
@@ -49,8 +51,8 @@ MOMENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows: an array for each column, and which of its values are days that the calendar does not have (they are NULL; None
-    where there is no such day)."""
+    """Some rows: an array for each column, and which of its values are days that the calendar does
+    not have (they are NULL; None where there is no such day)."""
 
     arrays: list[pa.Array]
     no_days: list[np.ndarray | None]
@@ -174,7 +176,8 @@ def _is_long(kind: pa.DataType) -> bool:
 def _array(
     kind: pa.DataType, data: np.ndarray, at: np.ndarray, size: np.ndarray, rows: int
 ) -> tuple[pa.Array, np.ndarray | None]:
-    """A column's array, and what its values are that the calendar does not have (`kernels.ZERO_DATE`, `NO_DATE`; 0: a day, or NULL)."""
+    """A column's array, and what its values are that the calendar does not have
+    (`kernels.ZERO_DATE`, `NO_DATE`; 0: a day, or NULL)."""
     sizes = size[:rows]
     nulls, none = int((sizes < 0).sum()), 0
     valid, faults = np.zeros((rows + 7) // 8, np.uint8), np.zeros(rows, np.uint8)

@@ -1,4 +1,5 @@
-"""The rights that a user lacks, found by trying what needs them: grants through roles and wildcards can't be read off."""
+"""The rights that a user lacks, found by trying what needs them: grants through roles and wildcards
+can't be read off."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def _missing(user: str, right: str) -> Problem:
 
 
 def may_replicate(connection: Connection, server: Server) -> bool:
-    """Whether the user may read the log: asked by a statement that needs the same right and reads nothing of it."""
+    """Whether the user may read the log: asked by a statement that needs the same right and reads
+    nothing of it."""
     is_new = not server.is_mariadb and server.version >= (8, 0, 22)
     words = "SHOW REPLICAS" if is_new else "SHOW BINLOG EVENTS IN '' LIMIT 0"
     if server.is_mariadb:
@@ -53,7 +55,8 @@ def may_replicate(connection: Connection, server: Server) -> bool:
 
 
 def may_see_readers(connection: Connection) -> bool:
-    """Whether the user may list the readers of a MariaDB's log; nothing but the choice of a server id wants it."""
+    """Whether the user may list the readers of a MariaDB's log; nothing but the choice of a server
+    id wants it."""
     try:
         query(connection, "SHOW SLAVE HOSTS")
     except pymysql.Error as err:
@@ -64,7 +67,8 @@ def may_see_readers(connection: Connection) -> bool:
 
 
 def _grants_replication(connection: Connection) -> bool:
-    """MariaDB asks other rights for everything but the dump itself, so its privileges are looked at, roles included."""
+    """MariaDB asks other rights for everything but the dump itself, so its privileges are looked
+    at, roles included."""
     found = query(
         connection,
         "SELECT count(*) FROM information_schema.user_privileges"
@@ -88,8 +92,9 @@ def unreadable(connection: Connection, tables: Sequence[TableSelection]) -> set[
 
 
 def may_lock(connection: Connection, table: TableId) -> bool:
-    """Whether the user may lock the table against writing, as the copy of one without a key needs it in MySQL. A lock that is
-    granted is given back at once; one that others hold is waited for a second at most."""
+    """Whether the user may lock the table against writing, as the copy of one without a key needs
+    it in MySQL. A lock that is granted is given back at once; one that others hold is waited for a
+    second at most."""
     query(connection, "SET SESSION lock_wait_timeout = 1")
     try:
         query(connection, f"LOCK TABLES {sql.table(table)} READ")

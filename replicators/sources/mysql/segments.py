@@ -1,4 +1,5 @@
-"""The events of a raw segment, indexed: rows by shape, transactions, truncations, and what makes rows unsure. Pure."""
+"""The events of a raw segment, indexed: rows by shape, transactions, truncations, and what makes
+rows unsure. Pure."""
 
 from __future__ import annotations
 
@@ -43,11 +44,12 @@ class Truncation:
 
 @dataclass(slots=True)
 class Index:
-    """The events of a segment: lines of rows (`kernels.E_*`) in the log's order and their shapes, lines of transactions,
-    truncations, and what stops a table: (offset, code, facts); `changed`: the number of the transaction that changed a table in
-    a way that its log does not show; `carried`: the tables that the transaction at the start, number 0, may have rows of in
-    segments before; `steps`: what statements did to columns before this segment, `steps_after` (None: the same) with the one that it
-    consists of."""
+    """The events of a segment: lines of rows (`kernels.E_*`) in the log's order and their shapes,
+    lines of transactions, truncations, and what stops a table: (offset, code, facts); `changed`:
+    the number of the transaction that changed a table in a way that its log does not show;
+    `carried`: the tables that the transaction at the start, number 0, may have rows of in segments
+    before; `steps`: what statements did to columns before this segment, `steps_after` (None: the
+    same) with the one that it consists of."""
 
     body: np.ndarray
     events: np.ndarray
@@ -177,7 +179,7 @@ def _open_transaction(message: str | None) -> tuple[int, int] | None:
     return end - size, int(k.begin_time(event, 0, size, int(event[4])))
 
 
-# --- what is neither rows nor their frame ---------------------------------------------------------------------------
+# --- what is neither rows nor their frame ---------------------------------------------------------------------------  # noqa: E501
 
 
 def _look_at_others(
@@ -191,9 +193,9 @@ def _look_at_others(
     *,
     lowers: bool,
 ) -> None:
-    """Truncations become events of their own; what makes rows unsure stops their tables. `cascades`: which foreign keys change
-    rows without a trace; `table_of`: by the numbers of the log; `lowers`: whether statements' names of tables are to be in lower
-    case."""
+    """Truncations become events of their own; what makes rows unsure stops their tables.
+    `cascades`: which foreign keys change rows without a trace; `table_of`: by the numbers of the
+    log; `lowers`: whether statements' names of tables are to be in lower case."""
     truncations: list[Truncation] = []
     for at, transaction in others.tolist():
         event = _event(index.body, at, has_crc)
@@ -249,7 +251,8 @@ def _look_at_query(
     elif (
         said.kind is Kind.XA_COMMIT and not (index.events[:, k.E_TRANSACTION] == transaction).any()
     ):
-        # It was prepared before anything was read, or too long ago: nobody knows which rows it brings.
+        # It was prepared before anything was read, or too long ago: nobody knows which rows it
+        # brings.
         for table in tables:
             index.faults.setdefault(table, (at, "source:transaction-unsure", {}))
     elif said.kind in (Kind.ROLLBACK, Kind.ROLLBACK_TO):
@@ -258,7 +261,8 @@ def _look_at_query(
 
 
 def _judged(said: Statement, tables: Sequence[TableSchema]) -> Statement:
-    """With a reason to doubt rows where the index goes by which they are known: it may be there again before anybody looks."""
+    """With a reason to doubt rows where the index goes by which they are known: it may be there
+    again before anybody looks."""
     shapes = [s for t in tables for s in (t, t.known) if s is not None]
     if said.unlogged or {s.key_index.lower() for s in shapes}.isdisjoint(said.indexes):
         return said
@@ -266,8 +270,8 @@ def _judged(said: Statement, tables: Sequence[TableSchema]) -> Statement:
 
 
 def _change(said: Statement, key: ForeignKey | None, table: TableId) -> tuple[str, dict[str, str]]:
-    """Code and facts for a table that a statement touches: gone, gone under another name, with rows that nobody saw, or with a
-    key that brings more of these."""
+    """Code and facts for a table that a statement touches: gone, gone under another name, with rows
+    that nobody saw, or with a key that brings more of these."""
     now = dict(said.moved).get(table)
     if said.gone:
         return "source:table-missing", {}

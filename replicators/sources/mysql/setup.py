@@ -1,4 +1,5 @@
-"""What an administrator does at a MySQL or MariaDB server before it can be followed. Text only; no connection is made here."""
+"""What an administrator does at a MySQL or MariaDB server before it can be followed. Text only; no
+connection is made here."""
 
 from __future__ import annotations
 
@@ -17,8 +18,10 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
     return (
         SetupStep(
             "Let the log hold whole rows with their columns' names",
-            "The log itself is on by default in MySQL; for MariaDB put `log_bin` into its configuration and restart it. "
-            "Put these settings there too, so that they outlive a restart. Sessions that are open keep the old format.",
+            "The log itself is on by default in MySQL; for MariaDB put `log_bin` into its "
+            "configuration and restart it. "
+            "Put these settings there too, so that they outlive a restart. Sessions that are "
+            "open keep the old format.",
             (
                 "SET GLOBAL binlog_format = 'ROW';",
                 "SET GLOBAL binlog_row_image = 'FULL';",
@@ -27,15 +30,18 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
         ),
         SetupStep(
             "Keep the log for some days",
-            "A replicator that was paused for longer than this has to copy everything again. On MariaDB 10.5: "
+            "A replicator that was paused for longer than this has to copy everything again. On "
+            "MariaDB 10.5: "
             "`SET GLOBAL expire_logs_days = 7;`. On Amazon RDS: "
             "`CALL mysql.rds_set_configuration('binlog retention hours', 168);`",
             ("SET GLOBAL binlog_expire_logs_seconds = 604800;",),
         ),
         SetupStep(
             "Make a user that may read the log and the tables",
-            "Repeat the last one for each database. From MySQL, tables without a key and the modes history and append also need "
-            f"`GRANT LOCK TABLES ON {plain}.* TO {user};`: the table is locked for the moment in which its copy begins.",
+            "Repeat the last one for each database. From MySQL, tables without a key and the "
+            "modes history and append also need "
+            f"`GRANT LOCK TABLES ON {plain}.* TO {user};`: the table is locked for the moment in "
+            "which its copy begins.",
             (
                 f"CREATE USER {user} IDENTIFIED BY 'choose one';",
                 f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO {user};",

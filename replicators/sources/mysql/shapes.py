@@ -1,4 +1,5 @@
-"""How the rows of a TABLE_MAP become rows of a chosen table: which columns, of which types. Reads no rows."""
+"""How the rows of a TABLE_MAP become rows of a chosen table: which columns, of which types. Reads
+no rows."""
 
 from __future__ import annotations
 
@@ -66,9 +67,11 @@ from replicators.sources.mysql.types import (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A table as one TABLE_MAP sends it: `schema` holds the columns decoded, `where` their numbers in the rows.
+    """A table as one TABLE_MAP sends it: `schema` holds the columns decoded, `where` their numbers
+    in the rows.
 
-    `code` is set where the table can't be decoded in this shape, with `column` and `reason` where it is one column's fault.
+    `code` is set where the table can't be decoded in this shape, with `column` and `reason` where
+    it is one column's fault.
     """
 
     schema: TableSchema
@@ -99,8 +102,9 @@ def shape_of(
     charsets: Mapping[int, str],
     steps: Sequence[SchemaStep] = (),
 ) -> Shape:
-    """How rows of `found` become rows of `table`: the chosen columns that it has, with its own types. `steps`: what became of
-    the table's columns before; the description of the table may be newer than the rows."""
+    """How rows of `found` become rows of `table`: the chosen columns that it has, with its own
+    types. `steps`: what became of the table's columns before; the description of the table may be
+    newer than the rows."""
     numbers = {c.name: i for i, c in enumerate(found.columns)}
     past = Past(table.known, steps)
     columns = []
@@ -132,8 +136,8 @@ def _why(sent: MapColumn, native: str) -> tuple[str, str]:
 
 
 def shape_without_rows(table: TableSchema, steps: Sequence[SchemaStep]) -> tuple[TableSchema, str]:
-    """The table as rows would tell it where there are none, and its version: by the copy's shape and these steps, since the
-    description may be newer."""
+    """The table as rows would tell it where there are none, and its version: by the copy's shape
+    and these steps, since the description may be newer."""
     past = Past(table.known, steps)
     numbers = {c.name: n for n, c in enumerate(table.supported)}
     if table.known is not None:
@@ -146,7 +150,8 @@ def shape_without_rows(table: TableSchema, steps: Sequence[SchemaStep]) -> tuple
 
 
 def _unless_said(column: Column, past: Past) -> Column:
-    """The copy's own column where no statement changed its type so far: the description may tell of a later one."""
+    """The copy's own column where no statement changed its type so far: the description may tell of
+    a later one."""
     known = past.known(column.name)
     if known is None or past.said(column.name):
         return column
@@ -171,8 +176,8 @@ def _told(
 
 
 def described(table: TableSchema, steps: Sequence[SchemaStep]) -> TableSchema | None:
-    """A description by the catalog as rows of the log would tell it, after these steps; None where the two don't fit, since one of
-    them is newer."""
+    """A description by the catalog as rows of the log would tell it, after these steps; None where
+    the two don't fit, since one of them is newer."""
     past = Past(table.known, steps)
     names = {c.name.lower() for c in table.supported}
     there = {name.lower() for _, name, _ in table.layout}
@@ -232,9 +237,10 @@ class Past:
 
 
 def _chosen(table: TableSchema, past: Past, numbers: Mapping[str, int]) -> Iterator[Column]:
-    """The columns that rows have and the copy is to have: those that are chosen, and those that the copy has and that got
-    another name, or were dropped, after these rows. The description may be newer than the rows: what the copy knows of a column,
-    or its last statement said, comes first."""
+    """The columns that rows have and the copy is to have: those that are chosen, and those that the
+    copy has and that got another name, or were dropped, after these rows. The description may be
+    newer than the rows: what the copy knows of a column, or its last statement said, comes
+    first."""
     chosen = {c.name: c for c in table.supported if c.name in numbers}
     for name in (*chosen, *(n for n in numbers if n not in chosen)):
         known, said = past.known(name), past.said(name)
@@ -281,7 +287,8 @@ def _is_same(column: Column, sent: MapColumn, kind: LogicalType, wire: str) -> b
 
 
 def sent_type(column: MapColumn, charsets: Mapping[int, str], zero_dates: str) -> Known:
-    """The neutral type and the wire word of a column as the log alone tells them; ValueError where its labels are damaged."""
+    """The neutral type and the wire word of a column as the log alone tells them; ValueError where
+    its labels are damaged."""
     kind, meta = column.kind, column.meta
     if kind in INTEGER_WIRES:
         word = ("u" if column.unsigned else "") + INTEGER_WIRES[kind]
@@ -350,8 +357,10 @@ def code_of(column: Column, sent: MapColumn) -> int:
     if wire == "bytes" and kind == STRING:
         return k.PADDED
     return {
-        "decimal_text": k.DECIMAL_TEXT, "float": k.FLOAT, "double": k.DOUBLE, "bit": k.BIT, "year": k.YEAR,
-        "time": k.TIME, "bytes": k.BYTES, "json": k.BYTES, "json_text": k.TEXT, "geometry": k.GEOMETRY,
+        "decimal_text": k.DECIMAL_TEXT, "float": k.FLOAT, "double": k.DOUBLE, "bit": k.BIT,
+        "year": k.YEAR,
+        "time": k.TIME, "bytes": k.BYTES, "json": k.BYTES, "json_text": k.TEXT,
+        "geometry": k.GEOMETRY,
         "enum": k.ENUM, "set": k.SET, "uuid": k.UUID, "inet4": k.INET4, "inet6": k.INET6,
         "vector": k.VECTOR,
     }.get(wire, k.TEXT)  # fmt: skip

@@ -1,5 +1,6 @@
-"""Snapshots that converge: the log's position first, then chunks by key range, each as it is when it is read
-(CORRECTNESS 19). The replay of the log from the position on makes every row the same as at the source.
+"""Snapshots that converge: the log's position first, then chunks by key range, each as it is when
+it is read (CORRECTNESS 19). The replay of the log from the position on makes every row the same as
+at the source.
 
 No lock is taken and no transaction held open. Tables without a key can't converge: see `exact`.
 """
@@ -37,9 +38,10 @@ CHUNK_BYTES = 128 << 20
 
 
 class SnapshotSession(Closing):
-    """Knows the position that chunks are read after, and the server they are read from. For most tables nothing is held at
-    the server, so it never goes away. `after`: the position that the stream has reached; `lost`: one that it lost before it
-    began again; `wait`: as in `connectors.source.SnapshotOpener`."""
+    """Knows the position that chunks are read after, and the server they are read from. For most
+    tables nothing is held at the server, so it never goes away. `after`: the position that the
+    stream has reached; `lost`: one that it lost before it began again; `wait`: as in
+    `connectors.source.SnapshotOpener`."""
 
     def __init__(
         self,
@@ -71,8 +73,8 @@ class SnapshotSession(Closing):
         self.point = SnapshotPoint(end.server, replace(end, stamp=stamp).position())
 
     def point_of(self, table: TableSchema, *, is_exact: bool) -> SnapshotPoint:
-        """The place that the table's chunks belong to: for one without a key, or where it is asked for, of a view of its own
-        that is opened now; otherwise the session's."""
+        """The place that the table's chunks belong to: for one without a key, or where it is asked
+        for, of a view of its own that is opened now; otherwise the session's."""
         if table.key and not is_exact:
             return self.point
         self._forget(table.id)
@@ -92,9 +94,10 @@ class SnapshotSession(Closing):
         return True
 
     def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
-        """Ranges of the key, cut so that each holds about `rows_per_chunk` rows, and not much more than `CHUNK_BYTES`; of a table
-        with a view of its own, files that hold it. `source:cascade`, `source:table-versioned` or
-        `source:engine-unlogged` where a copy would drift from its first moment on."""
+        """Ranges of the key, cut so that each holds about `rows_per_chunk` rows, and not much more
+        than `CHUNK_BYTES`; of a table with a view of its own, files that hold it. `source:cascade`,
+        `source:table-versioned` or `source:engine-unlogged` where a copy would drift from its first
+        moment on."""
         if not (table.key or table.id in self._exact):
             raise ReplicationError("source:key-needed", table=table.id)
         try:
@@ -130,7 +133,8 @@ def _plan(connection: Connection, table: TableSchema, rows_per_chunk: int) -> li
 
 
 def _refuse_unlogged(connection: Connection, table: TableId) -> None:
-    """As a deploy does. It is asked once the copy's place in the log is known: what comes later is told by the log."""
+    """As a deploy does. It is asked once the copy's place in the log is known: what comes later is
+    told by the log."""
     for engine, kind in kinds(connection, [table]).values():
         for problem in unlogged_problems(table, engine, kind):
             raise ReplicationError(problem.code, table=table, **dict(problem.facts))
@@ -147,15 +151,17 @@ def _same_server(connection: Connection, identity: str) -> None:
 
 
 class ChunkReader:
-    """Reads chunks, each on a connection of its own, from the server that `token` names ("": any). Picklable."""
+    """Reads chunks, each on a connection of its own, from the server that `token` names ("": any).
+    Picklable."""
 
     def __init__(self, params: MysqlParams, token: str) -> None:
         self.params = params
         self.token = token
 
     def __call__(self, chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
-        """Batches of about 16 MB with `schema.arrow_schema()`; those with values that have no neutral form have `FAULT_FIELDS` too.
-        `source:value-unsupported` for a key's, `source:table-altered` where the table has other columns by now."""
+        """Batches of about 16 MB with `schema.arrow_schema()`; those with values that have no
+        neutral form have `FAULT_FIELDS` too. `source:value-unsupported` for a key's,
+        `source:table-altered` where the table has other columns by now."""
         if chunk.spec.startswith(SCHEME):
             yield from read_file(chunk.spec)
             return
@@ -168,7 +174,8 @@ class ChunkReader:
             raise translate(err, self.params, table=schema.id) from err
 
     def _batch(self, block: Block, schema: TableSchema) -> pa.RecordBatch:
-        """A value that does not fit may be one of a column that was converted since: then it is not the value's fault."""
+        """A value that does not fit may be one of a column that was converted since: then it is not
+        the value's fault."""
         try:
             batch = to_batch(block, schema, marks=True)
         except ReplicationError:

@@ -13,7 +13,8 @@ def name(text: str) -> str:
 
 
 def literal(text: str) -> str:
-    """A string literal; valid with and without NO_BACKSLASH_ESCAPES, since text with a backslash goes as hex."""
+    """A string literal; valid with and without NO_BACKSLASH_ESCAPES, since text with a backslash
+    goes as hex."""
     if "\\" in text:
         return f"_utf8mb4 x'{text.encode().hex()}'"
     return "'" + text.replace("'", "''") + "'"

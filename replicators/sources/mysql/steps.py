@@ -1,5 +1,5 @@
-"""What the log told of tables' columns, kept with its position: bounded, and by table. The text of an addition is what old rows have
-(`definitions`)."""
+"""What the log told of tables' columns, kept with its position: bounded, and by table. The text of
+an addition is what old rows have (`definitions`)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class TableStep:
 def with_statement(
     known: tuple[TableStep, ...], said: Statement, position: int
 ) -> tuple[TableStep, ...]:
-    """The steps after a statement that ends at `position`. Of too many, the oldest become one that nobody can follow."""
+    """The steps after a statement that ends at `position`. Of too many, the oldest become one that
+    nobody can follow."""
     if not said.steps:
         return known
     table = said.tables[0]

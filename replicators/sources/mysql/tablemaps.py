@@ -1,6 +1,7 @@
 """TABLE_MAP events with full metadata: parsed, and matched with the tables chosen. Reads no rows.
 
-Event formats: MySQL's `libs/mysql/binlog/event/rows_event.h`, "Table_map_event"; MariaDB writes the same optional fields.
+Event formats: MySQL's `libs/mysql/binlog/event/rows_event.h`, "Table_map_event"; MariaDB writes the
+same optional fields.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from replicators.connectors.model.schema import TableId
 from replicators.sources.mysql.offsets import MARIADB
 
 HEADER = 19
-(TINY, SHORT, LONG, FLOAT, DOUBLE, NULL, TIMESTAMP, LONGLONG, INT24, DATE, TIME, DATETIME, YEAR, NEWDATE,
+(TINY, SHORT, LONG, FLOAT, DOUBLE, NULL, TIMESTAMP, LONGLONG, INT24, DATE, TIME, DATETIME, YEAR,
+    NEWDATE,
  VARCHAR, BIT, TIMESTAMP2, DATETIME2, TIME2) = range(1, 20)  # fmt: skip
 BLOB_COMPRESSED, VARCHAR_COMPRESSED = 140, 141
 VECTOR, JSON, NEWDECIMAL, ENUM, SET = 242, 245, 246, 247, 248
@@ -35,13 +37,16 @@ BINARY_COLLATION = 63
 ROW_EVENTS = frozenset({23, 24, 25, 30, 31, 32, 39, *range(166, 172)})
 INTEGER_WIRES = {TINY: "tiny", SHORT: "small", INT24: "medium", LONG: "int", LONGLONG: "big"}
 
-(SIGNEDNESS, DEFAULT_CHARSET, COLUMN_CHARSET, COLUMN_NAME, SET_VALUES, ENUM_VALUES, GEOMETRY_TYPE, SIMPLE_KEY,
- PREFIX_KEY, LABEL_DEFAULT_CHARSET, LABEL_CHARSET, VISIBILITY, DIMENSIONS) = range(1, 14)  # fmt: skip
+(SIGNEDNESS, DEFAULT_CHARSET, COLUMN_CHARSET, COLUMN_NAME, SET_VALUES, ENUM_VALUES, GEOMETRY_TYPE,
+    SIMPLE_KEY,
+ PREFIX_KEY, LABEL_DEFAULT_CHARSET, LABEL_CHARSET, VISIBILITY, DIMENSIONS) = range(1,
+ 14)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class MapColumn:
-    """A column of a TABLE_MAP: `kind` is its real type (an ENUM's, not STRING), `meta` its two bytes of metadata."""
+    """A column of a TABLE_MAP: `kind` is its real type (an ENUM's, not STRING), `meta` its two
+    bytes of metadata."""
 
     kind: int
     meta: int
@@ -62,8 +67,8 @@ class TableMap:
 
 
 def maps_in_use(maps: Mapping[int, bytes], body: bytes) -> list[bytes]:
-    """Of TABLE_MAP events by number, in the order in which they came, those that rows may still need: the last one of each table,
-    and those of the rows in `body` (framed events)."""
+    """Of TABLE_MAP events by number, in the order in which they came, those that rows may still
+    need: the last one of each table, and those of the rows in `body` (framed events)."""
     needed = set({table_name(event)[1]: number for number, event in maps.items()}.values())
     at = 0
     while at < len(body):
@@ -219,7 +224,8 @@ def _collations(
 
 
 def length_rule(column: MapColumn) -> tuple[int, int]:
-    """How long a value is in a row: (0, bytes), or (size of the length before it, 0); ValueError for unknown types."""
+    """How long a value is in a row: (0, bytes), or (size of the length before it, 0); ValueError
+    for unknown types."""
     kind, meta = column.kind, column.meta
     if kind in FIXED_BYTES:
         return 0, FIXED_BYTES[kind]

@@ -1,5 +1,6 @@
-"""GTIDs with a tag (MySQL 8.3 and newer), which come in an event of their own, in MySQL's `mysql::serialization` form:
-numbered fields of whole numbers whose first byte says by its low bits how many bytes follow."""
+"""GTIDs with a tag (MySQL 8.3 and newer), which come in an event of their own, in MySQL's
+`mysql::serialization` form: numbered fields of whole numbers whose first byte says by its low bits
+how many bytes follow."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ class TaggedGtid:
 
 
 def tagged_gtid(event: bytes) -> TaggedGtid:
-    """What a GTID_TAGGED_LOG event (with header, without checksum) says; ValueError where it is damaged."""
+    """What a GTID_TAGGED_LOG event (with header, without checksum) says; ValueError where it is
+    damaged."""
     reader = Reader(event, HEADER)
     for _ in ("version", "size", "last field that may not be passed over"):
         _number(reader)

@@ -1,4 +1,5 @@
-"""MySQL's and MariaDB's types in neutral words; what is not here is `Unsupported`. Reads no catalog.
+"""MySQL's and MariaDB's types in neutral words; what is not here is `Unsupported`. Reads no
+catalog.
 
 `column_type` gives beside the neutral type the `wire` word: how values look in log and snapshot.
 
@@ -11,7 +12,7 @@
 | `time` | text, as the server prints it: it may be negative and longer than a day |
 | `text:<charset>` `bytes` `json` `json_text` `geometry` | text, bytes, JSON (MySQL's binary form; MariaDB's text), WKB |
 | `enum set uuid inet4 inet6 vector` | text; vector: a list of floats |
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ Known = tuple[LogicalType, str]
 
 @dataclass(frozen=True, slots=True)
 class NativeType:
-    """A column as information_schema.columns describes it; `full` is COLUMN_TYPE. `is_json`: MariaDB checks that it is."""
+    """A column as information_schema.columns describes it; `full` is COLUMN_TYPE. `is_json`:
+    MariaDB checks that it is."""
 
     name: str
     full: str

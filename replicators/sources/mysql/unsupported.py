@@ -1,5 +1,6 @@
-"""Reads rows of which some hold values that the neutral types can't carry: those values become NULL, and it is told which
-they are and why. Slower than `values` and `columns`; used only where these found such a value."""
+"""Reads rows of which some hold values that the neutral types can't carry: those values become
+NULL, and it is told which they are and why. Slower than `values` and `columns`; used only where
+these found such a value."""
 
 from __future__ import annotations
 
@@ -19,12 +20,14 @@ from replicators.sources.mysql.forms import NotText, finish
 from replicators.sources.mysql.values import REASONS, Images, ValueFault
 
 FAILS, ANY = "_fail", "_any"
-"""Behind the wire word of a moment: none of those that the calendar lacks may be NULL; all of them are."""
+"""Behind the wire word of a moment: none of those that the calendar lacks may be NULL; all of them
+are."""
 Place = tuple[Column, int]
 
 
 class Read(Protocol):
-    """`values.read_images` of known events: after and before image, and the columns that are left as bytes."""
+    """`values.read_images` of known events: after and before image, and the columns that are left
+    as bytes."""
 
     def __call__(
         self, after: Sequence[Place], before: Sequence[Place], raw: frozenset[str], /
@@ -34,7 +37,8 @@ class Read(Protocol):
 def read_with_unsupported(
     read: Read, after: Sequence[Place], before: Sequence[Place], key: Sequence[str]
 ) -> tuple[Images, UnsupportedValues]:
-    """The images. ValueFault only for what no row can be read without: damage, or a value of a key."""
+    """The images. ValueFault only for what no row can be read without: damage, or a value of a
+    key."""
     images, bad = _without(read, after, before, set(key))
     columns, faults = list(images.after[: len(after)]), []
     shown = dict(zip(_moments(after, bad), images.after[len(after) :], strict=True))
@@ -62,8 +66,9 @@ def read_with_unsupported(
 def _without(
     read: Read, after: Sequence[Place], before: Sequence[Place], key: set[str]
 ) -> tuple[Images, set[str]]:
-    """What can be read once days that don't exist are NULL and texts bytes in the columns that hold what doesn't fit, and the
-    names of these; behind it the moments among them as text, which tells what was NULL at the source."""
+    """What can be read once days that don't exist are NULL and texts bytes in the columns that hold
+    what doesn't fit, and the names of these; behind it the moments among them as text, which tells
+    what was NULL at the source."""
     bad: set[str] = set()
     while True:
         texts = [(_as_text(c), n) for c, n in _moments(after, bad)]
@@ -108,11 +113,12 @@ def _faults(values: pa.Array, texts: pa.Array) -> np.ndarray:
     return np.where(is_none.to_numpy(zero_copy_only=False), found.to_numpy(), 0)
 
 
-# --- of one column, the same for log and snapshot ---------------------------------------------------------------------
+# --- of one column, the same for log and snapshot ---------------------------------------------------------------------  # noqa: E501
 
 
 def no_days(faults: np.ndarray, column: Column) -> list[tuple[int, str]]:
-    """The rows with a day that the calendar does not have and that may not be NULL, and that reason."""
+    """The rows with a day that the calendar does not have and that may not be NULL, and that
+    reason."""
     is_lost = faults > 0 if column.wire.endswith(FAILS) else faults == k.NO_DATE
     return [(int(row), REASONS[k.NO_DATE]) for row in np.flatnonzero(is_lost)]
 
@@ -120,8 +126,8 @@ def no_days(faults: np.ndarray, column: Column) -> list[tuple[int, str]]:
 def fitting(
     values: pa.Array, column: Column, form: Callable[[pa.Array, Column], pa.Array]
 ) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """The bytes in the column's form, NULL where they have none (NotText), and these rows with their reasons. They are found by
-    halving."""
+    """The bytes in the column's form, NULL where they have none (NotText), and these rows with
+    their reasons. They are found by halving."""
     pieces: list[pa.Array] = []
     faults: list[tuple[int, str]] = []
 

@@ -1,4 +1,5 @@
-"""Arrow columns of one table out of its row events: slots, one arena of buffers, and their fill. Knows no segment."""
+"""Arrow columns of one table out of its row events: slots, one arena of buffers, and their fill.
+Knows no segment."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from replicators.sources.mysql.tablemaps import (
 
 MAX_CHARS = 2**31 - 1
 WIDTHS = {
-    k.INT1: 2, k.INT1 + k.UNSIGNED: 2, k.INT2: 2, k.INT2 + k.UNSIGNED: 4, k.INT3: 4, k.INT3 + k.UNSIGNED: 4,
+    k.INT1: 2, k.INT1 + k.UNSIGNED: 2, k.INT2: 2, k.INT2 + k.UNSIGNED: 4, k.INT3: 4,
+    k.INT3 + k.UNSIGNED: 4,
     k.INT4: 4, k.INT4 + k.UNSIGNED: 8, k.INT8: 8, k.INT8 + k.UNSIGNED: 16, k.FLOAT: 4, k.DOUBLE: 8,
     k.DECIMAL: 16, k.YEAR: 2, k.DATE: 4, k.DATETIME: 8, k.TIMESTAMP: 8,
 }  # fmt: skip
@@ -44,7 +46,8 @@ UNSUPPORTED = "source:value-unsupported"
 
 
 class ValueFault(Exception):
-    """A value that can't be decoded: the event (its place among the table's), column, and a reason; none: damaged."""
+    """A value that can't be decoded: the event (its place among the table's), column, and a reason;
+    none: damaged."""
 
     def __init__(self, event: int, column: str = "", reason: str = "", code: str = "") -> None:
         super().__init__(reason)
@@ -61,7 +64,8 @@ class ValueFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The columns of a TABLE_MAP: how long their values are, which belong to the key, and all labels."""
+    """The columns of a TABLE_MAP: how long their values are, which belong to the key, and all
+    labels."""
 
     columns: tuple[MapColumn, ...]
     widths: np.ndarray
@@ -100,7 +104,8 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """What the rows hold: operations, the event of each, after images, before images (None where there is no key)."""
+    """What the rows hold: operations, the event of each, after images, before images (None where
+    there is no key)."""
 
     ops: np.ndarray
     event: np.ndarray
@@ -199,7 +204,8 @@ class _Slot:
 def measure(
     body: np.ndarray, events: np.ndarray, mine: np.ndarray, layout: Layout, counts: np.ndarray
 ) -> np.ndarray:
-    """Check a table's events and count their rows into `counts`; the sums that `read_images` needs."""
+    """Check a table's events and count their rows into `counts`; the sums that `read_images`
+    needs."""
     totals = np.zeros((k.T_FIELDS, len(layout.columns)), np.int64)
     fault, at = k.measure(
         body, events, mine, layout.widths, layout.sizes, layout.keys, totals, counts
@@ -225,9 +231,10 @@ def read_images(
     has_whole_before: bool,
     raw: frozenset[str] = frozenset(),
 ) -> Images:
-    """Decode measured events; `columns` and `key` are the columns decoded with their numbers in the rows, `key` those of the
-    before image, which every update has where `has_whole_before`. Texts and the like of the columns in `raw` are left as bytes.
-    ValueFault for the first value that can't be decoded."""
+    """Decode measured events; `columns` and `key` are the columns decoded with their numbers in the
+    rows, `key` those of the before image, which every update has where `has_whole_before`. Texts
+    and the like of the columns in `raw` are left as bytes. ValueFault for the first value that
+    can't be decoded."""
     labels = Labels()
     width = len(layout.columns)
     slots = [_Slot(c, layout.columns[n], n, labels, charsets) for c, n in columns]
@@ -248,8 +255,10 @@ def read_images(
     ops, event = np.empty(rows, np.int8), np.empty(rows, np.int32)
     block = max(8, min(512, (1 << 16) // max(width, 1)) // 8 * 8)
     fault, row, bad = k.fill(
-        body, events, mine, layout.widths, layout.sizes, layout.keys, lines, ops, event, struct_valid,
-        np.frombuffer(bytes(labels.data) or b"\0", np.uint8), np.array(labels.starts, np.int64), block, *views,
+        body, events, mine, layout.widths, layout.sizes, layout.keys, lines, ops, event,
+        struct_valid,
+        np.frombuffer(bytes(labels.data) or b"\0", np.uint8), np.array(labels.starts, np.int64),
+        block, *views,
     )  # fmt: skip
     if fault:
         reason = REASONS.get(fault, "")

@@ -1,5 +1,6 @@
-"""Where the log ends, told once everything before that place can be read. A server writes a transaction to its log first and shows it
-to others later: after its disk, after `binlog_group_commit_sync_delay`, after a semi-synchronous replica. A copy that began in between
+"""Where the log ends, told once everything before that place can be read. A server writes a
+transaction to its log first and shows it to others later: after its disk, after
+`binlog_group_commit_sync_delay`, after a semi-synchronous replica. A copy that began in between
 would lack rows which the log's later part does not bring (CORRECTNESS 19). Takes no lock."""
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ READ_BYTES = 1 << 20
 def visible_end(
     connection: Connection, params: MysqlParams, name: str, wait: SnapshotWait | None = None
 ) -> Coordinates | None:
-    """The log's end of a moment ago, with the GTIDs up to there; None where the server writes no log. Every transaction before it can
-    be read when this returns. Waits, mostly for less than some milliseconds, until `wait` or our limit gives up
-    (`source:snapshot-waits`)."""
+    """The log's end of a moment ago, with the GTIDs up to there; None where the server writes no
+    log. Every transaction before it can be read when this returns. Waits, mostly for less than some
+    milliseconds, until `wait` or our limit gives up (`source:snapshot-waits`)."""
     server = server_of(connection)
     end = log_end(connection, server)
     if end is None:
@@ -79,8 +80,8 @@ def _is_in_snapshot(connection: Connection, end: Coordinates) -> bool:
 
 
 def _delays(connection: Connection) -> Callable[[], bool]:
-    """Without GTIDs MySQL does not tell what is being committed: wait for as long as it may hold a transaction back, by its settings,
-    and a little for its disk."""
+    """Without GTIDs MySQL does not tell what is being committed: wait for as long as it may hold a
+    transaction back, by its settings, and a little for its disk."""
     delay = int(query(connection, "SELECT @@global.binlog_group_commit_sync_delay")[0][0]) / 1e6
     limits = query(connection, "SHOW GLOBAL VARIABLES LIKE 'rpl_semi_sync_%_timeout'")
     limit = max((int(value) / 1e3 for _, value in limits), default=0.0)

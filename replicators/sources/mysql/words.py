@@ -34,7 +34,8 @@ TOKEN_WITHOUT_ESCAPES = _pattern(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`text` as it stands; `name` without quotes; `is_word`: could be a keyword; `is_string`: names nothing."""
+    """`text` as it stands; `name` without quotes; `is_word`: could be a keyword; `is_string`: names
+    nothing."""
 
     text: str
     name: str
@@ -47,7 +48,8 @@ class Token:
 
 
 def tokens(text: str, mode: int = 0) -> list[Token]:
-    """The words of a statement under that sql_mode, without comments; what stands in executable comments counts."""
+    """The words of a statement under that sql_mode, without comments; what stands in executable
+    comments counts."""
     found = []
     pattern = TOKEN_WITHOUT_ESCAPES if mode & NO_BACKSLASH_ESCAPES else TOKEN
     for match in pattern.finditer(text):

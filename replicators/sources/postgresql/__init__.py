@@ -1,4 +1,5 @@
-"""PostgreSQL 14 and newer as a source: a logical replication slot, read with pgoutput. Imports no driver here."""
+"""PostgreSQL 14 and newer as a source: a logical replication slot, read with pgoutput. Imports no
+driver here."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whether the log may be read in binary: looks at column types, in the catalog at the start and in Relation messages
-later (CORRECTNESS 22)."""
+"""Whether the log may be read in binary: looks at column types, in the catalog at the start and in
+Relation messages later (CORRECTNESS 22)."""
 
 from __future__ import annotations
 
@@ -53,14 +53,16 @@ class BinaryGuard:
         self._wires = {c.wire for t in tables for c in t.columns if c.wire}
 
     def follow(self, tables: Sequence[TableSchema]) -> bool:
-        """These are the tables and columns from now on; whether each column has a binary decoder."""
+        """These are the tables and columns from now on; whether each column has a binary
+        decoder."""
         self._take(tables)
         for relid, root in self._roots.items():
             self._left_out[relid] -= self._tables.get(root, set())
         return self._wires <= BINARY_WIRES
 
     def allows_at_start(self) -> bool:
-        """Whether every chosen column has a binary decoder now; also notes which columns are left out."""
+        """Whether every chosen column has a binary decoder now; also notes which columns are left
+        out."""
         with connect(self._params) as connection:
             for root, relid, name in connection.execute(LIVE, [list(self._tables)]).fetchall():
                 if name not in self._tables[root]:

@@ -26,7 +26,8 @@ RELID = struct.Struct(">xI")
 
 
 class BlockCutter:
-    """Holds the buffer that `pump` fills, and makes finished blocks of it, which wait in `ready`."""
+    """Holds the buffer that `pump` fills, and makes finished blocks of it, which wait in
+    `ready`."""
 
     def __init__(self, start: int, identity: Identity, *, is_binary: bool) -> None:
         self.buffer = np.zeros(BUFFER_BYTES, np.uint8)
@@ -50,7 +51,8 @@ class BlockCutter:
         state[[pump.FIRST_AT, pump.BEGIN_AT]] = pump.NEVER
 
     def restart(self, *, is_binary: bool) -> None:
-        """The stream begins again at the last complete transaction: forget the open one, keep what is known."""
+        """The stream begins again at the last complete transaction: forget the open one, keep what
+        is known."""
         self.emit_closed()
         self._forget_open()
         self.state[pump.START] = self.closed_at
@@ -86,7 +88,8 @@ class BlockCutter:
         self.buffer = larger
 
     def place(self, message: bytes | memoryview) -> int:
-        """Put a message behind the used bytes and settle it, as the compiled loop does; a `pump` answer."""
+        """Put a message behind the used bytes and settle it, as the compiled loop does; a `pump`
+        answer."""
         size = len(message)
         at = int(self.state[pump.USED]) + pump.PREFIX
         if at + size > len(self.buffer):
@@ -100,9 +103,9 @@ class BlockCutter:
         return self.buffer[at : at + size].tobytes()
 
     def relation(self, message: bytes) -> None:
-        """A table's shape. A changed one starts a new block, with another context version, and so does a new one that
-        differs from what was described; others do not. One within a transaction that is left out goes into the context: the
-        server sends it only once."""
+        """A table's shape. A changed one starts a new block, with another context version, and so
+        does a new one that differs from what was described; others do not. One within a transaction
+        that is left out goes into the context: the server sends it only once."""
         (relid,) = RELID.unpack_from(message)
         known = self._relations.get(relid)
         is_skipping = bool(self.state[pump.IS_SKIPPING])
@@ -143,7 +146,8 @@ class BlockCutter:
         self.state[pump.MESSAGES] += 1
 
     def emit_closed(self) -> None:
-        """Put what is complete into a block; an unfinished transaction behind it is carried over."""
+        """Put what is complete into a block; an unfinished transaction behind it is carried
+        over."""
         if self.has_closed:
             cut, messages = self.state[[pump.CUT, pump.CUT_MESSAGES]].tolist()
             self._emit(cut, messages, ends_closed=True)

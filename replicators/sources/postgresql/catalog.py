@@ -1,4 +1,5 @@
-"""Looks into a database's tables by a few native queries, whatever their number; changes nothing."""
+"""Looks into a database's tables by a few native queries, whatever their number; changes
+nothing."""
 
 from __future__ import annotations
 
@@ -44,13 +45,13 @@ LEFT JOIN LATERAL (
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'
   AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 ORDER BY n.nspname, c.relname
-"""
+"""  # noqa: E501
 
-# The columns of an index end where those that it only includes begin.
-# A part that was made as such is of one transaction with its system columns, and some column of its own is older than its
-# membership: ATTACH writes every column again in the command that makes the part one, also in the transaction that made and
-# filled it, whose rows no publication sent. Above the number stands the transaction that made it a part: after it was away
-# and came back it is another one.
+# The columns of an index end where those that it only includes begin. A part that was made as such
+# is of one transaction with its system columns, and some column of its own is older than its
+# membership: ATTACH writes every column again in the command that makes the part one, also in the
+# transaction that made and filled it, whose rows no publication sent. Above the number stands the
+# transaction that made it a part: after it was away and came back it is another one.
 TABLES = """
 SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text, c.relkind::text, c.relpersistence::text,
        (SELECT (i.indkey::int2[])[0:i.indnkeyatts - 1] FROM pg_index i
@@ -82,9 +83,10 @@ LEFT JOIN LATERAL (
 JOIN unnest(%s::text[], %s::text[]) AS w(schema_name, table_name)
   ON w.schema_name = n.nspname AND w.table_name = c.relname
 WHERE c.relkind IN ('r', 'p')
-"""
+"""  # noqa: E501
 
-# What old rows have in a new column is kept by those that have rows: a partitioned table's parts, which may differ.
+# What old rows have in a new column is kept by those that have rows: a partitioned table's parts,
+# which may differ.
 COLUMNS = """
 WITH wanted AS (SELECT unnest(%s::oid[]) AS oid),
 parts AS (
@@ -104,7 +106,7 @@ ORDER BY a.attrelid, a.attnum
 NAMES = """
 SELECT c.oid::bigint, n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = ANY(%s::oid[]) AND c.relkind IN ('r', 'p')
-"""
+"""  # noqa: E501
 
 TYPES = """
 WITH RECURSIVE used AS (
@@ -120,7 +122,7 @@ SELECT u.oid::bigint, u.typname, u.typtype::text,
        u.typbasetype::bigint, u.typtypmod,
        ARRAY(SELECT e.enumlabel::text FROM pg_enum e WHERE e.enumtypid = u.oid ORDER BY e.enumsortorder)
 FROM used u
-"""
+"""  # noqa: E501
 
 
 STORED = "s"
@@ -156,8 +158,8 @@ class PostgresqlCatalog(Closing):
         self._connection = connect(params)
 
     def list_tables(self) -> list[TableSummary]:
-        """Plain and partitioned tables (a partitioned one stands for its partitions), never views, foreign, temporary
-        or unlogged tables, nor those of the system's schemas."""
+        """Plain and partitioned tables (a partitioned one stands for its partitions), never views,
+        foreign, temporary or unlogged tables, nor those of the system's schemas."""
         try:
             rows = self._connection.execute(LIST).fetchall()
         except psycopg.Error as err:
@@ -168,7 +170,8 @@ class PostgresqlCatalog(Closing):
         ]
 
     def describe(self, tables: Sequence[TableSelection]) -> dict[TableId, TableSchema]:
-        """The shapes, by three queries. Columns of a type that can't be copied are in, as `Unsupported`."""
+        """The shapes, by three queries. Columns of a type that can't be copied are in, as
+        `Unsupported`."""
         try:
             return describe(self._connection, tables)
         except psycopg.Error as err:
@@ -256,8 +259,9 @@ def _table(
 
 
 def _storage(file: str | None, columns: list[tuple[Any, ...]], book: TypeBook) -> str:
-    """Where the rows are; with the columns in which old rows of the parts have different values, which no fill can give, and
-    those that are generated and not sent: where one is no longer, old rows have values that no log told."""
+    """Where the rows are; with the columns in which old rows of the parts have different values,
+    which no fill can give, and those that are generated and not sent: where one is no longer, old
+    rows have values that no log told."""
     parted = (str(c[1]) for c in columns if c[10])
     unsent = (f"g{c[1]}" for c in columns if c[7] and not _is_sent(c[7], book))
     return ":".join([file or "", *parted, *unsent])
@@ -271,7 +275,8 @@ def _is_sent(generated: str, book: TypeBook) -> bool:
 def _marks(
     file: str, files: list[list[int]] | None, columns: list[tuple[Any, ...]], *, is_parted: bool
 ) -> tuple[tuple[int, int], ...]:
-    """As `TableSchema.marks` has it: the parts and their files, or the table's file and who last wrote each column's line."""
+    """As `TableSchema.marks` has it: the parts and their files, or the table's file and who last
+    wrote each column's line."""
     if is_parted:
         return tuple((oid, at) for oid, at in files or ())
     return ((0, int(file)), *((c[1], c[11]) for c in columns))

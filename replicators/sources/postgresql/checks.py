@@ -1,4 +1,5 @@
-"""Preflight of a PostgreSQL source: can it be reached, followed, and its tables copied? Changes nothing at the server."""
+"""Preflight of a PostgreSQL source: can it be reached, followed, and its tables copied? Changes
+nothing at the server."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ LEFT JOIN LATERAL (
 JOIN unnest(%s::text[], %s::text[]) AS w(schema_name, table_name)
   ON w.schema_name = n.nspname AND w.table_name = c.relname
 WHERE c.relkind IN ('r', 'p')
-"""
+"""  # noqa: E501
 
 
 class PostgresqlChecks(Closing):
@@ -117,7 +118,8 @@ class PostgresqlChecks(Closing):
             yield Problem.of("source:log-retention", severity=Severity.WARNING)
 
     def tables(self, tables: Sequence[TableSelection]) -> list[Problem]:
-        """Problems of the chosen tables, in their order. Raises `source:*` where the server can't be asked."""
+        """Problems of the chosen tables, in their order. Raises `source:*` where the server can't
+        be asked."""
         if not tables:
             return [Problem.of("source:no-tables")]
         try:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.sources.postgresql import sql
 
-# What a wire's values are cast to in the query: nothing happens where the column has that type already.
+# What a wire's values are cast to in the query: nothing happens where the column has that type
+# already.
 CASTS = {
     "bool": "bool",
     "int2": "int2",
@@ -29,8 +30,9 @@ CASTS = {
 
 
 def expression(column: Column) -> str:
-    """The column in a SELECT list, in a form whose binary is known. What is not decoded comes as the text that its type's output
-    function gives, as in the log: a cast to text may give another one (`inet`, `char(n)`)."""
+    """The column in a SELECT list, in a form whose binary is known. What is not decoded comes as
+    the text that its type's output function gives, as in the log: a cast to text may give another
+    one (`inet`, `char(n)`)."""
     name = sql.name(column.name)
     wire = column.wire
     if wire in ("text", "text[]"):

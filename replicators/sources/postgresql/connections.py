@@ -1,4 +1,5 @@
-"""Makes connections to PostgreSQL with the session settings pinned, so that the log and the snapshot spell values alike."""
+"""Makes connections to PostgreSQL with the session settings pinned, so that the log and the
+snapshot spell values alike."""
 
 from __future__ import annotations
 
@@ -19,8 +20,9 @@ from replicators.sources.postgresql.params import PostgresqlParams
 
 CONNECT_SECONDS = 5
 SILENT_SECONDS = 30
-"""For so long what was sent may stay unconfirmed. Without a limit of its own a connection whose path is gone hangs for a quarter of an
-hour: keepalives are not sent while anything waits, and the log's reader tells its position every few seconds."""
+"""For so long what was sent may stay unconfirmed. Without a limit of its own a connection whose
+path is gone hangs for a quarter of an hour: keepalives are not sent while anything waits, and the
+log's reader tells its position every few seconds."""
 WAIT_MILLISECONDS = 1000
 SETTINGS = {
     "datestyle": "ISO",
@@ -33,15 +35,16 @@ SETTINGS = {
     "lock_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
 }
-# Our own commits (heartbeats) are flushed at once, wait for no standby, and never write to the user's data. Policies never hide
-# rows: a query that they would change fails.
+# Our own commits (heartbeats) are flushed at once, wait for no standby, and never write to the
+# user's data. Policies never hide rows: a query that they would change fails.
 OPTIONS = {
     **SETTINGS,
     "synchronous_commit": "local",
     "default_transaction_read_only": "off",
     "row_security": "off",
 }
-# Limits of a role or a server that would end what has to stay, by the version that brought them: an older one refuses their names.
+# Limits of a role or a server that would end what has to stay, by the version that brought them: an
+# older one refuses their names.
 LIMITS = {140000: "idle_session_timeout", 170000: "transaction_timeout"}
 
 
@@ -111,8 +114,8 @@ class ReplicationConnection:
     def command(
         self, text: str, *, on_wait: Callable[[float], None] | None = None, **facts: Any
     ) -> list[list[str | None]]:
-        """Run a replication command; its rows as text. `on_wait` is called each second meanwhile with the seconds waited;
-        what it raises ends the command and the connection."""
+        """Run a replication command; its rows as text. `on_wait` is called each second meanwhile
+        with the seconds waited; what it raises ends the command and the connection."""
         result = (
             self.pgconn.exec_(text.encode()) if on_wait is None else self._waited(text, on_wait)
         )

@@ -50,8 +50,9 @@ class LogControl(Closing):
             raise translate(err, self.params, slot=self.slot) from err
 
     def heartbeat(self) -> int:
-        """Commit a small message to the log. Everything committed before this call lies before the returned position; the
-        stream has been read up to it once a block's or the idle position is at or past it."""
+        """Commit a small message to the log. Everything committed before this call lies before the
+        returned position; the stream has been read up to it once a block's or the idle position is
+        at or past it."""
         row = self._ask(
             lambda c: c.execute(
                 "SELECT pg_logical_emit_message(true, 'replicator', 'heartbeat')::text"
@@ -60,7 +61,8 @@ class LogControl(Closing):
         return lsn_to_int(row[0]) if row else 0
 
     def status(self, reached: Position | None = None) -> LogStatus:
-        """Bytes the server keeps for the slot, whose place it knows itself, hours until it gives up at the rate of the last minutes, its clock and log end."""
+        """Bytes the server keeps for the slot, whose place it knows itself, hours until it gives up
+        at the rate of the last minutes, its clock and log end."""
         row = self._ask(lambda c: c.execute(STATUS, [self.slot]).fetchone())
         assert row is not None
         retained, is_active, safe, clock, end = row
@@ -82,8 +84,8 @@ class LogControl(Closing):
         self._ask(lambda c: slots.unpublish(c, self.slot, tables))
 
     def unpublished(self, tables: Sequence[TableSchema]) -> list[TableSchema]:
-        """Those of `tables` that the stream does not carry: dropped and made again, or taken out by somebody, who may have put
-        them back since."""
+        """Those of `tables` that the stream does not carry: dropped and made again, or taken out by
+        somebody, who may have put them back since."""
         return self._ask(lambda c: slots.unpublished(c, self.slot, tables))
 
     def members(self, tables: Sequence[TableSchema]) -> dict[TableId, int]:
@@ -91,13 +93,15 @@ class LogControl(Closing):
         return self._ask(lambda c: slots.memberships(c, self.slot, tables))
 
     def refused(self, tables: Sequence[TableSchema]) -> dict[TableId, str]:
-        """Those of `tables` that can't be followed for a partition, or as one (see `slots.refusing`), with the statement that
-        mends it. Takes those out of the stream for which their owner could not write (`slots.release`)."""
+        """Those of `tables` that can't be followed for a partition, or as one (see
+        `slots.refusing`), with the statement that mends it. Takes those out of the stream for which
+        their owner could not write (`slots.release`)."""
         self._ask(lambda c: slots.release(c, self.slot))
         return self._ask(lambda c: slots.refused(c, self.slot, tables))
 
     def drop(self) -> None:
-        """Drop slot and publications, ending the connection that reads the slot. A database that is gone has neither."""
+        """Drop slot and publications, ending the connection that reads the slot. A database that is
+        gone has neither."""
         try:
             self._ask(lambda c: slots.drop_slot(c, self.slot))
             self._ask(lambda c: slots.drop_publications(c, self.slot))

@@ -1,7 +1,9 @@
-"""Reads a query's rows by COPY in binary: blocks of bytes with the rows' places in them; decodes no value.
+"""Reads a query's rows by COPY in binary: blocks of bytes with the rows' places in them; decodes no
+value.
 
-Layout: PostgreSQL's documentation of COPY, "Binary Format"; the server sends a message for each row. The loop calls
-libpq's own functions by their addresses, as `pump` does, so a row costs no Python object.
+Layout: PostgreSQL's documentation of COPY, "Binary Format"; the server sends a message for each
+row. The loop calls libpq's own functions by their addresses, as `pump` does, so a row costs no
+Python object.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ Block = tuple[Buffer, State]
 
 @njit(cache=True, nogil=True)
 def take(connection: int, state: State, buffer: Buffer, row_at: State, cell: State) -> int:
-    """Take rows until nothing comes any more (ENDED) or the next one has no room and is held (FULL). `row_at` gets where
-    each row ends; `cell` is room for a pointer."""
+    """Take rows until nothing comes any more (ENDED) or the next one has no room and is held
+    (FULL). `row_at` gets where each row ends; `cell` is room for a pointer."""
     while True:
         if state[HELD_SIZE] == 0:
             size = np.int64(get_copy_data(connection, cell.ctypes.data, 0))
@@ -81,7 +83,8 @@ def warm() -> None:
 
 
 class Copying:
-    """The rows of one query; a generator of blocks for one thread. A block is good until the next is asked for."""
+    """The rows of one query; a generator of blocks for one thread. A block is good until the next
+    is asked for."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._pgconn = connection.pgconn
@@ -93,7 +96,8 @@ class Copying:
         self._held = b""
 
     def blocks(self, query: str) -> Iterator[Block]:
-        """Run the query: read-only bytes, and where each row begins in them, with the end of the last."""
+        """Run the query: read-only bytes, and where each row begins in them, with the end of the
+        last."""
         result = self._pgconn.exec_(f"COPY ({query}) TO STDOUT (FORMAT binary)".encode())
         if result.status != pq.ExecStatus.COPY_OUT:
             raise psycopg.errors.error_from_result(result)

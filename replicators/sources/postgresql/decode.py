@@ -1,7 +1,8 @@
-"""Raw segments of pgoutput (protocol 1) into Arrow tables, column-wise. Pure; knows no server and no Django.
+"""Raw segments of pgoutput (protocol 1) into Arrow tables, column-wise. Pure; knows no server and
+no Django.
 
-A body is repeated [u32 little-endian length][message], its messages without the header of the stream. See
-https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html
+A body is repeated [u32 little-endian length][message], its messages without the header of the
+stream. See https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ class Damaged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of a segment: where each begins, the shape and the transaction it belongs to; `order` lists row
-    numbers by shape, those of shape i from starts[i] to starts[i + 1]; `begins` are lines of positions, times and xids; `passed`:
-    those of tables that are not selected."""
+    """The rows of a segment: where each begins, the shape and the transaction it belongs to;
+    `order` lists row numbers by shape, those of shape i from starts[i] to starts[i + 1]; `begins`
+    are lines of positions, times and xids; `passed`: those of tables that are not selected."""
 
     body: np.ndarray
     at: np.ndarray
@@ -66,8 +67,8 @@ class Rows:
 
 
 class Shapes:
-    """Every shape that the segment's Relations have, by number; tables that are not selected are numbered from below `NOT_TOLD`
-    downwards."""
+    """Every shape that the segment's Relations have, by number; tables that are not selected are
+    numbered from below `NOT_TOLD` downwards."""
 
     def __init__(self, tables: Sequence[TableSchema]) -> None:
         self._tables = tables
@@ -102,8 +103,9 @@ class Shapes:
 def decode(
     head: dict[str, Any], body: Any, segment: int
 ) -> Iterator[DecodedTable | Poison | PassedOver]:
-    """Decode a raw segment: a `DecodedTable` per table and shape of it, in the selection's order, or one `Poison` for a
-    table that can't be decoded, then a `PassedOver` for each table that is not selected. Implements `LogDecoder`."""
+    """Decode a raw segment: a `DecodedTable` per table and shape of it, in the selection's order,
+    or one `Poison` for a table that can't be decoded, then a `PassedOver` for each table that is
+    not selected. Implements `LogDecoder`."""
     tables = [TableSchema.from_json(t) for t in head["tables"]]
     data = np.frombuffer(body, np.uint8)
     data.flags.writeable = False
@@ -125,7 +127,8 @@ def decode(
 
 
 def warm() -> None:
-    """Compile every kernel, or load it from numba's cache (NUMBA_CACHE_DIR), by decoding a tiny segment."""
+    """Compile every kernel, or load it from numba's cache (NUMBA_CACHE_DIR), by decoding a tiny
+    segment."""
     relation = b"R\0\0\0\1s\0t\0d\0\1\1id\0\0\0\0\x17\xff\xff\xff\xff"
     begin = b"B" + bytes(20)
     row = b"I\0\0\0\1N\0\1b\0\0\0\4\0\0\0\1"
@@ -271,8 +274,8 @@ def _images(
     where: dict[str, int],
     keys: np.ndarray,
 ) -> tuple[Images, UnsupportedValues | None]:
-    """The rows' images; where some values have no neutral form, those as NULL, and which they are. A table without a key
-    has no such rows: nothing could tell later which row was left out."""
+    """The rows' images; where some values have no neutral form, those as NULL, and which they are.
+    A table without a key has no such rows: nothing could tell later which row was left out."""
     after = list(schema.columns)
     try:
         return read_images(given, after, before, where, keys), None

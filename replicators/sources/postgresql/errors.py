@@ -1,4 +1,5 @@
-"""Turns errors of psycopg and libpq into `ReplicationError`s by a table; never lets a driver's text into them."""
+"""Turns errors of psycopg and libpq into `ReplicationError`s by a table; never lets a driver's text
+into them."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from replicators.sources.postgresql.params import PostgresqlParams
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Applies where the sqlstate begins with `state` (empty: any) and the text matches `pattern` (empty: any)."""
+    """Applies where the sqlstate begins with `state` (empty: any) and the text matches `pattern`
+    (empty: any)."""
 
     code: str
     state: str = ""
@@ -71,7 +73,8 @@ RULES = (
     Rule(
         "source:connection-lost",
         "",
-        r"no connection to the server|could not (send|receive) data|reset by peer|broken pipe|EOF detected|lost synchronization",
+        r"no connection to the server|could not (send|receive) data|reset by peer|broken "
+        r"pipe|EOF detected|lost synchronization",
     ),
     Rule(
         "source:connection-lost",
@@ -104,7 +107,8 @@ def translate(
     table: TableId | None = None,
     **facts: object,
 ) -> Exception:
-    """The `ReplicationError` for `err`; raise it `from err`. One that is translated already comes back as it is."""
+    """The `ReplicationError` for `err`; raise it `from err`. One that is translated already comes
+    back as it is."""
     if isinstance(err, ReplicationError):
         return err
     code = code_of(err)

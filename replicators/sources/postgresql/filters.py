@@ -1,4 +1,5 @@
-"""Row filters as PostgreSQL's conditions: values are compared as they are copied, texts byte by byte."""
+"""Row filters as PostgreSQL's conditions: values are compared as they are copied, texts byte by
+byte."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def refusal(column: Column) -> str:
 
 
 def may_be_unsent(column: Column) -> bool:
-    """Whether a value may be stored apart from its row, and so be left out of an update that does not change it."""
+    """Whether a value may be stored apart from its row, and so be left out of an update that does
+    not change it."""
     short = isinstance(column.type, String) and (column.type.length or SHORT + 1) <= SHORT
     return isinstance(column.type, String | Json | Bytes | Array) and not short
 
@@ -45,7 +47,8 @@ def _column(column: Column) -> str:
     name = sql.name(column.name)
     match column.type:
         case String():
-            return f'({sql.printed(name)}) COLLATE "C"'  # a cast takes the blanks off a domain over char(n)
+            # a cast takes the blanks off a domain over char(n)
+            return f'({sql.printed(name)}) COLLATE "C"'
         case Enum() | Uuid():
             return f'{name}::text COLLATE "C"'
         case Float():

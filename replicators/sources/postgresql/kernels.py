@@ -1,12 +1,15 @@
-"""Compiled loops over pgoutput messages (protocol 1): index rows, measure a table's values, fill Arrow buffers.
+"""Compiled loops over pgoutput messages (protocol 1): index rows, measure a table's values, fill
+Arrow buffers.
 
-No Python object per row. Every length is checked by `scan`, `index` and `measure` before `fill` reads the same bytes
-again. All of it stands in one file although it is long: numba notices changes of the file of a cached function only,
-so that functions in other files could stay compiled in an old form.
-Message formats: PostgreSQL, "Logical Replication Message Formats"; value formats: each type's `*_send` and `*_out`.
+No Python object per row. Every length is checked by `scan`, `index` and `measure` before `fill`
+reads the same bytes again. All of it stands in one file although it is long: numba notices changes
+of the file of a cached function only, so that functions in other files could stay compiled in an
+old form. Message formats: PostgreSQL, "Logical Replication Message Formats"; value formats: each
+type's `*_send` and `*_out`.
 """
 
-# ruff: noqa: C901, SIM109, SIM110 - compiled code branches by type, and numba has neither cheap tuples nor all()
+# ruff: noqa: C901, SIM109, SIM110 - compiled code branches by type, and numba has neither cheap
+# tuples nor all()
 
 from __future__ import annotations
 
@@ -24,8 +27,9 @@ FINE, CORRUPT, NAN, INFINITE, TOO_PRECISE, INFINITE_TIME, YEAR, DAY_END, DIMENSI
 )
 NO_TRANSACTION, NO_RELATION = 10, 11
 
-# Fields of a slot (an output column): `S_COLUMN` counts the before image's columns after those of the after image,
-# `S_FORM` is the form of all its values, 98 (binary) or 116 (text), or 0, `S_POS` and `S_ITEMS` move while filling.
+# Fields of a slot (an output column): `S_COLUMN` counts the before image's columns after those of
+# the after image, `S_FORM` is the form of all its values, 98 (binary) or 116 (text), or 0, `S_POS`
+# and `S_ITEMS` move while filling.
 (S_COLUMN, S_CODE, S_SCALE, S_PRECISION, S_VALID, S_DATA, S_OFFSETS, S_POS,
  S_ITEM_VALID, S_ITEM_DATA, S_ITEM_OFFSETS, S_ITEMS, S_CHARS,
  S_FORM, S_FIELDS) = range(15)  # fmt: skip
@@ -46,7 +50,7 @@ HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 NAMES = np.frombuffer(b"NaNInfinity-Infinity", np.uint8)
 
 
-# --- big-endian integers ---------------------------------------------------------------------------------------
+# --- big-endian integers ---------------------------------------------------------------------------------------  # noqa: E501
 
 
 # Unsigned indexes, so that numba leaves out its test for negative ones and the loads melt into one.
@@ -82,12 +86,13 @@ def signed(v, bits):
     return v - (np.int64(1) << bits) if v >> (bits - 1) else v
 
 
-# --- the segment: messages and rows ----------------------------------------------------------------------------
+# --- the segment: messages and rows ----------------------------------------------------------------------------  # noqa: E501
 
 
 @njit(cache=True, nogil=True)
 def scan(d, relations):
-    """Walk the messages: (rows, relation messages, begins, largest message, offset of damage or -1).
+    """Walk the messages: (rows, relation messages, begins, largest message, offset of damage or
+    -1).
 
     The offsets of the first `len(relations)` Relation messages go into `relations`.
     """
@@ -148,11 +153,13 @@ def find(known, relid):
 
 @njit(cache=True, nogil=True)
 def index(d, known, current, event_relation, event_version, begins, row_at, row_version, row_begin):
-    """Find every row's message, version and transaction: (fault, offset). `scan` has checked the frames.
+    """Find every row's message, version and transaction: (fault, offset). `scan` has checked the
+    frames.
 
-    `known` are the relations' OIDs, sorted, `current` the version in force of each (-2: not yet told; below: not
-    selected), changed by the events in order. `begins` gets (position, committed at, xid); its first line is the open
-    transaction at the start, xid -1 where there is none. A TRUNCATE is a row of each relation in it.
+    `known` are the relations' OIDs, sorted, `current` the version in force of each (-2: not yet
+    told; below: not selected), changed by the events in order. `begins` gets (position, committed
+    at, xid); its first line is the open transaction at the start, xid -1 where there is none. A
+    TRUNCATE is a row of each relation in it.
     """
     n = len(d)
     p = 0
@@ -206,7 +213,8 @@ def index(d, known, current, event_relation, event_version, begins, row_at, row_
 
 @njit(cache=True, nogil=True)
 def group(row_version, starts, order):
-    """Counting sort of rows by version: `order` gets the row numbers, `starts` (zeros) where each version's begin."""
+    """Counting sort of rows by version: `order` gets the row numbers, `starts` (zeros) where each
+    version's begin."""
     for r in range(len(row_version)):
         v = row_version[r]
         if v >= 0:
@@ -221,13 +229,13 @@ def group(row_version, starts, order):
             at[v] += 1
 
 
-# --- one row: where its values are -----------------------------------------------------------------------------
+# --- one row: where its values are -----------------------------------------------------------------------------  # noqa: E501
 
 
 @njit
 def read_tuple(d, q, e, count, i, step, kind, at, size):
-    """Find a tuple's values, storing them at i, i + step ...; the offset after it, or -1 where it does not fit into
-    its message."""
+    """Find a tuple's values, storing them at i, i + step ...; the offset after it, or -1 where it
+    does not fit into its message."""
     if q + 2 > e or be2(d, q) != count:
         return -1
     q += 2
@@ -265,9 +273,10 @@ def has_unsent(kind, i, step, count):
 
 @njit
 def read_row(d, p, keys, r, step, kind, at, size):
-    """Find the values of a message, as row r of a block: its after image in the lines 0..count, its before image in
-    count..2 count: (fault, whether a before image was sent). Unsent values come from the before image if it has them: NULL
-    there, also in a whole row, says nothing, since a partition known by its key sends its key as its root's whole row."""
+    """Find the values of a message, as row r of a block: its after image in the lines 0..count, its
+    before image in count..2 count: (fault, whether a before image was sent). Unsent values come
+    from the before image if it has them: NULL there, also in a whole row, says nothing, since a
+    partition known by its key sends its key as its root's whole row."""
     count = len(keys)
     old = count * step + r
     e = p + 4 + le4(d, p)
@@ -337,11 +346,12 @@ def read_block(d, row_at, rows, first, n, keys, slots, first_before, kind, at, s
 
 @njit
 def block_rows(columns):
-    """Rows in a block, a multiple of 8: so many that the places of its values fit into the cache."""
+    """Rows in a block, a multiple of 8: so many that the places of its values fit into the
+    cache."""
     return max(16, 1024 // max(columns, 1)) // 8 * 8
 
 
-# --- measuring -------------------------------------------------------------------------------------------------
+# --- measuring -------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 @njit
@@ -381,7 +391,8 @@ def numeric_text_size(d, q, length):
 
 @njit
 def measure_value(d, q, length, is_text, code):
-    """Check a value's length and, for those of changing size, count the bytes it takes: (fault, bytes)."""
+    """Check a value's length and, for those of changing size, count the bytes it takes: (fault,
+    bytes)."""
     if code == TEXT:
         return FINE, length
     if is_text:
@@ -417,7 +428,8 @@ def measure_value(d, q, length, is_text, code):
 
 @njit
 def array_head(d, q, length, is_text):
-    """Where an array's first item begins: (fault, offset of it, number of items or -1 for text, end)."""
+    """Where an array's first item begins: (fault, offset of it, number of items or -1 for text,
+    end)."""
     e = q + length
     if is_text:
         if length and d[q] == 91:
@@ -444,7 +456,8 @@ def array_head(d, q, length, is_text):
 
 @njit
 def text_item(d, q, e, scratch):
-    """Copy an array's next item, unescaped, into `scratch`: (fault, offset after it, bytes or -1 for NULL)."""
+    """Copy an array's next item, unescaped, into `scratch`: (fault, offset after it, bytes or -1
+    for NULL)."""
     n = 0
     if d[q] == 34:
         q += 1
@@ -622,7 +635,7 @@ def measure(d, row_at, rows, keys, slots, first_before, sizes, facts, scratch, r
     return FINE, 0, -1
 
 
-# --- values: numbers -------------------------------------------------------------------------------------------
+# --- values: numbers -------------------------------------------------------------------------------------------  # noqa: E501
 
 
 @njit
@@ -821,7 +834,7 @@ def parse_int(d, q, e):
     return FINE, np.int64(~v + ONE) if is_negative else np.int64(v)
 
 
-# --- values: dates and times -----------------------------------------------------------------------------------
+# --- values: dates and times -----------------------------------------------------------------------------------  # noqa: E501
 
 
 @njit
@@ -938,7 +951,7 @@ def parse_timestamp(d, q, e, has_zone):
     return FINE, micros
 
 
-# --- values: storing -------------------------------------------------------------------------------------------
+# --- values: storing -------------------------------------------------------------------------------------------  # noqa: E501
 
 
 @njit
@@ -1121,12 +1134,14 @@ def put_array(d, q, length, is_text, slots, s, scratch, read, a8, a16, a32, a64)
                 a8[slots[s, S_ITEM_VALID] + (i >> 3)] |= np.uint8(1 << (i & 7))
             if is_text:
                 fault, pos = put_text_form(
-                    read, start, n, code, slots[s, S_SCALE], slots[s, S_PRECISION], i, slots[s, S_ITEM_DATA], pos,
+                    read, start, n, code, slots[s, S_SCALE], slots[s, S_PRECISION], i,
+                    slots[s, S_ITEM_DATA], pos,
                     a8, a16, a32, a64,
                 )  # fmt: skip
             else:
                 fault, pos = put_binary_form(
-                    d, q, n, code, slots[s, S_SCALE], slots[s, S_PRECISION], i, slots[s, S_ITEM_DATA], pos,
+                    d, q, n, code, slots[s, S_SCALE], slots[s, S_PRECISION], i,
+                    slots[s, S_ITEM_DATA], pos,
                     a8, a16, a32, a64,
                 )  # fmt: skip
                 q += n
@@ -1159,7 +1174,8 @@ def fill_valid(kind, n, at, a8):
 
 @njit
 def fill_fixed(d, kind, at, n, code, scale, precision, data, a8, a32, a64):
-    """Store a block of the commonest values of a fixed size, all in binary: (fault, row of the block)."""
+    """Store a block of the commonest values of a fixed size, all in binary: (fault, row of the
+    block)."""
     if code == INT8 or code == FLOAT8:
         for r in range(n):
             if kind[r] == 98:
@@ -1194,7 +1210,8 @@ def fill_fixed(d, kind, at, n, code, scale, precision, data, a8, a32, a64):
 
 @njit
 def fill_chars(d, kind, at, size, n, skip, offsets, pos, start, a8, a32):
-    """Store a block of characters, without the first `skip` bytes of each: the position after them."""
+    """Store a block of characters, without the first `skip` bytes of each: the position after
+    them."""
     for r in range(n):
         if kind[r] == 98 or kind[r] == 116:
             q = at[r] + skip
@@ -1277,7 +1294,8 @@ def fill_slot(d, kind, at, size, n, first, slots, s, scratch, read, a8, a16, a32
 
 @njit
 def fill_unsent(kind, n, first, slots, count, unsent, a8, a32):
-    """Store a block of `_unchanged`; `unsent` are its (validity, offsets, characters, characters so far)."""
+    """Store a block of `_unchanged`; `unsent` are its (validity, offsets, characters, characters so
+    far)."""
     width = (count + 7) >> 3
     for r in range(n):
         is_partial = False
@@ -1296,8 +1314,9 @@ def fill(d, row_at, rows, keys, slots, first_before, ops, unsent, struct_valid, 
          a8, a16, a32, a64):  # fmt: skip
     """Store every value of a measured table: (fault, row, slot).
 
-    `slots` say where in the arena (seen as 1, 2, 4 and 8 byte integers) each buffer begins. `unsent` are the places
-    of `_unchanged` (see `fill_unsent`), `struct_valid` the validity of `_before`; -1 where there is none.
+    `slots` say where in the arena (seen as 1, 2, 4 and 8 byte integers) each buffer begins.
+    `unsent` are the places of `_unchanged` (see `fill_unsent`), `struct_valid` the validity of
+    `_before`; -1 where there is none.
     """
     count = len(keys)
     block = block_rows(count)
@@ -1325,12 +1344,13 @@ def fill(d, row_at, rows, keys, slots, first_before, ops, unsent, struct_valid, 
     return FINE, 0, -1
 
 
-# --- rows of a COPY in binary: a count, then a length (-1: NULL) and the bytes of each value ---------------------
+# --- rows of a COPY in binary: a count, then a length (-1: NULL) and the bytes of each value ---------------------  # noqa: E501
 
 
 @njit
 def read_copied_block(d, row_at, first, n, count, kind, at, size):
-    """Find the values of n rows: (fault, row of the block). Row r lies between row_at[r] and row_at[r + 1]."""
+    """Find the values of n rows: (fault, row of the block). Row r lies between row_at[r] and
+    row_at[r + 1]."""
     step = kind.shape[1]
     kinds = kind.reshape(-1)
     places = at.reshape(-1)
@@ -1361,7 +1381,8 @@ def read_copied_block(d, row_at, first, n, count, kind, at, size):
 
 @njit(cache=True, nogil=True)
 def measure_copied(d, row_at, slots, sizes, scratch, read):
-    """Check every row of a COPY and add up its slots' sizes: (fault, row, slot or -1). One slot for each column."""
+    """Check every row of a COPY and add up its slots' sizes: (fault, row, slot or -1). One slot for
+    each column."""
     count = len(slots)
     rows = len(row_at) - 1
     block = block_rows(count)

@@ -1,6 +1,6 @@
-"""Values of enums that rows have and their type, as it was described, has not: one was added since the description, or renamed before it
-while the log still has the rows of before. Which of both, only a later look into the catalog can say: until then the type has them
-too."""
+"""Values of enums that rows have and their type, as it was described, has not: one was added since
+the description, or renamed before it while the log still has the rows of before. Which of both,
+only a later look into the catalog can say: until then the type has them too."""
 
 from __future__ import annotations
 

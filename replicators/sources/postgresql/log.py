@@ -36,14 +36,16 @@ __all__ = ["LogControl", "LogReader"]
 BLOCK_SECONDS = 0.05
 LINGER_SECONDS = 0.002
 GATHER_STEP_SECONDS, GATHER_STEPS = 0.003, 4
-"""While more comes with every step, it is let come in: a reader that is woken by each of the server's small sends slows the server."""
+"""While more comes with every step, it is let come in: a reader that is woken by each of the
+server's small sends slows the server."""
 STATUS_SECONDS = 3.0
 EPOCH_2000_MICROSECONDS = 946_684_800_000_000
 STATUS = struct.Struct(">cQQQqB")
 XLOG_DATA, RELATION = b"wR"
 TEXT_UPTO: dict[str, int] = {}
-"""By slot, the start of a transaction that must be read in text, though no table that is chosen now needs it, and that was found
-out when a part of it was handed out already: whoever reads it next begins in text."""
+"""By slot, the start of a transaction that must be read in text, though no table that is chosen now
+needs it, and that was found out when a part of it was handed out already: whoever reads it next
+begins in text."""
 
 
 class LogReader(Closing):
@@ -72,7 +74,8 @@ class LogReader(Closing):
         position: Position | None,
         wait: SnapshotWait | None = None,
     ) -> None:
-        """Without a position: publications, and no slot of that name (`snapshot_first` makes it). With one: verify."""
+        """Without a position: publications, and no slot of that name (`snapshot_first` makes it).
+        With one: verify."""
         link = ReplicationConnection(self.params)
         try:
             with connect(self.params) as connection:
@@ -87,7 +90,8 @@ class LogReader(Closing):
             link.close()
 
     def start(self, position: Position, tables: Sequence[TableSchema]) -> None:
-        """Open the stream: binary where every chosen column has a binary decoder, and the log up to there did not need text."""
+        """Open the stream: binary where every chosen column has a binary decoder, and the log up to
+        there did not need text."""
         self._guard = BinaryGuard(self.params, tables)
         is_binary = self._guard.allows_at_start()
         self._is_binary = is_binary and position.ordinal > TEXT_UPTO.get(self.slot, -1)
@@ -246,7 +250,8 @@ class LogReader(Closing):
             cutter.relation(message)
 
     def _change_to_text(self, cutter: BlockCutter) -> None:
-        """Read the open transaction again, in text. Where a part of it was handed out, the run has to begin again."""
+        """Read the open transaction again, in text. Where a part of it was handed out, the run has
+        to begin again."""
         if cutter.was_open_sent:
             TEXT_UPTO[self.slot] = cutter.closed_at
             raise ReplicationError("source:connection-lost")
@@ -265,9 +270,9 @@ class LogReader(Closing):
         raise found from error
 
     def follow(self, tables: Sequence[TableSchema]) -> None:
-        """The publications say which tables come; their shapes are what first Relation messages are compared with. A column that was
-        left out until now and has no binary form turns the stream to text before the next block is read: its table's Relation
-        message came long ago."""
+        """The publications say which tables come; their shapes are what first Relation messages are
+        compared with. A column that was left out until now and has no binary form turns the stream
+        to text before the next block is read: its table's Relation message came long ago."""
         with self._reading:
             if self._cutter is not None and self._guard is not None:
                 self._cutter.expect(tables)

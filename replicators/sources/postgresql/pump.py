@@ -1,7 +1,9 @@
-"""The compiled hot loop: moves pgoutput messages from libpq into a buffer and sees where transactions end.
+"""The compiled hot loop: moves pgoutput messages from libpq into a buffer and sees where
+transactions end.
 
-It calls libpq's own functions by their addresses, so a row costs no Python object and the GIL is free meanwhile. Layouts:
-PostgreSQL's documentation, "Streaming Replication Protocol" (XLogData, keepalive) and "Logical Replication Message Formats".
+It calls libpq's own functions by their addresses, so a row costs no Python object and the GIL is
+free meanwhile. Layouts: PostgreSQL's documentation, "Streaming Replication Protocol" (XLogData,
+keepalive) and "Logical Replication Message Formats".
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ Buffer = np.ndarray[Any, np.dtype[np.uint8]]
 
 # Fields of the state (int64 each).
 (USED, MESSAGES, CUT, CUT_MESSAGES, BEGIN_AT, IS_OPEN, IS_SKIPPING, WAS_SENT, CLOSED_AT, START,
- BLOCK_LIMIT, OPEN_LIMIT, IDLE_END, WANTS_REPLY, HELD, HELD_SIZE, BEGUN_AT, FIRST_AT) = range(18)  # fmt: skip
+ BLOCK_LIMIT, OPEN_LIMIT, IDLE_END, WANTS_REPLY, HELD, HELD_SIZE, BEGUN_AT,
+ FIRST_AT) = range(18)  # fmt: skip
 STATE_FIELDS = 18
 
 # What the loop stops for.
@@ -68,9 +71,11 @@ def _put_length(buffer: Buffer, at: int, size: int) -> None:
 
 @njit(cache=True, nogil=True)
 def settle(state: State, buffer: Buffer, size: int) -> Any:
-    """Account for a pgoutput message of `size` bytes that lies behind `USED` (after room for its length).
+    """Account for a pgoutput message of `size` bytes that lies behind `USED` (after room for its
+    length).
 
-    BLOCK, OPEN or OTHER where the caller has something to do, otherwise IDLE. With OTHER the message was not taken.
+    BLOCK, OPEN or OTHER where the caller has something to do, otherwise IDLE. With OTHER the
+    message was not taken.
     """
     used = state[USED]
     at = used + PREFIX
@@ -135,7 +140,8 @@ def keepalive(state: State, head: Buffer) -> int:
 
 @njit(cache=True, nogil=True)
 def _hold(connection: int, state: State, cell: State) -> int:
-    """Have the next message in `HELD`: IDLE where there is one, else ENDED or, with nothing to read, GROW."""
+    """Have the next message in `HELD`: IDLE where there is one, else ENDED or, with nothing to
+    read, GROW."""
     for is_last in (False, True):
         size = np.int64(get_copy_data(connection, cell.ctypes.data, 1))
         if size > 0:
@@ -157,9 +163,11 @@ def _drop_held(state: State) -> None:
 
 @njit(cache=True, nogil=True)
 def run(connection: int, state: State, buffer: Buffer, cell: State, head: Buffer) -> Any:
-    """Take messages from the libpq connection at this address until there is something to do or nothing to read.
+    """Take messages from the libpq connection at this address until there is something to do or
+    nothing to read.
 
-    `cell` is room for a pointer, `head` for 32 bytes. A message too large for `buffer` is held until the next call.
+    `cell` is room for a pointer, `head` for 32 bytes. A message too large for `buffer` is held
+    until the next call.
     """
     while True:
         if state[HELD_SIZE] == 0:

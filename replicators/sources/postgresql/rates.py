@@ -1,4 +1,5 @@
-"""How fast the server writes its log, smoothed: a burst of seconds says nothing about the next hours. Pure."""
+"""How fast the server writes its log, smoothed: a burst of seconds says nothing about the next
+hours. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ WINDOW_SECONDS = 600.0
 
 
 class LogRate:
-    """A running mean over about `WINDOW_SECONDS`, over all that was seen before that time has passed."""
+    """A running mean over about `WINDOW_SECONDS`, over all that was seen before that time has
+    passed."""
 
     def __init__(self) -> None:
         self._begun: float | None = None

@@ -40,9 +40,11 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A table as one Relation sends it: `schema` holds the columns decoded, `where` their numbers in the messages.
+    """A table as one Relation sends it: `schema` holds the columns decoded, `where` their numbers
+    in the messages.
 
-    `code` is set where the table can't be decoded in this shape, `column` where that is for a column's name.
+    `code` is set where the table can't be decoded in this shape, `column` where that is for a
+    column's name.
     """
 
     schema: TableSchema
@@ -93,7 +95,8 @@ def parse_relation(message: bytes) -> Relation:
 
 
 def find_table(relation: Relation, tables: Iterable[TableSchema]) -> TableSchema | None:
-    """The chosen table that a relation is: by its OID, or by name where the selection has no OID."""
+    """The chosen table that a relation is: by its OID, or by name where the selection has no
+    OID."""
     named = None
     for table in tables:
         if table.native_id and table.native_id == relation.oid:
@@ -104,18 +107,20 @@ def find_table(relation: Relation, tables: Iterable[TableSchema]) -> TableSchema
 
 
 def fits(relation: Relation, table: TableSchema) -> bool:
-    """Whether a Relation sends exactly the columns that the description names; one that is newer does not."""
+    """Whether a Relation sends exactly the columns that the description names; one that is newer
+    does not."""
     live = [(name, kind) for _, name, kind in table.layout if name]
     return not live or live == [(c.name, c.oid) for c in relation.columns]
 
 
 def places(relation: Relation, table: TableSchema) -> dict[int, int] | None:
-    """Where the columns of a description, by ordinal, stand in a Relation, which may be older than it; None where there is more
-    than one reading (CORRECTNESS 21).
+    """Where the columns of a description, by ordinal, stand in a Relation, which may be older than
+    it; None where there is more than one reading (CORRECTNESS 21).
 
-    Where no column was ever dropped, the order alone says it, but for a column that was generated, and so not sent, before:
-    names that all stand for another order say that. Otherwise a name stands for the ordinal that it has now or had before;
-    where these differ, or it is in neither, nobody knows.
+    Where no column was ever dropped, the order alone says it, but for a column that was generated,
+    and so not sent, before: names that all stand for another order say that. Otherwise a name
+    stands for the ordinal that it has now or had before; where these differ, or it is in neither,
+    nobody knows.
     """
     named = _by_names(relation, table)
     if not all(name for _, name, _ in table.layout):
@@ -144,7 +149,8 @@ def _by_names(relation: Relation, table: TableSchema) -> dict[int, int] | None:
 
 
 def shape_of(relation: Relation, table: TableSchema) -> Shape:
-    """How rows of `relation` become rows of `table`: the chosen columns that it has, with its own types."""
+    """How rows of `relation` become rows of `table`: the chosen columns that it has, with its own
+    types."""
     numbers = places(relation, table) if table.layout else None
     if numbers is None:
         is_clear = not table.layout

@@ -21,7 +21,7 @@ KEYS_A_QUERY = 1000
 KIND = """
 SELECT c.relkind::text, n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.oid = %s
-"""
+"""  # noqa: E501
 NOW = "SELECT (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::bigint"
 
 
@@ -32,7 +32,8 @@ class RowReader(Closing):
         self.params = params
 
     def read(self, table: TableSchema, keys: pa.Table) -> tuple[pa.Table, int]:
-        """The rows, then the end of the server's log: a commit that a query sees was written to the log before."""
+        """The rows, then the end of the server's log: a commit that a query sees was written to the
+        log before."""
         found: list[pa.RecordBatch] = []
         try:
             with connect(self.params) as connection:

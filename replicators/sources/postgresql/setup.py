@@ -1,4 +1,5 @@
-"""What an administrator does at a PostgreSQL server before it can be followed. Text only; no connection is made here."""
+"""What an administrator does at a PostgreSQL server before it can be followed. Text only; no
+connection is made here."""
 
 from __future__ import annotations
 
@@ -16,11 +17,13 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
     return (
         SetupStep(
             "Turn on the logical log",
-            "Restart the server afterwards. Managed services have a setting instead: `rds.logical_replication` (Amazon RDS), "
+            "Restart the server afterwards. Managed services have a setting instead: "
+            "`rds.logical_replication` (Amazon RDS), "
             "`cloudsql.logical_decoding` (Google Cloud SQL).",
             (
                 "ALTER SYSTEM SET wal_level = 'logical';",
-                "ALTER SYSTEM SET max_slot_wal_keep_size = '50GB';  -- as much as the disk can spare",
+                "ALTER SYSTEM SET max_slot_wal_keep_size = '50GB';  -- as much as the disk can "
+                "spare",
             ),
         ),
         SetupStep(

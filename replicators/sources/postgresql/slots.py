@@ -1,7 +1,9 @@
-"""What a replicator owns at the server: one slot and its two publications; made, checked and dropped here.
+"""What a replicator owns at the server: one slot and its two publications; made, checked and
+dropped here.
 
-`<slot>_full` carries tables with a key or with REPLICA IDENTITY FULL, `<slot>_ins` (inserts and truncates only) those with
-neither: publishing updates of such a table would make its owner's UPDATE fail (CORRECTNESS 20).
+`<slot>_full` carries tables with a key or with REPLICA IDENTITY FULL, `<slot>_ins` (inserts and
+truncates only) those with neither: publishing updates of such a table would make its owner's UPDATE
+fail (CORRECTNESS 20).
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ Connection = psycopg.Connection[Any]
 PUBLISH = {"full": "insert, update, delete, truncate", "ins": "insert, truncate"}
 
 SENDS_GENERATED = 180000
-"""From this version on publications can carry generated columns that are stored; never those that are not."""
+"""From this version on publications can carry generated columns that are stored; never those that
+are not."""
 
 SLOT = """
 SELECT s.database, s.active, s.confirmed_flush_lsn::text, s.wal_status, s.plugin,
@@ -40,7 +43,8 @@ LEFT JOIN pg_class c ON c.oid = r.prrelid
 LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE p.pubname = ANY(%s)
 """
-# Publications that send other changes than ours should: made by an older server, or altered by somebody.
+# Publications that send other changes than ours should: made by an older server, or altered by
+# somebody.
 ALTERED = """
 SELECT p.pubname FROM pg_publication p
 WHERE p.pubname = ANY(%s) AND NOT (
@@ -48,8 +52,9 @@ WHERE p.pubname = ANY(%s) AND NOT (
     AND p.pubupdate = (p.pubname = %s) AND p.pubdelete = (p.pubname = %s)
     AND coalesce(to_jsonb(p) ->> 'pubgencols', 's') = 's')
 """
-# Partitions by which a table that is published with its updates makes its owner's fail, and those of another identity than
-# their table's, whose updates and deletes come without its key: rows that nobody finds.
+# Partitions by which a table that is published with its updates makes its owner's fail, and those
+# of another identity than their table's, whose updates and deletes come without its key: rows that
+# nobody finds.
 REFUSING = """
 SELECT root.oid::bigint, min(format('ALTER TABLE %%I.%%I REPLICA IDENTITY FULL;', n.nspname, l.relname))
 FROM unnest(%s::oid[]) AS w (oid)
@@ -71,7 +76,7 @@ WHERE l.relreplident = 'n'
       AND a.attnum = ANY ((i.indkey::int2[])[0:i.indnkeyatts - 1])
       WHERE i.indrelid = l.oid AND CASE l.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END)
 GROUP BY root.oid
-"""
+"""  # noqa: E501
 # Tables that lost their identity: published with their updates, they make these fail.
 BARE = """
 SELECT c.oid::bigint FROM pg_class c
@@ -81,7 +86,8 @@ WHERE c.oid = ANY(%s::oid[]) AND c.relkind = 'r' AND CASE c.relreplident
     WHEN 'i' THEN NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisreplident)
     ELSE c.relreplident = 'n' END
 """
-# Partitions whose changes no log has. A table in a publication can't be made such, but a partition of it can.
+# Partitions whose changes no log has. A table in a publication can't be made such, but a partition
+# of it can.
 UNLOGGED = """
 SELECT root.oid::bigint, min(format('ALTER TABLE %%I.%%I SET LOGGED;', n.nspname, l.relname))
 FROM unnest(%s::oid[]) AS root (oid)
@@ -89,7 +95,7 @@ CROSS JOIN LATERAL pg_partition_tree(root.oid) t
 JOIN pg_class l ON l.oid = t.relid AND l.relkind = 'r' AND l.oid <> root.oid AND l.relpersistence <> 'p'
 JOIN pg_namespace n ON n.oid = l.relnamespace
 GROUP BY root.oid
-"""
+"""  # noqa: E501
 # Tables whose changes come under the name of one of these only, of which they are partitions.
 PARTS = """
 SELECT w.oid::bigint, format('ALTER TABLE %%s DETACH PARTITION %%s;', h.inhparent::regclass, w.oid::regclass)
@@ -98,8 +104,9 @@ JOIN pg_class c ON c.oid = w.oid AND c.relispartition
 JOIN pg_inherits h ON h.inhrelid = c.oid
 WHERE EXISTS (SELECT FROM pg_partition_ancestors(w.oid) a
               WHERE a.relid <> w.oid AND a.relid::oid = ANY(%s::oid[]))
-"""
-# Times of other roles' transactions show only to members of pg_read_all_stats; who blocks is shown to everybody.
+"""  # noqa: E501
+# Times of other roles' transactions show only to members of pg_read_all_stats; who blocks is shown
+# to everybody.
 HOLDERS = """
 SELECT b.pid, extract(epoch FROM clock_timestamp() - coalesce(a.xact_start, p.prepared))::float8,
        extract(epoch FROM clock_timestamp() - a.query_start)::float8, coalesce(p.gid, ''),
@@ -110,7 +117,8 @@ LEFT JOIN pg_locks l
   ON b.pid = 0 AND l.pid = %s AND l.locktype = 'transactionid' AND NOT l.granted
 LEFT JOIN pg_prepared_xacts p ON p.transaction = l.transactionid
 """
-# Locks that a change of a publication waits for. A prepared transaction has no process; its number stands in another line of its locks.
+# Locks that a change of a publication waits for. A prepared transaction has no process; its number
+# stands in another line of its locks.
 LOCKS = """
 SELECT coalesce(l.pid, 0), extract(epoch FROM clock_timestamp() - coalesce(min(a.xact_start), min(p.prepared)))::float8,
        extract(epoch FROM clock_timestamp() - min(a.query_start))::float8, coalesce(min(p.gid), ''),
@@ -126,7 +134,7 @@ WHERE l.locktype = 'relation' AND l.relation = ANY(%s::oid[])
   AND l.mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')
   AND l.pid IS DISTINCT FROM pg_backend_pid()
 GROUP BY l.pid, l.virtualtransaction ORDER BY bool_or(l.granted) DESC, 2 DESC NULLS LAST
-"""
+"""  # noqa: E501
 LOCK_SECONDS = 1
 
 
@@ -154,8 +162,8 @@ def _members(connection: Connection, slot: str) -> dict[str, dict[int, TableId]]
 def memberships(
     connection: Connection, slot: str, tables: Sequence[TableSchema]
 ) -> dict[TableId, int]:
-    """For those of `tables` that are in the right publication the number of their row there: a table that was taken out and put
-    back has another one."""
+    """For those of `tables` that are in the right publication the number of their row there: a
+    table that was taken out and put back has another one."""
     kinds = {name: kind for kind, name in publications(slot).items()}
     rows = connection.execute(MEMBERS, [list(kinds)]).fetchall()
     found = {(kinds[name], oid): number for name, oid, _, _, number in rows if oid is not None}
@@ -169,9 +177,10 @@ def publish(
     tables: Sequence[TableSchema],
     wait: SnapshotWait | None = None,
 ) -> list[TableSchema]:
-    """Make the publications where missing and put `tables` into the right one; committed on return. Idempotent. Those that
-    were not in it. A table whose lock others hold is asked for again and again: who stands in line for it would keep all others waiting
-    too, also those that only want to write. `wait` hears each time who holds it."""
+    """Make the publications where missing and put `tables` into the right one; committed on return.
+    Idempotent. Those that were not in it. A table whose lock others hold is asked for again and
+    again: who stands in line for it would keep all others waiting too, also those that only want to
+    write. `wait` hears each time who holds it."""
     began = time.monotonic()
     while True:
         try:
@@ -214,10 +223,11 @@ def _publish(connection: Connection, slot: str, tables: Sequence[TableSchema]) -
 def refusing(
     connection: Connection, tables: Sequence[TableSchema], followed: Iterable[int] = ()
 ) -> dict[TableId, str]:
-    """Those of `tables` that can't be followed for a partition, each with the statement that mends it. A partition without an
-    identity, or with another: published with its updates, such a table makes its owner's UPDATE and DELETE of it fail
-    (CORRECTNESS 20), or they are lost. One that is not logged. And a table that is itself a partition of one of `followed`,
-    by their OIDs: its changes come as that one's."""
+    """Those of `tables` that can't be followed for a partition, each with the statement that mends
+    it. A partition without an identity, or with another: published with its updates, such a table
+    makes its owner's UPDATE and DELETE of it fail (CORRECTNESS 20), or they are lost. One that is
+    not logged. And a table that is itself a partition of one of `followed`, by their OIDs: its
+    changes come as that one's."""
     names = {t.native_id: t.id for t in tables}
     full = [t.native_id for t in tables if kind_of(t) == "full"]
     found = [
@@ -235,8 +245,8 @@ def refused(connection: Connection, slot: str, tables: Sequence[TableSchema]) ->
 
 
 def release(connection: Connection, slot: str) -> None:
-    """Take out those tables whose owner's UPDATE and DELETE fail as long as they are in: a table that lost its key, or got such
-    a partition, may wait for a person, but its owner must not."""
+    """Take out those tables whose owner's UPDATE and DELETE fail as long as they are in: a table
+    that lost its key, or got such a partition, may wait for a person, but its owner must not."""
     mine = _members(connection, slot).get("full", {})
     refusing = connection.execute(REFUSING, [list(mine)]).fetchall()
     lost = {row[0] for row in refusing + connection.execute(BARE, [list(mine)]).fetchall()}
@@ -267,8 +277,8 @@ def unpublish(connection: Connection, slot: str, tables: Sequence[TableSchema]) 
 def unpublished(
     connection: Connection, slot: str, tables: Sequence[TableSchema]
 ) -> list[TableSchema]:
-    """Those of `tables` whose changes the stream does not carry, for example since they were made anew; or did not carry for a
-    while, since they were taken out and put back."""
+    """Those of `tables` whose changes the stream does not carry, for example since they were made
+    anew; or did not carry for a while, since they were taken out and put back."""
     found = memberships(connection, slot, tables)
     return [t for t in tables if t.id not in found or t.member not in (0, found[t.id])]
 
@@ -292,9 +302,13 @@ def create_slot(
     temporary: bool,
     on_wait: Callable[[float], None] = lambda waited: None,
 ) -> tuple[int, str]:
-    """Make the slot: its consistent point, and the name of the snapshot there, usable while `link` does nothing else.
-    The server waits for transactions that are open: `on_wait` hears of it each second, and ends it by raising."""
-    head = f"CREATE_REPLICATION_SLOT {sql.name(slot)}{' TEMPORARY' if temporary else ''} LOGICAL pgoutput"
+    """Make the slot: its consistent point, and the name of the snapshot there, usable while `link`
+    does nothing else. The server waits for transactions that are open: `on_wait` hears of it each
+    second, and ends it by raising."""
+    head = (
+        f"CREATE_REPLICATION_SLOT {sql.name(slot)}{' TEMPORARY' if temporary else ''} LOGICAL "
+        "pgoutput"
+    )
     if version < 150000:
         commands = [f"{head} EXPORT_SNAPSHOT"]
     else:

@@ -1,4 +1,5 @@
-"""Consistent snapshots: a session that holds one, chunks of tables in it, and their reading by COPY in tasks.
+"""Consistent snapshots: a session that holds one, chunks of tables in it, and their reading by COPY
+in tasks.
 
 Values come out as `decode` gives them from the log: the same loops read them.
 """
@@ -34,7 +35,8 @@ from replicators.sources.postgresql.values import REASONS, ValueFault, read_copi
 
 ROWS_PER_PAGE = 60
 BYTES_PER_CHUNK = 256 << 20
-"""Of large rows there are few in a chunk: one that takes longer than a step may would never be done."""
+"""Of large rows there are few in a chunk: one that takes longer than a step may would never be
+done."""
 BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 LEAVES = """
@@ -49,35 +51,39 @@ JOIN pg_class l ON l.oid = t.relid
 JOIN pg_namespace n ON n.oid = l.relnamespace
 WHERE l.relkind <> 'p'
 ORDER BY n.nspname, l.relname
-"""
+"""  # noqa: E501
 
 NO_LEAVES = "SELECT 1 FROM pg_class WHERE oid = %s::oid AND relkind = 'p'"
 
-# What was read under a table's name is locked until the transaction's end: another table of that name may have come since.
+# What was read under a table's name is locked until the transaction's end: another table of that
+# name may have come since.
 IS_READ = """
 SELECT 1 FROM pg_locks l
 JOIN (SELECT %s::oid AS oid UNION SELECT relid::oid FROM pg_partition_tree(%s::oid)) t ON t.oid = l.relation
 WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' LIMIT 1
-"""
+"""  # noqa: E501
 
 
 def snapshot_first(
     params: PostgresqlParams, slot_name: str, reader: LogReader, wait: SnapshotWait | None = None
 ) -> SnapshotSession:
-    """Make the slot, and hold the view of its start. `reader.prepare(tables, None)` has made the publications."""
+    """Make the slot, and hold the view of its start. `reader.prepare(tables, None)` has made the
+    publications."""
     return SnapshotSession(params, slot_name, temporary=False, wait=wait)
 
 
 def snapshot_again(
     params: PostgresqlParams, name: str, wait: SnapshotWait | None = None
 ) -> SnapshotSession:
-    """Hold a view of now, with its log position, by a temporary slot that is gone when this returns."""
+    """Hold a view of now, with its log position, by a temporary slot that is gone when this
+    returns."""
     short = f"{name[:50]}_{secrets.token_hex(4)}"
     return SnapshotSession(params, short, temporary=True, wait=wait)
 
 
 class SnapshotSession(Closing):
-    """Holds a view by a transaction of its own: the walsender's own snapshot would end with its next command."""
+    """Holds a view by a transaction of its own: the walsender's own snapshot would end with its
+    next command."""
 
     def __init__(
         self,
@@ -137,7 +143,8 @@ class SnapshotSession(Closing):
         return chunks
 
     def _check_partitions(self, table: TableSchema) -> None:
-        """A table with a partition that can't be followed has not all changes to follow its copy with."""
+        """A table with a partition that can't be followed has not all changes to follow its copy
+        with."""
         try:
             statement = slots.refusing(self._holder, [table]).get(table.id)
         except psycopg.Error as err:
@@ -147,15 +154,16 @@ class SnapshotSession(Closing):
             raise ReplicationError("source:partition-identity", table=table.id, statement=statement)
 
     def layout(self, table: TableSchema) -> str:
-        """The files that hold the table: a rewrite (VACUUM FULL, CLUSTER, ALTER TABLE) makes new ones. Empty with foreign
-        partitions, whose rows have no place."""
+        """The files that hold the table: a rewrite (VACUUM FULL, CLUSTER, ALTER TABLE) makes new
+        ones. Empty with foreign partitions, whose rows have no place."""
         leaves = self._leaves(table)
         if any(kind != "r" for _, _, kind, *_ in leaves):
             return ""
         return json.dumps([[schema, name, file] for schema, name, _, file, *_ in leaves])
 
     def keyed_chunk(self, table: TableSchema, number: int, keys: pa.Table) -> Chunk:
-        """Rows by key; of a partitioned table through its root, of others without the tables that inherit from them."""
+        """Rows by key; of a partitioned table through its root, of others without the tables that
+        inherit from them."""
         leaves = self._leaves(table)
         only = "ONLY " if any(TableId(s, n) == table.source_id for s, n, *_ in leaves) else ""
         query = f"SELECT {select_list(table)} FROM {only}{sql.table(table.source_id)}"  # noqa: S608 - all quoted
@@ -185,8 +193,9 @@ class SnapshotSession(Closing):
 def _ranges(
     kind: str, density: float, size: int, pages: int, rows_per_chunk: int
 ) -> list[tuple[str, int]]:
-    """Conditions on ctid that cover a table, with estimates of rows. `density`: rows a page when they were counted last, below 0 if they
-    never were; `size`: bytes, with what lies beside its pages (TOAST). A foreign partition has no pages: one range."""
+    """Conditions on ctid that cover a table, with estimates of rows. `density`: rows a page when
+    they were counted last, below 0 if they never were; `size`: bytes, with what lies beside its
+    pages (TOAST). A foreign partition has no pages: one range."""
     rows = pages * (density if density >= 0 else ROWS_PER_PAGE)
     parts = max(rows / rows_per_chunk, size / BYTES_PER_CHUNK)
     if kind != "r" or pages <= 1 or parts <= 1:
@@ -205,7 +214,8 @@ def _ranges(
 
 
 class ChunkReader:
-    """Reads chunks by COPY, each in a connection of its own inside the view named by `token`. Picklable."""
+    """Reads chunks by COPY, each in a connection of its own inside the view named by `token`.
+    Picklable."""
 
     def __init__(self, params: PostgresqlParams, token: str) -> None:
         self.params = params
@@ -229,8 +239,9 @@ class ChunkReader:
 def copied(
     connection: psycopg.Connection[Any], query: str, schema: TableSchema
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a query with `select_list(schema)`; a batch in which values have no neutral form has `FAULT_FIELDS` too.
-    `source:value-unsupported` for a key's, and for a table's without a key."""
+    """The rows of a query with `select_list(schema)`; a batch in which values have no neutral form
+    has `FAULT_FIELDS` too. `source:value-unsupported` for a key's, and for a table's without a
+    key."""
     columns = as_copied(schema)
     try:
         for body, row_at in Copying(connection).blocks(query):

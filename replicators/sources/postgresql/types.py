@@ -1,4 +1,5 @@
-"""PostgreSQL's types in neutral words, as a table; what is not in it is `Unsupported`. Reads no catalog.
+"""PostgreSQL's types in neutral words, as a table; what is not in it is `Unsupported`. Reads no
+catalog.
 
 `column_type` gives beside the neutral type the `wire` word: how values look in log and snapshot.
 
@@ -42,7 +43,8 @@ MAX_DECIMAL_PRECISION = 38
 
 @dataclass(frozen=True, slots=True)
 class NativeType:
-    """A row of pg_type with the column's typmod: `name` is typname, `kind` is typtype (b e d c r m).
+    """A row of pg_type with the column's typmod: `name` is typname, `kind` is typtype (b e d c r
+    m).
 
     `element` is set for true arrays, `base` for domains (with the domain's typmod), `labels` for
     enums.
@@ -61,7 +63,8 @@ Known = tuple[LogicalType, str]
 
 
 def column_type(native: NativeType) -> Known:
-    """The neutral type and the wire word of a `native` column; `Unsupported` and "" where not known."""
+    """The neutral type and the wire word of a `native` column; `Unsupported` and "" where not
+    known."""
     if native.kind == "d" and native.base is not None:
         return column_type(native.base)
     if native.kind == "e":
@@ -180,7 +183,10 @@ _SCALAR_WIRES = (
 
 BINARY_WIRES: frozenset[str] = frozenset({w + tail for w in _SCALAR_WIRES for tail in ("", "[]")})
 
-_NUMERIC_REASON = "it is carried as text: only numbers of a fixed precision of at most 38 digits have an exact type"
+_NUMERIC_REASON = (
+    "it is carried as text: only numbers of a fixed precision of at most 38 digits "
+    "have an exact type"
+)
 _TEXT_REASON = "it is carried as text, as PostgreSQL prints it"
 _ARRAY_REASON = "only one-dimensional arrays can be copied; another lower bound than 1 is not kept"
 

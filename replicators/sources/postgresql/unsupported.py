@@ -1,5 +1,6 @@
-"""Reads rows of which some hold values that the neutral types can't carry: those values become NULL, and it is told which
-they are and why. Slower than `values` by far; used only where that found such a value."""
+"""Reads rows of which some hold values that the neutral types can't carry: those values become
+NULL, and it is told which they are and why. Slower than `values` by far; used only where that found
+such a value."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ T = TypeVar("T")
 def read_images_with_unsupported(
     given: Input, after: list[Column], before: list[Column], where: dict[str, int], keys: np.ndarray
 ) -> tuple[Images, UnsupportedValues]:
-    """As `read_images`. ValueFault only for what no row can be read without: a damaged message, or a value of a key."""
+    """As `read_images`. ValueFault only for what no row can be read without: a damaged message, or
+    a value of a key."""
     key = {name for name, number in where.items() if keys[number]}
 
     def read(bad: set[str]) -> Images:
@@ -55,7 +57,8 @@ def read_images_with_unsupported(
 def _fitting_before(
     given: Input, before: list[Column], bad: set[str], where: dict[str, int], keys: np.ndarray
 ) -> dict[str, pa.Array]:
-    """What fits of the before images' columns. No row is marked for these: what it was does not wait, only what it is."""
+    """What fits of the before images' columns. No row is marked for these: what it was does not
+    wait, only what it is."""
     found = {}
     for column in [c for c in before if c.name in bad]:
 
@@ -87,7 +90,8 @@ def read_copied_with_unsupported(
 
 
 def _without(read: Callable[[set[str]], T], key: set[str]) -> tuple[T, set[str]]:
-    """What can be read once the columns with values that don't fit are left raw, and the names of these."""
+    """What can be read once the columns with values that don't fit are left raw, and the names of
+    these."""
     bad: set[str] = set()
     while True:
         try:
@@ -121,8 +125,8 @@ def _fitting(
 def _pieces(
     part: Callable[[int, int], pa.Array], first: int, count: int
 ) -> Iterator[pa.Array | tuple[int, str]]:
-    """Values of the rows, cut at those that don't fit. What comes before a row that was told is read at once, but for values
-    that only their storing finds."""
+    """Values of the rows, cut at those that don't fit. What comes before a row that was told is
+    read at once, but for values that only their storing finds."""
     while count:
         try:
             yield part(first, count)

@@ -1,4 +1,5 @@
-"""The files target: every change in Parquet or JSON lines, in folders by table and time. Importing this loads no driver."""
+"""The files target: every change in Parquet or JSON lines, in folders by table and time. Importing
+this loads no driver."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def _writer(params: FilesParams, tasks: Tasks) -> Any:
 PLUGIN = TargetPlugin(
     name="files",
     label="Files",
-    summary="Every change in Parquet or JSON lines, in folders by table and time; closed folders are ready to load.",
+    summary="Every change in Parquet or JSON lines, in folders by table and time; closed folders "
+    "are ready to load.",
     params=FilesParams,
     capabilities=TargetCapabilities(delivery=Delivery.EXACTLY_ONCE, modes=(Mode.APPEND,)),
     fit=fit,

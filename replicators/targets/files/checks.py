@@ -19,8 +19,8 @@ from replicators.targets.files.types import fit
 
 
 class FilesChecks:
-    """`TargetChecks`. A test of the connection looks and writes nothing; the assessment of chosen tables writes a probe, where the location
-    is there, and removes it again."""
+    """`TargetChecks`. A test of the connection looks and writes nothing; the assessment of chosen
+    tables writes a probe, where the location is there, and removes it again."""
 
     def __init__(self, params: FilesParams) -> None:
         self._params = params
@@ -43,7 +43,8 @@ class FilesChecks:
         return _told(lambda: looks.store(root))
 
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
-        """Folders that are taken, and types that do not fit; then whether files can be written, read, listed and removed."""
+        """Folders that are taken, and types that do not fit; then whether files can be written,
+        read, listed and removed."""
         found = [p for t in tables for p in _columns(t)]
         try:
             with translated():

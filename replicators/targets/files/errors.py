@@ -1,4 +1,5 @@
-"""Turns what a file system or an object store raises into codes. The raw text stays in `__cause__`."""
+"""Turns what a file system or an object store raises into codes. The raw text stays in
+`__cause__`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Records as JSON lines, by Arrow's string kernels: a line is put together column by column, never row by row in Python.
+"""Records as JSON lines, by Arrow's string kernels: a line is put together column by column, never
+row by row in Python.
 
-Numbers: integers and finite floats. Strings: decimals, text, dates, times, bytes (base64), and JSON documents as their source wrote
-them. `docs/files.md` has the table.
+Numbers: integers and finite floats. Strings: decimals, text, dates, times, bytes (base64), and JSON
+documents as their source wrote them. `docs/files.md` has the table.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Writes one lane into files: what a task does. A row goes into the bucket of its commit time, and never into an older one than a row
-before it, so that the names of a table's files sort as its changes do."""
+"""Writes one lane into files: what a task does. A row goes into the bucket of its commit time, and
+never into an older one than a row before it, so that the names of a table's files sort as its
+changes do."""
 
 from __future__ import annotations
 
@@ -38,8 +39,8 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file that was written, in a folder within its generation's. `bucket`: the microsecond at which its bucket begins;
-    `operations`: rows by operation."""
+    """A file that was written, in a folder within its generation's. `bucket`: the microsecond at
+    which its bucket begins; `operations`: rows by operation."""
 
     bucket: int
     folder: str
@@ -67,8 +68,9 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class LaneWork:
-    """A lane to be written below `folder`, a generation's. No row goes into a bucket before `floor`; a commit time after `ceiling` counts
-    as that. `attempt` is in the files' names, so that no two tries share one."""
+    """A lane to be written below `folder`, a generation's. No row goes into a bucket before
+    `floor`; a commit time after `ceiling` counts as that. `attempt` is in the files' names, so that
+    no two tries share one."""
 
     lane: Lane
     schema: TableSchema
@@ -171,7 +173,8 @@ class _Growing:
             self._first, self._last, work.lane.number, part, work.attempt, work.form.ending
         )
         made = DataFile(
-            self._bucket, work.buckets.folder(self._bucket), name, work.lane.number, self._rows, data.size, self._first, self._last,
+            self._bucket, work.buckets.folder(self._bucket), name, work.lane.number, self._rows,
+            data.size, self._first, self._last,
             work.version, dict(self._operations),
         )  # fmt: skip
         path = f"{work.folder}/{made.path}"

@@ -10,7 +10,7 @@
             2026-11-24-07-05/                         a bucket
                 <first>-<last>-<lane>-<part>-<try>.parquet
                 _manifest.json                        the bucket is closed: these files, and no others
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 def plain(name: str) -> str:
-    """`name` as part of a file's name, another for each name: other characters as their code between two `~`. Of one that would be
-    too long, a beginning and a digest."""
+    """`name` as part of a file's name, another for each name: other characters as their code
+    between two `~`. Of one that would be too long, a beginning and a digest."""
     made = "".join(c if c in _PLAIN else f"~{ord(c):x}~" for c in name)
     if made[:1] == "_":
         made = "~5f~" + made[1:]
@@ -71,8 +71,8 @@ def iso(micros: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """Spans of time of one length, counted from the epoch, so that a day's begin at its midnight in UTC. A bucket is known by the
-    microsecond at which it begins."""
+    """Spans of time of one length, counted from the epoch, so that a day's begin at its midnight in
+    UTC. A bucket is known by the microsecond at which it begins."""
 
     seconds: int
 
@@ -89,7 +89,8 @@ class Buckets:
         return bucket + self.micros
 
     def name(self, bucket: int) -> str:
-        """A bucket's name: the time at which it begins, with seconds where buckets are shorter than a minute."""
+        """A bucket's name: the time at which it begins, with seconds where buckets are shorter than
+        a minute."""
         return time_of(bucket).strftime("%Y-%m-%d-%H-%M" + ("-%S" if self.seconds % 60 else ""))
 
     def folder(self, bucket: int) -> str:

@@ -41,6 +41,7 @@ def read_marker(folder: str) -> Marker | None:
 
 
 def is_used(folder: str) -> bool:
-    """Whether something lies in the folder but what a try that was cut off may have left. OSError."""
+    """Whether something lies in the folder but what a try that was cut off may have left.
+    OSError."""
     names = [path.rpartition("/")[2] for path, _ in files.listed(folder)]
     return bool(files.folders(folder)) or any(n[:1] != "." for n in names)

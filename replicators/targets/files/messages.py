@@ -10,7 +10,8 @@ MESSAGES: Mapping[str, Message] = {
     "target:probe-lost": Message(
         "Files do not come back",
         "A small file was written to the location, and was then {fault}.",
-        "Check that nothing removes or changes files there, and that the store lists new objects at once.",
+        "Check that nothing removes or changes files there, and that the store lists new objects "
+        "at once.",
         "A loader would miss changes.",
     ),
 }

@@ -26,7 +26,8 @@ class FilesParams:
 
     location: str = param(
         "Location",
-        help="Folder or object store that holds the files, for example /data/changes or s3://bucket/changes. "
+        help="Folder or object store that holds the files, for example /data/changes or "
+        "s3://bucket/changes. "
         "Settings and keys of a store are read from this program's environment.",
         secrets_go="a store's settings and keys are read from this program's environment",
         check=location_fault,
@@ -34,7 +35,8 @@ class FilesParams:
     format: str = param("Format", default=PARQUET, choices=(PARQUET, JSON_LINES))
     bucket: str = param(
         "Time bucket",
-        help="Changes that were committed within this time lie in one folder. It is closed once nothing older can come.",
+        help="Changes that were committed within this time lie in one folder. It is closed once "
+        "nothing older can come.",
         default="1 minute",
         choices=tuple(LENGTHS),
     )

@@ -14,7 +14,7 @@
 | `before` | struct of all columns | the row before the change, where the source sends whole old rows and they are kept |
 
 A table without a key has neither `key` nor `old_key`.
-"""
+"""  # noqa: E501
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records of one table, and which values of `after` were not sent, by column; only columns with such values are named."""
+    """Records of one table, and which values of `after` were not sent, by column; only columns with
+    such values are named."""
 
     rows: pa.RecordBatch
     unsent: dict[str, Mask]

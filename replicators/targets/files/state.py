@@ -1,7 +1,9 @@
-"""What is known of a generation's files: which deliveries are in it, and how far its buckets are closed. It lies beside the files.
+"""What is known of a generation's files: which deliveries are in it, and how far its buckets are
+closed. It lies beside the files.
 
-The truth is in the notes of deliveries: a file that no note names is no part of the copy, whoever wrote it and whenever. A note is written
-once all its files are there, and removed once all its buckets are closed.
+The truth is in the notes of deliveries: a file that no note names is no part of the copy, whoever
+wrote it and whenever. A note is written once all its files are there, and removed once all its
+buckets are closed.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ JOINED = 100
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A delivery: the files that hold a snapshot's lanes, or the changes after `after` up to `sequence`. `covers`: paths of notes whose
-    files are in this one too."""
+    """A delivery: the files that hold a snapshot's lanes, or the changes after `after` up to
+    `sequence`. `covers`: paths of notes whose files are in this one too."""
 
     path: str
     number: int
@@ -48,8 +50,9 @@ class Note:
 
 @dataclass(slots=True)
 class Generation:
-    """One generation of a table, as it lies in its folder. `closed`: buckets that begin before this are closed; `newest`: no later row goes
-    into a bucket before this one; `is_swept`: no file lies about that a try left behind. `schemas`: version of each known shape."""
+    """One generation of a table, as it lies in its folder. `closed`: buckets that begin before this
+    are closed; `newest`: no later row goes into a bucket before this one; `is_swept`: no file lies
+    about that a try left behind. `schemas`: version of each known shape."""
 
     folder: str
     buckets: layout.Buckets
@@ -59,7 +62,7 @@ class Generation:
     schemas: dict[str, int] = field(default_factory=dict)
     is_swept: bool = False
 
-    # --- reading -------------------------------------------------------------------------------------------------
+    # --- reading -------------------------------------------------------------------------------------------------  # noqa: E501
     @classmethod
     def load(cls, folder: str, buckets: layout.Buckets) -> Generation:
         """Read what lies in the folder; OSError."""
@@ -107,12 +110,13 @@ class Generation:
         return [*(f for some in lanes.values() for f in some), *changes]
 
     def can_begin(self, upto: int) -> bool:
-        """Whether readers may look at the generation once the buckets before `upto` are closed: all of its snapshot is in these."""
+        """Whether readers may look at the generation once the buckets before `upto` are closed: all
+        of its snapshot is in these."""
         return self.is_whole or all(
             f.bucket < upto for n in self.notes if n.is_snapshot for f in n.files
         )
 
-    # --- writing -------------------------------------------------------------------------------------------------
+    # --- writing -------------------------------------------------------------------------------------------------  # noqa: E501
     def version(self, schema: TableSchema) -> int:
         """The version of a table's shape; a new one is written down."""
         shape = _shape(schema)
@@ -126,7 +130,8 @@ class Generation:
         return self.schemas[key]
 
     def forget_after(self, sequence: int) -> None:
-        """Take back changes beyond `sequence`, which were delivered and not recorded: first the notes, then their files."""
+        """Take back changes beyond `sequence`, which were delivered and not recorded: first the
+        notes, then their files."""
         gone = [n for n in self.notes if not n.is_snapshot and n.sequence > sequence]
         if gone:
             files.remove_all(n.path for n in gone)
@@ -207,8 +212,9 @@ class Generation:
             files.remove_all(covers)
 
     def close(self, upto: int, mark: dict[str, Any]) -> None:
-        """Close all buckets that begin before `upto`: a manifest for each that has files, the oldest first, then `_resolved.json`.
-        `target:table-replaced` where somebody else closed one."""
+        """Close all buckets that begin before `upto`: a manifest for each that has files, the
+        oldest first, then `_resolved.json`. `target:table-replaced` where somebody else closed
+        one."""
         self.is_whole = True
         open_files: dict[int, list[DataFile]] = {}
         for made in self.files():

@@ -1,7 +1,9 @@
-"""The files target: a `ChangeSink` that writes every change once, into buckets by time, and closes a bucket with a manifest.
+"""The files target: a `ChangeSink` that writes every change once, into buckets by time, and closes
+a bucket with a manifest.
 
-A delivery is: take back what an earlier, unrecorded one left; write the lanes' files in tasks; write the note that names them. Closing is:
-a manifest for each bucket, the oldest first; then `_resolved.json`; then the notes go.
+A delivery is: take back what an earlier, unrecorded one left; write the lanes' files in tasks;
+write the note that names them. Closing is: a manifest for each bucket, the oldest first; then
+`_resolved.json`; then the notes go.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ from replicators.targets.files.state import Generation
 ROWS_HERE = 20_000
 """Up to so many rows this process writes by itself: a task costs more."""
 AHEAD_MICROS = 300_000_000
-"""A commit time that lies further ahead of our clock counts as so far ahead: a source's clock that jumped for a moment must not keep a
-bucket open for years."""
+"""A commit time that lies further ahead of our clock counts as so far ahead: a source's clock that
+jumped for a moment must not keep a bucket open for years."""
 
 
 class FilesSink:
@@ -65,7 +67,8 @@ class FilesSink:
             )
 
     def _claim(self, root: str, table: TargetTable) -> None:
-        """Make the table's folder, or see that it is this replicator's; the marker comes first into it."""
+        """Make the table's folder, or see that it is this replicator's; the marker comes first into
+        it."""
         known = read_marker(root)
         if known is not None and known.replicator != table.replicator:
             raise self._taken(table)
@@ -124,7 +127,8 @@ class FilesSink:
     def _in_order(
         self, known: Generation, works: Sequence[LaneWork], written: Sequence[list[DataFile]]
     ) -> list[list[DataFile]]:
-        """Lanes are written side by side: one whose first bucket is older than the last of the lane before it is written again."""
+        """Lanes are written side by side: one whose first bucket is older than the last of the lane
+        before it is written again."""
         found, floor = [], works[0].floor
         for number, (work, made) in enumerate(zip(works, written, strict=True)):
             if made and made[0].bucket < floor:

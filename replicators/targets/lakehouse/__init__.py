@@ -1,4 +1,5 @@
-"""The lakehouse target: Iceberg or Delta tables written by Spark. Importing this loads no driver."""
+"""The lakehouse target: Iceberg or Delta tables written by Spark. Importing this loads no
+driver."""
 
 from __future__ import annotations
 

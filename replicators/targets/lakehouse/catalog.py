@@ -34,8 +34,8 @@ def is_there(params: LakehouseParams) -> bool:
 
 
 def uri(params: LakehouseParams, *, is_look: bool = False) -> str:
-    """The catalog's address with user and password, for SQLAlchemy. `is_look`: a file is opened so that
-    nothing is made or changed; within a look a server gets also its time."""
+    """The catalog's address with user and password, for SQLAlchemy. `is_look`: a file is opened so
+    that nothing is made or changed; within a look a server gets also its time."""
     from sqlalchemy.engine import make_url
 
     url = make_url(params.catalog_uri)
@@ -120,7 +120,8 @@ class Reader:
         self._lock = threading.Lock()
 
     def opened(self) -> Any:
-        """The catalog over a warehouse on this machine's disk; None elsewhere, and before the catalog's first table."""
+        """The catalog over a warehouse on this machine's disk; None elsewhere, and before the
+        catalog's first table."""
         is_here = "://" not in self._params.warehouse_url
         with self._lock:
             if self._catalog is None and is_here and has_tables(self._params):

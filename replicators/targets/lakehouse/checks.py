@@ -1,4 +1,5 @@
-"""Preflight of a lakehouse: catalog and warehouse, names that are taken or shared. Needs no Spark."""
+"""Preflight of a lakehouse: catalog and warehouse, names that are taken or shared. Needs no
+Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _KNOWN = frozenset({"target:storage-full", "target:not-writable", "target:unreac
 
 
 class LakehouseChecks(Closing):
-    """Looks at the target as a reader would: through the catalog's database and the warehouse's storage."""
+    """Looks at the target as a reader would: through the catalog's database and the warehouse's
+    storage."""
 
     def __init__(self, params: LakehouseParams) -> None:
         self.params = params
@@ -32,8 +34,8 @@ class LakehouseChecks(Closing):
         """Nothing stays open."""
 
     def connection(self) -> list[Problem]:
-        """Can the catalog be opened, and the warehouse's folder be written, or its object store be asked? Makes and changes
-        nothing."""
+        """Can the catalog be opened, and the warehouse's folder be written, or its object store be
+        asked? Makes and changes nothing."""
         problems = [self._warehouse()]
         if self.params.format == "iceberg":
             problems.append(self._catalog())

@@ -1,4 +1,5 @@
-"""What a Spark session needs to write a lakehouse: settings without secrets, the names of jars, and the catalog's password in a file."""
+"""What a Spark session needs to write a lakehouse: settings without secrets, the names of jars, and
+the catalog's password in a file."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
             **common,
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            # A writer looks at its size after so many rows, by itself after hundreds: of large ones these have no room.
+            # A writer looks at its size after so many rows, by itself after hundreds: of large ones
+            # these have no room.
             **{
                 f"spark.hadoop.parquet.{of}.size.row.check.{end}": rows
                 for of in ("block", "page")
@@ -59,8 +61,9 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
 
 
 def driver_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
-    """Java's property by which PostgreSQL's driver finds the catalog's password: it names a file in `folder` that only this user may
-    read. Neither the process's arguments nor Spark's settings hold it."""
+    """Java's property by which PostgreSQL's driver finds the catalog's password: it names a file in
+    `folder` that only this user may read. Neither the process's arguments nor Spark's settings hold
+    it."""
     is_asked = params.format == "iceberg" and not params.catalog_uri.startswith("sqlite")
     if not is_asked or not params.catalog_password:
         return {}

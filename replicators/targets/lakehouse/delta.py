@@ -1,4 +1,5 @@
-"""Delta tables in folders: staging, publishing, tokens as application transactions, upkeep. Orders SQL; reads no rows."""
+"""Delta tables in folders: staging, publishing, tokens as application transactions, upkeep. Orders
+SQL; reads no rows."""
 
 from __future__ import annotations
 
@@ -30,12 +31,14 @@ PROPERTIES = {
     "delta.checkpointInterval": "20",
 }
 MARKS = "replicator.rewind"
-"""The property that names the versions which are kept for rewinds. A table that is replaced has none."""
+"""The property that names the versions which are kept for rewinds. A table that is replaced has
+none."""
 _LEAST_HOURS = 0.1
 _WHOLE_FILES = "128m"
 """Keeps Spark from putting several staged files, which are clustered by key, into one."""
 MOMENTS = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
-"""What Spark writes by itself (INT96) other readers take for nanoseconds, which begin in 1677 and end in 2262."""
+"""What Spark writes by itself (INT96) other readers take for nanoseconds, which begin in 1677 and
+end in 2262."""
 _FEW_COMMITS = 500
 _COMPACTION = {
     "spark.databricks.delta.optimize.minFileSize": str(4 << 20),
@@ -43,15 +46,17 @@ _COMPACTION = {
     "spark.databricks.delta.optimize.maxDeletedRowsRatio": "0.2",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
 }
-"""Small files become one; a large one is written again only when a fifth of its rows is deleted. VACUUM lists folders in four
-tasks: left to itself it starts ten thousand, whatever there is to list."""
+"""Small files become one; a large one is written again only when a fifth of its rows is deleted.
+VACUUM lists folders in four tasks: left to itself it starts ten thousand, whatever there is to
+list."""
 
 _LOUD = "org.apache.spark.sql.delta.DeltaParquetFileFormat"
 
 
 def mute(spark: Any) -> None:
-    """Keep a line out of the JVM's output that Delta writes as an error with each read of a table with deletion vectors: its own
-    condition on deleted rows can't be pushed down, which costs nothing."""
+    """Keep a line out of the JVM's output that Delta writes as an error with each read of a table
+    with deletion vectors: its own condition on deleted rows can't be pushed down, which costs
+    nothing."""
     jvm = getattr(spark, "_jvm", None)
     if jvm is not None:
         log4j = jvm.org.apache.logging.log4j
@@ -59,10 +64,12 @@ def mute(spark: Any) -> None:
 
 
 class Delta:
-    """The acts of a lakehouse target on Delta tables, known by their folders; each takes the session it works in.
+    """The acts of a lakehouse target on Delta tables, known by their folders; each takes the
+    session it works in.
 
-    The token is Delta's own application transaction: its application id names replicator, table and generation, its
-    version is the sequence. It is part of the table's state, so compaction and log clean-up keep it.
+    The token is Delta's own application transaction: its application id names replicator, table and
+    generation, its version is the sequence. It is part of the table's state, so compaction and log
+    clean-up keep it.
     """
 
     session_conf: ClassVar[dict[str, str]] = {
@@ -146,7 +153,8 @@ class Delta:
         session.sql(text)
 
     def _clear(self, table: TargetTable, *, is_alive: bool) -> None:
-        """Remove what our copies of the table have staged, in every generation, and half a table where its first publishing was cut."""
+        """Remove what our copies of the table have staged, in every generation, and half a table
+        where its first publishing was cut."""
         names = self.live_names(table)
         root = self.folder((naming.STAGING_NAMESPACE,))
         found = folders_of(storage.folders(root), names, table.replicator)
@@ -156,7 +164,8 @@ class Delta:
             storage.remove_folder(f"{root}/{one}")
 
     def _claim(self, table: TargetTable) -> None:
-        """What will lie in the live table's folder before its first commit is ours. `target:table-taken` where something is there."""
+        """What will lie in the live table's folder before its first commit is ours.
+        `target:table-taken` where something is there."""
         folder = self.folder(names := self.live_names(table))
         claim = self.folder(self._staged(table)) + CLAIM
         if storage.has_folder(folder):
@@ -188,7 +197,8 @@ class Delta:
     def _shown_at(
         self, names: tuple[str, ...], newest: Any, application: str, sequence: int
     ) -> KeptVersion | None:
-        """As `version_at`, of the history's versions. Sequences grow with versions, so few of them are opened."""
+        """As `version_at`, of the history's versions. Sequences grow with versions, so few of them
+        are opened."""
         times = self._times(newest)
         first = min(times)
 
@@ -207,8 +217,9 @@ class Delta:
         return None if reached is None else KeptVersion(str(low), reached, times.get(low, 0.0))
 
     def _sequence(self, names: tuple[str, ...], version: int, application: str) -> int | None:
-        """What a version remembers; None where that is nothing, or it can't be opened since its log is gone. OSError where the storage
-        is away: then nobody knows, and nothing that is kept may go."""
+        """What a version remembers; None where that is nothing, or it can't be opened since its log
+        is gone. OSError where the storage is away: then nobody knows, and nothing that is kept may
+        go."""
         from deltalake.exceptions import DeltaError
 
         try:
@@ -228,8 +239,8 @@ class Delta:
         )
 
     def _times(self, newest: Any) -> dict[int, float]:
-        """The commit times of the versions from the oldest that was the current one within the history on: files of older ones may
-        be gone."""
+        """The commit times of the versions from the oldest that was the current one within the
+        history on: files of older ones may be gone."""
         since = time.time() - 60 * self.params.history_minutes
         limit = _FEW_COMMITS
         while True:
@@ -279,7 +290,8 @@ class Delta:
         *,
         is_rewind: bool = False,
     ) -> str:
-        """One replacing commit: schema, rows, marks and token together. What is known of a rewound table's columns stays."""
+        """One replacing commit: schema, rows, marks and token together. What is known of a rewound
+        table's columns stays."""
         names = self.live_names(table)
         live = self.live(session, names)
         if live is None:
@@ -327,7 +339,8 @@ class Delta:
     def maintain(
         self, session: Any, names: tuple[str, ...], token: Token, keep_seconds: float = 0.0
     ) -> dict[str, Any]:
-        """Compact small and delete-heavy files, remove files older than the history; the log is kept as long."""
+        """Compact small and delete-heavy files, remove files older than the history; the log is
+        kept as long."""
         target = self.path(names)
         for name, value in _COMPACTION.items():
             session.conf.set(name, value)
@@ -346,8 +359,9 @@ class Delta:
     def _remark(
         self, session: Any, names: tuple[str, ...], token: Token, keep_seconds: float
     ) -> tuple[KeptVersion, ...]:
-        """The versions that stay for rewinds beyond the history (docs/decisions/0022), recorded in the table; and the log is kept so
-        long: both times may have been changed since the table was made."""
+        """The versions that stay for rewinds beyond the history (docs/decisions/0022), recorded in
+        the table; and the log is kept so long: both times may have been changed since the table was
+        made."""
         newest = self._open(names)
         if newest is None:
             return ()

@@ -1,9 +1,12 @@
-"""The SQL text of a lakehouse target, for Iceberg and Delta alike: pure functions of schemas and batches to strings.
+"""The SQL text of a lakehouse target, for Iceberg and Delta alike: pure functions of schemas and
+batches to strings.
 
-Names go in through `quote`, values through `literal`; nothing here asks a server or knows a Spark session.
+Names go in through `quote`, values through `literal`; nothing here asks a server or knows a Spark
+session.
 """
 
-# ruff: noqa: S608 - this module is where SQL is made: names go through `quote`, values through `literal`
+# ruff: noqa: S608 - this module is where SQL is made: names go through `quote`, values through
+# `literal`
 
 from __future__ import annotations
 
@@ -57,7 +60,8 @@ def _clock(value: time) -> str:
 def literal(  # noqa: C901 - one line for each type
     kind: LogicalType, value: Any
 ) -> str:
-    """A key's value as a literal of the target's type; `value` may be an Arrow scalar. ValueError for what has none."""
+    """A key's value as a literal of the target's type; `value` may be an Arrow scalar. ValueError
+    for what has none."""
     plain = value.as_py() if hasattr(value, "as_py") else value
     match kind, plain:
         case _, None:
@@ -114,8 +118,8 @@ def image_ddl(schema: TableSchema) -> str:
 
 
 def image_columns(schema: TableSchema, types: Mapping[str, str]) -> list[str]:
-    """Expressions that read whole rows in the target's types; `types` are the Spark types the rows have now: a time of
-    day that is text already stays as it is."""
+    """Expressions that read whole rows in the target's types; `types` are the Spark types the rows
+    have now: a time of day that is text already stays as it is."""
     return [
         quote(c.name)
         if types.get(c.name) == "string"
@@ -146,7 +150,8 @@ def touch(target: str) -> str:
 
 
 def create_tag(target: str, name: str, version: int, minutes: int) -> str:
-    """A name that keeps an Iceberg table's snapshot, so long at most: also where nobody is left to drop it."""
+    """A name that keeps an Iceberg table's snapshot, so long at most: also where nobody is left to
+    drop it."""
     return (
         f"ALTER TABLE {target} CREATE TAG IF NOT EXISTS {quote(name)} AS OF VERSION {version} "
         f"RETAIN {minutes} MINUTES"

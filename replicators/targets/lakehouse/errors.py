@@ -1,4 +1,5 @@
-"""Turns what Spark, Iceberg, Delta and the storage raise into codes. The raw text stays in `__cause__`."""
+"""Turns what Spark, Iceberg, Delta and the storage raise into codes. The raw text stays in
+`__cause__`."""
 
 from __future__ import annotations
 
@@ -19,25 +20,31 @@ _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "target:storage-full",
         ),
         (
-            r"permission denied|AccessDenied|AccessControlException|403 Forbidden|read-only file system"
+            r"permission denied|AccessDenied|AccessControlException|403 Forbidden|read-only file "
+            r"system"
             r"|readonly database|Mkdirs failed|Operation not permitted",
             "target:not-writable",
         ),
         (
             r"CommitFailedException|ValidationException|Concurrent(Append|Write|Delete|Transaction|Modification|"
-            r"Metadata)\w*|MetadataChangedException|ProtocolChangedException|database is locked|SQLITE_BUSY",
+            r"Metadata)\w*|MetadataChangedException|ProtocolChangedException|database is "
+            r"locked|SQLITE_BUSY",
             "target:conflict",
         ),
         (
-            r"CommitStateUnknown|UncheckedSQLException|SQLITE_CANTOPEN|unable to open database|Connection refused"
-            r"|UnknownHost|could not connect|SQLTransientConnection|NotFoundException|FileNotFoundException"
-            r"|terminating connection|server closed the connection|connection has been closed|I/O error occurred while",
+            r"CommitStateUnknown|UncheckedSQLException|SQLITE_CANTOPEN|unable to open "
+            r"database|Connection refused"
+            r"|UnknownHost|could not "
+            r"connect|SQLTransientConnection|NotFoundException|FileNotFoundException"
+            r"|terminating connection|server closed the connection|connection has been "
+            r"closed|I/O error occurred while",
             "target:unreachable",
         ),
         (r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|NoSuchTable", "target:table-missing"),
         (r"UNRESOLVED_COLUMN|DELTA_MERGE_UNRESOLVED_EXPRESSION", "target:column-missing"),
         (
-            r"Cannot (connect to the Java|run program)|Connection reset by peer|SparkContext was shut down",
+            r"Cannot (connect to the Java|run program)|Connection reset by peer|SparkContext was "
+            r"shut down",
             "run:spark",
         ),
     )

@@ -1,4 +1,5 @@
-"""What must change in a target table so that it fits a source table: a pure plan, with its SQL text."""
+"""What must change in a target table so that it fits a source table: a pure plan, with its SQL
+text."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from replicators.targets.lakehouse.types import fit
 ORDINALS = "replicator.columns"
 MOVING = "_replicator_column_"
 KEPT = -1
-"""The number of a live column that the source dropped and the policy kept: none of the source's, now or later."""
+"""The number of a live column that the source dropped and the policy kept: none of the source's,
+now or later."""
 _WIDER = {("int", "bigint"), ("float", "double")}
 
 
@@ -27,14 +29,15 @@ class Change:
 
 
 def ordinals(schema: TableSchema) -> str:
-    """The source's numbers of the columns, as a table property keeps them: a column that was dropped and made again
-    under its old name has another number."""
+    """The source's numbers of the columns, as a table property keeps them: a column that was
+    dropped and made again under its old name has another number."""
     return _told({c.name: c.ordinal for c in schema.supported})
 
 
 def _known_at_start(known: Mapping[str, int], new: TableSchema) -> Mapping[str, int]:
-    """What is known of a live table when its next copy begins. Where the numbers are those of a copy, not the source's, the
-    next one's mean something else: the names count. So they do of columns that were kept: readers see them until the copy is published."""
+    """What is known of a live table when its next copy begins. Where the numbers are those of a
+    copy, not the source's, the next one's mean something else: the names count. So they do of
+    columns that were kept: readers see them until the copy is published."""
     numbers = {c.name: c.ordinal for c in new.columns}
     return {
         name: numbers.get(name, 0) if new.copy_numbers or number == KEPT else number
@@ -86,7 +89,8 @@ def _fitted(
 
 
 def _where(live: Iterable[str], known: Mapping[str, int]) -> dict[int, str]:
-    """The live name of each column that the source knows by a number; one that is on its way to a name comes first."""
+    """The live name of each column that the source knows by a number; one that is on its way to a
+    name comes first."""
     names = set(live)
     found = {number: name for name, number in known.items() if number > 0 and name in names}
     on_its_way = {
@@ -100,8 +104,9 @@ def _where(live: Iterable[str], known: Mapping[str, int]) -> dict[int, str]:
 def renames(
     target: str, live: Iterable[str], known: Mapping[str, int], new: TableSchema
 ) -> list[Change]:
-    """The renames that bring live columns to the names that their numbers have in `new`. Where a name is still another
-    column's, all go by way of names of their own, so that a change that broke off can be gone on with."""
+    """The renames that bring live columns to the names that their numbers have in `new`. Where a
+    name is still another column's, all go by way of names of their own, so that a change that broke
+    off can be gone on with."""
     names = set(live)
     where, kept = _where(names, known), _kept(names, known, new)
     moved = {
@@ -131,7 +136,8 @@ def renames(
 
 
 def _kept(live: Iterable[str], known: Mapping[str, int], new: TableSchema) -> dict[str, int]:
-    """The live columns, known to be of the source, that the new shape has not, and that none of its columns comes from."""
+    """The live columns, known to be of the source, that the new shape has not, and that none of its
+    columns comes from."""
     wanted = {c.name for c in new.supported} | {c.ordinal for c in new.supported if c.ordinal}
     return {n: KEPT for n in live if n in known and not {n, known[n]} & wanted}
 
@@ -155,13 +161,15 @@ def plan(
     is_start: bool = False,
     widens: bool = True,
 ) -> list[Change]:
-    """The changes from the live columns (name to Spark type) to `new`; only columns in `drops` are dropped, and those whose names other
-    columns take.
+    """The changes from the live columns (name to Spark type) to `new`; only columns in `drops` are
+    dropped, and those whose names other columns take.
 
-    `told` has the source's column numbers of the last time: a column whose number has another name is renamed. One that stays though
-    `new` has it not is told as `KEPT`: forgotten, it would be taken for a later column of its name or, where numbers are used again, number.
-    `target:evolve` for a change of type that loses something, unless the next copy begins (`is_start`): then the column is emptied; and
-    for every change of type where the table's format can't widen one (`widens`).
+    `told` has the source's column numbers of the last time: a column whose number has another name
+    is renamed. One that stays though `new` has it not is told as `KEPT`: forgotten, it would be
+    taken for a later column of its name or, where numbers are used again, number. `target:evolve`
+    for a change of type that loses something, unless the next copy begins (`is_start`): then the
+    column is emptied; and for every change of type where the table's format can't widen one
+    (`widens`).
     """
     known = _known_at_start(told, new) if is_start else told
     numbers = {c.ordinal for c in new.supported if c.ordinal}
@@ -184,7 +192,8 @@ def plan(
     where = _where(left, known)
     away = {where[c.ordinal] for c in new.supported if where.get(c.ordinal, c.name) != c.name}
     if any(c.name in away and c.ordinal not in where for c in new.supported):
-        # Else the name of one that went, given to a new column, would seem to be the old one, after a cut.
+        # Else the name of one that went, given to a new column, would seem to be the old one, after
+        # a cut.
         changes.append(_renamed_told(target, where, _kept(left, known, new), new))
     for column in new.supported:
         name = where.get(column.ordinal, column.name) if column.ordinal else column.name
@@ -202,7 +211,8 @@ def plan(
 
 
 def _is_free(name: str, known: Mapping[str, int], new: TableSchema) -> bool:
-    """Whether a live column is none of the new shape's: neither by its name nor by what the name stood for."""
+    """Whether a live column is none of the new shape's: neither by its name nor by what the name
+    stood for."""
     wanted = {c.name: c.ordinal for c in new.supported}
     if name not in wanted:
         return True

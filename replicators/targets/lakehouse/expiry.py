@@ -1,4 +1,5 @@
-"""When old versions of tables are removed: less often than tables are compacted, since it looks at all of their files."""
+"""When old versions of tables are removed: less often than tables are compacted, since it looks at
+all of their files."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ MINUTES_A_DAY = 1440
 
 
 def current_at(history: str, snapshots: str, moment: datetime) -> str:
-    """The commit time, in microseconds since the epoch, of the snapshot that an Iceberg table showed at `moment` (UTC);
-    `history` and `snapshots` are its metadata tables."""
+    """The commit time, in microseconds since the epoch, of the snapshot that an Iceberg table
+    showed at `moment` (UTC); `history` and `snapshots` are its metadata tables."""
     return (
         f"SELECT unix_micros(s.committed_at) FROM {history} h "  # noqa: S608 - both quoted by the caller
         f"JOIN {snapshots} s ON s.snapshot_id = h.snapshot_id "
@@ -42,8 +43,9 @@ def by_queries(session: Any, snapshots: str, refs: str) -> Snapshots:
 
 
 def retention(params: LakehouseParams, kept_seconds: float = 0.0) -> dict[str, str]:
-    """A Delta table's properties that keep its log, and the files that it names, as long as the history, the log also as long as
-    single versions are kept: whole days, one at least. Delta's own clean-up would take versions away that are promised."""
+    """A Delta table's properties that keep its log, and the files that it names, as long as the
+    history, the log also as long as single versions are kept: whole days, one at least. Delta's own
+    clean-up would take versions away that are promised."""
     files, log = (
         max(1, math.ceil(minutes / MINUTES_A_DAY))
         for minutes in (
@@ -58,8 +60,9 @@ def retention(params: LakehouseParams, kept_seconds: float = 0.0) -> dict[str, s
 
 
 class Expiry:
-    """Due at once for a table that this process has not yet asked for, then after a quarter of the history has passed, so
-    that versions live at most that much longer than promised. Thread safe."""
+    """Due at once for a table that this process has not yet asked for, then after a quarter of the
+    history has passed, so that versions live at most that much longer than promised. Thread
+    safe."""
 
     def __init__(
         self, params: LakehouseParams, clock: Callable[[], float] = time.monotonic

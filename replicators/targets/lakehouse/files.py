@@ -1,4 +1,5 @@
-"""Snapshot files that tasks write themselves: their Arrow schema with the table's field numbers, and how to write them."""
+"""Snapshot files that tasks write themselves: their Arrow schema with the table's field numbers,
+and how to write them."""
 
 from __future__ import annotations
 
@@ -17,8 +18,9 @@ def _numbered(field: pa.Field, number: int) -> pa.Field:
 
 
 def arrow_schema(schema: TableSchema) -> pa.Schema:
-    """The schema of files: fields have the numbers that a fresh Iceberg table gives its columns (first the columns in
-    order, then the lists' elements), so that readers need no mapping by name."""
+    """The schema of files: fields have the numbers that a fresh Iceberg table gives its columns
+    (first the columns in order, then the lists' elements), so that readers need no mapping by
+    name."""
     plain = schema.arrow_schema()
     fields, inner = [], len(schema.supported)
     for number, column in enumerate(schema.supported, start=1):
@@ -33,8 +35,8 @@ def arrow_schema(schema: TableSchema) -> pa.Schema:
 
 
 def write_options(schema: TableSchema) -> dict[str, Any]:
-    """Options for `pyarrow.parquet.ParquetWriter`: dictionaries only where values may repeat, statistics for all, decimals
-    as Iceberg writes them."""
+    """Options for `pyarrow.parquet.ParquetWriter`: dictionaries only where values may repeat,
+    statistics for all, decimals as Iceberg writes them."""
     plain = schema.arrow_schema()
     repeating = [
         c.name
@@ -61,7 +63,8 @@ def _is_plain(kind: LogicalType) -> bool:
 
 
 def are_taken_as_they_are(schema: TableSchema) -> bool:
-    """Whether files of this shape can become data files: times of day must be turned into text first."""
+    """Whether files of this shape can become data files: times of day must be turned into text
+    first."""
     return all(_is_plain(c.type) for c in schema.supported)
 
 

@@ -1,4 +1,5 @@
-"""Iceberg tables: staging, publishing, tokens in snapshot summaries, upkeep. Orders SQL texts; reads no rows."""
+"""Iceberg tables: staging, publishing, tokens in snapshot summaries, upkeep. Orders SQL texts;
+reads no rows."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ PROPERTIES = {
     "write.merge.distribution-mode": "none",
     "write.parquet.compression-codec": "zstd",
     "write.parquet.compression-level": "1",
-    # A writer looks at its size after so many rows, by itself after hundreds: of large ones these have no room.
+    # A writer looks at its size after so many rows, by itself after hundreds: of large ones these
+    # have no room.
     "write.parquet.row-group-check-min-record-count": "1",
     "write.parquet.row-group-check-max-record-count": "16",
     "write.metadata.delete-after-commit.enabled": "true",
@@ -48,13 +50,15 @@ PROPERTIES = {
     "history.expire.min-snapshots-to-keep": "1",
 }
 _VECTORS = "spark.sql.iceberg.vectorization.enabled"
-"""Reading by vectors leaves an allocator in the JVM for each file read (apache/iceberg#13937). In a small table, which may be merged
-into each second, it saves nothing that is worth that."""
+"""Reading by vectors leaves an allocator in the JVM for each file read (apache/iceberg#13937). In a
+small table, which may be merged into each second, it saves nothing that is worth that."""
 KEY_METRICS = "write.metadata.metrics.column."
 KEY = "replicator.key"
 _COMPACTION = (
-    "map('min-input-files', '5', 'target-file-size-bytes', '67108864', 'min-file-size-bytes', '4194304', "
-    "'max-file-size-bytes', '134217728', 'delete-ratio-threshold', '0.2', 'delete-file-threshold', '2147483647', "
+    "map('min-input-files', '5', 'target-file-size-bytes', '67108864', 'min-file-size-bytes', "
+    "'4194304', "
+    "'max-file-size-bytes', '134217728', 'delete-ratio-threshold', '0.2', "
+    "'delete-file-threshold', '2147483647', "
     "'remove-dangling-deletes', 'false')"
 )
 """Small files become one; a large one is written again only when a fifth of its rows is deleted."""
@@ -88,7 +92,8 @@ class Iceberg:
     ) -> list[Any]:
         shown = "".join(f", {k} => {v}" for k, v in values.items())
         done = session.sql(
-            f"CALL {dialect.quote(self.catalog)}.system.{procedure}(table => {self._plain(names)}{shown})"
+            f"CALL {dialect.quote(self.catalog)}.system.{procedure}(table => "
+            f"{self._plain(names)}{shown})"
         )
         return list(done.collect())
 
@@ -98,8 +103,8 @@ class Iceberg:
             session.conf.set(SUMMARY_CONF + name, value)
 
     def live(self, session: Any, names: tuple[str, ...]) -> LiveTable | None:
-        """What the table says of itself; None where there is none. Read from its metadata file where this process can
-        (some 10 ms), otherwise by three of Spark's queries."""
+        """What the table says of itself; None where there is none. Read from its metadata file
+        where this process can (some 10 ms), otherwise by three of Spark's queries."""
         reader = self.open_reader()
         if reader is not None:
             return catalog.live_table(reader, names)
@@ -113,8 +118,8 @@ class Iceberg:
         return LiveTable(shown.get(OWNER, ""), own, token, version=version)
 
     def open_reader(self) -> Any:
-        """pyiceberg's catalog over a warehouse on this machine's disk; None elsewhere, and before the catalog's first
-        table."""
+        """pyiceberg's catalog over a warehouse on this machine's disk; None elsewhere, and before
+        the catalog's first table."""
         return self._reader.opened()
 
     def properties(self, session: Any, names: tuple[str, ...]) -> Mapping[str, str] | None:
@@ -179,14 +184,16 @@ class Iceberg:
         return naming.staging_names(self.live_names(table), table.replicator, table.generation)
 
     def _staging(self, session: Any, table: TargetTable) -> tuple[str, tuple[str, str]]:
-        """Where the rows of a generation are staged: ('table', names) or, for a table that lives, ('branch', names)."""
+        """Where the rows of a generation are staged: ('table', names) or, for a table that lives,
+        ('branch', names)."""
         names = self.live_names(table)
         if self.properties(session, names) is None:
             return "table", self._staged(table)
         return "branch", names
 
     def begin(self, session: Any, table: TargetTable, schema: TableSchema) -> None:
-        """An empty staging table, or an empty staging branch of a table that lives. `target:column-reserved`."""
+        """An empty staging table, or an empty staging branch of a table that lives.
+        `target:column-reserved`."""
         naming.refuse_reserved(schema)
         names = self.live_names(table)
         live = self.live(session, names)
@@ -241,7 +248,8 @@ class Iceberg:
         session.sql(f"ALTER TABLE {target} DROP BRANCH IF EXISTS {branch}")
 
     def files_folder(self, session: Any, table: TargetTable) -> str:
-        """Where files for the staging place may be written: inside the staging table, or beside a table that lives."""
+        """Where files for the staging place may be written: inside the staging table, or beside a
+        table that lives."""
         kind, names = self._staging(session, table)
         own = (self.properties(session, names) or {}).get(UUID, "") if kind == "table" else ""
         if own:
@@ -249,8 +257,9 @@ class Iceberg:
         return "/".join((self.params.warehouse_url, *map(naming.folder, self._staged(table))))
 
     def add_files(self, session: Any, table: TargetTable, folder: str) -> bool:
-        """Make a folder's files data files of the staging table; False where they must be copied: onto a branch. They are
-        new and the table is ours, so Iceberg need not look for files that it has already."""
+        """Make a folder's files data files of the staging table; False where they must be copied:
+        onto a branch. They are new and the table is ours, so Iceberg need not look for files that
+        it has already."""
         kind, names = self._staging(session, table)
         if kind != "table":
             return False
@@ -271,8 +280,8 @@ class Iceberg:
         *,
         is_rewind: bool = False,
     ) -> str:
-        """One commit puts the token on the staged rows, one catalog change makes them the live table. A rewind has the live table's
-        columns, also those that the source has no more."""
+        """One commit puts the token on the staged rows, one catalog change makes them the live
+        table. A rewind has the live table's columns, also those that the source has no more."""
         kind, names = self._staging(session, table)
         shown = self.properties(session, names)
         if shown is None:
@@ -337,8 +346,9 @@ class Iceberg:
     def maintain(
         self, session: Any, names: tuple[str, ...], token: Token, keep_seconds: float = 0.0
     ) -> dict[str, Any]:
-        """Compact small and delete-heavy files, sorted by key; put the token on top; now and then expire what is older
-        than the history. Manifests need nothing: each commit joins small ones, and drops old metadata files."""
+        """Compact small and delete-heavy files, sorted by key; put the token on top; now and then
+        expire what is older than the history. Manifests need nothing: each commit joins small ones,
+        and drops old metadata files."""
         rewritten = self._call(
             session, "rewrite_data_files", names, options=_COMPACTION, **self._order(session, names)
         )
@@ -367,7 +377,8 @@ class Iceberg:
         ends_at: datetime,
         keep_seconds: float,
     ) -> None:
-        """Of what is about to be removed, keep single versions for rewinds (docs/decisions/0022)."""
+        """Of what is about to be removed, keep single versions for rewinds
+        (docs/decisions/0022)."""
         apart = apart_seconds(self.params, keep_seconds)
         change = retag(
             self.snapshots(session, names),
@@ -383,8 +394,8 @@ class Iceberg:
             session.sql(dialect.drop_tag(target, name))
 
     def _oldest_shown(self, session: Any, names: tuple[str, ...]) -> datetime:
-        """The commit time of the version that readers had when the history began: that one and all since stay, however old
-        it is."""
+        """The commit time of the version that readers had when the history began: that one and all
+        since stay, however old it is."""
         before = datetime.now(UTC) - timedelta(minutes=self.params.history_minutes)
         history, snapshots = (self.path((*names, part)) for part in ("history", "snapshots"))
         found = session.sql(current_at(history, snapshots, before)).collect()

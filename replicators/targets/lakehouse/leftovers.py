@@ -1,5 +1,5 @@
-"""What copies of a table leave that broke off: staging tables, branches and files that no version names. None of it would go by
-itself."""
+"""What copies of a table leave that broke off: staging tables, branches and files that no version
+names. None of it would go by itself."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from replicators.targets.lakehouse import catalog, dialect, naming, storage
 from replicators.targets.lakehouse.state import UUID
 
 FILES, CLAIM = "_files", ".claim"
-"""What the names of folders beside a Delta table's staging folder end with: of the one for files that are copied into it, and of the
-one that says that a first copy is being published."""
+"""What the names of folders beside a Delta table's staging folder end with: of the one for files
+that are copied into it, and of the one that says that a first copy is being published."""
 
 
 def folders_of(folders: Iterable[str], names: tuple[str, str], replicator: str) -> list[str]:
-    """Those of the staging folders that are the replicator's for the table with these names, in any generation."""
+    """Those of the staging folders that are the replicator's for the table with these names, in any
+    generation."""
     start = naming.folder(naming.staging_names(names, replicator, 0)[1]).removesuffix("0")
     plain = ((f, f.removesuffix(CLAIM).removesuffix(FILES)) for f in folders)
     return [f for f, p in plain if _is_numbered(p, start)]
 
 
 def tables_of(tables: Iterable[str], names: tuple[str, str], replicator: str) -> list[str]:
-    """Those of the staging namespace's tables that are the replicator's for the table with these names, in any generation."""
+    """Those of the staging namespace's tables that are the replicator's for the table with these
+    names, in any generation."""
     start = naming.staging_names(names, replicator, 0)[1].removesuffix("0")
     return [t for t in tables if _is_numbered(t, start)]
 
@@ -35,8 +37,8 @@ def _is_numbered(name: str, start: str) -> bool:
 
 
 def clear(lake: Any, session: Any, table: TargetTable, *, is_alive: bool) -> None:
-    """Remove what copies into this Iceberg table staged. Without a reader only tables of this generation and the one before are looked
-    for."""
+    """Remove what copies into this Iceberg table staged. Without a reader only tables of this
+    generation and the one before are looked for."""
     names, reader = lake.live_names(table), lake.open_reader()
     if reader is None:
         both = (table.generation - 1, table.generation)
@@ -57,8 +59,8 @@ def clear(lake: Any, session: Any, table: TargetTable, *, is_alive: bool) -> Non
 
 
 def purge(lake: Any, session: Any, table: TargetTable, names: tuple[str, str]) -> None:
-    """Drop one of this replicator's Iceberg tables with all that lies in its folder: files of a load or merge that was cut are none of
-    any version, and a catalog leaves them."""
+    """Drop one of this replicator's Iceberg tables with all that lies in its folder: files of a
+    load or merge that was cut are none of any version, and a catalog leaves them."""
     own = ""
     with suppress(Exception):  # listed, but its files are gone: then there is nothing to look for
         own = (lake.properties(session, names) or {}).get(UUID, "")

@@ -11,7 +11,8 @@ from replicators.targets.lakehouse.params import LakehouseParams
 STAGING_NAMESPACE = "replicator_staging"
 PROGRESS = "replicator_progress"
 LONGEST = 200
-"""Characters of a folder's name: what stands behind it beside a staging folder has room up to 255, where file systems end."""
+"""Characters of a folder's name: what stands behind it beside a staging folder has room up to 255,
+where file systems end."""
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
@@ -46,8 +47,9 @@ def progress_names(params: LakehouseParams) -> tuple[str, str]:
 
 
 def folder(name: str) -> str:
-    """`name` as one safe folder name, another for each name: other characters as their code between two `~`, and never hidden. Of one that
-    would be longer than storages take, a beginning, a digest, and the generation where it ends with one."""
+    """`name` as one safe folder name, another for each name: other characters as their code between
+    two `~`, and never hidden. Of one that would be longer than storages take, a beginning, a
+    digest, and the generation where it ends with one."""
     start, _, number = name.rpartition("__")
     if not (number.isascii() and number.isdecimal()):
         start, number = name, ""
@@ -66,8 +68,8 @@ def _folder(name: str) -> str:
 
 
 def staging_names(names: tuple[str, str], replicator: str, generation: int) -> tuple[str, str]:
-    """The name of a generation's staging table, in a namespace of its own: two replicators may copy under one name until the first of
-    them publishes. The lengths tell where names end."""
+    """The name of a generation's staging table, in a namespace of its own: two replicators may copy
+    under one name until the first of them publishes. The lengths tell where names end."""
     lengths = "_".join(str(len(n)) for n in names)
     return STAGING_NAMESPACE, f"{lengths}_{names[0]}__{names[1]}__{replicator}__{generation}"
 

@@ -8,8 +8,9 @@ from replicators.connectors.model.modes import OCCURRENCE, ROW_HASH
 
 
 def numbered(frame: Any) -> Any:
-    """The frame with each row's number among those of its digest, from 1. Rows come ordered by digest, a range of digests in
-    each file, so that a merge reads the files of its own digests only."""
+    """The frame with each row's number among those of its digest, from 1. Rows come ordered by
+    digest, a range of digests in each file, so that a merge reads the files of its own digests
+    only."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

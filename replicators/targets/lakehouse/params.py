@@ -13,23 +13,27 @@ CATALOG_OPTIONS = (
     "sslmode", "sslrootcert", "connect_timeout", "application_name", "target_session_attrs",
     "channel_binding", "gssencmode",
 )  # fmt: skip
-"""What may stand behind `?` in a catalog's address: of the rest some name other hosts, files that are written, or classes to load."""
+"""What may stand behind `?` in a catalog's address: of the rest some name other hosts, files that
+are written, or classes to load."""
 
 
 @dataclass(frozen=True, slots=True)
 class LakehouseParams:
-    """Where the tables go: their format, the catalog that lists them, and the folder that holds them."""
+    """Where the tables go: their format, the catalog that lists them, and the folder that holds
+    them."""
 
     warehouse: str = param(
         "Warehouse",
-        help="Folder that holds the tables, for example /data/warehouse. An object store (s3a://bucket/warehouse) needs a Spark that has its connector.",
+        help="Folder that holds the tables, for example /data/warehouse. An object store "
+        "(s3a://bucket/warehouse) needs a Spark that has its connector.",
         secrets_go=STORES_SETTINGS,
         check=location_fault,
     )
     format: str = param("Format", default="iceberg", choices=("iceberg", "delta"))
     catalog_uri: str = param(
         "Catalog address",
-        help="The Iceberg catalog's database, without a password. For example sqlite:////data/catalog.db or postgresql://host/db",
+        help="The Iceberg catalog's database, without a password. For example "
+        "sqlite:////data/catalog.db or postgresql://host/db",
         default="",
         note="needed for Iceberg",
         addresses=True,
@@ -53,7 +57,8 @@ class LakehouseParams:
     )
     rewind_versions: int = param(
         "Older versions kept for rewind",
-        help="A rewind begins at one of them. They are spread over the time that changes are kept; the files that only they read "
+        help="A rewind begins at one of them. They are spread over the time that changes are "
+        "kept; the files that only they read "
         "stay too.",
         default=3,
         minimum=0,

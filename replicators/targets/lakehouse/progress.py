@@ -1,4 +1,5 @@
-"""The table in the target that tells its readers at which versions the others are level: one row a watermark. SQL text only."""
+"""The table in the target that tells its readers at which versions the others are level: one row a
+watermark. SQL text only."""
 
 # ruff: noqa: S608 - names are quoted by the caller, values go through `dialect.text`
 
@@ -35,14 +36,18 @@ _TABLES = f"ARRAY<{_TABLE.format('version')}>"
 _LEFT_OUT = f"ARRAY<{_TABLE.format('reason')}>"
 _COLUMNS = (
     "`replicator` STRING, `sequence` BIGINT, `position` DECIMAL(20, 0), `committed_at` TIMESTAMP, "
-    f"`published_at` TIMESTAMP, `readable_until` TIMESTAMP, `tables` {_TABLES}, `left_out` {_LEFT_OUT}"
+    f"`published_at` TIMESTAMP, `readable_until` TIMESTAMP, `tables` {_TABLES}, `left_out` "
+    f"{_LEFT_OUT}"
 )
 
 
 def create(target: str, form: str, uuid: str) -> str:
     """CREATE TABLE with our mark."""
     values = {**PROPERTIES[form], OWNER: MARK, UUID: uuid}
-    return f"CREATE TABLE {target} ({_COLUMNS})\nUSING {form}\nTBLPROPERTIES ({dialect.properties(values)})"
+    return (
+        f"CREATE TABLE {target} ({_COLUMNS})\nUSING {form}\nTBLPROPERTIES "
+        f"({dialect.properties(values)})"
+    )
 
 
 def insert(target: str, params: LakehouseParams, replicator: str, mark: Watermark) -> str:

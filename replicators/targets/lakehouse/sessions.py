@@ -19,7 +19,8 @@ PER_SESSION = {
     "spark.sql.optimizer.inSetSwitchThreshold": "0",
     "spark.sql.variable.substitute": "false",
 }
-"""With the last, `${...}` in a name or in a key's literal stays: Spark replaces it in every text by itself, before it parses it."""
+"""With the last, `${...}` in a name or in a key's literal stays: Spark replaces it in every text by
+itself, before it parses it."""
 
 
 class LentConf:
@@ -36,7 +37,8 @@ class LentConf:
         self._conf.set(name, value)
 
     def restore(self) -> None:
-        """Every name has the value again that it had before it was set; one that had none has none."""
+        """Every name has the value again that it had before it was set; one that had none has
+        none."""
         while self._before:
             name, value = self._before.popitem()
             if value is None:
@@ -61,7 +63,8 @@ def lent_conf(conf: Any, values: Mapping[str, str]) -> Iterator[None]:
 
 
 class LentSession:
-    """A Spark session in the hands of one call: `conf` and temporary views last as long as the call."""
+    """A Spark session in the hands of one call: `conf` and temporary views last as long as the
+    call."""
 
     def __init__(self, session: Any) -> None:
         self._session = session
@@ -84,9 +87,9 @@ class LentSession:
 
 
 class Sessions:
-    """As many sessions beside `spark` as there were calls at one time, and never two calls in one: tokens travel by session conf
-    (CORRECTNESS 14). They are kept, since Spark closes nothing with a session: each one that opens a JDBC catalog holds its connection for
-    ever. Thread safe."""
+    """As many sessions beside `spark` as there were calls at one time, and never two calls in one:
+    tokens travel by session conf (CORRECTNESS 14). They are kept, since Spark closes nothing with a
+    session: each one that opens a JDBC catalog holds its connection for ever. Thread safe."""
 
     def __init__(self, spark: Any, conf: Mapping[str, str]) -> None:
         self._spark = spark
@@ -96,7 +99,8 @@ class Sessions:
 
     @contextmanager
     def lent(self) -> Iterator[LentSession]:
-        """A session for this call alone. It comes back as it was, also after an error; one that can't be made so is given up."""
+        """A session for this call alone. It comes back as it was, also after an error; one that
+        can't be made so is given up."""
         with self._lock:
             session = self._idle.pop() if self._idle else None
         if session is None:

@@ -12,7 +12,8 @@ def setup(values: Mapping[str, Any]) -> tuple[SetupStep, ...]:
     """The steps for the chosen format."""
     place = SetupStep(
         "Choose a warehouse",
-        "A folder that this program and its Spark may write. A bucket, `s3a://bucket/warehouse`, needs a Spark of your own that has "
+        "A folder that this program and its Spark may write. A bucket, `s3a://bucket/warehouse`, "
+        "needs a Spark of your own that has "
         "its connector. Tables appear below it; nothing that is there already is touched.",
     )
     if values.get("format", "iceberg") != "iceberg":

@@ -15,8 +15,8 @@ UUID = "replicator.uuid"
 
 @dataclass(frozen=True, slots=True)
 class LiveTable:
-    """A table that exists at the target: its owner's mark, its UUID, what it remembers, the version that says so, and how
-    many rows it has (None: not known; those that are deleted may count)."""
+    """A table that exists at the target: its owner's mark, its UUID, what it remembers, the version
+    that says so, and how many rows it has (None: not known; those that are deleted may count)."""
 
     owner: str
     uuid: str
@@ -45,8 +45,8 @@ def token_from(values: dict[str, str], uuid: str) -> Token | None:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What one process knows of a table's token: the sequence that it found or wrote last, and that of a commit whose end it
-    has not heard."""
+    """What one process knows of a table's token: the sequence that it found or wrote last, and that
+    of a commit whose end it has not heard."""
 
     last: int
     tried: int | None = None
@@ -57,8 +57,9 @@ class Written:
 
 
 def own_token(live: LiveTable | None, table: TargetTable, written: Written | None) -> Token:
-    """The token of a table that may be merged into; `written` is what this process knows of it. A sequence that is neither was
-    written by another run of the same replicator, which went on past its lease: what it appended may be there twice.
+    """The token of a table that may be merged into; `written` is what this process knows of it. A
+    sequence that is neither was written by another run of the same replicator, which went on past
+    its lease: what it appended may be there twice.
 
     `target:table-missing`, `target:table-replaced`, `target:table-behind`, `target:table-ahead`.
     """

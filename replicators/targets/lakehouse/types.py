@@ -1,4 +1,5 @@
-"""How neutral types fit a lakehouse table; the same Spark SQL words for Iceberg and Delta. Knows no Spark session."""
+"""How neutral types fit a lakehouse table; the same Spark SQL words for Iceberg and Delta. Knows no
+Spark session."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ def _array(kind: Array) -> Fit:
 
 
 def fit(kind: LogicalType) -> Fit:  # noqa: C901 - one line for each type
-    """The Spark SQL type for a neutral type, and what becomes of its values; nothing falls back to text unsaid."""
+    """The Spark SQL type for a neutral type, and what becomes of its values; nothing falls back to
+    text unsaid."""
     match kind:
         case Boolean():
             return Fit(FitKind.EXACT, "BOOLEAN")

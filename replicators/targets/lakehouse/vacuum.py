@@ -1,5 +1,6 @@
-"""Removes the files of a Delta table that no version needs any more, but for those of single versions that are kept: VACUUM of all that lies
-in the folder, less their files (`USING INVENTORY`). Plain VACUUM knows no such versions and removes files by age alone."""
+"""Removes the files of a Delta table that no version needs any more, but for those of single
+versions that are kept: VACUUM of all that lies in the folder, less their files (`USING INVENTORY`).
+Plain VACUUM knows no such versions and removes files by age alone."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ _TO_RFC1924 = str.maketrans(_Z85, _RFC1924)
 
 
 def vector_file(text: str) -> str:
-    """The path, within the table, of the file that a deletion vector of storage type `u` lies in: `text` is a prefix, mostly none,
-    and a UUID in Z85 (Delta's protocol, Deletion Vector Descriptor Schema)."""
+    """The path, within the table, of the file that a deletion vector of storage type `u` lies in:
+    `text` is a prefix, mostly none, and a UUID in Z85 (Delta's protocol, Deletion Vector Descriptor
+    Schema)."""
     prefix, encoded = text[:-UUID_CHARACTERS], text[-UUID_CHARACTERS:]
     own = uuid.UUID(bytes=base64.b85decode(encoded.translate(_TO_RFC1924)))
     return f"{prefix}/deletion_vector_{own}.bin" if prefix else f"deletion_vector_{own}.bin"
@@ -36,8 +38,9 @@ def can_spare(session: Any) -> bool:
 
 
 def files_of(session: Any, folder: str, version: int) -> frozenset[str]:
-    """The paths within the table of everything that a version reads. What lies elsewhere is not listed: no VACUUM of this table
-    removes it. Raises what Delta does where the version's log is gone."""
+    """The paths within the table of everything that a version reads. What lies elsewhere is not
+    listed: no VACUUM of this table removes it. Raises what Delta does where the version's log is
+    gone."""
     from pyspark.sql import DataFrame
 
     own, jvm = session._jsparkSession, session._jvm
@@ -49,7 +52,8 @@ def files_of(session: Any, folder: str, version: int) -> frozenset[str]:
         try:
             shown = DataFrame(snapshot.allFiles().toDF(), session).selectExpr(
                 "path",
-                "CASE WHEN deletionVector.storageType = 'u' THEN deletionVector.pathOrInlineDv END AS vector",
+                "CASE WHEN deletionVector.storageType = 'u' THEN deletionVector.pathOrInlineDv "
+                "END AS vector",
             )
             found = shown.toArrow()
         finally:
@@ -61,7 +65,8 @@ def files_of(session: Any, folder: str, version: int) -> frozenset[str]:
 
 
 def vacuum(session: Any, folder: str, hours: float, spared: frozenset[str] = frozenset()) -> None:
-    """Remove what no version of the last `hours` reads, but for the `spared` paths within the table."""
+    """Remove what no version of the last `hours` reads, but for the `spared` paths within the
+    table."""
     listed = ""
     if spared:
         frame = session.createDataFrame(inventory(folder, spared), SHAPE)
@@ -72,8 +77,8 @@ def vacuum(session: Any, folder: str, hours: float, spared: frozenset[str] = fro
 
 
 def inventory(folder: str, spared: frozenset[str]) -> pa.Table:
-    """The table's files but for the spared ones, as VACUUM wants them listed: addresses, bytes, milliseconds since the epoch. Folders
-    that are left empty stay."""
+    """The table's files but for the spared ones, as VACUUM wants them listed: addresses, bytes,
+    milliseconds since the epoch. Folders that are left empty stay."""
     system, root = open_url(folder)
     start = folder if is_url(folder) else f"file:{root}"
     rows = [

@@ -1,5 +1,6 @@
-"""Versions of a table: for Iceberg those that led to the present one, for both formats single older ones that are kept over the time
-that changes are kept, so that a rewind can begin at them: by tags, and for Delta by marks in a property. Pure: reads and writes nothing."""
+"""Versions of a table: for Iceberg those that led to the present one, for both formats single older
+ones that are kept over the time that changes are kept, so that a rewind can begin at them: by tags,
+and for Delta by marks in a property. Pure: reads and writes nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Snapshots:
-    """Everything that can still be opened: the present snapshot, all that are there by id, the ids of tags and of branches by name."""
+    """Everything that can still be opened: the present snapshot, all that are there by id, the ids
+    of tags and of branches by name."""
 
     current: int | None
     known: Mapping[int, Snapshot]
@@ -34,7 +36,8 @@ class Snapshots:
     branches: Mapping[str, int] = field(default_factory=dict)
 
     def line(self) -> Iterator[Snapshot]:
-        """The present one and what led to it, as far as that is there, then the tagged ones before; newest first."""
+        """The present one and what led to it, as far as that is there, then the tagged ones before;
+        newest first."""
         last, at = float("inf"), self.current
         while at is not None and at in self.known:
             found = self.known[at]
@@ -87,9 +90,10 @@ class Change:
 def retag(
     snapshots: Snapshots, owner: Token, *, ends_at: float, since: float, apart: float
 ) -> Change:
-    """Which tags are due where everything committed before `ends_at` is about to be removed and changes since `since` are kept:
-    a version every `apart` seconds (0: none). Dropped are those of other generations, and those after which another begins before
-    `since`. Times in seconds since the epoch."""
+    """Which tags are due where everything committed before `ends_at` is about to be removed and
+    changes since `since` are kept: a version every `apart` seconds (0: none). Dropped are those of
+    other generations, and those after which another begins before `since`. Times in seconds since
+    the epoch."""
     tagged = snapshots.tagged()
     line = [s for s, _ in snapshots.of(owner)] if apart else []
     own = {s.version for s in line}
@@ -123,8 +127,9 @@ def remark(
     since: float,
     apart: float,
 ) -> tuple[KeptVersion, ...]:
-    """The versions to be kept from now on, where changes since `since` are kept: the generation's `first`, and the present one every
-    `apart` seconds (0: none are kept). Those after which another begins before `since` go. Times in seconds since the epoch."""
+    """The versions to be kept from now on, where changes since `since` are kept: the generation's
+    `first`, and the present one every `apart` seconds (0: none are kept). Those after which another
+    begins before `since` go. Times in seconds since the epoch."""
     if not apart:
         return ()
     kept = list(marks)

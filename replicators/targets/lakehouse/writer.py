@@ -1,4 +1,5 @@
-"""Writes a lakehouse through Spark: a session for each call alone, one commit per merge, its token inside."""
+"""Writes a lakehouse through Spark: a session for each call alone, one commit per merge, its token
+inside."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ LARGE_TABLE_ROWS = 500_000
 
 
 class LakehouseWriter:
-    """The lakehouse: a `MergeTarget` that is `Rewindable`, `Watermarked` and `Maintained`. Thread safe for different tables; one thread at a time for each table."""
+    """The lakehouse: a `MergeTarget` that is `Rewindable`, `Watermarked` and `Maintained`. Thread
+    safe for different tables; one thread at a time for each table."""
 
     def __init__(self, params: LakehouseParams, spark: Any) -> None:
         self.params = params
@@ -80,8 +82,9 @@ class LakehouseWriter:
         return naming.names(self.params, table)
 
     def token(self, table: TargetTable) -> Token | None:
-        """What the live table remembers; None where there is no such table or no token. Whoever asks plans from there, so what
-        another run wrote until now is no surprise to the next merge."""
+        """What the live table remembers; None where there is no such table or no token. Whoever
+        asks plans from there, so what another run wrote until now is no surprise to the next
+        merge."""
         with self._session(table) as session:
             live = self.format.live(session, self.names(table.source))
             token = live.token if live else None
@@ -96,7 +99,8 @@ class LakehouseWriter:
         return 60.0 * self.params.history_minutes
 
     def version(self, table: TargetTable) -> TableVersion | None:
-        """The live table's last version that carries a token; None where there is no such table or no token."""
+        """The live table's last version that carries a token; None where there is no such table or
+        no token."""
         with self._session(table) as session:
             live = self.format.live(session, self.names(table.source))
             if live is None or live.token is None:
@@ -104,14 +108,16 @@ class LakehouseWriter:
             return TableVersion(live.token, live.version)
 
     def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
-        """An empty staging place for this generation; `target:table-taken` where a foreign table lives."""
+        """An empty staging place for this generation; `target:table-taken` where a foreign table
+        lives."""
         with self._session(table) as session:
             with self._lock:
                 self._rewound.discard(_place(table))
             self.format.begin(session, table, stored(schema, table.mode))
 
     def load_snapshot(self, table: TargetTable, schema: TableSchema, frame: Any) -> None:
-        """Append the frame's rows to the staging place. Times of day may come as text or as microseconds."""
+        """Append the frame's rows to the staging place. Times of day may come as text or as
+        microseconds."""
         with self._session(table) as session:
             types = {f.name: f.dataType.typeName() for f in frame.schema.fields}
             target = self.format.staging_path(session, table)
@@ -128,7 +134,8 @@ class LakehouseWriter:
     def snapshot_place_again(
         self, table: TargetTable, schema: TableSchema, folder: str
     ) -> SnapshotPlace | None:
-        """The place with this folder, of the same generation's `begin_snapshot`; None where it is gone."""
+        """The place with this folder, of the same generation's `begin_snapshot`; None where it is
+        gone."""
         with self._session(table) as session:
             root = self.format.files_folder(session, table)
             if not folder.startswith(f"{root}/") or not storage.has_folder(folder):
@@ -138,7 +145,8 @@ class LakehouseWriter:
     def load_snapshot_files(
         self, table: TargetTable, schema: TableSchema, paths: Sequence[str]
     ) -> None:
-        """Append the Parquet files of one `SnapshotPlace` to the staging place: as data files where that can be."""
+        """Append the Parquet files of one `SnapshotPlace` to the staging place: as data files where
+        that can be."""
         with self._session(table) as session:
             if not paths:
                 return
@@ -157,9 +165,10 @@ class LakehouseWriter:
             storage.remove_folder(folder)
 
     def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
-        """The staged rows become the live table, with the token; the table's UUID. Done again, it does nothing. What this process
-        wrote to a table that was dropped since, and had this generation too, counts no more. `target:table-taken` where somebody
-        made a table under its name since the copy began."""
+        """The staged rows become the live table, with the token; the table's UUID. Done again, it
+        does nothing. What this process wrote to a table that was dropped since, and had this
+        generation too, counts no more. `target:table-taken` where somebody made a table under its
+        name since the copy began."""
         with self._session(table) as session:
             place, names = _place(table), self.names(table.source)
             live = self.format.live(session, names)
@@ -220,7 +229,8 @@ class LakehouseWriter:
             return found.cast(pa.schema([arrow.field(n) for n in batch.schema.key]))
 
     def _fitting(self, batch: FoldedBatch) -> FoldedBatch:
-        """The batch; without its keys where they are more than the format looks for in its statistics."""
+        """The batch; without its keys where they are more than the format looks for in its
+        statistics."""
         return batch if len(batch.keys) <= self.format.most_keys else replace(batch, keys=())
 
     def _show(self, session: LentSession, batch: FoldedBatch) -> None:
@@ -235,7 +245,8 @@ class LakehouseWriter:
         session.sql(statements.of(batch).statement(target, batch, BATCH_VIEW))
 
     def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
-        """Make the live table fit `new`; the changes made, as text. `target:evolve` for a change it can't take."""
+        """Make the live table fit `new`; the changes made, as text. `target:evolve` for a change it
+        can't take."""
         with self._session(table) as session:
             old, new = stored(old, table.mode), stored(new, table.mode)
             return list(self.format.evolve(session, table, old, new))
@@ -247,15 +258,16 @@ class LakehouseWriter:
             session.sql(dialect.fill_column(target, column, value))
 
     def maintain(self, table: TargetTable, keep_seconds: float = 0.0) -> dict[str, Any]:
-        """Compact and expire; the token stays readable, and so do single versions for rewinds within `keep_seconds`."""
+        """Compact and expire; the token stays readable, and so do single versions for rewinds
+        within `keep_seconds`."""
         with self._session(table) as session:
             names = self.names(table.source)
             token = own_token(self.format.live(session, names), table, None)
             return dict(self.format.maintain(session, names, token, keep_seconds))
 
     def version_at(self, table: TargetTable, sequence: int) -> KeptVersion | None:
-        """The newest version of this generation at or before `sequence` that can still be opened; where all are later, the
-        oldest of them; None where there is none."""
+        """The newest version of this generation at or before `sequence` that can still be opened;
+        where all are later, the oldest of them; None where there is none."""
         with self._session(table) as session:
             live = self.format.live(session, self.names(table.source))
             if live is None or live.token is None:
@@ -264,7 +276,8 @@ class LakehouseWriter:
             return found if isinstance(found, KeptVersion) else None
 
     def begin_rewind(self, table: TargetTable, version: str) -> None:
-        """The staging place of this generation, with the rows of an older version. `target:rewind-shape`."""
+        """The staging place of this generation, with the rows of an older version.
+        `target:rewind-shape`."""
         with self._session(table) as session:
             self.format.begin_rewind(session, table, version)
             with self._lock:
@@ -286,8 +299,8 @@ class LakehouseWriter:
             self.format.abandon_rewind(session, table)
 
     def publish_watermark(self, replicator: str, mark: Watermark) -> None:
-        """A row of the progress table, which is made first where it is not there; now and then rows that are past their time
-        go. `target:progress-taken`."""
+        """A row of the progress table, which is made first where it is not there; now and then rows
+        that are past their time go. `target:progress-taken`."""
         names = naming.progress_names(self.params)
         with self._plain_session() as session:
             live = self.format.live(session, names)

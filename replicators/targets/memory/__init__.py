@@ -1,4 +1,5 @@
-"""A target in memory, for tests of the wizard, of REST and of supervision; hidden elsewhere. It keeps no rows."""
+"""A target in memory, for tests of the wizard, of REST and of supervision; hidden elsewhere. It
+keeps no rows."""
 
 from __future__ import annotations
 

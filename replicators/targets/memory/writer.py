@@ -1,4 +1,5 @@
-"""The in-memory target at work: it keeps each table's token for as long as the process lives, and no rows."""
+"""The in-memory target at work: it keeps each table's token for as long as the process lives, and
+no rows."""
 
 from __future__ import annotations
 

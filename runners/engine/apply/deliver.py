@@ -1,5 +1,6 @@
-"""One table's changes for a `ChangeSink`: every change in order, in lanes that tasks read. Order of writes, 5 and 6: delivered, then
-recorded; the target carries no token, so what the store recorded is how far the table is."""
+"""One table's changes for a `ChangeSink`: every change in order, in lanes that tasks read. Order of
+writes, 5 and 6: delivered, then recorded; the target carries no token, so what the store recorded
+is how far the table is."""
 
 from __future__ import annotations
 
@@ -51,8 +52,9 @@ class ChangeLane:
 
 
 def lanes_of(plan: FoldPlan, counts: Sequence[OpCounts]) -> tuple[ChangeLane, ...]:
-    """The plan's files in as many lanes as there is work for; `counts` says how many rows of each file count. A lane ends between two
-    files, so every change of a key that comes later is in the same lane or in a later one."""
+    """The plan's files in as many lanes as there is work for; `counts` says how many rows of each
+    file count. A lane ends between two files, so every change of a key that comes later is in the
+    same lane or in a later one."""
     shares: list[list[ChangeFileRow]] = []
     sizes: list[tuple[int, int]] = []
     for file, count in zip(plan.files, counts, strict=True):
@@ -99,10 +101,12 @@ class Deliverer(Applier):
         self._sink = sink
 
     def recover(self, row: TableRow) -> None:
-        """There is no token to compare: what was delivered and not recorded is delivered again, after what is recorded."""
+        """There is no token to compare: what was delivered and not recorded is delivered again,
+        after what is recorded."""
 
     def merge(self, row: TableRow, files: Sequence[ChangeFileRow], reached: Frontier) -> bool:
-        """Deliver the first of the files and record it. False where there are none: nothing of a table waits beside a sink."""
+        """Deliver the first of the files and record it. False where there are none: nothing of a
+        table waits beside a sink."""
         if not files:
             self._store.table_progress(row.id, is_replay_asked=False)
             return False

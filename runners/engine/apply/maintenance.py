@@ -19,15 +19,16 @@ LOST = frozenset(
 
 
 def ends_more(err: Exception) -> bool:
-    """Whether a fault of the upkeep is one of the table, or of the run. All others only leave files as they are: a table whose merges
-    work goes on."""
+    """Whether a fault of the upkeep is one of the table, or of the run. All others only leave files
+    as they are: a table whose merges work goes on."""
     if not isinstance(err, ReplicationError):
         return False
     return err.code in LOST or ends_run(err)
 
 
 class Upkeep:
-    """Counts each table's merges since it was tidied up last. For one table from one thread at a time."""
+    """Counts each table's merges since it was tidied up last. For one table from one thread at a
+    time."""
 
     def __init__(self, every: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._every = every
@@ -63,7 +64,8 @@ class Upkeep:
 
 
 def figures_told(facts: dict[str, Any]) -> str:
-    """What a maintenance did, in words for the log: `: rewritten data files 12`; what is zero is left out."""
+    """What a maintenance did, in words for the log: `: rewritten data files 12`; what is zero is
+    left out."""
     parts = [p if isinstance(p, dict) else {name: p} for name, p in facts.items()]
     found = [
         f"{name.removesuffix('_count').replace('_', ' ')} {value}"

@@ -21,7 +21,8 @@ def adopt_all(rewinder: Rewinder, store: Store) -> None:
 def recover_tables(
     rewinder: Rewinder | None, merger: Applier, store: Store, backlog: Backlog
 ) -> None:
-    """A table whose target is not as it was left fails; the others go on. A failing one is compared before its next merge."""
+    """A table whose target is not as it was left fails; the others go on. A failing one is compared
+    before its next merge."""
     if rewinder is not None:
         adopt_all(rewinder, store)
     for row in store.tables():

@@ -1,13 +1,14 @@
-"""The last resort for values that the log did not carry and the target does not have: the source's row, read by its key
-(CORRECTNESS 9).
+"""The last resort for values that the log did not carry and the target does not have: the source's
+row, read by its key (CORRECTNESS 9).
 
-Why that is right. The rows are read at a moment whose log position P is known, and used only when the log is decoded up to P,
-so that every change they may show is either folded into this merge or follows in a later one:
+Why that is right. The rows are read at a moment whose log position P is known, and used only when
+the log is decoded up to P, so that every change they may show is either folded into this merge or
+follows in a later one:
 - what changed a value after this merge's end was sent, so it follows and is set again;
-- a row that is gone at P is left out: its delete, or its update under another key, is folded or follows, and an update that
-  lacks values comes back here;
-- the row under that key is that very row, unless rows changed their keys in between without sending all values: then
-  what was read is thrown away.
+- a row that is gone at P is left out: its delete, or its update under another key, is folded or
+  follows, and an update that lacks values comes back here;
+- the row under that key is that very row, unless rows changed their keys in between without sending
+  all values: then what was read is thrown away.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from runners.engine.store.protocol import ChangeFileRow
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What was read: for these keys these rows, at `position`, for a merge that ended at `sequence`."""
+    """What was read: for these keys these rows, at `position`, for a merge that ended at
+    `sequence`."""
 
     keys: pa.Table
     rows: pa.Table
@@ -41,7 +43,8 @@ class _Read:
 
 
 class Filler:
-    """Remembers what it read until the log has come that far. One thread at a time for each table."""
+    """Remembers what it read until the log has come that far. One thread at a time for each
+    table."""
 
     def __init__(
         self, writer: MergeTarget, reader: Callable[[], RowReader] | None, row_limit: int = 0
@@ -59,9 +62,10 @@ class Filler:
         position: int,
         also: pa.Table | None = None,
     ) -> FoldedBatch | None:
-        """The batch with its missing values, or None: not yet, fold again when the log has come further. `files` are all of the
-        table's that wait for a merge; the log is decoded up to `position`. `target:row-missing` where the source can't help.
-        `also`: keys of further rows whose values are wanted."""
+        """The batch with its missing values, or None: not yet, fold again when the log has come
+        further. `files` are all of the table's that wait for a merge; the log is decoded up to
+        `position`. `target:row-missing` where the source can't help. `also`: keys of further rows
+        whose values are wanted."""
         if self._reader is None:
             raise ReplicationError("target:row-missing", table=table.source)
         missing = _joined(self._writer.missing_rows(table, batch), also)
@@ -82,7 +86,8 @@ class Filler:
         return _filled(batch, missing, read.rows)
 
     def forget(self, table: TargetTable) -> None:
-        """A merge needed nothing of what was read: what it merged is newer, and a later one has to read again."""
+        """A merge needed nothing of what was read: what it merged is newer, and a later one has to
+        read again."""
         self._read.pop((table.source, table.generation), None)
 
 

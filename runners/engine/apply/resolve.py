@@ -1,7 +1,8 @@
-"""Up to which commit time each table of a `ChangeSink` is resolved: what the heartbeat says of the log, and what is delivered.
+"""Up to which commit time each table of a `ChangeSink` is resolved: what the heartbeat says of the
+log, and what is delivered.
 
-A mark is recorded before it is told, so it never goes back: after a crash, and where the source's clock is set back, a table's
-next mark is later than every one that may have been told.
+A mark is recorded before it is told, so it never goes back: after a crash, and where the source's
+clock is set back, a table's next mark is later than every one that may have been told.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from runners.engine.store.protocol import Store, TableRow, TableState, is_live
 from runners.engine.store.target_table import target_table
 
 SETTLE_SECONDS = 2.0
-"""A source stamps a transaction before it writes it: one that is stamped just before a heartbeat may lie behind it in the log."""
+"""A source stamps a transaction before it writes it: one that is stamped just before a heartbeat
+may lie behind it in the log."""
 
 
 class Resolver:
-    """`marks`: pairs (segment, source's time), ascending: everything committed until then is decoded up to the end of the segment."""
+    """`marks`: pairs (segment, source's time), ascending: everything committed until then is
+    decoded up to the end of the segment."""
 
     def __init__(
         self,

@@ -14,8 +14,8 @@ FirstSnapshot = tuple[SnapshotSession, Sequence[TableSchema], Mapping[TableId, s
 
 
 def places(session: SnapshotSession, shapes: Sequence[TableSchema]) -> dict[TableId, str]:
-    """Where the rows of each table lie, as far as this session tells it; asked before the shapes are asked again, so that a rewrite
-    in between is seen by one of the two."""
+    """Where the rows of each table lie, as far as this session tells it; asked before the shapes
+    are asked again, so that a rewrite in between is seen by one of the two."""
     found: dict[TableId, str] = {}
     if isinstance(session, ResumableSession):
         for shape in shapes:

@@ -1,4 +1,5 @@
-"""Heartbeat, lag and figures: a thread that asks the source for its clock and log, and writes what the pages show."""
+"""Heartbeat, lag and figures: a thread that asks the source for its clock and log, and writes what
+the pages show."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ MARKS_KEPT = 1000
 
 
 class Heartbeat:
-    """`known_until` is the source's time up to which everything committed is known here: the moment of the last heartbeat
-    that came back through capture and decoding (CORRECTNESS 33). `marks`: the last of these moments, each with the segment up to which
-    the log was decoded for it."""
+    """`known_until` is the source's time up to which everything committed is known here: the moment
+    of the last heartbeat that came back through capture and decoding (CORRECTNESS 33). `marks`: the
+    last of these moments, each with the segment up to which the log was decoded for it."""
 
     def __init__(
         self,
@@ -134,7 +135,8 @@ class Heartbeat:
         return (0.0 if is_fresh else quiet), self.known_until
 
     def _write(self) -> None:
-        """A failing table of which nothing is listed is not level: what it lacks may have been dropped. Its lag is not known."""
+        """A failing table of which nothing is listed is not level: what it lacks may have been
+        dropped. Its lag is not known."""
         figures: dict[TableId, TableFigures] = {}
         for row in self._store.tables():
             is_held = row.state is TableState.FAILING and self._backlog.oldest(row.id) is None
@@ -147,7 +149,8 @@ class Heartbeat:
         self._store.record_figures(figures, self.facts())
 
     def facts(self) -> dict[str, Any]:
-        """What the page says of the source's log and of ours; `source_at`: when the source last answered."""
+        """What the page says of the source's log and of ours; `source_at`: when the source last
+        answered."""
         capture = self._capture()
         return {
             "log_bytes": self._log.size_bytes,

@@ -1,5 +1,5 @@
-"""The capture thread of a source that is polled: change files durable, then listed together with their segment and the position
-in one transaction, then acknowledged."""
+"""The capture thread of a source that is polled: change files durable, then listed together with
+their segment and the position in one transaction, then acknowledged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from runners.engine.store.protocol import ChangeFileRow, SegmentRow, Store
 
 
 class PolledFiles(Protocol):
-    """Who makes change files of what was polled. Whoever holds `lock` keeps tables from being dropped meanwhile."""
+    """Who makes change files of what was polled. Whoever holds `lock` keeps tables from being
+    dropped meanwhile."""
 
     @property
     def lock(self) -> threading.Lock: ...
@@ -30,7 +31,8 @@ class PolledFiles(Protocol):
 
 
 class PollCapture(CaptureThread):
-    """Polls one source. A segment is what one poll brought: it ends at a transaction's end, and its own file holds its head only."""
+    """Polls one source. A segment is what one poll brought: it ends at a transaction's end, and its
+    own file holds its head only."""
 
     def __init__(
         self,
@@ -64,7 +66,8 @@ class PollCapture(CaptureThread):
             self._version, self._tables = found.schema_version, None
             return  # asked again with the tables as they are now
         if self._is_stale.is_set():
-            return  # a table that was chosen meanwhile may lack changes here: they are asked for again
+            # a table that was chosen meanwhile may lack changes here: they are asked for again
+            return
         rows = sum(part.rows.num_rows for part in found.changes)
         if rows:
             self._record(found, rows)

@@ -1,4 +1,5 @@
-"""The capture thread: the source's log, raw, into raw segments; durable first, then acknowledged. Decodes nothing."""
+"""The capture thread: the source's log, raw, into raw segments; durable first, then acknowledged.
+Decodes nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ class _Open:
 
 
 class Capture(CaptureThread):
-    """Reads one log. `describe` gives the frozen selection for a segment's head; it is asked again also where a relation's shape changed."""
+    """Reads one log. `describe` gives the frozen selection for a segment's head; it is asked again
+    also where a relation's shape changed."""
 
     def __init__(
         self,
@@ -161,8 +163,8 @@ class Capture(CaptureThread):
 
 
 def discard_open_tail(store: Store, log: ChangeLog) -> int:
-    """Forget the segments after the last one that ends at a transaction's end: their transaction comes again whole.
-    How many."""
+    """Forget the segments after the last one that ends at a transaction's end: their transaction
+    comes again whole. How many."""
     rows = store.segments()
     closed = max((r.number for r in rows if r.is_closed), default=-1)
     tail = [r for r in rows if r.number > closed]

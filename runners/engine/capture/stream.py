@@ -1,5 +1,5 @@
-"""Owns the source's stream: where the log starts, its reader, the capture thread, and connecting again when it was cut.
-What is done with the bytes is `capture`'s."""
+"""Owns the source's stream: where the log starts, its reader, the capture thread, and connecting
+again when it was cut. What is done with the bytes is `capture`'s."""
 
 from __future__ import annotations
 
@@ -49,9 +49,11 @@ QUIET_SECONDS = 600.0
 
 
 class Streaming:
-    """`prepare`, then `start`; `check` once a turn; `stop` and `close` at the end. `files` makes change files of what is polled; its lock is held while segments
-    of a transaction that was cut are dropped; `on_seal` hears of every sealed segment, and of a fault; `on_fault` of a table
-    that the stream did not carry; `wait` gives who hears of locks that a table's publication waits for."""
+    """`prepare`, then `start`; `check` once a turn; `stop` and `close` at the end. `files` makes
+    change files of what is polled; its lock is held while segments of a transaction that was cut
+    are dropped; `on_seal` hears of every sealed segment, and of a fault; `on_fault` of a table that
+    the stream did not carry; `wait` gives who hears of locks that a table's publication waits
+    for."""
 
     def __init__(
         self,
@@ -90,14 +92,16 @@ class Streaming:
         self.capture: CaptureThread
 
     def describe(self) -> list[TableSchema]:
-        """The tables of the stream, with the columns that are followed: those that exist, and those whose end is yet to
-        be told. The catalog may be ahead of the log, so that a table is gone, or away for a moment, before rows of it are read."""
+        """The tables of the stream, with the columns that are followed: those that exist, and those
+        whose end is yet to be told. The catalog may be ahead of the log, so that a table is gone,
+        or away for a moment, before rows of it are read."""
         found = self._describe(self._chosen)
         return found + self._untold(found)
 
     def _untold(self, found: Sequence[TableSchema]) -> list[TableSchema]:
-        """Missing tables that were not told to be gone, as they were: by the log where it tells such things, and otherwise by a look into
-        the catalog. One that is away for a moment only would leave a hole that nobody sees."""
+        """Missing tables that were not told to be gone, as they were: by the log where it tells
+        such things, and otherwise by a look into the catalog. One that is away for a moment only
+        would leave a hole that nobody sees."""
         self._shapes |= {t.id: t for t in found}
         there = {t.id for t in found}
         missing = [t for t in self._chosen if t.id not in there]
@@ -138,8 +142,8 @@ class Streaming:
         return followed(found, table, known, self._policy, self._columns)
 
     def _fail_renamed(self, found: Described, rows: Mapping[TableId, TableRow]) -> None:
-        """A table that goes on under another name, and is not followed there, fails at once: at the next look into the
-        catalog it may have its old name again."""
+        """A table that goes on under another name, and is not followed there, fails at once: at the
+        next look into the catalog it may have its old name again."""
         for table, now in found.renamed.items():
             if table not in found.shapes and rows[table].state is TableState.REPLICATING:
                 fail_table(self._store, table, "source:table-renamed", {"now": str(now)})
@@ -149,8 +153,9 @@ class Streaming:
         return [t.bare for t in self._describe(self._chosen)]
 
     def publish(self) -> list[TableSchema]:
-        """Let the stream carry every table that is chosen by now (CORRECTNESS 18): a view that is opened afterwards and the
-        segments that begin afterwards meet without a gap. The tables' shapes."""
+        """Let the stream carry every table that is chosen by now (CORRECTNESS 18): a view that is
+        opened afterwards and the segments that begin afterwards meet without a gap. The tables'
+        shapes."""
         with self._members, self._control() as control:
             self._chosen = chosen(self._store)
             tables = self._describe(self._chosen)
@@ -161,9 +166,9 @@ class Streaming:
         return told
 
     def _tell_missed(self, added: Sequence[TableSchema]) -> None:
-        """A table that is copied, and that the stream did not carry: taken out by somebody, it would come back with a hole,
-        since from now on no look into the catalog misses it. One that was made again under the copy's name is another table, and
-        told as that by the next look."""
+        """A table that is copied, and that the stream did not carry: taken out by somebody, it
+        would come back with a hole, since from now on no look into the catalog misses it. One that
+        was made again under the copy's name is another table, and told as that by the next look."""
         rows = {r.id: r for r in self._store.tables()}
         for table in added:
             row = rows.get(table.id)
@@ -173,7 +178,8 @@ class Streaming:
                 self._on_fault(row.id, "source:table-unpublished", {})
 
     def withdraw(self, table: TableSelection, known: TableSchema | None) -> None:
-        """Let the stream carry this table no longer, also where the source has another of its name by now."""
+        """Let the stream carry this table no longer, also where the source has another of its name
+        by now."""
         with self._members, self._control() as control:
             self._chosen = tuple(t for t in self._chosen if t.id != table.id)
             shapes = [*self._describe([table]), *([known] if known is not None else [])]
@@ -193,8 +199,9 @@ class Streaming:
     def prepare(
         self, position: Position | None, wait: SnapshotWait
     ) -> tuple[Position, FirstSnapshot | None]:
-        """Slot and publication made or verified (CORRECTNESS 23). A lost position fails every table until its re-sync is
-        asked for, and the log starts again. Where the log starts, and the first view, with the tables in it, if it does."""
+        """Slot and publication made or verified (CORRECTNESS 23). A lost position fails every table
+        until its re-sync is asked for, and the log starts again. Where the log starts, and the
+        first view, with the tables in it, if it does."""
         tables = self._describe(self._chosen)
         if position is not None:
             try:
@@ -218,7 +225,8 @@ class Streaming:
         return session.point.position, (session, unmoved(told, self.shapes()), where)
 
     def _note_members(self) -> None:
-        """Copies of a time that did not remember their tables' places in the stream do so from now on."""
+        """Copies of a time that did not remember their tables' places in the stream do so from now
+        on."""
         rows = [r for r in self._store.tables() if r.schema is not None and not r.schema.member]
         shapes = [r.schema for r in rows if r.schema is not None and r.is_snapshot_done]
         if not shapes:
@@ -243,8 +251,8 @@ class Streaming:
         self._thread.start()
 
     def check(self) -> None:
-        """A cut connection is made again here, some times; everything else that ended capture is raised. Where the log goes on no
-        longer, the tables say so at once, as at a start."""
+        """A cut connection is made again here, some times; everything else that ended capture is
+        raised. Where the log goes on no longer, the tables say so at once, as at a start."""
         fault = self.capture.fault
         if fault is None:
             return
@@ -259,14 +267,16 @@ class Streaming:
             raise
 
     def copied(self, schema: TableSchema) -> TableSchema:
-        """The shape of a copy that was read up to now: where columns are known by statements, with the place where its log ends."""
+        """The shape of a copy that was read up to now: where columns are known by statements, with
+        the place where its log ends."""
         if self._columns is not ColumnKnowledge.BY_STATEMENTS:
             return schema.bare
         with self._control() as control:
             return replace(schema.bare, read_upto=control.status().end)
 
     def is_done(self, row: TableRow, position: int) -> bool:
-        """Whether everything of the table up to that place of the log is decoded and merged. Asks nobody."""
+        """Whether everything of the table up to that place of the log is decoded and merged. Asks
+        nobody."""
         captured = self.capture.position
         return captured is not None and self._backlog.is_done(row.id, position, captured.ordinal)
 

@@ -1,5 +1,5 @@
-"""What every capture thread does: runs until it is asked to stop, waits for space, marks, and records quiet positions. Where
-changes come from is its subclasses' (`reader`, `polling`)."""
+"""What every capture thread does: runs until it is asked to stop, waits for space, marks, and
+records quiet positions. Where changes come from is its subclasses' (`reader`, `polling`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Acknowledging(Protocol):
 
 
 class OnSeal(Protocol):
-    """Hears of every segment that was recorded, with its change files where it has them already, and (None) of a fault."""
+    """Hears of every segment that was recorded, with its change files where it has them already,
+    and (None) of a fault."""
 
     def __call__(self, row: SegmentRow | None, files: Sequence[ChangeFileRow] = (), /) -> None: ...
 
@@ -35,7 +36,8 @@ def _nobody(row: SegmentRow | None, files: Sequence[ChangeFileRow] = ()) -> None
 
 
 class CaptureThread:
-    """Reads one source until asked to stop. `run` is the thread's body; a fault ends it and is kept in `fault`.
+    """Reads one source until asked to stop. `run` is the thread's body; a fault ends it and is kept
+    in `fault`.
 
     `describe` gives the tables that are chosen; it is asked again whenever they changed.
     """
@@ -75,7 +77,8 @@ class CaptureThread:
         self.position = position
 
     def follow(self, tables: Sequence[TableSchema]) -> None:
-        """Another thread says that these tables are chosen now. What is read from now on has all of them."""
+        """Another thread says that these tables are chosen now. What is read from now on has all of
+        them."""
         self.refresh_tables()
 
     def stop(self) -> None:
@@ -87,8 +90,9 @@ class CaptureThread:
         self._is_stale.set()
 
     def mark(self) -> None:
-        """At the next quiet moment an empty segment is sealed, so that a merge without changes has a sequence of its own; never
-        within a transaction, whose first part would count as a whole one. Where it is not quiet the log goes on by itself."""
+        """At the next quiet moment an empty segment is sealed, so that a merge without changes has
+        a sequence of its own; never within a transaction, whose first part would count as a whole
+        one. Where it is not quiet the log goes on by itself."""
         self._is_mark_asked.set()
 
     def run(self) -> None:
@@ -148,7 +152,8 @@ class CaptureThread:
         self._idle_recorded_at = now
 
     def _has_space(self) -> bool:
-        """Stop reading at the log's limit or the disk's reserve, and go on telling the source that we live."""
+        """Stop reading at the log's limit or the disk's reserve, and go on telling the source that
+        we live."""
         now = time.monotonic()
         if now - self._space_checked_at >= SPACE_CHECK_SECONDS:
             self._space_checked_at = now

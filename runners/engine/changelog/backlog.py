@@ -1,4 +1,5 @@
-"""What is captured, decoded and not yet merged, in memory, so that the loop asks the store only when something changed."""
+"""What is captured, decoded and not yet merged, in memory, so that the loop asks the store only
+when something changed."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ OPEN = 1 << 62
 
 
 class Backlog:
-    """Thread safe. Segments in order with their marks (of very many the last ones, and where the others end), and per table the commit time of its oldest unmerged change."""
+    """Thread safe. Segments in order with their marks (of very many the last ones, and where the
+    others end), and per table the commit time of its oldest unmerged change."""
 
     def __init__(self, segments: Sequence[SegmentRow], last_segment: int) -> None:
         self._lock = threading.Lock()
@@ -97,13 +99,14 @@ class Backlog:
         return self._frontier
 
     def end(self) -> tuple[SegmentRow | None, float]:
-        """The frontier's segment, None where it is kept no longer, and the last commit time up to it that was seen."""
+        """The frontier's segment, None where it is kept no longer, and the last commit time up to
+        it that was seen."""
         with self._lock:
             return self._segments.get(self._frontier.segment), self._committed_at
 
     def is_done(self, table: TableId, position: int, captured: int) -> bool:
-        """Whether everything up to the log's `position` is decoded, and what that brought of the table is merged. `captured`:
-        up to where the log is captured, asked before this."""
+        """Whether everything up to the log's `position` is decoded, and what that brought of the
+        table is merged. `captured`: up to where the log is captured, asked before this."""
         with self._lock:
             if self._oldest.get(table) is not None:
                 return False
@@ -113,7 +116,8 @@ class Backlog:
             return last is not None and last.position.ordinal >= position
 
     def last_before(self, position: int) -> int:
-        """The last closed segment whose transactions all ended at or before `position`; 0 for none."""
+        """The last closed segment whose transactions all ended at or before `position`; 0 for
+        none."""
         with self._lock:
             ends = self._ends | {
                 n: s.position.ordinal for n, s in self._segments.items() if s.is_closed
@@ -122,12 +126,13 @@ class Backlog:
         return max((n for n, end in ends.items() if end <= position), default=lowest - 1)
 
     def touched(self, table: TableId) -> int:
-        """A number that changes whenever files of the table are listed: ask it before the store, for `mark`."""
+        """A number that changes whenever files of the table are listed: ask it before the store,
+        for `mark`."""
         return self._touched.get(table, 0)
 
     def mark(self, table: TableId, unmerged: Sequence[ChangeFileRow], touched: int) -> None:
-        """The table's unmerged files as the store told after `touched` was asked. Left as it is where files were listed
-        since."""
+        """The table's unmerged files as the store told after `touched` was asked. Left as it is
+        where files were listed since."""
         with self._lock:
             if self._touched.get(table, 0) != touched:
                 return

@@ -1,4 +1,5 @@
-"""How far the log is decoded without a gap (CORRECTNESS 2), and where whole transactions end before that."""
+"""How far the log is decoded without a gap (CORRECTNESS 2), and where whole transactions end before
+that."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from runners.engine.store.protocol import Store
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """Up to where everything is decoded: the number of the last segment before the first undecoded one that ends at a
-    transaction's end, and the numbers of all such segments (a merge may end only at one of them)."""
+    """Up to where everything is decoded: the number of the last segment before the first undecoded
+    one that ends at a transaction's end, and the numbers of all such segments (a merge may end only
+    at one of them)."""
 
     segment: int
     closed: tuple[int, ...]
@@ -23,7 +25,8 @@ class Frontier:
 
 
 def frontier(segments: Sequence[tuple[int, bool, bool]], last_known: int) -> Frontier:
-    """From (number, is_closed, is_decoded) in order. Without any kept segment everything up to `last_known` is done."""
+    """From (number, is_closed, is_decoded) in order. Without any kept segment everything up to
+    `last_known` is done."""
     if not segments:
         return Frontier(last_known, ())
     reached, closed = segments[0][0] - 1, []

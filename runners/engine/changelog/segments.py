@@ -1,8 +1,9 @@
-"""Where raw segments and change files lie: write, seal, read, sweep; in a folder or in an object store. Knows no source and
-no table's content.
+"""Where raw segments and change files lie: write, seal, read, sweep; in a folder or in an object
+store. Knows no source and no table's content.
 
-A raw segment is `RSEG0001`, u32 little-endian length of the head, the head (JSON), and the messages: each u32
-little-endian length and bytes. Its listing in the store is the truth; a file without a row is swept.
+A raw segment is `RSEG0001`, u32 little-endian length of the head, the head (JSON), and the
+messages: each u32 little-endian length and bytes. Its listing in the store is the truth; a file
+without a row is swept.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _LENGTH = struct.Struct("<I")
 
 
 def read_segment(path: str, crc32: int, number: int) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
-    """Head and body (uint8) of a raw segment, its checksum verified; `log:segment-corrupt`, `log:store`."""
+    """Head and body (uint8) of a raw segment, its checksum verified; `log:segment-corrupt`,
+    `log:store`."""
     try:
         data = (
             np.frombuffer(files.read(path), np.uint8).copy()  # decoders want memory of their own
@@ -61,9 +63,9 @@ class Sealed:
 
 
 class SegmentFile:
-    """A raw segment that is being written: `append` blocks, then `seal` or `discard`. For an object store it grows in the
-    local folder `spool`, and is sent as one object when it is sealed; its name carries the run's attempt, so that nobody else
-    ever writes that object."""
+    """A raw segment that is being written: `append` blocks, then `seal` or `discard`. For an object
+    store it grows in the local folder `spool`, and is sent as one object when it is sealed; its
+    name carries the run's attempt, so that nobody else ever writes that object."""
 
     def __init__(self, path: str, head: dict[str, Any], spool: Path) -> None:
         self._path = path
@@ -112,7 +114,8 @@ class SegmentFile:
 
 
 def write_error(err: OSError) -> ReplicationError:
-    """`log:disk-full` or `log:not-writable` for an error of the change log's disk, `log:store` for one of its store."""
+    """`log:disk-full` or `log:not-writable` for an error of the change log's disk, `log:store` for
+    one of its store."""
     if err.errno in {28, 122}:  # ENOSPC, EDQUOT
         return ReplicationError(
             "log:disk-full", reserve="the space needed", limit="the disk's size"
@@ -121,14 +124,16 @@ def write_error(err: OSError) -> ReplicationError:
 
 
 def raise_if_away(path: str, err: OSError) -> None:
-    """`log:store` where a file of a store couldn't be read though it may well be there: nothing is damaged then."""
+    """`log:store` where a file of a store couldn't be read though it may well be there: nothing is
+    damaged then."""
     if files.is_url(path) and not isinstance(err, FileNotFoundError):
         raise ReplicationError("log:store") from err
 
 
 class ChangeLog:
-    """The change log of one replicator, in a folder of its own. `attempt` goes into every name, so that a replaced run
-    and its successor never write the same file. `spool`: the local folder where a store's segments grow."""
+    """The change log of one replicator, in a folder of its own. `attempt` goes into every name, so
+    that a replaced run and its successor never write the same file. `spool`: the local folder where
+    a store's segments grow."""
 
     def __init__(self, url: str, replicator: str, attempt: str, spool: str = "") -> None:
         if not files.can_be_opened(url):
@@ -168,7 +173,8 @@ class ChangeLog:
         return SegmentFile(path, head, self._spool)
 
     def change_prefix(self, number: int) -> str:
-        """Where the change files of a segment go: a path prefix; the task adds table and version."""
+        """Where the change files of a segment go: a path prefix; the task adds table and
+        version."""
         return f"{self.changes}/{number:012d}-{self._attempt}"
 
     def merge_path(self, table: TableId, sequence: int) -> str:
@@ -197,13 +203,15 @@ class ChangeLog:
         failpoints.hit("files_unlinked")
 
     def added(self, size_bytes: int) -> None:
-        """Files of so many bytes were added (by tasks, or as a sealed segment), or removed where negative."""
+        """Files of so many bytes were added (by tasks, or as a sealed segment), or removed where
+        negative."""
         with self._lock:
             self._bytes += size_bytes
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all listed files, kept as a running sum: a folder of a day's files is slow to look through."""
+        """Bytes of all listed files, kept as a running sum: a folder of a day's files is slow to
+        look through."""
         return self._bytes
 
     def _scan(self) -> int:

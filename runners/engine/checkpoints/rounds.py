@@ -1,10 +1,11 @@
-"""Rounds: tables that merge each for themselves meet at one commit sequence, and a watermark is published there (CORRECTNESS
-31).
+"""Rounds: tables that merge each for themselves meet at one commit sequence, and a watermark is
+published there (CORRECTNESS 31).
 
-A round begins with the decode frontier of that moment as its end. A table that has work merges first to exactly that end and
-says its version there; a table without work is there already. Then each goes on past it: nobody waits for anybody, since the
-version is known. When all are there, one row publishes the versions. A table that fails is left out, and so is one that needs
-too long; that one is waited for again once it has passed the end that it missed.
+A round begins with the decode frontier of that moment as its end. A table that has work merges
+first to exactly that end and says its version there; a table without work is there already. Then
+each goes on past it: nobody waits for anybody, since the version is known. When all are there, one
+row publishes the versions. A table that fails is left out, and so is one that needs too long; that
+one is waited for again once it has passed the end that it missed.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ logger = logging.getLogger("replicator.rounds")
 
 PATIENCE_SECONDS = 30.0
 VERSIONS_A_TURN = 32
-"""Tables without work whose version is asked for at a time, so that thousands of them don't queue ahead of merges."""
+"""Tables without work whose version is asked for at a time, so that thousands of them don't queue
+ahead of merges."""
 BEHIND = "behind"
 QUARANTINED = "rows quarantined"
 
@@ -80,7 +82,8 @@ class TableRounds(Protocol):
 
 
 class NoRounds:
-    """For a target without versions that could be told: each table goes as far as it can, and no watermark is published."""
+    """For a target without versions that could be told: each table goes as far as it can, and no
+    watermark is published."""
 
     def __init__(self, backlog: Backlog) -> None:
         self._backlog = backlog
@@ -112,8 +115,9 @@ class NoRounds:
 
 
 class Rounds:
-    """Thread safe. The loop calls `turn`; each table's job asks for its `limit` before it merges and calls `arrive` after
-    it. `known_until`: the source's time up to which everything committed is decoded, None before the first heartbeat."""
+    """Thread safe. The loop calls `turn`; each table's job asks for its `limit` before it merges
+    and calls `arrive` after it. `known_until`: the source's time up to which everything committed
+    is decoded, None before the first heartbeat."""
 
     def __init__(
         self,
@@ -148,10 +152,10 @@ class Rounds:
         self._known: dict[TableId, tuple[int, int, str]] = {}
         self._missed: dict[TableId, int] = {}
 
-    # --- the table's job -----------------------------------------------------------------------------------------
+    # --- the table's job -----------------------------------------------------------------------------------------  # noqa: E501
     def limit(self, table: TableId) -> tuple[Frontier, bool]:
-        """Up to where the table may merge now: the frontier, or the round's end while the round waits for it; and whether
-        that is before the frontier."""
+        """Up to where the table may merge now: the frontier, or the round's end while the round
+        waits for it; and whether that is before the frontier."""
         with self._lock:
             reached = self._backlog.frontier
             if self._round is None or table not in self._round.awaited:
@@ -160,7 +164,8 @@ class Rounds:
             return limited, limited is not reached
 
     def arrive(self, row: TableRow) -> None:
-        """After a merge, by its job: if the table is at the round's end now, its version is noted. `row` is fresh."""
+        """After a merge, by its job: if the table is at the round's end now, its version is noted.
+        `row` is fresh."""
         with self._lock:
             now = self._round
             if now is None or row.id not in now.awaited:
@@ -172,7 +177,8 @@ class Rounds:
             self._note(row, now)
 
     def _note(self, row: TableRow, now: Round) -> None:
-        """Note the version that the table has now; one whose token is not what we merged last is never noted."""
+        """Note the version that the table has now; one whose token is not what we merged last is
+        never noted."""
         try:
             found = self._writer.version(target_table(self._replicator, row))
         except ReplicationError as err:
@@ -204,7 +210,8 @@ class Rounds:
             self._known.pop(table, None)
 
     def copied(self, table: TableId) -> None:
-        """The table was copied just now: it holds what was committed until then, so it fits rounds that end later only."""
+        """The table was copied just now: it holds what was committed until then, so it fits rounds
+        that end later only."""
         with self._lock:
             self._known.pop(table, None)
             self._copied_at[table] = self._source_now()
@@ -215,15 +222,15 @@ class Rounds:
             now.awaited.discard(table)
             now.versions[table] = version
 
-    # --- the loop ------------------------------------------------------------------------------------------------
+    # --- the loop ------------------------------------------------------------------------------------------------  # noqa: E501
     def turn(
         self,
         rows: Sequence[TableRow],
         busy: Container[TableId],
         start: Callable[[TableRow], None],
     ) -> Watermark | None:
-        """Begin, go on with or end a round; the watermark that was published. `start` begins the job that notes the version
-        of a table without work."""
+        """Begin, go on with or end a round; the watermark that was published. `start` begins the
+        job that notes the version of a table without work."""
         with self._lock:
             if self._round is None:
                 self._round, rows = self._begin(rows)
@@ -238,8 +245,8 @@ class Rounds:
         return self._publish(ended, rows)
 
     def _begin(self, rows: Sequence[TableRow]) -> tuple[Round | None, Sequence[TableRow]]:
-        """A round where one is due, and the tables as they are once its end is known: what decoding found wrong with a table is told
-        before the frontier moves past it."""
+        """A round where one is due, and the tables as they are once its end is known: what decoding
+        found wrong with a table is told before the frontier moves past it."""
         now = self._clock()
         known = self._known_until()
         if now - self._opened_at < self._settings.round_seconds or known is None:
@@ -310,7 +317,8 @@ class Rounds:
 
 
 def is_healthy(row: TableRow) -> bool:
-    """Whether a round may wait for the table: one with quarantined rows lacks something at every moment."""
+    """Whether a round may wait for the table: one with quarantined rows lacks something at every
+    moment."""
     return (
         is_live(row)
         and not row.rows_quarantined

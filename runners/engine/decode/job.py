@@ -1,4 +1,5 @@
-"""The decode job: raw segments to change files, one task a segment, columnar. Order of writes, step 4."""
+"""The decode job: raw segments to change files, one task a segment, columnar. Order of writes, step
+4."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ from runners.engine.store.protocol import ChangeFileRow, SegmentRow
 
 @dataclass(frozen=True, slots=True)
 class DecodeTask:
-    """What a task needs for one segment. `row_limit`: the most bytes of a row that are copied; 0: as many as there are."""
+    """What a task needs for one segment. `row_limit`: the most bytes of a row that are copied; 0:
+    as many as there are."""
 
     number: int
     path: str
@@ -38,8 +40,9 @@ class DecodeTask:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """What a decode job made. `faults`: a reason for each table with values that could not be carried; `passed`: the highest position of
-    rows that were passed over, by the source's number of their table."""
+    """What a decode job made. `faults`: a reason for each table with values that could not be
+    carried; `passed`: the highest position of rows that were passed over, by the source's number of
+    their table."""
 
     files: tuple[ChangeFileRow, ...]
     poisons: tuple[tuple[int, Poison], ...]
@@ -54,8 +57,8 @@ def load(path: str) -> Any:
 
 
 def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
-    """Decode one segment and write its change files, durable; the facts as JSON. Runs in a task; pure but for files of
-    its own attempt's name."""
+    """Decode one segment and write its change files, durable; the facts as JSON. Runs in a task;
+    pure but for files of its own attempt's name."""
     files: list[dict[str, Any]] = []
     poisons: list[dict[str, Any]] = []
     passed: list[tuple[int, int]] = []
@@ -83,7 +86,8 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
 
 
 def small(item: DecodedTable, limit: int) -> DecodedTable | Poison:
-    """The changes without values of too large rows, which are marked; what stops a table that can't do without them."""
+    """The changes without values of too large rows, which are marked; what stops a table that can't
+    do without them."""
     try:
         changes = sizes.of_limit(item.changes, item.schema, limit or item.changes.nbytes)
     except ReplicationError as err:

@@ -1,5 +1,5 @@
-"""What a source gave at a poll, as change files: numbered by its segment, written durable. It is Arrow already, so no task is
-needed; nothing of it is kept in another form."""
+"""What a source gave at a poll, as change files: numbered by its segment, written durable. It is
+Arrow already, so no task is needed; nothing of it is kept in another form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Append: every change becomes a row of the log that the copy is, in order; nothing is folded (CORRECTNESS 7). Pure."""
+"""Append: every change becomes a row of the log that the copy is, in order; nothing is folded
+(CORRECTNESS 7). Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +17,10 @@ _WORDS = pa.array([op.name.lower() for op in Op])
 
 
 def fold_append(changes: pa.Table, schema: TableSchema) -> Folded:
-    """The changes as rows with `_operation`, `_committed_at`, `_sequence` and `_unsent` (names of the columns that the log did
-    not carry, NULL where it carried all). An update that changed its key is a `delete` of the old key, then the `update`, which has the next
-    sequence; a TRUNCATE is a row without values."""
+    """The changes as rows with `_operation`, `_committed_at`, `_sequence` and `_unsent` (names of
+    the columns that the log did not carry, NULL where it carried all). An update that changed its
+    key is a `delete` of the old key, then the `update`, which has the next sequence; a TRUNCATE is
+    a row without values."""
     if "_before" not in changes.column_names:
         changes = _numbered(changes, np.ones(changes.num_rows, np.int64))
         return Folded(_rows(changes, schema, None, changes.column("_op")), False, (), False)
@@ -38,7 +40,8 @@ def fold_append(changes: pa.Table, schema: TableSchema) -> Folded:
 
 
 def _numbered(changes: pa.Table, half: np.ndarray[Any, Any]) -> pa.Table:
-    """With a `_sequence` of its own for each half of a change, in the same segment: rows have even and odd numbers there."""
+    """With a `_sequence` of its own for each half of a change, in the same segment: rows have even
+    and odd numbers there."""
     sequence = changes.column("_sequence").to_numpy()
     segment = sequence >> SEQUENCE_SHIFT << SEQUENCE_SHIFT
     at = changes.schema.get_field_index("_sequence")
@@ -86,8 +89,8 @@ def _rows(
 def _unsent_names(
     changes: pa.Table, schema: TableSchema, is_old: np.ndarray[Any, Any], op: Any, kept: set[str]
 ) -> pa.Array:
-    """Per row the names of the columns that were not sent: an old image has the columns `kept`, a delete without one the
-    key's. NULL where all were sent, and for a TRUNCATE."""
+    """Per row the names of the columns that were not sent: an old image has the columns `kept`, a
+    delete without one the key's. NULL where all were sent, and for a TRUNCATE."""
     names = [c.name for c in schema.columns]
     missing = np.zeros((changes.num_rows, len(names)), bool)
     partial, unsent = unsent_matrix(changes.column("_unchanged"), schema)

@@ -1,4 +1,5 @@
-"""Which of several foldings of one merge a change belongs to: all changes of a key go to the same. Knows no file, no Spark."""
+"""Which of several foldings of one merge a change belongs to: all changes of a key go to the same.
+Knows no file, no Spark."""
 
 from __future__ import annotations
 
@@ -21,9 +22,10 @@ HALF = np.uint64(32)
 def of_bucket(
     changes: pa.Table, key: Sequence[str], bucket: int, buckets: int, *, moves: bool
 ) -> pa.Table:
-    """The changes whose key is in `bucket` of `buckets`; without a key, one in `buckets`. `moves`: some changes may change a
-    key; each of them becomes an upsert of the new one, and a delete of the old one in that one's bucket (CORRECTNESS 8), in
-    any order among each other. Rows whose values of the old row are still needed must not come here with changed keys."""
+    """The changes whose key is in `bucket` of `buckets`; without a key, one in `buckets`. `moves`:
+    some changes may change a key; each of them becomes an upsert of the new one, and a delete of
+    the old one in that one's bucket (CORRECTNESS 8), in any order among each other. Rows whose
+    values of the old row are still needed must not come here with changed keys."""
     if not key:
         own = changes.column("_sequence").to_numpy() % buckets
         return changes.filter(pa.array(own == bucket))

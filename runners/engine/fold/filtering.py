@@ -1,5 +1,6 @@
-"""The row filter of a table over what a fold gives (CORRECTNESS 20): a row that leaves the filter is a delete by its key, one
-that enters it is an upsert. Looks at each key's last image, so what a row was in between does not matter. No I/O, no Spark."""
+"""The row filter of a table over what a fold gives (CORRECTNESS 20): a row that leaves the filter
+is a delete by its key, one that enters it is an upsert. Looks at each key's last image, so what a
+row was in between does not matter. No I/O, no Spark."""
 
 from __future__ import annotations
 
@@ -38,8 +39,9 @@ def kept(rows: pa.Table, schema: TableSchema) -> pa.ChunkedArray:
 
 
 def filtered(folded: Folded, schema: TableSchema) -> Folded:
-    """Rows that the filter does not keep as deletes by key, which do no harm where the target has no such row; without a key
-    they are left out. Rows that lack a value which the filter needs stay undecided, as they are."""
+    """Rows that the filter does not keep as deletes by key, which do no harm where the target has
+    no such row; without a key they are left out. Rows that lack a value which the filter needs stay
+    undecided, as they are."""
     if not schema.filter or not folded.rows.num_rows:
         return folded
     rows = folded.rows

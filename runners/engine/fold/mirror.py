@@ -1,7 +1,9 @@
-"""Fold change rows into one row per key: a pure function from Arrow to Arrow (CORRECTNESS 6-9, 11). No I/O, no Spark.
+"""Fold change rows into one row per key: a pure function from Arrow to Arrow (CORRECTNESS 6-9, 11).
+No I/O, no Spark.
 
-The rows are replayed in sequence order over key *codes* (dense integers), so that chains of key changes, swaps and unsent
-columns need no special case: the state of a key is which row last sent each column, or whose target row fills it.
+The rows are replayed in sequence order over key *codes* (dense integers), so that chains of key
+changes, swaps and unsent columns need no special case: the state of a key is which row last sent
+each column, or whose target row fills it.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ _INSERT, _UPDATE, _DELETE = int(Op.INSERT), int(Op.UPDATE), int(Op.DELETE)
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """`rows`: the table's columns, `_delete`, `_unsent`, `_origin` as `FoldedBatch` describes; `unsent` names the columns
-    that are still unsent somewhere; `truncated_at`: when the first TRUNCATE was committed, where the mode asks."""
+    """`rows`: the table's columns, `_delete`, `_unsent`, `_origin` as `FoldedBatch` describes;
+    `unsent` names the columns that are still unsent somewhere; `truncated_at`: when the first
+    TRUNCATE was committed, where the mode asks."""
 
     rows: pa.Table
     truncate: bool
@@ -38,9 +41,10 @@ class Folded:
 
 @nb.njit(cache=True, nogil=True)
 def replay(op, new, old, unsent, keys):  # type: ignore[no-untyped-def]
-    """Replay n rows over `keys` key codes. `old[r]` is -1 unless the row changed its key; `unsent[r, c]` is 1 where the
-    c-th partial column was not sent. Gives per key: its last row (-1: untouched), whether it is deleted, whose target row
-    fills what was never sent (-1: nobody's), and per partial column the row that sent it (-1: none)."""
+    """Replay n rows over `keys` key codes. `old[r]` is -1 unless the row changed its key;
+    `unsent[r, c]` is 1 where the c-th partial column was not sent. Gives per key: its last row (-1:
+    untouched), whether it is deleted, whose target row fills what was never sent (-1: nobody's),
+    and per partial column the row that sent it (-1: none)."""
     columns = unsent.shape[1]
     last = np.full(keys, -1, np.int64)
     gone = np.zeros(keys, np.uint8)
@@ -87,8 +91,8 @@ def key_codes(columns: list[pa.ChunkedArray]) -> np.ndarray[Any, Any]:
 
 
 def one_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A key's values so that Arrow tells equal ones: floats without the negative zero, which is the same key at the target, and lists,
-    which Arrow does not compare, as text."""
+    """A key's values so that Arrow tells equal ones: floats without the negative zero, which is the
+    same key at the target, and lists, which Arrow does not compare, as text."""
     if pa.types.is_list(column.type):
         texts = (None if v is None else repr(v) for v in column.to_pylist())
         return pa.chunked_array([pa.array(texts, pa.string())])
@@ -99,8 +103,8 @@ def one_zero(column: pa.ChunkedArray) -> pa.ChunkedArray:
 def unsent_matrix(
     unsent: pa.ChunkedArray, schema: TableSchema
 ) -> tuple[list[int], np.ndarray[Any, Any]]:
-    """Which columns were not sent somewhere, and for these a row x column matrix of 0 and 1; `unsent` holds a bit for each
-    column, or NULL."""
+    """Which columns were not sent somewhere, and for these a row x column matrix of 0 and 1;
+    `unsent` holds a bit for each column, or NULL."""
     rows = len(unsent)
     bits = unsent.combine_chunks()
     if bits.null_count == rows:
@@ -138,7 +142,8 @@ def fold_inserts(changes: pa.Table, schema: TableSchema) -> Folded:
 
 
 def fold(changes: pa.Table, schema: TableSchema) -> Folded:
-    """Fold `changes` (a change file's columns, ascending `_sequence`, one schema version) by `schema.key`."""
+    """Fold `changes` (a change file's columns, ascending `_sequence`, one schema version) by
+    `schema.key`."""
     changes, truncate = after_truncate(changes, changes.column("_op").to_numpy())
     coded = coded_keys(changes, schema)
     partial, unsent = unsent_matrix(changes.column("_unchanged"), schema)
@@ -148,8 +153,9 @@ def fold(changes: pa.Table, schema: TableSchema) -> Folded:
 
 @dataclass(frozen=True, slots=True)
 class CodedKeys:
-    """The keys of n change rows as dense codes: each row's key `new`, the one it had before where it changed it (`old`,
-    otherwise -1); `columns` hold the keys' values, `first` the place of each of the `total` codes in them."""
+    """The keys of n change rows as dense codes: each row's key `new`, the one it had before where
+    it changed it (`old`, otherwise -1); `columns` hold the keys' values, `first` the place of each
+    of the `total` codes in them."""
 
     op: np.ndarray[Any, Any]
     new: np.ndarray[Any, Any]
@@ -172,8 +178,8 @@ def coded_keys(changes: pa.Table, schema: TableSchema) -> CodedKeys:
 def key_links(
     changes: pa.Table, schema: TableSchema
 ) -> tuple[list[pa.ChunkedArray], np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The key's columns (the rows' keys, then the old keys of those that changed it), their codes, and for each row the code
-    of its key and of its old key (-1: unless it changed)."""
+    """The key's columns (the rows' keys, then the old keys of those that changed it), their codes,
+    and for each row the code of its key and of its old key (-1: unless it changed)."""
     count = changes.num_rows
     op = changes.column("_op").to_numpy()
     before = changes.column("_before").combine_chunks()
@@ -262,7 +268,8 @@ def origin_column(
     origins: np.ndarray[Any, Any],
     schema: TableSchema,
 ) -> pa.StructArray:
-    """Per row the key whose target row fills it, NULL for its own; `origins` are key codes, -1 for none."""
+    """Per row the key whose target row fills it, NULL for its own; `origins` are key codes, -1 for
+    none."""
     absent = origins < 0
     rows = pa.array(first[np.where(absent, 0, origins)] if len(first) else origins, mask=absent)
     arrays = [k.take(rows).combine_chunks() for k in keys]
@@ -292,8 +299,8 @@ def _finish(
 def key_ranges(
     folded: Folded, schema: TableSchema, limit: int = MAX_RANGES
 ) -> list[tuple[Any, Any]]:
-    """At most `limit` inclusive intervals that cover the first key column of all rows and origins; empty where they
-    can't prune (no rows, NULLs, floats)."""
+    """At most `limit` inclusive intervals that cover the first key column of all rows and origins;
+    empty where they can't prune (no rows, NULLs, floats)."""
     ordered = _first_keys(folded, schema)
     if ordered is None:
         return []
@@ -307,7 +314,8 @@ def key_ranges(
 
 
 def few_keys(folded: Folded, schema: TableSchema, limit: int = MAX_KEYS) -> list[Any]:
-    """The values of the first key column of all rows and origins, where they are at most `limit` and can prune."""
+    """The values of the first key column of all rows and origins, where they are at most `limit`
+    and can prune."""
     ordered = _first_keys(folded, schema)
     return [] if ordered is None or len(ordered) > limit else list(ordered.to_pylist())
 
@@ -331,8 +339,8 @@ def _first_keys(folded: Folded, schema: TableSchema) -> pa.Array | None:
 
 
 def _cuts(ordered: pa.Array, limit: int) -> list[int]:
-    """Where intervals start: at the widest gaps of numbers (a narrow one skips no file, but costs a comparison for each
-    row that is read), otherwise in groups of equal size."""
+    """Where intervals start: at the widest gaps of numbers (a narrow one skips no file, but costs a
+    comparison for each row that is read), otherwise in groups of equal size."""
     count = len(ordered)
     if pa.types.is_integer(ordered.type):
         gaps = np.diff(ordered.to_numpy().astype(np.float64))
@@ -345,7 +353,8 @@ def _cuts(ordered: pa.Array, limit: int) -> list[int]:
 def join_ranges(
     parts: list[list[tuple[Any, Any]]], limit: int = MAX_RANGES
 ) -> list[tuple[Any, Any]]:
-    """The intervals of several foldings of one merge as at most `limit`; empty as soon as one part can't prune."""
+    """The intervals of several foldings of one merge as at most `limit`; empty as soon as one part
+    can't prune."""
     if not parts or any(not p for p in parts):
         return []
     merged: list[tuple[Any, Any]] = []

@@ -20,7 +20,8 @@ FOLDS: dict[Mode, Callable[[pa.Table, TableSchema], Folded]] = {
     Mode.APPEND: fold_append,
 }
 NEEDS_BARRIERS = frozenset({Mode.SOFT_DELETE, Mode.HISTORY})
-"""The modes whose fold sees what came before a TRUNCATE, so that all rows go through one folding where there is one."""
+"""The modes whose fold sees what came before a TRUNCATE, so that all rows go through one folding
+where there is one."""
 
 
 def folded(

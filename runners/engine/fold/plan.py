@@ -1,5 +1,5 @@
-"""Runs `fold` over the change files of one merge: in this process for few rows, in tasks for many. Writes the folded
-rows as Parquet for the target's MERGE; knows no target."""
+"""Runs `fold` over the change files of one merge: in this process for few rows, in tasks for many.
+Writes the folded rows as Parquet for the target's MERGE; knows no target."""
 
 from __future__ import annotations
 
@@ -44,13 +44,15 @@ BYTES_A_TASK = 64 << 20
 
 
 GROUP_ROWS, GROUP_BYTES = 1 << 20, 32 << 20
-"""A row group of a folded file: Spark holds thousands of its rows at once, but none of another group beside them."""
+"""A row group of a folded file: Spark holds thousands of its rows at once, but none of another
+group beside them."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldPlan:
-    """One merge's input: files of one schema version, of which rows past `after` and not before `position` count, but for
-    those whose `_op` is in `excluded`. `no_inserts`: inserts add nothing, though they are looked at."""
+    """One merge's input: files of one schema version, of which rows past `after` and not before
+    `position` count, but for those whose `_op` is in `excluded`. `no_inserts`: inserts add nothing,
+    though they are looked at."""
 
     schema: TableSchema
     files: tuple[ChangeFileRow, ...]
@@ -92,8 +94,8 @@ class FoldPart:
 
 
 def read_changes(plan: FoldPlan, *, with_faults: bool = False) -> pa.Table:
-    """The counting rows of the plan's files, by sequence, with `faulty_schema` where asked; `log:file-corrupt` names the
-    segment in its facts."""
+    """The counting rows of the plan's files, by sequence, with `faulty_schema` where asked;
+    `log:file-corrupt` names the segment in its facts."""
     schema = faulty_schema(plan.schema) if with_faults else change_schema(plan.schema)
     parts = [read_file(file, schema) for file in plan.files]
     return counting(pa.concat_tables(parts) if parts else schema.empty_table(), plan)
@@ -112,8 +114,9 @@ def read_file(file: ChangeFileRow, schema: pa.Schema) -> pa.Table:
 
 
 def _read_bucket(plan: FoldPlan, bucket: int, buckets: int) -> pa.Table:
-    """The counting rows of one bucket, by sequence. Every file is read, one after the other: that is cheaper than to let the
-    rows change places between tasks, and a file is all that is held beside the bucket."""
+    """The counting rows of one bucket, by sequence. Every file is read, one after the other: that
+    is cheaper than to let the rows change places between tasks, and a file is all that is held
+    beside the bucket."""
     schema = change_schema(plan.schema)
     key = () if plan.mode is Mode.APPEND else plan.schema.key
     moves = any(f.has_key_changes for f in plan.files)
@@ -209,8 +212,9 @@ def fold_to_file(
 
 
 def fold_batch(tasks: Tasks, plan: FoldPlan) -> tuple[FoldedBatch, OpCounts]:
-    """Fold the plan's files; the batch for the target and the rows it stands for, by operation. Files with values that could not
-    be carried are `quarantine`'s to fold: here they would become NULL unseen."""
+    """Fold the plan's files; the batch for the target and the rows it stands for, by operation.
+    Files with values that could not be carried are `quarantine`'s to fold: here they would become
+    NULL unseen."""
     unsupported = next((f for f in plan.files if f.faults), None)
     if unsupported is not None:
         raise ReplicationError("log:rows-quarantined", table=unsupported.table)

@@ -1,8 +1,10 @@
-"""A digest for each row of a table without a key (CORRECTNESS 12): BLAKE2b with 128 bits over the row's columns in the order
-of their names, NULLs left out, each value with its column's name, a tag of its type and its length.
+"""A digest for each row of a table without a key (CORRECTNESS 12): BLAKE2b with 128 bits over the
+row's columns in the order of their names, NULLs left out, each value with its column's name, a tag
+of its type and its length.
 
-So the order of columns, a column that is added, and an integer or a float that becomes wider change no digest; and a value
-gives the same one whether it came by snapshot or by log. Knows no file, no Spark.
+So the order of columns, a column that is added, and an integer or a float that becomes wider change
+no digest; and a value gives the same one whether it came by snapshot or by log. Knows no file, no
+Spark.
 """
 
 from __future__ import annotations
@@ -82,7 +84,8 @@ def _compress(h, m, v, length, is_last):  # type: ignore[no-untyped-def]
 
 @nb.njit(cache=True, nogil=True)
 def _digests(data, ends, out):  # type: ignore[no-untyped-def]
-    """The digest of each row, whose bytes end at `ends[r]` in `data` and begin where the one before ends."""
+    """The digest of each row, whose bytes end at `ends[r]` in `data` and begin where the one before
+    ends."""
     h, m, v = np.zeros(8, np.uint64), np.zeros(16, np.uint64), np.zeros(16, np.uint64)
     start = 0
     for r in range(len(ends)):
@@ -156,7 +159,8 @@ def _join_items(valid, ends, values, list_ends, out, out_ends):  # type: ignore[
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """A column's values one after the other: a tag of the type, which are not NULL, and where each ends."""
+    """A column's values one after the other: a tag of the type, which are not NULL, and where each
+    ends."""
 
     tag: bytes
     valid: np.ndarray[Any, Any]

@@ -14,8 +14,8 @@ _OPS = {"inserts": (Op.INSERT,), "updates": (Op.UPDATE,), "deletes": (Op.DELETE,
 
 @dataclass(frozen=True, slots=True)
 class SkippedOperations:
-    """`ops`: the operations that no merge looks at. `no_inserts`: inserts are looked at, since the key of one belongs to another
-    row from then on, but add nothing."""
+    """`ops`: the operations that no merge looks at. `no_inserts`: inserts are looked at, since the
+    key of one belongs to another row from then on, but add nothing."""
 
     ops: tuple[int, ...] = ()
     no_inserts: bool = False
@@ -29,8 +29,9 @@ def excluded_ops(selection: TableSelection) -> tuple[int, ...]:
 def skipped_operations(
     selection: TableSelection, schema: TableSchema, mode: Mode
 ) -> SkippedOperations:
-    """What a table of this shape leaves out in this mode. A log of changes only lacks what is left out, and a copy to which nothing
-    is applied stays as it was made. `target:mode-inserts` where rows that were left out could not be told from the others."""
+    """What a table of this shape leaves out in this mode. A log of changes only lacks what is left
+    out, and a copy to which nothing is applied stays as it was made. `target:mode-inserts` where
+    rows that were left out could not be told from the others."""
     ops = excluded_ops(selection)
     if mode is Mode.APPEND or not selection.follows_without_inserts:
         return SkippedOperations(ops)

@@ -1,9 +1,9 @@
-"""Soft delete: fold change rows into one row per key, deleted ones with their last values (CORRECTNESS 6-9). Pure: Arrow to
-Arrow.
+"""Soft delete: fold change rows into one row per key, deleted ones with their last values
+(CORRECTNESS 6-9). Pure: Arrow to Arrow.
 
-The same replay over key codes as in `fold`, but what a key held stays with it when it goes: a deleted row's columns come from
-its last image in the batch, from the whole row where the log carries one, and otherwise they are unsent, which the target
-fills from its own row.
+The same replay over key codes as in `fold`, but what a key held stays with it when it goes: a
+deleted row's columns come from its last image in the batch, from the whole row where the log
+carries one, and otherwise they are unsent, which the target fills from its own row.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ DELETED_AT = "_deleted_at"
 
 @nb.njit(cache=True, nogil=True)
 def replay_soft(op, new, old, whole, unsent, keys):  # type: ignore[no-untyped-def]  # noqa: C901 - one pass
-    """Replay n rows over `keys` key codes; `old` and `unsent` as in `fold.replay`, `whole[r]` is 1 where a delete carries
-    the whole old row. Gives per key: its last row (-1: untouched), whether it is deleted, whose target row fills what was
-    never sent (-1: nobody's), the row of its last image (-1: none; n + r: the old row of r), per partial column the row that
-    sent it, and the first TRUNCATE (-1: none)."""
+    """Replay n rows over `keys` key codes; `old` and `unsent` as in `fold.replay`, `whole[r]` is 1
+    where a delete carries the whole old row. Gives per key: its last row (-1: untouched), whether
+    it is deleted, whose target row fills what was never sent (-1: nobody's), the row of its last
+    image (-1: none; n + r: the old row of r), per partial column the row that sent it, and the
+    first TRUNCATE (-1: none)."""
     n, columns = len(op), unsent.shape[1]
     last = np.full(keys, -1, np.int64)
     gone = np.zeros(keys, np.uint8)
@@ -78,8 +79,9 @@ def replay_soft(op, new, old, whole, unsent, keys):  # type: ignore[no-untyped-d
 
 
 def fold_soft(changes: pa.Table, schema: TableSchema) -> Folded:
-    """One row per key that `changes` touch, `_delete` and `_deleted_at` set on those that are gone. A TRUNCATE deletes every
-    key of the batch; `truncated_at` says when those of the target went that the batch does not touch."""
+    """One row per key that `changes` touch, `_delete` and `_deleted_at` set on those that are gone.
+    A TRUNCATE deletes every key of the batch; `truncated_at` says when those of the target went
+    that the batch does not touch."""
     coded = coded_keys(changes, schema)
     partial, unsent = unsent_matrix(changes.column("_unchanged"), schema)
     state = replay_soft(
@@ -129,9 +131,9 @@ def gathered(
     values: Callable[[str], pa.ChunkedArray],
     blank: np.ndarray[Any, Any] | None = None,
 ) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
-    """The table's columns of rows whose keys have the codes `places`, and which values of them were never sent. `rows_of`: each
-    one's last image, and per partial column the row that sent it (-1: none), which `values` has. Of `blank` rows nothing but
-    the key is wanted."""
+    """The table's columns of rows whose keys have the codes `places`, and which values of them were
+    never sent. `rows_of`: each one's last image, and per partial column the row that sent it (-1:
+    none), which `values` has. Of `blank` rows nothing but the key is wanted."""
     image, sent_by = rows_of
     keys = dict(zip(schema.key, coded.columns, strict=True))
     blank = np.zeros(len(places), bool) if blank is None else blank
@@ -153,8 +155,8 @@ def unsent_columns(
     missing: np.ndarray[Any, Any],
     origins: np.ndarray[Any, Any],
 ) -> dict[str, Any]:
-    """`_unsent` and `_origin` of rows of which `missing[row, column]` was never sent and the key `origins` (-1: none) is to
-    fill it."""
+    """`_unsent` and `_origin` of rows of which `missing[row, column]` was never sent and the key
+    `origins` (-1: none) is to fill it."""
     return {
         "_unsent": bitmap(missing, list(range(len(schema.columns))), schema),
         "_origin": origin_column(coded.columns, coded.first, origins, schema),
@@ -181,7 +183,8 @@ def finished(
 
 
 def images(changes: pa.Table, schema: TableSchema, name: str) -> pa.ChunkedArray:
-    """A column's values in the rows' images, then, where the log carries whole old rows, in these."""
+    """A column's values in the rows' images, then, where the log carries whole old rows, in
+    these."""
     values = changes.column(name)
     if not schema.full_before:
         return values

@@ -1,9 +1,10 @@
-"""Quarantined rows: changes whose values a target can't hold wait beside it, by key, until something fits in their place
-(CORRECTNESS 30). How that is decided is pure.
+"""Quarantined rows: changes whose values a target can't hold wait beside it, by key, until
+something fits in their place (CORRECTNESS 30). How that is decided is pure.
 
-A key's quarantined changes are folded again in front of every later batch. The key stays quarantined while a value that could not be
-carried is still part of its folded row; a delete, a complete image, or any later value of that column ends it. Keys that
-changes of keys link are quarantined and freed together, so that no row is filled from one that was changed meanwhile. The
+A key's quarantined changes are folded again in front of every later batch. The key stays
+quarantined while a value that could not be carried is still part of its folded row; a delete, a
+complete image, or any later value of that column ends it. Keys that changes of keys link are
+quarantined and freed together, so that no row is filled from one that was changed meanwhile. The
 target keeps, of a quarantined key, the row it had before.
 """
 
@@ -72,8 +73,8 @@ def groups(new, old, keys):  # type: ignore[no-untyped-def]
 
 
 def separate(changes: pa.Table, schema: TableSchema) -> Separated:
-    """Part `changes` (with `faulty_schema`, ascending `_sequence`, of a table with a key) into what the target can take now and
-    what has to wait."""
+    """Part `changes` (with `faulty_schema`, ascending `_sequence`, of a table with a key) into what
+    the target can take now and what has to wait."""
     rest, _ = after_truncate(changes, changes.column("_op").to_numpy())
     first = changes.num_rows - rest.num_rows
     waits, needed = np.zeros((2, changes.num_rows), bool)
@@ -84,8 +85,8 @@ def separate(changes: pa.Table, schema: TableSchema) -> Separated:
 
 
 def _waiting(changes: pa.Table, schema: TableSchema) -> tuple[_Marks, _Marks]:
-    """Which rows belong to keys whose folded row has a value that could not be carried, and which of them are needed to fold
-    that row again: not those before a complete image of the same key."""
+    """Which rows belong to keys whose folded row has a value that could not be carried, and which
+    of them are needed to fold that row again: not those before a complete image of the same key."""
     columns, faulty = unsent_matrix(changes.column("_faulty"), schema)
     if not columns:
         nothing = np.zeros(changes.num_rows, bool)
@@ -137,8 +138,8 @@ def _written(table: pa.Table) -> bytes:
 
 
 def images(rows: Sequence[QuarantinedRow], schema: TableSchema) -> pa.Table:
-    """The quarantined changes with `faulty_schema(schema)`, by sequence. Columns that came after them count as not sent; what does
-    not fit a changed type stays faulty."""
+    """The quarantined changes with `faulty_schema(schema)`, by sequence. Columns that came after
+    them count as not sent; what does not fit a changed type stays faulty."""
     wanted = faulty_schema(schema)
     parts = [wanted.empty_table()]
     for row in rows:
@@ -192,7 +193,8 @@ def _packed(found: set[str], schema: TableSchema) -> bytes | None:
 
 
 def of_snapshot(rows: pa.Table, schema: TableSchema, position: int, first: int) -> pa.Table:
-    """Rows of a snapshot that have to wait, as inserts with `faulty_schema`, numbered from `first` upwards."""
+    """Rows of a snapshot that have to wait, as inserts with `faulty_schema`, numbered from `first`
+    upwards."""
     count = rows.num_rows
     wanted = faulty_schema(schema)
     arrays: dict[str, Any] = {
@@ -223,7 +225,8 @@ def _unsupported(table: TableId, reasons: pa.ChunkedArray) -> ReplicationError:
 
 
 def refuse_unsupported(table: TableId, plan: FoldPlan) -> None:
-    """For a target beside which nothing waits: the error of the first value that could not be carried."""
+    """For a target beside which nothing waits: the error of the first value that could not be
+    carried."""
     if any(f.faults for f in plan.files):
         reasons = read_changes(plan, with_faults=True).column("_fault_reason")
         if reasons.null_count < len(reasons):
@@ -233,16 +236,18 @@ def refuse_unsupported(table: TableId, plan: FoldPlan) -> None:
 def fold_with_quarantined(
     store: Store, row: TableRow, plan: FoldPlan
 ) -> tuple[FoldedBatch, OpCounts] | None:
-    """The merge's batch where rows of the table wait or will; what has to wait is recorded before anything is written, since a
-    merge that is done can't be folded again. None where every value fits, and where inserts are left out: nothing waits there, and
-    what does not fit stops the table."""
+    """The merge's batch where rows of the table wait or will; what has to wait is recorded before
+    anything is written, since a merge that is done can't be folded again. None where every value
+    fits, and where inserts are left out: nothing waits there, and what does not fit stops the
+    table."""
     if plan.no_inserts:
         return None
     waiting = store.quarantined(row.id, row.generation, row.merged_sequence)
     if not waiting and not any(f.faults for f in plan.files):
         return None
     found = [images(waiting, plan.schema), read_changes(plan, with_faults=True)]
-    if not plan.schema.key:  # The first copy was under way: whether rows could wait was not known when these were listed.
+    # The first copy was under way: whether rows could wait was not known when these were listed.
+    if not plan.schema.key:
         raise _unsupported(row.id, pa.concat_tables(found).column("_fault_reason"))
     separated = separate(pa.concat_tables(found), plan.schema)
     check_limit(row.id, separated.held.num_rows)

@@ -1,5 +1,6 @@
-"""Describes the chosen tables at the source, also those that have another name there by now (CORRECTNESS 21: tables are known
-by their number). Asks the catalog; decides nothing but the name."""
+"""Describes the chosen tables at the source, also those that have another name there by now
+(CORRECTNESS 21: tables are known by their number). Asks the catalog; decides nothing but the
+name."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """`shapes`: the tables that are there, all of their columns, by the name under which they were chosen; `renamed`: those
-    that have another name than was known, and are not followed there."""
+    """`shapes`: the tables that are there, all of their columns, by the name under which they were
+    chosen; `renamed`: those that have another name than was known, and are not followed there."""
 
     shapes: Mapping[TableId, TableSchema]
     renamed: Mapping[TableId, TableId] = field(default_factory=dict)
@@ -28,9 +29,10 @@ def describe_tables(
     *,
     follows: bool,
 ) -> Described:
-    """The shapes of `tables`. One that is in `known` with its number is looked up by that: where it has another name now, it is
-    described under that name (`follows`) or told as renamed. Otherwise, and where its number is gone, its name counts. What is
-    renamed between the question for names and that for shapes is asked for again: it is there, and must not be taken for gone."""
+    """The shapes of `tables`. One that is in `known` with its number is looked up by that: where it
+    has another name now, it is described under that name (`follows`) or told as renamed. Otherwise,
+    and where its number is gone, its name counts. What is renamed between the question for names
+    and that for shapes is asked for again: it is there, and must not be taken for gone."""
     shapes = {s.id: s for s in known}
     for _ in range(TRIES):
         now = names_now(catalog, list(shapes.values()))
@@ -78,7 +80,8 @@ def _described(
 
 
 def names_now(catalog: Catalog, tables: Sequence[TableSchema]) -> dict[TableId, TableId]:
-    """What tables are called now, by the names under which they were chosen; none from a source without numbers for tables."""
+    """What tables are called now, by the names under which they were chosen; none from a source
+    without numbers for tables."""
     numbers = {t.native_id: t.id for t in tables if t.native_id}
     if not numbers or not isinstance(catalog, FindsByNumber):
         return {}

@@ -1,5 +1,5 @@
-"""What a look into the source's catalog means for each table: a fault, a fresh copy, or a shape to follow. Decides; the
-tables' jobs act."""
+"""What a look into the source's catalog means for each table: a fault, a fresh copy, or a shape to
+follow. Decides; the tables' jobs act."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ REFUSED = "source:partition-identity"
 @dataclass(frozen=True, slots=True)
 class SchemaDrift:
     """One of: an `error` of the table (`is_gone`: it vanished; `is_refused`: it must leave the
-    stream first), `resync`, why only a fresh copy is right, the name
-    by which it is `called` at the source now, or the `shape` that its copy is to have. With a `position`: once everything of
-    the table before it is merged."""
+    stream first), `resync`, why only a fresh copy is right, the name by which it is `called` at the
+    source now, or the `shape` that its copy is to have. With a `position`: once everything of the
+    table before it is merged."""
 
     error: ReplicationError | None = None
     shape: TableSchema | None = None
@@ -39,8 +39,8 @@ class SchemaDrift:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What looks said of a table and its copy (`shape` None: it is not there), and the log's place by which the first of
-    those that said the same was over."""
+    """What looks said of a table and its copy (`shape` None: it is not there), and the log's place
+    by which the first of those that said the same was over."""
 
     shape: TableSchema | None
     copy: tuple[TableSchema | None, int]
@@ -48,8 +48,9 @@ class _Seen:
 
 
 class SchemaDrifts:
-    """Keeps the last look, and gives each table's drift once. `is_done`: whether everything of a table up to a place of the log
-    is decoded and merged. What the log may say better is not told before that; looks that say the same don't begin to wait anew."""
+    """Keeps the last look, and gives each table's drift once. `is_done`: whether everything of a
+    table up to a place of the log is decoded and merged. What the log may say better is not told
+    before that; looks that say the same don't begin to wait anew."""
 
     def __init__(self, evolver: Evolver, is_done: Callable[[TableRow, int], bool]) -> None:
         self._evolver = evolver
@@ -101,14 +102,15 @@ class SchemaDrifts:
         return self._of_shape(row, schema)
 
     def _of_missing(self, row: TableRow) -> SchemaDrift:
-        """A log that tells of columns tells also what became of the table, in its place: another name, or another table."""
+        """A log that tells of columns tells also what became of the table, in its place: another
+        name, or another table."""
         position = self._seen[row.id].position if self._by_statements else 0
         err = ReplicationError("source:table-missing", table=row.id)
         return SchemaDrift(err, position=position, is_gone=True)
 
     def _of_failing(self, row: TableRow) -> SchemaDrift | None:
-        """One that was missed and is there again lacks what was done meanwhile. One that the log told to be gone is gone. A look
-        from before the fault says nothing of it."""
+        """One that was missed and is there again lacks what was done meanwhile. One that the log
+        told to be gone is gone. A look from before the fault says nothing of it."""
         then = self._look.known[row.id]
         if (then.state, then.error_code) != (row.state, row.error_code):
             return None

@@ -1,4 +1,5 @@
-"""Makes a table's copy follow a schema change, as the policy says; what was done is an event. Rows are `merge`'s."""
+"""Makes a table's copy follow a schema change, as the policy says; what was done is an event. Rows
+are `merge`'s."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ from runners.engine.store.protocol import Store, TableRow
 from runners.engine.store.quarantine import image_names
 
 VANISHED = frozenset({"source:table-missing", "source:table-renamed"})
-"""The source has the table no longer under its name. A log may tell so of the time before a copy that is being made."""
+"""The source has the table no longer under its name. A log may tell so of the time before a copy
+that is being made."""
 AGAIN_TIMES, AGAIN_SECONDS = 3, 600.0
 
 
@@ -53,7 +55,8 @@ class ResyncDue(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """A shape and the next, their columns with the same numbers where they are the same, and what leads from one to the other."""
+    """A shape and the next, their columns with the same numbers where they are the same, and what
+    leads from one to the other."""
 
     old: TableSchema
     new: TableSchema
@@ -67,8 +70,8 @@ def transition(
     columns: ColumnKnowledge = ColumnKnowledge.BY_CATALOG,
     keeps: KeepsValues | None = None,
 ) -> Transition:
-    """From the shape of a copy to one of the log or the catalog, with what follows from it for a copy in this mode.
-    `columns` and `keeps` are the source's (`SourcePlugin.keeps_values`)."""
+    """From the shape of a copy to one of the log or the catalog, with what follows from it for a
+    copy in this mode. `columns` and `keeps` are the source's (`SourcePlugin.keeps_values`)."""
     changes = compare(old, new)
     if columns is ColumnKnowledge.BY_STATEMENTS:
         old, new, changes = changes_by_steps(old, new, keeps)
@@ -95,7 +98,8 @@ def _with_rewritten(
 
 
 def _filtered_by_others(new: TableSchema, changes: Sequence[SchemaChange]) -> list[str]:
-    """The row filter's columns that another column goes by now: rows that are there were chosen by the one of before."""
+    """The row filter's columns that another column goes by now: rows that are there were chosen by
+    the one of before."""
     moves = (ChangeKind.ADDED, ChangeKind.RENAMED)
     came = {c.new.name for c in changes if c.kind in moves and c.new is not None}
     return sorted(came & columns_of(parse(new.filter))) if new.filter and came else []
@@ -113,7 +117,8 @@ def _lacks_default(change: SchemaChange) -> bool:
 
 
 def _changes_digests(row: TableRow, old: TableSchema, new: TableSchema) -> bool:
-    """Whether rows of a table without a key, which are known by a digest of their values, would not be found any more."""
+    """Whether rows of a table without a key, which are known by a digest of their values, would not
+    be found any more."""
     if row.mode is not Mode.MULTISET:
         return False
     known = {c.name for c in old.columns}
@@ -146,8 +151,8 @@ def decision_on(
 
 
 class Evolver:
-    """Follows schema changes of tables, one call a table at a time. `writer` None: the target is a `ChangeSink`, which finds the new
-    shape in the changes that follow."""
+    """Follows schema changes of tables, one call a table at a time. `writer` None: the target is a
+    `ChangeSink`, which finds the new shape in the changes that follow."""
 
     def __init__(
         self,
@@ -167,8 +172,8 @@ class Evolver:
         self.policy = policy
 
     def resync(self, row: TableRow, text: str) -> None:
-        """Have the table copied afresh since the policy says so; what it is told by, an event. One that is to be copied
-        anyway is copied once more afterwards."""
+        """Have the table copied afresh since the policy says so; what it is told by, an event. One
+        that is to be copied anyway is copied once more afterwards."""
         if row.is_resync_asked:
             return
         if row.is_snapshot_done:
@@ -176,7 +181,8 @@ class Evolver:
         self._store.table_progress(row.id, is_resync_asked=True)
 
     def mends(self, row: TableRow, code: str, *, is_counted: bool = True) -> bool:
-        """Whether the policy is to copy a table afresh after this fault. One that comes again and again is left failing."""
+        """Whether the policy is to copy a table afresh after this fault. One that comes again and
+        again is left failing."""
         is_mended = message_of(code).copy_mends
         if not is_mended or self.policy is not SchemaPolicy.EVOLVE or row.keeps_past:
             return False
@@ -191,15 +197,16 @@ class Evolver:
         return True
 
     def mends_name(self, row: TableRow, shape: TableSchema) -> bool:
-        """Whether the policy is to copy a table afresh that failed with a column's name, now that the source has no
-        such column. The log before the renaming has the old name for ever, so only a fresh copy goes on."""
+        """Whether the policy is to copy a table afresh that failed with a column's name, now that
+        the source has no such column. The log before the renaming has the old name for ever, so
+        only a fresh copy goes on."""
         is_gone = row.error_facts.get("column") not in {c.name for c in shape.columns}
         is_ours = self.policy is SchemaPolicy.EVOLVE and not row.keeps_past
         return message_of(row.error_code).is_of_name and is_gone and is_ours
 
     def fault(self, table: TableId, code: str, facts: Mapping[str, str]) -> None:
-        """A table's log can't be decoded: it fails until its re-sync, which the policy may ask for at once. While it is copied, its log may
-        tell of the time before, as often as it likes."""
+        """A table's log can't be decoded: it fails until its re-sync, which the policy may ask for
+        at once. While it is copied, its log may tell of the time before, as often as it likes."""
         row = self._store.table(table)
         is_older = code in VANISHED and not row.is_snapshot_done
         if is_older or self.mends(row, code, is_counted=row.is_snapshot_done):
@@ -209,8 +216,8 @@ class Evolver:
             fail_table(self._store, table, code, facts)
 
     def told(self, schema: TableSchema, reached: Position | None, at: int) -> TableSchema | None:
-        """A description by the catalog as rows would tell it at the log's position `at`, the log being captured up to `reached`; None
-        where it does not fit the log."""
+        """A description by the catalog as rows would tell it at the log's position `at`, the log
+        being captured up to `reached`; None where it does not fit the log."""
         if self._shape_at is None or reached is None:
             return schema
         return self._shape_at(schema, reached, at)
@@ -218,8 +225,9 @@ class Evolver:
     def follow(
         self, row: TableRow, table: TargetTable, new: TableSchema, *, is_look: bool = False
     ) -> None:
-        """Bring the copy to the shape `new` before rows of it come, or (`is_look`) since the catalog has it; idempotent. `ResyncDue`, `source:no-columns`, or
-        `source:schema-changed` where the policy stops the table."""
+        """Bring the copy to the shape `new` before rows of it come, or (`is_look`) since the
+        catalog has it; idempotent. `ResyncDue`, `source:no-columns`, or `source:schema-changed`
+        where the policy stops the table."""
         if not new.columns:
             raise ReplicationError("source:no-columns", table=row.id)
         old = row.schema
@@ -246,8 +254,9 @@ class Evolver:
             self._store.table_progress(row.id, schema=shape, shape_sequence=shape_sequence)
 
     def _misread(self, row: TableRow, changes: Sequence[SchemaChange]) -> tuple[SchemaChange, ...]:
-        """What follows for quarantined rows, which have their values by the columns' names of then: a followed name that stood for another
-        column, or will, would give it that one's values, or lose them."""
+        """What follows for quarantined rows, which have their values by the columns' names of then:
+        a followed name that stood for another column, or will, would give it that one's values, or
+        lose them."""
         moves = (ChangeKind.ADDED, ChangeKind.RENAMED)
         named = [
             c for c in changes if c.kind in moves and verdict(self.policy, c) is Verdict.FOLLOW
@@ -266,15 +275,16 @@ class Evolver:
             self._store.event("schema_kept", row.id, change=text, policy=str(self.policy))
 
     def renamed(self, row: TableRow, called: TableId) -> None:
-        """The table has another name at the source: noted, and told. Its copy keeps its name, and no row of it changes."""
+        """The table has another name at the source: noted, and told. Its copy keeps its name, and
+        no row of it changes."""
         assert row.schema is not None
         text = f"table renamed from {row.schema.source_id} to {called}"
         self._store.event("schema_followed", row.id, change=text, policy=str(self.policy))
         self._store.table_progress(row.id, schema=replace(row.schema, called=called))
 
     def emptied(self, row: TableRow) -> None:
-        """The log told that the whole table was emptied: its parts have other files since, which the next look finds, and which
-        say nothing."""
+        """The log told that the whole table was emptied: its parts have other files since, which
+        the next look finds, and which say nothing."""
         schema = self._store.table(row.id).schema
         if schema is not None and schema.marks and schema.partitions:
             self._store.table_progress(row.id, schema=replace(schema, marks=()))
@@ -329,7 +339,8 @@ def _filled(changes: Sequence[SchemaChange]) -> list[Column]:
 
 
 def _kept_marks(old: TableSchema, new: TableSchema, *, is_newer: bool) -> TableSchema:
-    """The new shape. What was read of the log stays so, also where an older file comes. How rows are stored is known by the newest description only: a shape of the log may be described before a
+    """The new shape. What was read of the log stays so, also where an older file comes. How rows
+    are stored is known by the newest description only: a shape of the log may be described before a
     look into the catalog was, and where nothing changed, it says nothing newer."""
     if is_newer:
         storage = new.storage or old.storage

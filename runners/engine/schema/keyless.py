@@ -10,8 +10,8 @@ from replicators.connectors.problems.errors import ReplicationError
 
 
 def check_shape(old: TableSchema, new: TableSchema) -> None:
-    """`target:evolve` where a change of shape changes the digests of rows that the copy holds already: all but columns that
-    are added and numbers that become wider."""
+    """`target:evolve` where a change of shape changes the digests of rows that the copy holds
+    already: all but columns that are added and numbers that become wider."""
     for column in old.supported:
         now = next((c for c in new.supported if c.name == column.name), None)
         if now is None or not _is_alike(arrow_type(column.type), arrow_type(now.type)):

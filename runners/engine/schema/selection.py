@@ -1,4 +1,5 @@
-"""Which of a source table's columns are followed: what people chose, and what the policy leaves out. Pure."""
+"""Which of a source table's columns are followed: what people chose, and what the policy leaves
+out. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from runners.engine.store.protocol import TableRow
 
 
 def known_shape(row: TableRow | None) -> TableSchema | None:
-    """The shape that the table's copy has, where it is to stay: not one that waits for a fresh copy."""
+    """The shape that the table's copy has, where it is to stay: not one that waits for a fresh
+    copy."""
     if row is None or not row.is_snapshot_done or row.is_resync_asked:
         return None
     return row.schema
@@ -27,8 +29,9 @@ def followed(
 ) -> TableSchema:
     """The description of a table, all columns in it, cut to those that are followed.
 
-    A chosen column that has another name by now is known by its ordinal (`columns`: how columns are known). With IGNORE only columns of the copy's shape are
-    followed, under their names. The copy's shape, or its names, go along, so that log written before a rename can be read.
+    A chosen column that has another name by now is known by its ordinal (`columns`: how columns are
+    known). With IGNORE only columns of the copy's shape are followed, under their names. The copy's
+    shape, or its names, go along, so that log written before a rename can be read.
     """
     numbers = {c.name: c.ordinal for c in known.columns if c.ordinal} if known else {}
     kept = [c for c in found.supported if _is_chosen(c, found, selection, numbers)]

@@ -1,5 +1,5 @@
-"""One table's snapshot: chunks read in Spark tasks into the target's staging place, published in one step. A keyed table's
-goes on where it was cut off (`resume`)."""
+"""One table's snapshot: chunks read in Spark tasks into the target's staging place, published in
+one step. A keyed table's goes on where it was cut off (`resume`)."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ SAMPLE_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What one task does: read a chunk (only rows with `keys`, where given), or, without a chunk, copy the file `path`
-    but for rows with `keys`."""
+    """What one task does: read a chunk (only rows with `keys`, where given), or, without a chunk,
+    copy the file `path` but for rows with `keys`."""
 
     number: int
     chunk: Chunk | None = None
@@ -56,7 +56,8 @@ class Portion:
 def _write(
     portion: Portion, read: ChunkReader, schema: TableSchema, place: SnapshotPlace
 ) -> tuple[str, int]:
-    """The portion's rows in a durable Parquet file of the target's. A try's file has a name of its own."""
+    """The portion's rows in a durable Parquet file of the target's. A try's file has a name of its
+    own."""
     path = f"{place.folder}/{portion.number:08d}-{uuid.uuid4().hex[:12]}.parquet"
     rows = 0
     tables = _tables(portion, read, schema, place)
@@ -70,7 +71,8 @@ def _write(
 
 
 def _options(place: SnapshotPlace, first: pa.Table | None) -> dict[str, Any]:
-    """The place's options without dictionaries of columns whose first values hardly repeat: they would be built in vain."""
+    """The place's options without dictionaries of columns whose first values hardly repeat: they
+    would be built in vain."""
     names = place.options.get("use_dictionary")
     if first is None or not isinstance(names, list):
         return place.options
@@ -119,7 +121,8 @@ def _sync(path: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Copied:
-    """What a task made of a portion: its file, its rows, and the rows that wait (`SupportedRows.held`)."""
+    """What a task made of a portion: its file, its rows, and the rows that wait
+    (`SupportedRows.held`)."""
 
     number: int
     path: str
@@ -142,8 +145,8 @@ def _copy_portion(
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A snapshot under way: the table, its shape and place, its chunks as they are remembered; `is_resumed`: some were
-    read in an earlier view."""
+    """A snapshot under way: the table, its shape and place, its chunks as they are remembered;
+    `is_resumed`: some were read in an earlier view."""
 
     table: TargetTable
     schema: TableSchema
@@ -157,16 +160,17 @@ def _constants(table: TargetTable, sequence: int) -> Mapping[str, Any]:
 
 
 def is_kept(table: TargetTable, copy: CopyRow) -> bool:
-    """Whether a snapshot that is cut off may go on in a later view (CORRECTNESS 17): not where rows say when, or as what, they
-    were copied, and not without a key that Arrow looks rows up by or a place for each row."""
+    """Whether a snapshot that is cut off may go on in a later view (CORRECTNESS 17): not where rows
+    say when, or as what, they were copied, and not without a key that Arrow looks rows up by or a
+    place for each row."""
     schema = copy.schema
     has_list = any(isinstance(schema.column(n).type, Array) for n in schema.key)
     return bool(schema.key and not has_list and copy.layout and table.mode in RESUMABLE)
 
 
 class Snapshotter:
-    """Copies tables inside one consistent view. `on_progress` hears of every job that ended, and of so many rows that the next step is
-    about."""
+    """Copies tables inside one consistent view. `on_progress` hears of every job that ended, and of
+    so many rows that the next step is about."""
 
     def __init__(
         self,
@@ -225,10 +229,12 @@ class Snapshotter:
         resumes: bool = True,
         place: str | None = None,
     ) -> tuple[str, int] | None:
-        """Copy the table, or go on with a snapshot that `find` gave, and publish it with `sequence` as its token: its UUID
-        and its rows; None where a stop was asked (nothing is published then). `source:snapshot-lost` where the view went
-        away. `quarantines`: rows that the target can't hold wait beside it; otherwise they are an error. `resumes`: one that is cut off may
-        go on in a later view. `place`: where the rows lay when the view was opened (default: now)."""
+        """Copy the table, or go on with a snapshot that `find` gave, and publish it with `sequence`
+        as its token: its UUID and its rows; None where a stop was asked (nothing is published
+        then). `source:snapshot-lost` where the view went away. `quarantines`: rows that the target
+        can't hold wait beside it; otherwise they are an error. `resumes`: one that is cut off may
+        go on in a later view. `place`: where the rows lay when the view was opened (default:
+        now)."""
         self._quarantines, self._resumes = quarantines, resumes
         self._place = layout(self._session, schema) if place is None else place
         check_place(self._session, schema, self._place, self._store)
@@ -338,8 +344,8 @@ class Snapshotter:
         return None if self._should_stop() else level
 
     def _jobs(self, work: _Work, portions: Sequence[Portion]) -> Iterator[list[CopyChunk]]:
-        """The files of one job after the other. The next job waits in Spark while one ends, so that no core idles; none is
-        begun once a stop was asked for."""
+        """The files of one job after the other. The next job waits in Spark while one ends, so that
+        no core idles; none is begun once a stop was asked for."""
         parts = [portions[at : at + CHUNKS_A_JOB] for at in range(0, len(portions), CHUNKS_A_JOB)]
         waiting = deque(parts)
         running: deque[Future[list[CopyChunk]]] = deque()
@@ -352,7 +358,8 @@ class Snapshotter:
                 yield running.popleft().result()
 
     def _read(self, work: _Work, portions: Sequence[Portion]) -> list[CopyChunk]:
-        """One job: its tasks write the target's files themselves; only their paths and rows come back."""
+        """One job: its tasks write the target's files themselves; only their paths and rows come
+        back."""
         copy = partial(
             _copy_portion,
             read=self._reader,

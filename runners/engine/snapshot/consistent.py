@@ -10,7 +10,8 @@ from runners.engine.store.copies import CopyRow
 
 
 class TableCopier(Protocol):
-    """Copies tables inside one consistent view: `chunks.Snapshotter` or `deliver.SinkSnapshotter`."""
+    """Copies tables inside one consistent view: `chunks.Snapshotter` or
+    `deliver.SinkSnapshotter`."""
 
     def find(self, table: TargetTable, schema: TableSchema) -> CopyRow | None:
         """The table's snapshot that this view can go on with; one that can't is forgotten."""
@@ -27,13 +28,14 @@ class TableCopier(Protocol):
         resumes: bool = True,
         place: str | None = None,
     ) -> tuple[str, int] | None:
-        """Copy the table, whose changes begin after `sequence`: the target's UUID of it and its rows; None where a stop was
-        asked."""
+        """Copy the table, whose changes begin after `sequence`: the target's UUID of it and its
+        rows; None where a stop was asked."""
         ...
 
 
 class ConsistentSnapshot:
-    """A consistent view, as one table's snapshot needs it. `place`: where the table's rows lay when it was opened; None: not told."""
+    """A consistent view, as one table's snapshot needs it. `place`: where the table's rows lay when
+    it was opened; None: not told."""
 
     def __init__(
         self,
@@ -54,7 +56,8 @@ class SnapshotSource:
     """Gives the view for a table. Implemented by `waiting.ConsistentSnapshots`."""
 
     def snapshot(self, table: TableId, *, is_exact: bool = False) -> ConsistentSnapshot | None:
-        """The view to copy the table in; None where a stop is near. `source:table-missing` and others of the source."""
+        """The view to copy the table in; None where a stop is near. `source:table-missing` and
+        others of the source."""
         raise NotImplementedError
 
     def forget(self, table: TableId) -> None:

@@ -1,5 +1,6 @@
-"""One table's snapshot for a `ChangeSink`: tasks read the chunks and write them to the target in one go, as rows that were read.
-There is no staging place: a try that is cut off is thrown away by the next one's `begin`, under a generation of its own."""
+"""One table's snapshot for a `ChangeSink`: tasks read the chunks and write them to the target in
+one go, as rows that were read. There is no staging place: a try that is cut off is thrown away by
+the next one's `begin`, under a generation of its own."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ CHUNKS_A_BATCH = 8
 
 @dataclass(frozen=True, slots=True)
 class ChunkLane:
-    """A `Lane` that reads a chunk of the source: all its rows have one `sequence`, and were read `at` (seconds)."""
+    """A `Lane` that reads a chunk of the source: all its rows have one `sequence`, and were read
+    `at` (seconds)."""
 
     number: int
     first: int
@@ -65,7 +67,8 @@ class ChunkLane:
 
 
 class SinkSnapshotter:
-    """Delivers tables inside one consistent view. `now` is the source's clock; `on_progress` hears of every batch."""
+    """Delivers tables inside one consistent view. `now` is the source's clock; `on_progress` hears
+    of every batch."""
 
     def __init__(
         self,
@@ -103,8 +106,9 @@ class SinkSnapshotter:
         resumes: bool = True,
         place: str | None = None,
     ) -> tuple[str, int] | None:
-        """Deliver the table's rows as of the view: no UUID, and the rows. None where a stop was asked. `source:snapshot-lost`
-        where the view went away. Changes that follow count as of the time of this copy at least, as `ChangeBatch` says."""
+        """Deliver the table's rows as of the view: no UUID, and the rows. None where a stop was
+        asked. `source:snapshot-lost` where the view went away. Changes that follow count as of the
+        time of this copy at least, as `ChangeBatch` says."""
         place = layout(self._session, schema) if place is None else place
         check_place(self._session, schema, place, self._store)
         at = self._now()

@@ -1,4 +1,5 @@
-"""About how many rows the tables have that wait for their copy, so that progress counts all of them from the start."""
+"""About how many rows the tables have that wait for their copy, so that progress counts all of them
+from the start."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ logger = logging.getLogger("replicator.run")
 
 
 def estimate_rows(job: Job, store: Store) -> None:
-    """Record what the source's catalog says, by one query. Tables with a row filter are left out: of them it knows nothing. A source
-    that does not answer costs the estimates only."""
+    """Record what the source's catalog says, by one query. Tables with a row filter are left out:
+    of them it knows nothing. A source that does not answer costs the estimates only."""
     waiting = {
         r.id
         for r in store.tables()

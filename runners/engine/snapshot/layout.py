@@ -14,8 +14,8 @@ def layout(session: SnapshotSession, schema: TableSchema) -> str:
 
 
 def check_place(session: SnapshotSession, schema: TableSchema, place: str, store: Store) -> None:
-    """A table that is rewritten may look empty in all snapshots from before (PostgreSQL's manual, caveats of MVCC), and lies elsewhere:
-    another view is wanted."""
+    """A table that is rewritten may look empty in all snapshots from before (PostgreSQL's manual,
+    caveats of MVCC), and lies elsewhere: another view is wanted."""
     if place and layout(session, schema) != place:
         store.log("WARNING", "The table was rewritten since its view.", schema.id)
         raise ReplicationError("source:snapshot-lost")

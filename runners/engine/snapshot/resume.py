@@ -1,18 +1,23 @@
-"""Going on with a table's snapshot whose view ended: with the session that held it, or with the run (CORRECTNESS 17).
+"""Going on with a table's snapshot whose view ended: with the session that held it, or with the run
+(CORRECTNESS 17).
 
-Why it is exact. Call the first view's log position P, that of the present view V. Chunks are ranges of a table's physical
-places; those that were finished were read in earlier snapshots, at P or later.
-1. A row that no transaction touched between P and V is the same in every view, and lies at the same place: only an update moves
-   a row, or a rewrite of the whole table, which `layout` shows. So it was copied exactly once, as it is at V.
-2. Every row that was touched between P and V is in the log with its key, and with its old key where it changed that. All log of
-   the table since P was kept and is decoded up to V before this is asked.
-3. So the rows with these keys are taken out of all chunks, wherever and as often as they were copied, and those of these keys
-   that exist are read once more, by key, in the present view.
-What is staged then is the table at V, as if it had been read in one piece: the log is applied from V on. No image is ever
-completed from another moment's row, so unsent values, changed keys and keys that were used again need no care.
+Why it is exact. Call the first view's log position P, that of the present view V. Chunks are ranges
+of a table's physical places; those that were finished were read in earlier snapshots, at P or
+later.
+1. A row that no transaction touched between P and V is the same in every view, and lies at the same
+   place: only an update moves a row, or a rewrite of the whole table, which `layout` shows. So it
+   was copied exactly once, as it is at V.
+2. Every row that was touched between P and V is in the log with its key, and with its old key where
+   it changed that. All log of the table since P was kept and is decoded up to V before this is
+   asked.
+3. So the rows with these keys are taken out of all chunks, wherever and as often as they were
+   copied, and those of these keys that exist are read once more, by key, in the present view.
+What is staged then is the table at V, as if it had been read in one piece: the log is applied from
+V on. No image is ever completed from another moment's row, so unsent values, changed keys and keys
+that were used again need no care.
 
-Where it can't be told (the log has a gap since P, another shape, a rewritten table, a TRUNCATE, too many touched rows) the
-snapshot starts again, and so does that of every table without a key.
+Where it can't be told (the log has a gap since P, another shape, a rewritten table, a TRUNCATE, too
+many touched rows) the snapshot starts again, and so does that of every table without a key.
 """
 
 from __future__ import annotations
@@ -70,9 +75,10 @@ def wait_for_log(
     on_progress: Callable[[], None] = lambda: None,
     timer: Callable[[], float] = time.monotonic,
 ) -> list[ChangeFileRow] | None:
-    """The table's change files since the copy's first view, once all log before `position` is decoded; None where a stop was
-    asked for. `on_progress`: more of it is captured or decoded. `StartAgain` where nothing is for `FULL_SECONDS`, since the log waits for
-    space: this copy is what keeps it from being pruned."""
+    """The table's change files since the copy's first view, once all log before `position` is
+    decoded; None where a stop was asked for. `on_progress`: more of it is captured or decoded.
+    `StartAgain` where nothing is for `FULL_SECONDS`, since the log waits for space: this copy is
+    what keeps it from being pruned."""
     upto: int | None = None
     seen: tuple[int, int | None] | None = None
     moved_at = timer()
@@ -97,7 +103,8 @@ def wait_for_log(
 
 
 def touched_keys(files: Sequence[ChangeFileRow], copy: CopyRow, place: SnapshotPlace) -> pa.Table:
-    """The keys that rows of the change files have or had, each once, typed as in the target's files."""
+    """The keys that rows of the change files have or had, each once, typed as in the target's
+    files."""
     names = list(copy.schema.key)
     if sum(f.counts.rows for f in files) > TOUCHED_ROWS:
         raise StartAgain("too many rows changed since")

@@ -59,7 +59,8 @@ class TableSnapshots:
         if done is None:
             return False
         if self._store.table(row.id).state is not TableState.SNAPSHOTTING:
-            return False  # It failed meanwhile: what was published is another generation's than the next copy's.
+            # It failed meanwhile: what was published is another generation's than the next copy's.
+            return False
         snapshot, uuid, rows = done
         self._store.record_snapshot_rows(row.id, rows, rows)
         self._store.table_event(
@@ -83,7 +84,8 @@ class TableSnapshots:
         return True
 
     def _cut(self, row: TableRow, err: ReplicationError, began: float) -> None:
-        """Try again after a growing wait, until the retry time is used up. A try that went well for long counts as progress."""
+        """Try again after a growing wait, until the retry time is used up. A try that went well for
+        long counts as progress."""
         now = time.time()
         if now - began >= QUIET_SECONDS:
             row, began = replace(row, failures=0, failing_seconds=0.0), now
@@ -95,8 +97,8 @@ class TableSnapshots:
         self._store.table_progress(row.id, failures=row.failures + 1, failing_seconds=tried)
 
     def _copied(self, row: TableRow) -> tuple[ConsistentSnapshot, str, int] | None:
-        """Copy the table in a consistent snapshot, or go on with a copy that was cut off: the snapshot, the target's UUID and the
-        rows; None where a stop was asked."""
+        """Copy the table in a consistent snapshot, or go on with a copy that was cut off: the
+        snapshot, the target's UUID and the rows; None where a stop was asked."""
         snapshot = self._snapshots.snapshot(row.id, is_exact=row.needs_exact)
         if snapshot is None:
             return None

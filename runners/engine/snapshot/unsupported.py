@@ -1,4 +1,5 @@
-"""Takes rows that a target can't hold out of a snapshot's chunk: they are quarantined, or the table stops."""
+"""Takes rows that a target can't hold out of a snapshot's chunk: they are quarantined, or the table
+stops."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ NUMBERS_A_CHUNK = 1 << 20
 
 
 class SupportedRows:
-    """A `ChunkReader` for one chunk that keeps what does not fit in `held`, or raises `source:value-unsupported`, or
-    `source:value-too-large` for a row of more than `row_limit` bytes (0: none is)."""
+    """A `ChunkReader` for one chunk that keeps what does not fit in `held`, or raises
+    `source:value-unsupported`, or `source:value-too-large` for a row of more than `row_limit` bytes
+    (0: none is)."""
 
     def __init__(self, read: ChunkReader, *, quarantines: bool, row_limit: int = 0) -> None:
         self._read = read
@@ -64,7 +66,8 @@ class SupportedRows:
 
 
 def held_rows(held: bytes, schema: TableSchema, position: int, number: int) -> list[QuarantinedRow]:
-    """What the store keeps of chunk `number`: inserts from before the log, with sequences of their own below 0."""
+    """What the store keeps of chunk `number`: inserts from before the log, with sequences of their
+    own below 0."""
     rows = pa.ipc.open_stream(held).read_all()
     first = -(number + 1) * NUMBERS_A_CHUNK
     changes = of_snapshot(rows, schema, position, first)

@@ -1,4 +1,5 @@
-"""The consistent view that tables are copied in: the first start's, or one made again for tables that wait."""
+"""The consistent view that tables are copied in: the first start's, or one made again for tables
+that wait."""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ class StopAsked(Exception):
 
 
 class PatientWait:
-    """A `SnapshotWait` that says in the log, in an event and in the status which transactions are waited for, and gives up at the limit
-    (`source:snapshot-waits`, or `source:lock-waits`) or at a stop (`StopAsked`)."""
+    """A `SnapshotWait` that says in the log, in an event and in the status which transactions are
+    waited for, and gives up at the limit (`source:snapshot-waits`, or `source:lock-waits`) or at a
+    stop (`StopAsked`)."""
 
     def __init__(
         self,
@@ -81,9 +83,10 @@ def _what(holders: Sequence[OpenTransaction]) -> str:
 
 
 class ConsistentSnapshots(SnapshotSource):
-    """Holds at most one session open, with the shapes of the tables that were part of the stream before its point: only
-    these may be copied in it. `publish` makes every chosen table part of the stream; `open_snapshot` opens a new view. A shape that
-    `describe` tells differently once the view is open is not the view's: a change that was open before it may be in it."""
+    """Holds at most one session open, with the shapes of the tables that were part of the stream
+    before its point: only these may be copied in it. `publish` makes every chosen table part of the
+    stream; `open_snapshot` opens a new view. A shape that `describe` tells differently once the
+    view is open is not the view's: a change that was open before it may be in it."""
 
     def __init__(
         self,
@@ -111,8 +114,9 @@ class ConsistentSnapshots(SnapshotSource):
         self._places = dict(first[2]) if first else {}
 
     def snapshot(self, table: TableId, *, is_exact: bool = False) -> ConsistentSnapshot | None:
-        """The present view, or a new one where it went away or the table was not part of the stream before it, or was
-        copied in it already. `is_exact`: the copy may not hold what was committed after its point."""
+        """The present view, or a new one where it went away or the table was not part of the stream
+        before it, or was copied in it already. `is_exact`: the copy may not hold what was committed
+        after its point."""
         with self._lock:
             for gone in list(self._forgotten):
                 self._forgotten.discard(gone)
@@ -137,8 +141,8 @@ class ConsistentSnapshots(SnapshotSource):
             return ConsistentSnapshot(self._make(session, table), schema, position, sequence, place)
 
     def forget(self, table: TableId) -> None:
-        """The table left the stream: the present view is no good for it any more. Does not wait for one that is being opened,
-        which may take minutes."""
+        """The table left the stream: the present view is no good for it any more. Does not wait for
+        one that is being opened, which may take minutes."""
         self._forgotten.add(table)
 
     def _open(self, table: TableId) -> SnapshotSession:
@@ -160,7 +164,8 @@ class ConsistentSnapshots(SnapshotSource):
             session.close()
 
     def release(self) -> None:
-        """No table waits: the source may forget the view. Left to the next call while one is being opened."""
+        """No table waits: the source may forget the view. Left to the next call while one is being
+        opened."""
         if self._lock.acquire(blocking=False):
             try:
                 self._close()

@@ -11,7 +11,8 @@ from replicators.connectors.model.schema import TableId, TableSchema
 
 @dataclass(frozen=True, slots=True)
 class CopyChunk:
-    """A chunk of a snapshot: the source's `Chunk.spec` and, once it is done, the file and its rows."""
+    """A chunk of a snapshot: the source's `Chunk.spec` and, once it is done, the file and its
+    rows."""
 
     number: int
     spec: Any
@@ -23,8 +24,9 @@ class CopyChunk:
 
 @dataclass(frozen=True, slots=True)
 class CopyRow:
-    """A keyed table's snapshot that is going on, for a run that has to go on with it. `position` is the first view's,
-    `segment` the last segment before it, `layout` the source's word for where rows lie, `folder` where the files are."""
+    """A keyed table's snapshot that is going on, for a run that has to go on with it. `position` is
+    the first view's, `segment` the last segment before it, `layout` the source's word for where
+    rows lie, `folder` where the files are."""
 
     table: TableId
     generation: int

@@ -1,4 +1,5 @@
-"""What the engine tells of schemas and tables beside their states: the part of the store that hears it."""
+"""What the engine tells of schemas and tables beside their states: the part of the store that hears
+it."""
 
 from __future__ import annotations
 
@@ -16,17 +17,18 @@ class Events(Protocol):
         ...
 
     def waits(self, text: str, *, is_new: bool) -> None:
-        """The source keeps this run waiting, for what `text` says; told again each second while it does. `is_new`: for somebody
-        else than before, which is an event."""
+        """The source keeps this run waiting, for what `text` says; told again each second while it
+        does. `is_new`: for somebody else than before, which is an event."""
         ...
 
     def tables_appeared(self, tables: Sequence[TableId]) -> None:
-        """All tables that are there at the source and were never chosen; what becomes of them, people or their policy say."""
+        """All tables that are there at the source and were never chosen; what becomes of them,
+        people or their policy say."""
         ...
 
     def table_vanished(self, table: TableId) -> bool:
-        """The table is gone at the source, and the policy is to remove it with its copy. False where that can't be: it is the
-        last one."""
+        """The table is gone at the source, and the policy is to remove it with its copy. False
+        where that can't be: it is the last one."""
         ...
 
 

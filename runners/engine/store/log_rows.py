@@ -11,8 +11,8 @@ from replicators.connectors.model.schema import TableId, TableSchema
 
 @dataclass(frozen=True, slots=True)
 class SegmentRow:
-    """A sealed raw segment. `position` is the last complete transaction's end at its seal; `is_closed`: it ends at a
-    transaction's end. `crc32` and `size_bytes` are of the whole file."""
+    """A sealed raw segment. `position` is the last complete transaction's end at its seal;
+    `is_closed`: it ends at a transaction's end. `crc32` and `size_bytes` are of the whole file."""
 
     number: int
     path: str
@@ -25,13 +25,15 @@ class SegmentRow:
     sealed_at: float = 0.0
 
     def ended(self, start: Position) -> SegmentRow:
-        """As it is once the log has begun again at `start`, its own positions being of a log that was lost."""
+        """As it is once the log has begun again at `start`, its own positions being of a log that
+        was lost."""
         return self if self.position.ordinal <= start.ordinal else replace(self, position=start)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeFileRow:
-    """A change file: one table and one schema version of one segment. `faults`: rows with values that could not be carried."""
+    """A change file: one table and one schema version of one segment. `faults`: rows with values
+    that could not be carried."""
 
     table: TableId
     segment: int

@@ -1,7 +1,7 @@
 """What the engine must remember, as a protocol, and its in-memory twin for tests.
 
-Every write is one transaction and is refused with `run:lease-lost` once another run holds the lease. Progress never
-moves back.
+Every write is one transaction and is refused with `run:lease-lost` once another run holds the
+lease. Progress never moves back.
 """
 
 from __future__ import annotations
@@ -36,15 +36,20 @@ class Desire(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A table's progress. `generation` counts the copies that were begun: each has rows and a token of its own.
+    """A table's progress. `generation` counts the copies that were begun: each has rows and a token
+    of its own.
 
-    `merged_sequence`: everything up to it is in the target or was not there to be merged; `token_sequence`: what the
-    target's own token said after our last commit. `snapshot_position`: changes committed before it came by snapshot.
-    `schema` is the shape that the target has now; versions of the target up to `shape_sequence` have another (0: none). What people ask for: `is_chosen` (otherwise it is to be removed, with the
-    target's table where `is_drop_asked`), `columns`, `excluded` and `filter` as in `TableSelection`, `is_resync_asked`,
-    `rewind_to` (a time in seconds since the epoch), `is_replay_asked` (quarantined rows are to be tried again), `mode_asked` and `unsupported` (the table's own or the replicator's). `mode`
-    is the one that the copy was made in. `failures` in a row, and the time that was spent on them; `is_given_up`: the retry time is used up.
-    `resolved_at`: the last `Resolved.at` that a `ChangeSink` was or is to be told of this generation, or when its snapshot was read.
+    `merged_sequence`: everything up to it is in the target or was not there to be merged;
+    `token_sequence`: what the target's own token said after our last commit. `snapshot_position`:
+    changes committed before it came by snapshot. `schema` is the shape that the target has now;
+    versions of the target up to `shape_sequence` have another (0: none). What people ask for:
+    `is_chosen` (otherwise it is to be removed, with the target's table where `is_drop_asked`),
+    `columns`, `excluded` and `filter` as in `TableSelection`, `is_resync_asked`, `rewind_to` (a
+    time in seconds since the epoch), `is_replay_asked` (quarantined rows are to be tried again),
+    `mode_asked` and `unsupported` (the table's own or the replicator's). `mode` is the one that the
+    copy was made in. `failures` in a row, and the time that was spent on them; `is_given_up`: the
+    retry time is used up. `resolved_at`: the last `Resolved.at` that a `ChangeSink` was or is to be
+    told of this generation, or when its snapshot was read.
     """
 
     id: TableId
@@ -79,9 +84,10 @@ class TableRow:
 
     @property
     def quarantines(self) -> bool:
-        """Whether a row with a value that can't be carried is quarantined; otherwise the table stops. Only where the last image of a
-        row is all that counts: a history would lack what waits. Not without a key, by which waiting rows are known, nor where inserts
-        are left out: what waits is no row of the copy."""
+        """Whether a row with a value that can't be carried is quarantined; otherwise the table
+        stops. Only where the last image of a row is all that counts: a history would lack what
+        waits. Not without a key, by which waiting rows are known, nor where inserts are left out:
+        what waits is no row of the copy."""
         has_place = self.mode in QUARANTINE and (self.schema is None or bool(self.schema.key))
         return self.unsupported == "quarantine" and has_place and not self.leaves_inserts_out
 
@@ -92,13 +98,15 @@ class TableRow:
 
     @property
     def keeps_past(self) -> bool:
-        """Whether a fresh copy holds other rows than the present one has to: only a person asks for one."""
+        """Whether a fresh copy holds other rows than the present one has to: only a person asks for
+        one."""
         return self.mode in KEEPS_PAST or self.leaves_inserts_out
 
     @property
     def needs_exact(self) -> bool:
-        """Whether the snapshot has to be of one moment, and may not go on in a later view (CORRECTNESS 17, 19): a row that moved
-        or was inserted meanwhile would count as one of the snapshot's, or not, by chance."""
+        """Whether the snapshot has to be of one moment, and may not go on in a later view
+        (CORRECTNESS 17, 19): a row that moved or was inserted meanwhile would count as one of the
+        snapshot's, or not, by chance."""
         return self.mode_asked not in RESUMABLE or self.leaves_inserts_out
 
     @property
@@ -108,7 +116,8 @@ class TableRow:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the copy was made in another mode or with another row filter than asked for: only a fresh copy mends that."""
+        """Whether the copy was made in another mode or with another row filter than asked for: only
+        a fresh copy mends that."""
         if not self.is_snapshot_done or self.schema is None:
             return False
         mode = mode_for(self.mode_asked, self.schema)
@@ -143,20 +152,22 @@ class Store(Copies, Events, Quarantine, Watermarks, Protocol):
         ...
 
     def renew(self, until: float) -> None:
-        """Renew the lease until that time (seconds since the epoch); `run:lease-lost` where it is another's."""
+        """Renew the lease until that time (seconds since the epoch); `run:lease-lost` where it is
+        another's."""
         ...
 
     # capture
     def record_start(self, position: Position) -> None:
-        """Where the log starts, or starts again after its position was lost: segments of the lost log, whose positions may be
-        higher, end there from now on, so that no copy takes their changes for later ones."""
+        """Where the log starts, or starts again after its position was lost: segments of the lost
+        log, whose positions may be higher, end there from now on, so that no copy takes their
+        changes for later ones."""
         ...
 
     def record_segment(
         self, segment: SegmentRow, position: Position, files: Sequence[ChangeFileRow] = ()
     ) -> None:
-        """Step 2 of the order of writes: segment row and captured position in one transaction. `files`: the change files of a
-        segment that is decoded already, listed in the same one."""
+        """Step 2 of the order of writes: segment row and captured position in one transaction.
+        `files`: the change files of a segment that is decoded already, listed in the same one."""
         ...
 
     def record_position(self, position: Position) -> None:
@@ -168,8 +179,8 @@ class Store(Copies, Events, Quarantine, Watermarks, Protocol):
         ...
 
     def discard_segments(self, numbers: Sequence[int]) -> list[str]:
-        """Forget segments (an open transaction cut by a crash) and their change files, whose paths these are. Their numbers stay
-        used."""
+        """Forget segments (an open transaction cut by a crash) and their change files, whose paths
+        these are. Their numbers stay used."""
         ...
 
     # decode
@@ -178,21 +189,25 @@ class Store(Copies, Events, Quarantine, Watermarks, Protocol):
         ...
 
     def change_files(self, table: TableId, *, after: int, upto: int) -> list[ChangeFileRow]:
-        """The table's files with `after` < last_sequence and first_sequence <= `upto`, by sequence."""
+        """The table's files with `after` < last_sequence and first_sequence <= `upto`, by
+        sequence."""
         ...
 
     # tables
     def tables(self) -> list[TableRow]:
-        """Every table that was ever chosen; people may add tables and ask for removals while the run runs."""
+        """Every table that was ever chosen; people may add tables and ask for removals while the
+        run runs."""
         ...
 
     def table(self, table: TableId) -> TableRow:
-        """One table as it is now, without a look at the others; KeyError for one that was never chosen."""
+        """One table as it is now, without a look at the others; KeyError for one that was never
+        chosen."""
         ...
 
     def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
-        """The one door for a table's state: `event` of `runners.states.TABLE_TRANSITIONS`, with fields of `TableRow` to
-        change beside it, compare-and-set, an event row in the same transaction."""
+        """The one door for a table's state: `event` of `runners.states.TABLE_TRANSITIONS`, with
+        fields of `TableRow` to change beside it, compare-and-set, an event row in the same
+        transaction."""
         ...
 
     def table_progress(self, table: TableId, **changes: Any) -> None:
@@ -218,11 +233,13 @@ class Store(Copies, Events, Quarantine, Watermarks, Protocol):
         ...
 
     def record_skipped(self, tables: Sequence[TableId], sequence: int) -> None:
-        """Nothing of these tables waits up to there: they are merged, and nothing was written for that."""
+        """Nothing of these tables waits up to there: they are merged, and nothing was written for
+        that."""
         ...
 
     def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
-        """For the pages and `TableMetric` rows; `facts`: log bytes, retained bytes, hours left, state words."""
+        """For the pages and `TableMetric` rows; `facts`: log bytes, retained bytes, hours left,
+        state words."""
         ...
 
     # pruning
@@ -231,8 +248,9 @@ class Store(Copies, Events, Quarantine, Watermarks, Protocol):
         ...
 
     def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
-        """The first segments (a portion of them) sealed before that time which every table that still needs them has merged, and
-        their change files. Tables that fail until a re-sync is asked for need none: `needs_log`."""
+        """The first segments (a portion of them) sealed before that time which every table that
+        still needs them has merged, and their change files. Tables that fail until a re-sync is
+        asked for need none: `needs_log`."""
         ...
 
     def forget(self, segments: Sequence[int]) -> None:
@@ -255,21 +273,23 @@ FRESH: dict[str, Any] = {
 
 
 def needs_log(row: TableRow) -> bool:
-    """Whether the change log must keep what the table has not merged: not where only a re-sync can go on. A table that waits
-    may wait for its turn in a view that is open already."""
+    """Whether the change log must keep what the table has not merged: not where only a re-sync can
+    go on. A table that waits may wait for its turn in a view that is open already."""
     if row.state is TableState.FAILING:
         return (row.retry_at is not None or row.is_given_up) and row.is_snapshot_done
     return row.state is not TableState.REMOVED
 
 
 def has_log_after(store: Store, sequence: int) -> bool:
-    """Whether every segment with rows after that sequence, which may lie within one, is still listed."""
+    """Whether every segment with rows after that sequence, which may lie within one, is still
+    listed."""
     lowest = min((s.number for s in store.segments()), default=store.memory().last_segment + 1)
     return lowest <= max(1, segment_of(sequence + 1))
 
 
 def is_copied(store: Store, table: TableId) -> bool:
-    """Whether the copy that is being made is still wanted: not where the table failed meanwhile, or is copied no longer."""
+    """Whether the copy that is being made is still wanted: not where the table failed meanwhile, or
+    is copied no longer."""
     row = store.table(table)
     return is_live(row) and row.state is TableState.SNAPSHOTTING
 
@@ -285,7 +305,8 @@ def chosen(store: Store) -> tuple[TableSelection, ...]:
 
 
 class MemoryStore(MemoryCopies, MemoryEvents, MemoryQuarantine, MemoryWatermarks):
-    """The twin: the same promises in a dict, for tests of the engine. `lost` makes every write fail with lease-lost."""
+    """The twin: the same promises in a dict, for tests of the engine. `lost` makes every write fail
+    with lease-lost."""
 
     def __init__(self, tables: Sequence[TableId] = ()) -> None:
         self._position: Position | None = None

@@ -15,8 +15,9 @@ NEVER = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedRow:
-    """One change that waits, known by (generation, sequence); negative sequences are of the snapshot. `key` and `reason` are
-    for people, `image` is what `images` wrote. `is_accepted`: NULL may take the place of what does not fit."""
+    """One change that waits, known by (generation, sequence); negative sequences are of the
+    snapshot. `key` and `reason` are for people, `image` is what `images` wrote. `is_accepted`: NULL
+    may take the place of what does not fit."""
 
     sequence: int
     key: str
@@ -41,9 +42,11 @@ class Quarantine(Protocol):
         at: int = 0,
         after: int | None = None,
     ) -> None:
-        """Before the merge from `after` to `at`: it quarantines these rows and frees those with these sequences. Done again it changes
-        nothing; as long as the table is not merged up to `at`, nothing is freed. What a merge from `after` that was cut off had quarantined
-        and freed is undone: it may have reached less far, or further, than the one that takes its place. None: a first copy's."""
+        """Before the merge from `after` to `at`: it quarantines these rows and frees those with
+        these sequences. Done again it changes nothing; as long as the table is not merged up to
+        `at`, nothing is freed. What a merge from `after` that was cut off had quarantined and freed
+        is undone: it may have reached less far, or further, than the one that takes its place.
+        None: a first copy's."""
         ...
 
     def quarantined_forget(self, table: TableId, generation: int) -> None:

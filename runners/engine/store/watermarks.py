@@ -22,7 +22,8 @@ class Watermarks(Protocol):
     """The part of the store that remembers watermarks."""
 
     def record_watermark(self, watermark: Watermark) -> None:
-        """Publish a watermark: one row, in one transaction. Rows that can't be read any more go; the newest always stays."""
+        """Publish a watermark: one row, in one transaction. Rows that can't be read any more go;
+        the newest always stays."""
         ...
 
     def forget_versions(self, table: TableId) -> None:

@@ -1,9 +1,11 @@
-"""The JVM's archive of classes: Spark's and the tables' classes, read, verified and laid out once at set-up, so that no start of a
-run does it again. A start in which three tables are merged took 22 to 25 CPU seconds of the JVM without it and 16 with it.
+"""The JVM's archive of classes: Spark's and the tables' classes, read, verified and laid out once
+at set-up, so that no start of a run does it again. A start in which three tables are merged took 22
+to 25 CPU seconds of the JVM without it and 16 with it.
 
-`python -m runners.engine.tasks.class_sharing` makes it by a rehearsal: each target's own writer copies and merges a throw-away table. The
-mechanism is Java's dynamic class data sharing (JEP 350). An archive of another Java or of other jars is passed over by the JVM
-without a word, and the run only starts as slowly as before."""
+`python -m runners.engine.tasks.class_sharing` makes it by a rehearsal: each target's own writer
+copies and merges a throw-away table. The mechanism is Java's dynamic class data sharing (JEP 350).
+An archive of another Java or of other jars is passed over by the JVM without a word, and the run
+only starts as slowly as before."""
 
 from __future__ import annotations
 
@@ -48,8 +50,8 @@ _SHAPE = TableSchema(
 
 
 def make(jars_dir: str) -> Path:
-    """Rehearse every target and keep the classes that were loaded. The archive appears whole or not at all: the JVM dies of half a
-    one."""
+    """Rehearse every target and keep the classes that were loaded. The archive appears whole or not
+    at all: the JVM dies of half a one."""
     archive = class_archive(jars_dir)
     fresh = archive.with_suffix(".new")
     archive.unlink(missing_ok=True)

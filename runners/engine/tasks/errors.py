@@ -1,5 +1,5 @@
-"""What every Spark task has around it: carries a `ReplicationError` to the driver, where Spark would only hand over a text,
-and keeps a worker that is used again cheap. Knows no code."""
+"""What every Spark task has around it: carries a `ReplicationError` to the driver, where Spark
+would only hand over a text, and keeps a worker that is used again cheap. Knows no code."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def relayed(job: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
 
 
 def freeze_modules() -> None:
-    """Set aside what imported modules hold. Spark's worker collects garbage after each task, over all objects there are:
-    70 to 150 ms a task with pyarrow and numba, as much as a small task itself takes."""
+    """Set aside what imported modules hold. Spark's worker collects garbage after each task, over
+    all objects there are: 70 to 150 ms a task with pyarrow and numba, as much as a small task
+    itself takes."""
     global _frozen_modules
     if len(sys.modules) != _frozen_modules:
         gc.collect()
@@ -53,7 +54,8 @@ def _marked(err: ReplicationError) -> str:
 
 @contextmanager
 def from_tasks() -> Iterator[None]:
-    """Around the action that runs the tasks: raises what `relayed` marked; everything else passes as it is."""
+    """Around the action that runs the tasks: raises what `relayed` marked; everything else passes
+    as it is."""
     try:
         yield
     except ReplicationError:

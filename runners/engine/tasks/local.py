@@ -1,4 +1,5 @@
-"""The twin of Spark's tasks for tests: threads of this process, and no JVM. The product never uses it."""
+"""The twin of Spark's tasks for tests: threads of this process, and no JVM. The product never uses
+it."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ R = TypeVar("R")
 
 
 class LocalTasks:
-    """`Tasks` on threads. What a task gets and gives is pickled as Spark would, so that nothing is shared by chance."""
+    """`Tasks` on threads. What a task gets and gives is pickled as Spark would, so that nothing is
+    shared by chance."""
 
     spark = None
 

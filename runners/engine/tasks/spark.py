@@ -1,4 +1,5 @@
-"""The one place where a Spark session is made. DataFrame API only: nothing here or elsewhere touches an RDD."""
+"""The one place where a Spark session is made. DataFrame API only: nothing here or elsewhere
+touches an RDD."""
 
 from __future__ import annotations
 
@@ -61,8 +62,9 @@ def class_options(jars_dir: str) -> str:
 
 
 def driver_address(settings: RunnerSettings) -> dict[str, str]:
-    """Under which address executors find the driver, and where it listens. An executor of another machine can't come to 127.0.0.1: without
-    a setting only a local master has that one, and Spark finds the machine's own for others."""
+    """Under which address executors find the driver, and where it listens. An executor of another
+    machine can't come to 127.0.0.1: without a setting only a local master has that one, and Spark
+    finds the machine's own for others."""
     is_here = settings.spark_master.startswith("local")
     host = settings.spark_driver_host or ("127.0.0.1" if is_here else "")
     bind = settings.spark_driver_bind_address or (
@@ -74,7 +76,8 @@ def driver_address(settings: RunnerSettings) -> dict[str, str]:
 
 @contextmanager
 def in_pool(spark: SparkSession, pool: str) -> Iterator[None]:
-    """Jobs of this thread go to that pool of the scheduler meanwhile. Nothing with Spark Connect, whose server has its own."""
+    """Jobs of this thread go to that pool of the scheduler meanwhile. Nothing with Spark Connect,
+    whose server has its own."""
     from pyspark.sql import SparkSession
 
     if not isinstance(spark, SparkSession):
@@ -89,8 +92,9 @@ def in_pool(spark: SparkSession, pool: str) -> Iterator[None]:
 
 
 def jvm_ended(spark: Any, within_seconds: float = 0.5) -> bool:
-    """Whether the JVM that this process started has ended, or does so in that time; never over Spark Connect, whose server is no child of
-    ours. A socket is closed some moments before a process can be seen to have ended."""
+    """Whether the JVM that this process started has ended, or does so in that time; never over
+    Spark Connect, whose server is no child of ours. A socket is closed some moments before a
+    process can be seen to have ended."""
     gateway = getattr(getattr(spark, "_sc", None), "_gateway", None)
     process = getattr(gateway, "proc", None)
     if process is None:
@@ -133,9 +137,9 @@ def open_session(
     conf: dict[str, str],
     properties: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """The session of this process: local, a cluster's, or Spark Connect. Takes about 6 s. `properties` are Java's, of the driver's JVM
-    where that is ours.
-    `run:java-missing`, `run:jars-missing`, `run:spark`."""
+    """The session of this process: local, a cluster's, or Spark Connect. Takes about 6 s.
+    `properties` are Java's, of the driver's JVM where that is ours. `run:java-missing`,
+    `run:jars-missing`, `run:spark`."""
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     os.environ["PYTHONPATH"] = path
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -1,4 +1,5 @@
-"""Compiles what is compiled at first use, so that no run waits for it: `python -m runners.engine.tasks.warm` at set-up."""
+"""Compiles what is compiled at first use, so that no run waits for it: `python -m
+runners.engine.tasks.warm` at set-up."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from runners.engine.fold.soft_delete import replay_soft
 
 
 def warm() -> None:
-    """Compile, or load from the cache, the loops of the fold and of every source's decoder and chunk reader."""
+    """Compile, or load from the cache, the loops of the fold and of every source's decoder and
+    chunk reader."""
     empty, none = np.zeros(0, np.int64), np.zeros((0, 0), np.uint8)
     op = np.zeros(0, np.int8)
     replay(op, empty, empty, none, 0)
@@ -29,7 +31,8 @@ def warm() -> None:
 
 
 def _warm_module(name: str) -> None:
-    """A fault of another package's module is told, and stops no set-up: its runs only begin later."""
+    """A fault of another package's module is told, and stops no set-up: its runs only begin
+    later."""
     try:
         module = importlib.import_module(name)
         getattr(module, "warm", lambda: None)()

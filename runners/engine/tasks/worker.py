@@ -1,5 +1,6 @@
-"""What Spark forks its Python workers from (`spark.python.daemon.module`): `pyspark.daemon` that has imported what the run's tasks need, and
-loaded the compiled loops, so that a worker begins at once. Spark ends workers that were idle for a minute, so it is not only for the start."""
+"""What Spark forks its Python workers from (`spark.python.daemon.module`): `pyspark.daemon` that
+has imported what the run's tasks need, and loaded the compiled loops, so that a worker begins at
+once. Spark ends workers that were idle for a minute, so it is not only for the start."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ MODULES = "REPLICATOR_TASK_MODULES"
 
 
 def load_all(names: Iterable[str]) -> None:
-    """Import each, and load what it compiled. What can't be imported here is told by what needs it."""
+    """Import each, and load what it compiled. What can't be imported here is told by what needs
+    it."""
     for name in filter(None, names):
         with suppress(ImportError):
             module = importlib.import_module(name)
@@ -24,9 +26,10 @@ def load_all(names: Iterable[str]) -> None:
 
 
 def keep_archives() -> None:
-    """Archives on the path are read once. Spark's worker has every importer look again at the start of each task
-    (`importlib.invalidate_caches`), and Python reads all names of an archive then, once for each package in it: with PySpark's own
-    archive 0.2 s of CPU a task. What Spark ships does not change while it runs."""
+    """Archives on the path are read once. Spark's worker has every importer look again at the start
+    of each task (`importlib.invalidate_caches`), and Python reads all names of an archive then,
+    once for each package in it: with PySpark's own archive 0.2 s of CPU a task. What Spark ships
+    does not change while it runs."""
     zipimport.zipimporter.invalidate_caches = lambda self: None  # type: ignore[method-assign]
 
 

@@ -28,7 +28,8 @@ def variables() -> list[Variable]:
 def env_example() -> str:
     """The text of `.env.example`."""
     lines = [
-        "# Every variable with its default; docs/configuration.md says more. It is production unless DEBUG=true."
+        "# Every variable with its default; docs/configuration.md says more. It is production "
+        "unless DEBUG=true."
     ]
     for known in variables():
         lines += ["", f"# {known.help}", f"# {known.name}={known.default}"]
@@ -73,7 +74,7 @@ read from a file named by the same variable with `_FILE` behind it (`SECRET_KEY`
 | option | label | default | limits | applies | what it does |
 |---|---|---|---|---|---|
 {options}
-"""
+"""  # noqa: E501
 
 
 def _step(step: SetupStep) -> str:
@@ -95,7 +96,7 @@ def setup_markdown() -> str:
 Made by `manage.py configuration_docs` from what the wizard shows beside its forms, there with the names that are entered;
 change the plugins, not this file. *Test connection* and the assessment say what of it is missing, before anything runs.
 
-{parts}"""
+{parts}"""  # noqa: E501
 
 
 class Command(BaseCommand):

@@ -1,4 +1,5 @@
-"""Drops the target tables of a replicator that is being deleted; a process of its own, since it needs Spark."""
+"""Drops the target tables of a replicator that is being deleted; a process of its own, since it
+needs Spark."""
 
 from __future__ import annotations
 

@@ -30,12 +30,13 @@ logger = logging.getLogger("replicator.run")
 EXIT_UNEXPECTED = 1
 T = TypeVar("T")
 PATIENCE = 0.6
-"""How long the own database is waited for, of a lease: less than the watchdog waits for its renewal."""
+"""How long the own database is waited for, of a lease: less than the watchdog waits for its
+renewal."""
 
 
 class Command(BaseCommand):
-    """Exit codes: 0 stopped as asked, 3 an error that is stored on the run, 4 the own database could not be reached, 1 anything
-    else."""
+    """Exit codes: 0 stopped as asked, 3 an error that is stored on the run, 4 the own database
+    could not be reached, 1 anything else."""
 
     help = "Runs a replicator (internal: started by the supervisor)."
     requires_system_checks: Any = ()
@@ -46,7 +47,8 @@ class Command(BaseCommand):
         parser.add_argument("run_id")
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """Leave at once with the code: a thread that hangs must not keep a run alive that has ended."""
+        """Leave at once with the code: a thread that hangs must not keep a run alive that has
+        ended."""
         try:
             super().run_from_argv(argv)
         except SystemExit as err:
@@ -108,7 +110,8 @@ def _read(part: Callable[[Replicator], T], run: Run) -> T:
 
 
 def _level(replicator: Replicator) -> int:
-    """What the log tells, as the option says; options that this version can't read fail the run later, with a text."""
+    """What the log tells, as the option says; options that this version can't read fail the run
+    later, with a text."""
     try:
         name = Options.parse(replicator.options).log_level
     except InvalidConfig:

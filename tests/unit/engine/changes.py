@@ -28,8 +28,8 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Change:
-    """One change: `values` of a and b, `unsent` the names not sent, `old` the old key of a key change, `at` the commit's
-    second."""
+    """One change: `values` of a and b, `unsent` the names not sent, `old` the old key of a key
+    change, `at` the commit's second."""
 
     op: Op
     key: Key

@@ -1,4 +1,5 @@
-"""Changes of a table without a key, with whole before images, and what a naive replay of them gives."""
+"""Changes of a table without a key, with whole before images, and what a naive replay of them
+gives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Workloads of several transactions, and what naive replays of them give in each mode: the oracles of the modes' folds."""
+"""Workloads of several transactions, and what naive replays of them give in each mode: the oracles
+of the modes' folds."""
 
 from __future__ import annotations
 
@@ -22,8 +23,9 @@ def moment(second: int) -> dt.datetime:
 
 
 def transactions(seed: int, count: int) -> tuple[dict[Key, Row], list[Change]]:
-    """A start state and changes in transactions of a few rows each, whose clock now and then goes back, but not behind a
-    TRUNCATE: what a batch begins after one begins no earlier, also a key that never was."""
+    """A start state and changes in transactions of a few rows each, whose clock now and then goes
+    back, but not behind a TRUNCATE: what a batch begins after one begins no earlier, also a key
+    that never was."""
     start, changes = workload(seed, count)
     rng, number, clock, least = random.Random(seed), 1, 100, 0
     found = []
@@ -66,7 +68,8 @@ def soft_replay(start: dict[Key, Row], changes: Iterable[Change]) -> dict[Key, R
 
 @dataclass
 class History:
-    """Versions as a naive replay makes them: each (key, values, from, to), `to` None while current."""
+    """Versions as a naive replay makes them: each (key, values, from, to), `to` None while
+    current."""
 
     versions: list[dict[str, Any]] = field(default_factory=list)
 

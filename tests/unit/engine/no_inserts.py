@@ -1,4 +1,5 @@
-"""What a copy without inserts holds, row by row: the oracle; and what the merge of a fold makes of it."""
+"""What a copy without inserts holds, row by row: the oracle; and what the merge of a fold makes of
+it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def mirror_replay(start: dict[Key, Row], changes: Iterable[Change]) -> dict[Key,
 
 
 def soft_replay(start: dict[Key, Row], changes: Iterable[Change]) -> dict[Key, Row]:
-    """The same, where a row that goes stays under its key with the time, until another that is held takes the key."""
+    """The same, where a row that goes stays under its key with the time, until another that is held
+    takes the key."""
     state = {k: {**r, "_is_deleted": False, "_deleted_at": None} for k, r in start.items()}
 
     def gone(key: Key, at: dt.datetime) -> Row | None:

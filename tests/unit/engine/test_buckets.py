@@ -69,7 +69,8 @@ def ends(schema: TableSchema, parts: list[pa.Table]) -> list[tuple[str, int, boo
 @pytest.mark.parametrize("kind", KEYS)
 @pytest.mark.parametrize("seed", range(8))
 def test_folded_in_buckets_is_folded_in_one(kind: str, seed: int) -> None:
-    """Guards that all changes of a key meet in one bucket, and that a changed key is taken away in the old one's."""
+    """Guards that all changes of a key meet in one bucket, and that a changed key is taken away in
+    the old one's."""
     logical, keys = KEYS[kind]
     schema = table_of(logical)
     changes = changes_of(schema, keys, seed)
@@ -92,7 +93,8 @@ def test_without_a_key_each_change_is_in_one_bucket() -> None:
 
 
 def test_keys_spread() -> None:
-    """Guards against one bucket that takes everything: keys that follow each other, or share their low bits."""
+    """Guards against one bucket that takes everything: keys that follow each other, or share their
+    low bits."""
     schema = table_of(Int(64))
     for step in (1, 1 << 10, 1 << 33):
         rows = [{"_sequence": n, "_op": 0, "k": n * step} for n in range(1000)]
@@ -102,8 +104,9 @@ def test_keys_spread() -> None:
 
 
 def test_the_two_zeros_are_one_key_and_nan_is_itself() -> None:
-    """Guards `fold.one_zero`: PostgreSQL sends a changed key where 0 becomes -0, which are one key at the target: a delete and an upsert of it
-    would be two rows of one merge, which fails for ever. Guards the comparison of append's keys: NaN is not a changed key."""
+    """Guards `fold.one_zero`: PostgreSQL sends a changed key where 0 becomes -0, which are one key
+    at the target: a delete and an upsert of it would be two rows of one merge, which fails for
+    ever. Guards the comparison of append's keys: NaN is not a changed key."""
     schema = replace(table_of(Float(64)), full_before=True)
     pairs = [(-0.0, 0.0), (NAN, NAN), (2.5, 1.5)]
     rows = [

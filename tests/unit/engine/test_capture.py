@@ -1,4 +1,5 @@
-"""Capture: durable first, then acknowledged; whole transactions or nothing (CORRECTNESS 1, 4, 23, 27, 28)."""
+"""Capture: durable first, then acknowledged; whole transactions or nothing (CORRECTNESS 1, 4, 23,
+27, 28)."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def block(end: int, *, closed: bool = True, version: int = 1, data: bytes = b"ro
 
 
 class Log:
-    """A source's log: gives blocks in order, and looks, at each acknowledgement, at what is durable."""
+    """A source's log: gives blocks in order, and looks, at each acknowledgement, at what is
+    durable."""
 
     def __init__(self, blocks: Sequence[LogBlock], store: MemoryStore) -> None:
         self.blocks = list(blocks)
@@ -54,7 +56,8 @@ class Log:
 
 
 class Place:
-    """A capture over a log of blocks; `turn` takes as many steps as there are blocks, and one more."""
+    """A capture over a log of blocks; `turn` takes as many steps as there are blocks, and one
+    more."""
 
     def __init__(self, folder: Path, *blocks: LogBlock, **knobs: Any) -> None:
         self.store = MemoryStore([SCHEMA.id])
@@ -81,8 +84,8 @@ class Place:
 
 
 def test_a_segment_is_durable_and_recorded_before_it_is_acknowledged(tmp_path: Path) -> None:
-    """Guards the order in `Capture._seal` (CORRECTNESS 27; order of writes, 1 to 3): acknowledged first, a crash would
-    lose a segment that the source has let go."""
+    """Guards the order in `Capture._seal` (CORRECTNESS 27; order of writes, 1 to 3): acknowledged
+    first, a crash would lose a segment that the source has let go."""
     place = Place(tmp_path, block(10), block(20), block(30))
     place.turn()
     assert place.segments() == [(1, 10, True), (2, 20, True), (3, 30, True)]
@@ -93,8 +96,8 @@ def test_a_segment_is_durable_and_recorded_before_it_is_acknowledged(tmp_path: P
 def test_a_segment_file_reaches_the_disk_before_its_name_and_its_name_before_its_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the two fsyncs of `SegmentFile.seal` (CORRECTNESS 27): without the file's, a power cut leaves a recorded
-    segment of zeros; without the folder's, none at all."""
+    """Guards the two fsyncs of `SegmentFile.seal` (CORRECTNESS 27): without the file's, a power cut
+    leaves a recorded segment of zeros; without the folder's, none at all."""
     place = Place(tmp_path, block(10))
     seen: list[tuple[str, int, int]] = []
     sync = os.fsync
@@ -114,8 +117,8 @@ def test_a_segment_file_reaches_the_disk_before_its_name_and_its_name_before_its
 def test_an_idle_position_is_recorded_before_it_is_acknowledged_and_never_goes_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `Capture._record_idle` (CORRECTNESS 23): a keepalive acknowledged first would be ahead of what we know
-    after a crash, and a lower one would be told to the source as a step back."""
+    """Guards `Capture._record_idle` (CORRECTNESS 23): a keepalive acknowledged first would be ahead
+    of what we know after a crash, and a lower one would be told to the source as a step back."""
     monkeypatch.setattr("runners.engine.capture.thread.IDLE_RECORD_SECONDS", 0.0)
     place = Place(tmp_path, block(10))
     place.turn()
@@ -129,8 +132,8 @@ def test_an_idle_position_is_recorded_before_it_is_acknowledged_and_never_goes_b
 
 
 def test_the_position_stays_before_a_transaction_that_is_still_open(tmp_path: Path) -> None:
-    """Guards CORRECTNESS 1 and 4: a transaction that was cut comes again whole, so without `discard_open_tail` its
-    first part would be there twice; its segments' numbers stay used."""
+    """Guards CORRECTNESS 1 and 4: a transaction that was cut comes again whole, so without
+    `discard_open_tail` its first part would be there twice; its segments' numbers stay used."""
     place = Place(tmp_path, block(10), block(10, closed=False), block(10, closed=False))
     place.turn()
     assert place.segments() == [(1, 10, True), (2, 10, False), (3, 10, False)]
@@ -148,8 +151,8 @@ def test_the_position_stays_before_a_transaction_that_is_still_open(tmp_path: Pa
 def test_a_segment_holds_closed_transactions_or_one_that_is_open_and_one_shape(
     tmp_path: Path,
 ) -> None:
-    """Guards where `Capture._take` seals: whole transactions in one file with an open one would be dropped with its
-    tail, and rows of a new shape would be read by the old head."""
+    """Guards where `Capture._take` seals: whole transactions in one file with an open one would be
+    dropped with its tail, and rows of a new shape would be read by the old head."""
     blocks = (
         block(10),
         block(20),
@@ -166,8 +169,8 @@ def test_a_segment_holds_closed_transactions_or_one_that_is_open_and_one_shape(
 
 
 def test_what_is_incomplete_when_it_stops_is_thrown_away(tmp_path: Path) -> None:
-    """Guards `Capture._finish` (CORRECTNESS 1): the source sends the open transaction again, so a sealed half of it
-    would be decoded beside the whole one."""
+    """Guards `Capture._finish` (CORRECTNESS 1): the source sends the open transaction again, so a
+    sealed half of it would be decoded beside the whole one."""
     place = Place(tmp_path, block(10), block(10, closed=False), seal_bytes=1 << 20)
     place.turn()
     place.capture.stop()
@@ -177,8 +180,8 @@ def test_what_is_incomplete_when_it_stops_is_thrown_away(tmp_path: Path) -> None
 
 
 def test_a_lost_lease_ends_capture_unacknowledged(tmp_path: Path) -> None:
-    """Guards CORRECTNESS 29: a run that was replaced could acknowledge to the source what its successor never got, were
-    the store not asked before."""
+    """Guards CORRECTNESS 29: a run that was replaced could acknowledge to the source what its
+    successor never got, were the store not asked before."""
     place = Place(tmp_path, block(10))
     place.store.lost = True
     place.capture.run()
@@ -189,8 +192,8 @@ def test_a_lost_lease_ends_capture_unacknowledged(tmp_path: Path) -> None:
 def test_at_the_logs_limit_nothing_is_read_and_the_source_hears_that_we_live(
     tmp_path: Path,
 ) -> None:
-    """Guards `Capture._has_space` (CORRECTNESS 28): without it the log fills the disk; without the acknowledgement
-    meanwhile the server ends the silent connection."""
+    """Guards `Capture._has_space` (CORRECTNESS 28): without it the log fills the disk; without the
+    acknowledgement meanwhile the server ends the silent connection."""
     place = Place(tmp_path, block(10), block(20), log_limit_bytes=0)
     place.log.added(1)
     place.capture.position = Position(5)
@@ -204,8 +207,9 @@ def test_at_the_logs_limit_nothing_is_read_and_the_source_hears_that_we_live(
 def test_a_selection_that_changes_while_a_head_is_made_gets_a_head_of_its_own(
     tmp_path: Path,
 ) -> None:
-    """Guards CORRECTNESS 3 and 18: a table that is published while the source is being asked would be missing in every
-    head until a relation changes, and all its changes would be decoded to nothing."""
+    """Guards CORRECTNESS 3 and 18: a table that is published while the source is being asked would
+    be missing in every head until a relation changes, and all its changes would be decoded to
+    nothing."""
     place = Place(tmp_path, block(10), block(20))
     asked: list[int] = []
 
@@ -224,8 +228,9 @@ def test_a_selection_that_changes_while_a_head_is_made_gets_a_head_of_its_own(
 
 
 def test_a_mark_waits_for_the_end_of_the_transaction_that_is_being_captured(tmp_path: Path) -> None:
-    """Guards CORRECTNESS 1 where a transaction larger than a segment makes a pause: a closed segment behind its first part would
-    let that part be merged, and be kept beside the whole one after a cut."""
+    """Guards CORRECTNESS 1 where a transaction larger than a segment makes a pause: a closed
+    segment behind its first part would let that part be merged, and be kept beside the whole one
+    after a cut."""
     place = Place(tmp_path, block(100), block(200, closed=False, data=b"x" * 64), seal_bytes=64)
     for _ in range(4):
         place.capture.step()
@@ -240,7 +245,8 @@ def test_a_mark_waits_for_the_end_of_the_transaction_that_is_being_captured(tmp_
 
 
 def test_a_mark_on_a_quiet_log_is_an_empty_segment_at_the_same_position(tmp_path: Path) -> None:
-    """A replay of quarantined rows needs a sequence that no commit has had; on an idle source the log would bring none."""
+    """A replay of quarantined rows needs a sequence that no commit has had; on an idle source the
+    log would bring none."""
     place = Place(tmp_path, block(100))
     place.turn()
     place.capture.step()

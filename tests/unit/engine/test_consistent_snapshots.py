@@ -84,8 +84,8 @@ def point(snapshots: ConsistentSnapshots, table: TableId) -> int:
 
 
 def test_a_table_that_came_after_the_view_gets_one_that_begins_after_it_was_published() -> None:
-    """Guards CORRECTNESS 18 in `ConsistentSnapshots.snapshot`: copied in a view from before it was published, a table would lack what was
-    committed in between."""
+    """Guards CORRECTNESS 18 in `ConsistentSnapshots.snapshot`: copied in a view from before it was
+    published, a table would lack what was committed in between."""
     source = Source(SCHEMA, OTHER)
     snapshots, first = make(source, [SCHEMA])
     assert point(snapshots, SCHEMA.id) == 0
@@ -95,8 +95,9 @@ def test_a_table_that_came_after_the_view_gets_one_that_begins_after_it_was_publ
 
 
 def test_a_shape_that_changed_while_the_view_was_opened_is_not_the_views() -> None:
-    """Guards the values of a column that a transaction added and filled, which was open when the table was described and is in the
-    view: no change of the log tells them. Fails where the shapes are not asked for again."""
+    """Guards the values of a column that a transaction added and filled, which was open when the
+    table was described and is in the view: no change of the log tells them. Fails where the shapes
+    are not asked for again."""
     source = Source(SCHEMA, OTHER)
     added = Column("late", Int(32), "integer", True, 9)
     wider = replace(SCHEMA, columns=(*SCHEMA.columns, added), upto=9)
@@ -116,8 +117,8 @@ def test_a_shape_that_changed_while_the_view_was_opened_is_not_the_views() -> No
 
 
 def test_a_shape_that_changes_all_the_time_is_told_in_the_end() -> None:
-    """Guards the bound `OPENINGS` of `ConsistentSnapshots._open`: a table that is altered again and again would hold all others'
-    copies up for ever."""
+    """Guards the bound `OPENINGS` of `ConsistentSnapshots._open`: a table that is altered again and
+    again would hold all others' copies up for ever."""
     source = Source(SCHEMA)
     snapshots, _ = make(source, None)
     snapshots._describe = lambda: [replace(SCHEMA, storage="other")]
@@ -127,8 +128,8 @@ def test_a_shape_that_changes_all_the_time_is_told_in_the_end() -> None:
 
 
 def test_one_view_serves_all_its_tables_once() -> None:
-    """Guards `ConsistentSnapshots.snapshot` for a table that is copied twice: its second copy, a re-sync, in the old view would bring
-    back the rows of then."""
+    """Guards `ConsistentSnapshots.snapshot` for a table that is copied twice: its second copy, a
+    re-sync, in the old view would bring back the rows of then."""
     source = Source(SCHEMA, OTHER)
     snapshots, _ = make(source, None)
     assert [point(snapshots, t) for t in (SCHEMA.id, OTHER.id, SCHEMA.id)] == [1, 1, 2]
@@ -153,7 +154,8 @@ def test_a_table_that_left_the_stream_is_not_copied_in_a_view_from_before() -> N
 
 
 def test_a_table_that_leaves_does_not_wait_for_a_view_that_is_being_opened() -> None:
-    """Guards `ConsistentSnapshots.forget`: it is called by jobs that share the threads of all merges, and a view may wait for minutes."""
+    """Guards `ConsistentSnapshots.forget`: it is called by jobs that share the threads of all
+    merges, and a view may wait for minutes."""
     source = Source(SCHEMA, OTHER)
     snapshots, _ = make(source, None)
     opening, done = threading.Event(), threading.Event()
@@ -175,8 +177,8 @@ def test_a_table_that_leaves_does_not_wait_for_a_view_that_is_being_opened() -> 
 
 
 def test_a_table_that_the_source_has_not_is_named() -> None:
-    """Guards `source:table-missing` in `ConsistentSnapshots.snapshot`: a table that was dropped before its copy fails alone, with its
-    name."""
+    """Guards `source:table-missing` in `ConsistentSnapshots.snapshot`: a table that was dropped
+    before its copy fails alone, with its name."""
     snapshots, _ = make(Source(SCHEMA), None)
     with pytest.raises(ReplicationError) as caught:
         snapshots.snapshot(OTHER.id)
@@ -184,7 +186,8 @@ def test_a_table_that_the_source_has_not_is_named() -> None:
 
 
 def test_a_stop_ends_the_wait_without_a_fault() -> None:
-    """Guards how `ConsistentSnapshots.snapshot` takes `StopAsked`: as a fault it would count against the table that happened to wait."""
+    """Guards how `ConsistentSnapshots.snapshot` takes `StopAsked`: as a fault it would count
+    against the table that happened to wait."""
     snapshots, _ = make(Source(SCHEMA), None, stop=True)
     assert snapshots.snapshot(SCHEMA.id) is None
 
@@ -192,8 +195,8 @@ def test_a_stop_ends_the_wait_without_a_fault() -> None:
 def test_a_wait_tells_who_is_waited_for_now_and_then_and_gives_up_at_its_limit(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Guards `PatientWait`: without its limit a forgotten transaction at the source holds a copy up for ever; without
-    the names nobody finds it (CORRECTNESS 18)."""
+    """Guards `PatientWait`: without its limit a forgotten transaction at the source holds a copy up
+    for ever; without the names nobody finds it (CORRECTNESS 18)."""
     wait = PatientWait(60, lambda: False)
     holders = [OpenTransaction(41, 90.0, 12.0), OpenTransaction(0, 7.0, name="moved-money")]
     with caplog.at_level(logging.WARNING, "replicator.snapshot"):
@@ -210,7 +213,8 @@ def test_a_wait_tells_who_is_waited_for_now_and_then_and_gives_up_at_its_limit(
 
 
 def test_who_keeps_a_run_waiting_is_told_in_events_and_status() -> None:
-    """Guards `PatientWait`: tables that wait would say no more than that; the log alone is read by nobody who looks at the page."""
+    """Guards `PatientWait`: tables that wait would say no more than that; the log alone is read by
+    nobody who looks at the page."""
     store = MemoryStore([SCHEMA.id])
     wait = PatientWait(60, lambda: False, store)
     lock = OpenTransaction(41, 9.0, None, "", "psql", "a lock (Share) on shop.items")
@@ -219,8 +223,14 @@ def test_who_keeps_a_run_waiting_is_told_in_events_and_status() -> None:
     for second in (3.0, 4.0):
         wait(second, [lock])
     wait(5.0, [OpenTransaction(0, 7.0, name="moved-money")])
-    told = "The stream waits for a lock of the source's tables: process 41 (psql) with a lock (Share) on shop.items, open for 9 s"
-    prepared = "A consistent view waits for a transaction of the source: prepared transaction 'moved-money', open for 7 s"
+    told = (
+        "The stream waits for a lock of the source's tables: process 41 (psql) with a lock "
+        "(Share) on shop.items, open for 9 s"
+    )
+    prepared = (
+        "A consistent view waits for a transaction of the source: prepared transaction "
+        "'moved-money', open for 7 s"
+    )
     assert store.waited == [(told, True), (told, False), (prepared, True)]
     with pytest.raises(ReplicationError) as caught:
         wait(60.0, [lock])
@@ -229,14 +239,15 @@ def test_who_keeps_a_run_waiting_is_told_in_events_and_status() -> None:
 
 
 def test_a_stop_is_heard_while_waiting() -> None:
-    """Guards `PatientWait` at a stop: a run that is paused would wait for the source's open transactions until it is
-    killed."""
+    """Guards `PatientWait` at a stop: a run that is paused would wait for the source's open
+    transactions until it is killed."""
     with pytest.raises(StopAsked):
         PatientWait(60, lambda: True)(1.0, [])
 
 
 class OwnViews(Session):
-    """A session that is copied while rows change, but reads single tables at a point of their own."""
+    """A session that is copied while rows change, but reads single tables at a point of their
+    own."""
 
     def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Any]:
         return []
@@ -252,7 +263,8 @@ class OwnViews(Session):
 
 
 def test_a_copy_that_must_be_exact_belongs_to_its_own_views_point() -> None:
-    """Guards CORRECTNESS 19 for modes that keep every change: the session's point may be older than what is read."""
+    """Guards CORRECTNESS 19 for modes that keep every change: the session's point may be older than
+    what is read."""
     source = Source(SCHEMA, OTHER)
     source.sessions = [OwnViews(5)]
     snapshots, _ = make(source, [SCHEMA, OTHER])
@@ -262,8 +274,8 @@ def test_a_copy_that_must_be_exact_belongs_to_its_own_views_point() -> None:
 
 
 def test_a_copy_counts_columns_that_the_source_does_not() -> None:
-    """Guards renames from a source whose columns have no numbers: the copy knows its own from the start, and up to where the log
-    is in it."""
+    """Guards renames from a source whose columns have no numbers: the copy knows its own from the
+    start, and up to where the log is in it."""
     bare = tuple(replace(c, ordinal=0) for c in SCHEMA.columns)
     source = Source(replace(SCHEMA, columns=bare, upto=1), OTHER)
     source.sessions = [Session(n) for n in range(7)]
@@ -304,7 +316,8 @@ class Placed(Session):
 
 
 def test_where_rows_lie_is_asked_when_the_view_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guards `view.places`: asked when a table's turn comes, which may be hours later, a rewrite in between would not be seen."""
+    """Guards `view.places`: asked when a table's turn comes, which may be hours later, a rewrite in
+    between would not be seen."""
     monkeypatch.setattr("tests.unit.engine.test_consistent_snapshots.Session", Placed)
     source = Source(OTHER, SCHEMA)
     snapshots, _ = make(source, None)

@@ -37,7 +37,8 @@ def table_snapshots(source: Source) -> TableSnapshots:
 
 
 class Begun(Snapshotter):
-    """Copies nothing, finds no copy that could go on, and notes the generations that it was asked for."""
+    """Copies nothing, finds no copy that could go on, and notes the generations that it was asked
+    for."""
 
     def __init__(self, store: MemoryStore, fails: str = "") -> None:
         self.store, self.fails = store, fails
@@ -72,8 +73,9 @@ class ConsistentSnapshots(SnapshotSource):
 
 
 def test_every_copy_that_is_begun_has_a_generation_of_its_own() -> None:
-    """Guards a first copy that was published and not recorded, since the log told a fault meanwhile: under the same generation the
-    next copy's publishing would take the old rows for its own, and what was committed between the two would be missing."""
+    """Guards a first copy that was published and not recorded, since the log told a fault
+    meanwhile: under the same generation the next copy's publishing would take the old rows for its
+    own, and what was committed between the two would be missing."""
     store = MemoryStore([SCHEMA.id])
     snapshotter = Begun(store, fails="source:value-unsupported")
     made = TableSnapshots(store, ConsistentSnapshots(snapshotter), cast(Any, Streaming()), "r")
@@ -88,8 +90,8 @@ def test_every_copy_that_is_begun_has_a_generation_of_its_own() -> None:
 
 @pytest.mark.parametrize("code", sorted(CUTS))
 def test_a_copy_that_is_cut_off_begins_again_and_the_run_goes_on(code: str) -> None:
-    """Guards that tables which can't go on with their chunks (no key, history, append) are copied again within the run: its end
-    would stop every other table too."""
+    """Guards that tables which can't go on with their chunks (no key, history, append) are copied
+    again within the run: its end would stop every other table too."""
     made = table_snapshots(Source(code))
     assert made.is_due(ROW.id)
     assert not made.copy(ROW)
@@ -112,13 +114,13 @@ def test_a_copy_that_is_cut_off_again_and_again_is_given_up() -> None:
 
 
 def test_other_faults_of_a_copy_are_told() -> None:
-    """Guards the list `CUTS` in `TableSnapshots.copy`: a missing right taken for a cut would be tried again for ever, and
-    nobody would hear of it."""
+    """Guards the list `CUTS` in `TableSnapshots.copy`: a missing right taken for a cut would be
+    tried again for ever, and nobody would hear of it."""
     with pytest.raises(ReplicationError):
         table_snapshots(Source("source:select-right")).copy(ROW)
 
 
 def test_a_copy_without_a_view_at_a_stop_is_not_recorded() -> None:
-    """Guards `TableSnapshots.copy` where a stop ended the wait for a view: recorded as done, the table would be followed
-    without its rows."""
+    """Guards `TableSnapshots.copy` where a stop ended the wait for a view: recorded as done, the
+    table would be followed without its rows."""
     assert not table_snapshots(Source()).copy(ROW)

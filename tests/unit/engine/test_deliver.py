@@ -1,4 +1,5 @@
-"""The order of a sink's writes, without a JVM: delivered, recorded, then resolved; and what a crash at each step leaves."""
+"""The order of a sink's writes, without a JVM: delivered, recorded, then resolved; and what a crash
+at each step leaves."""
 
 from __future__ import annotations
 
@@ -111,7 +112,8 @@ def read_chunk(chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
 
 
 class World:
-    """A table of a sink: what outlives a crash is in `store` and `sink`; `start` makes the rest anew."""
+    """A table of a sink: what outlives a crash is in `store` and `sink`; `start` makes the rest
+    anew."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -220,7 +222,8 @@ CHANGES = [(10, "1.0"), (11, "1.1"), (10, "2.0")]
 def test_a_snapshot_that_was_cut_off_is_not_in_the_next_generation(
     world: World, die: Callable[[str], None], name: str
 ) -> None:
-    """Guards `ChangeSink.begin` and the order of `SinkSnapshotter`: rows of a try that died would be there twice."""
+    """Guards `ChangeSink.begin` and the order of `SinkSnapshotter`: rows of a try that died would
+    be there twice."""
     die(name)
     with pytest.raises(Killed):
         world.copy()
@@ -254,8 +257,9 @@ def test_a_kill_at_any_step_of_a_delivery_loses_and_doubles_nothing(
     is_resolved: bool,
     is_told: bool,
 ) -> None:
-    """Guards the order deliver, record, resolved: recorded before it is delivered, a change would be lost; told before it is recorded,
-    a bucket would be closed that a second try has to write to."""
+    """Guards the order deliver, record, resolved: recorded before it is delivered, a change would
+    be lost; told before it is recorded, a bucket would be closed that a second try has to write
+    to."""
     world.copy()
     world.capture(write_changes(tmp_path, 1, [10, 11]))
     world.marks = ((1, AT + 60),)
@@ -278,8 +282,8 @@ def test_a_kill_at_any_step_of_a_delivery_loses_and_doubles_nothing(
 def test_half_of_a_batch_that_was_written_is_replaced(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `ChangeBatch.after` where the second try ends elsewhere than the first: what a lane of the first had written would be
-    there beside the same changes of the second."""
+    """Guards `ChangeBatch.after` where the second try ends elsewhere than the first: what a lane of
+    the first had written would be there beside the same changes of the second."""
     monkeypatch.setattr(deliver, "ROWS_A_TASK", 2)
     world.copy()
     files = [write_changes(tmp_path, 1, [10, 11]), write_changes(tmp_path, 2, [10])]
@@ -298,7 +302,8 @@ def test_half_of_a_batch_that_was_written_is_replaced(
 def test_lanes_are_contiguous_and_keep_the_order_of_a_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the order of a key's changes over tasks: dealt out by `_sequence % n`, two changes of a row could be read in any order."""
+    """Guards the order of a key's changes over tasks: dealt out by `_sequence % n`, two changes of
+    a row could be read in any order."""
     monkeypatch.setattr(deliver, "ROWS_A_TASK", 3)
     files = [write_changes(tmp_path, n, [n, 7]) for n in range(1, 6)]
     after = last_sequence(0)
@@ -316,8 +321,9 @@ def test_lanes_are_contiguous_and_keep_the_order_of_a_key(
 
 
 def test_what_the_snapshot_has_is_not_delivered_again(world: World, tmp_path: Path) -> None:
-    """Guards CORRECTNESS 16 in `ChangeLane` and `counts_in`: changes committed before the view would come after the rows that have
-    them. The first file is of before the view; the first row of the second too."""
+    """Guards CORRECTNESS 16 in `ChangeLane` and `counts_in`: changes committed before the view
+    would come after the rows that have them. The first file is of before the view; the first row of
+    the second too."""
     world.copy()
     world.store.table_progress(TABLE, snapshot_position=150)
     second = write_changes(tmp_path, 2, [10, 11])
@@ -334,7 +340,8 @@ def test_what_the_snapshot_has_is_not_delivered_again(world: World, tmp_path: Pa
 
 
 def test_left_out_kinds_are_not_delivered(world: World, tmp_path: Path) -> None:
-    """Guards `FoldPlan.excluded` in lanes and their counts; nothing is called where nothing is left, and the table moves on."""
+    """Guards `FoldPlan.excluded` in lanes and their counts; nothing is called where nothing is
+    left, and the table moves on."""
     world.copy()
     world.store.table_progress(TABLE, excluded=("updates",))
     world.capture(write_changes(tmp_path, 1, [10]))
@@ -344,7 +351,8 @@ def test_left_out_kinds_are_not_delivered(world: World, tmp_path: Path) -> None:
 
 
 def test_a_value_that_can_not_be_carried_stops_the_table(world: World, tmp_path: Path) -> None:
-    """Guards `refuse_unsupported`: the row would be delivered with NULL in its place, and nobody would know."""
+    """Guards `refuse_unsupported`: the row would be delivered with NULL in its place, and nobody
+    would know."""
     world.copy()
     file = write_changes(tmp_path, 1, [10])
     rows = pq.read_table(file.path)
@@ -359,8 +367,8 @@ def test_a_value_that_can_not_be_carried_stops_the_table(world: World, tmp_path:
 
 
 def test_a_table_is_resolved_only_as_far_as_it_is_delivered(world: World, tmp_path: Path) -> None:
-    """Guards `Resolver.due`: told of a mark whose segment is not delivered, a sink would close a bucket before its last rows. An idle
-    table follows the newest mark."""
+    """Guards `Resolver.due`: told of a mark whose segment is not delivered, a sink would close a
+    bucket before its last rows. An idle table follows the newest mark."""
     world.copy()
     world.capture(write_changes(tmp_path, 1, [10]), write_changes(tmp_path, 2, [11]))
     world.marks = ((1, AT + 10), (2, AT + 20), (3, AT + 30))
@@ -376,7 +384,8 @@ def test_a_table_is_resolved_only_as_far_as_it_is_delivered(world: World, tmp_pa
 
 
 def test_a_mark_never_goes_back(world: World) -> None:
-    """Guards the recorded mark: after a restart with the source's clock set back, buckets that are closed would be opened again."""
+    """Guards the recorded mark: after a restart with the source's clock set back, buckets that are
+    closed would be opened again."""
     world.copy()
     world.marks = ((0, AT + 100),)
     world.deliver()
@@ -433,8 +442,8 @@ class Turns:
 
 
 def test_a_sinks_table_is_delivered_and_marked_turn_by_turn(world: World, tmp_path: Path) -> None:
-    """Guards what the scheduler asks a target by protocol: a sink is not tidied up, its tables are marked after a delivery and while
-    nothing comes."""
+    """Guards what the scheduler asks a target by protocol: a sink is not tidied up, its tables are
+    marked after a delivery and while nothing comes."""
     world.copy()
     turns = Turns(world)
     world.capture(write_changes(tmp_path, 1, [10, 11]), write_changes(tmp_path, 2, [10]))
@@ -451,7 +460,8 @@ def test_a_sinks_table_is_delivered_and_marked_turn_by_turn(world: World, tmp_pa
 
 
 def test_a_rewind_that_no_target_can_do_is_refused_and_the_table_goes_on(world: World) -> None:
-    """Guards `Scheduler._rewind` without a rewinder: asked again in each turn, the table would never be delivered again."""
+    """Guards `Scheduler._rewind` without a rewinder: asked again in each turn, the table would
+    never be delivered again."""
     world.copy()
     turns = Turns(world)
     world.store.table_progress(TABLE, rewind_to=AT)
@@ -470,7 +480,8 @@ def test_a_removed_tables_data_goes_where_that_is_asked(world: World) -> None:
 
 
 def test_a_target_of_neither_kind_and_a_sink_with_other_modes_are_refused(world: World) -> None:
-    """Guards `Kit`: a sink whose tables count as mirrors would have rows quarantined that it then lacks for ever."""
+    """Guards `Kit`: a sink whose tables count as mirrors would have rows quarantined that it then
+    lacks for ever."""
 
     def kit(target: Any, *modes: Mode) -> Kit:
         can = TargetCapabilities(delivery=Delivery.AT_LEAST_ONCE, modes=modes)

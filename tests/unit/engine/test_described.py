@@ -54,8 +54,8 @@ def numbers(found: Described) -> dict[str, tuple[int, str]]:
 def test_a_table_is_known_by_its_number_and_by_its_name_where_that_is_gone(
     source: Source, expected: dict[str, tuple[int, str]]
 ) -> None:
-    """By names alone two tables that swapped theirs would go on in each other's copies, and a new table of the old name
-    would be taken for the one that was renamed."""
+    """By names alone two tables that swapped theirs would go on in each other's copies, and a new
+    table of the old name would be taken for the one that was renamed."""
     found = described(source)
     assert numbers(found) == expected and not found.renamed
     assert all(s.id == t for t, s in found.shapes.items())
@@ -73,7 +73,8 @@ def test_without_following_a_renamed_table_is_told_and_its_name_counts() -> None
 
 
 def test_a_table_that_was_followed_goes_on_under_another_policy_and_back_to_its_name() -> None:
-    """The name that is known is the one to compare with, and a name that comes back has to be told as well."""
+    """The name that is known is the one to compare with, and a name that comes back has to be told
+    as well."""
     known = replace(KNOWN[A], called=C)
     found = described(Source(c=1, b=2), known, KNOWN[B], follows=False)
     assert numbers(found)["a"] == (1, "c") and not found.renamed
@@ -88,14 +89,15 @@ def test_two_chosen_names_never_stand_for_one_table() -> None:
 
 
 def test_the_name_at_the_source_survives_the_stored_form() -> None:
-    """Guards `TableSchema.called` in its JSON: forgotten by a restart, a renamed table would be looked for under its
-    old name and told as missing."""
+    """Guards `TableSchema.called` in its JSON: forgotten by a restart, a renamed table would be
+    looked for under its old name and told as missing."""
     shape = replace(KNOWN[A], called=C)
     assert TableSchema.from_json(shape.to_json()) == shape
 
 
 class Renamed(Source):
-    """A catalog in which `a` gets the name `c`, or its own again, between the two questions, so many times."""
+    """A catalog in which `a` gets the name `c`, or its own again, between the two questions, so
+    many times."""
 
     def __init__(self, turns: int) -> None:
         super().__init__(a=1, b=2)
@@ -112,15 +114,15 @@ class Renamed(Source):
 
 @pytest.mark.parametrize("turns", [1, 2])
 def test_a_table_that_is_renamed_between_two_questions_is_not_taken_for_gone(turns: int) -> None:
-    """Found by the adversary. Asked once, the segments that begin then did not name the table: its rows in them were lost, and
-    nothing told so, since every later look found it."""
+    """Found by the adversary. Asked once, the segments that begin then did not name the table: its
+    rows in them were lost, and nothing told so, since every later look found it."""
     found = described(Renamed(turns))
     assert {t.name: s.native_id for t, s in found.shapes.items()} == {"a": 1, "b": 2}
 
 
 def test_a_number_that_never_comes_with_a_shape_ends_the_questions() -> None:
-    """Guards the bound `TRIES` of `describe_tables`: a table that the catalog names but never describes would keep
-    capture asking for ever."""
+    """Guards the bound `TRIES` of `describe_tables`: a table that the catalog names but never
+    describes would keep capture asking for ever."""
 
     class Strange(Source):
         def describe(self, tables: Sequence[TableSelection]) -> dict[TableId, TableSchema]:

@@ -25,7 +25,8 @@ HERE = {HOST: "127.0.0.1", BIND: "127.0.0.1"}
 def test_executors_elsewhere_are_not_sent_to_their_own_machine(
     master: str, host: str, bind: str, wanted: dict[str, str]
 ) -> None:
-    """Guards `driver_address`: it was 127.0.0.1 always, where an executor of another machine finds itself."""
+    """Guards `driver_address`: it was 127.0.0.1 always, where an executor of another machine finds
+    itself."""
     settings = RunnerSettings(
         spark_master=master, spark_driver_host=host, spark_driver_bind_address=bind
     )

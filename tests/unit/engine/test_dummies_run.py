@@ -1,4 +1,5 @@
-"""The engine copies from a source into a target that it never heard of: snapshot, then changes, on local tasks."""
+"""The engine copies from a source into a target that it never heard of: snapshot, then changes, on
+local tasks."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def minutes(sheet: Path) -> list[int]:
 def test_a_run_copies_from_one_to_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards that only protocols tell the engine what to do: no name and no field of a known plugin."""
+    """Guards that only protocols tell the engine what to do: no name and no field of a known
+    plugin."""
     source, target = registry.sources()["clock"], registry.targets()["paper"]
     clock = {"now": 1_000}
     for name in ("poll", "snapshot", "control"):

@@ -1,4 +1,5 @@
-"""Kinds of changes that a table leaves out never reach its copy, and the others arrive as if those had not been sent."""
+"""Kinds of changes that a table leaves out never reach its copy, and the others arrive as if those
+had not been sent."""
 
 from __future__ import annotations
 
@@ -48,8 +49,8 @@ def plan_of(changes: pa.Table, folder: Path, *excluded: str) -> FoldPlan:
 def test_what_is_left_out_leaves_the_copy_as_if_it_had_not_been_sent(
     tmp_path: Path, seed: int, excluded: tuple[str, ...]
 ) -> None:
-    """Guards the filter by operation in `folding.read_changes`, with workloads of every kind: without it a left-out
-    delete takes its row away."""
+    """Guards the filter by operation in `folding.read_changes`, with workloads of every kind:
+    without it a left-out delete takes its row away."""
     start, changes = workload(seed, 40)
     left_out = {op for kind in excluded for op in OPS[kind]}
     folded = fold(read_changes(plan_of(table_of(changes), tmp_path, *excluded)), SCHEMA)
@@ -60,8 +61,8 @@ def test_what_is_left_out_leaves_the_copy_as_if_it_had_not_been_sent(
 def test_a_row_whose_delete_is_left_out_stays_and_is_overwritten_when_it_comes_again(
     tmp_path: Path,
 ) -> None:
-    """Guards `left_out.excluded_ops`: TRUNCATE belongs to the deletes; were it not left out with them, the copy that
-    was to keep everything would be emptied."""
+    """Guards `left_out.excluded_ops`: TRUNCATE belongs to the deletes; were it not left out with
+    them, the copy that was to keep everything would be emptied."""
     start: dict[Key, Row] = {(1, "x"): {"a": "kept", "b": "b"}, (2, "x"): {"a": "old", "b": "b"}}
     changes = [
         Change(Op.DELETE, (1, "x")),
@@ -78,8 +79,8 @@ def test_a_row_whose_delete_is_left_out_stays_and_is_overwritten_when_it_comes_a
 
 
 def test_the_choice_survives_its_json_and_unknown_kinds_are_refused() -> None:
-    """Guards `parse_tables` and `tables_to_json`: a choice that is lost on the way, or a misspelt one that is passed
-    over, would apply what was to be left out."""
+    """Guards `parse_tables` and `tables_to_json`: a choice that is lost on the way, or a misspelt
+    one that is passed over, would apply what was to be left out."""
     (table,) = parse_tables([{"schema": "s", "name": "t", "excluded": ["deletes", "inserts"]}])
     assert table.excluded == ("inserts", "deletes")
     assert parse_tables(tables_to_json([table])) == (table,)

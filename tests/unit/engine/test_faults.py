@@ -1,4 +1,5 @@
-"""What becomes of a failing table: which faults are tried again, and which stay until a fresh copy."""
+"""What becomes of a failing table: which faults are tried again, and which stay until a fresh
+copy."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ from tests.unit.engine.test_frontier import change_file
 
 
 def test_a_target_that_was_busy_at_the_start_is_tried_again_and_a_lost_one_is_not() -> None:
-    """Guards against a table that fails for ever because its catalog was locked for the seconds in which a run began."""
+    """Guards against a table that fails for ever because its catalog was locked for the seconds in
+    which a run began."""
     store = MemoryStore([SCHEMA.id])
     fail_at_start(store, SCHEMA.id, ReplicationError("target:conflict", table=SCHEMA.id), 5.0)
     (row,) = store.tables()
@@ -40,8 +42,9 @@ def test_a_target_that_was_busy_at_the_start_is_tried_again_and_a_lost_one_is_no
 
 
 def test_a_table_that_stopped_within_a_segment_needs_the_rest_of_it() -> None:
-    """Guards `has_log_after` against a hole after "Retry now": a merge ends in the midst of a segment where a table's shape changes,
-    and a stop there keeps no log. Asked of the segment instead of the sequence, the log would count as whole without that segment."""
+    """Guards `has_log_after` against a hole after "Retry now": a merge ends in the midst of a
+    segment where a table's shape changes, and a stop there keeps no log. Asked of the segment
+    instead of the sequence, the log would count as whole without that segment."""
     store = MemoryStore([SCHEMA.id])
     for number in (1, 2, 3):
         position = Position(number)
@@ -58,8 +61,8 @@ def test_a_table_that_stopped_within_a_segment_needs_the_rest_of_it() -> None:
 
 
 def test_what_a_failing_table_has_not_merged_counts_after_a_start_too() -> None:
-    """Guards `recover_tables`: left out there, a table that fails would have lag 0 and no backlog from the next start on, and never
-    come to its share of the log."""
+    """Guards `recover_tables`: left out there, a table that fails would have lag 0 and no backlog
+    from the next start on, and never come to its share of the log."""
     store = MemoryStore([SCHEMA.id])
     store.record_segment(SegmentRow(1, "", 1, 0, Position(1), True), Position(1))
     store.record_decoded([1], [change_file(1)])
@@ -73,8 +76,9 @@ def test_what_a_failing_table_has_not_merged_counts_after_a_start_too() -> None:
 
 
 def test_a_file_is_listed_no_longer_before_it_goes() -> None:
-    """Guards the order in `_prune`: a rewind that reads a listed file which is gone has its segment decoded again, and a listed segment that
-    is gone makes every table fail. What a kill leaves in the other order is swept at the next start."""
+    """Guards the order in `_prune`: a rewind that reads a listed file which is gone has its segment
+    decoded again, and a listed segment that is gone makes every table fail. What a kill leaves in
+    the other order is swept at the next start."""
     store = MemoryStore([SCHEMA.id])
     store.record_segment(SegmentRow(1, "1.raw", 1, 0, Position(1), True), Position(1))
     store.record_decoded([1], [change_file(1)])
@@ -99,7 +103,8 @@ def failed(store: MemoryStore, *, began: float | None = None, patience: float = 
 
 
 def test_a_table_is_tried_again_until_its_retry_time_is_used_up() -> None:
-    """Guards `fail_again`: a table that fails for ever was tried again for ever, whatever `retry_minutes` said."""
+    """Guards `fail_again`: a table that fails for ever was tried again for ever, whatever
+    `retry_minutes` said."""
     store = MemoryStore([SCHEMA.id])
     store.table_event(SCHEMA.id, "table_snapshot_done", is_snapshot_done=True)
     tries = [failed(store) for _ in range(4)]
@@ -113,7 +118,8 @@ def test_a_table_is_tried_again_until_its_retry_time_is_used_up() -> None:
 
 
 def test_only_time_that_was_spent_on_trying_counts() -> None:
-    """Guards `tried_seconds`: a replicator that was paused over the weekend would give its table up at the first failure after it."""
+    """Guards `tried_seconds`: a replicator that was paused over the weekend would give its table up
+    at the first failure after it."""
     store = MemoryStore([SCHEMA.id])
     row = failed(store, began=time.time() - 15)
     assert 15 <= row.failing_seconds < 20
@@ -125,7 +131,8 @@ def test_only_time_that_was_spent_on_trying_counts() -> None:
 
 
 def test_a_lasting_fault_of_a_table_that_was_given_up_needs_a_fresh_copy() -> None:
-    """Guards the stores' `is_given_up`, which ends with any other failure: kept, it would offer a retry that brings nothing."""
+    """Guards the stores' `is_given_up`, which ends with any other failure: kept, it would offer a
+    retry that brings nothing."""
     store = MemoryStore([SCHEMA.id])
     store.table_event(SCHEMA.id, "table_snapshot_done", is_snapshot_done=True)
     assert failed(store, patience=1.0).is_given_up

@@ -6,8 +6,8 @@ from runners.engine.apply.maintenance import figures_told
 
 
 def test_figures_are_told_in_words_without_those_that_are_zero() -> None:
-    """Guards the words of `maintenance.figures_told`: names of fields and zeros would make the log's line
-    unreadable."""
+    """Guards the words of `maintenance.figures_told`: names of fields and zeros would make the
+    log's line unreadable."""
     facts = {
         "rewritten": {"rewritten_data_files_count": 51, "failed_data_files_count": 0},
         "expired": {"deleted_manifest_lists_count": 3},
@@ -18,5 +18,6 @@ def test_figures_are_told_in_words_without_those_that_are_zero() -> None:
 
 
 def test_a_maintenance_that_found_nothing_says_only_how_long_it_took() -> None:
-    """Guards the empty case of `maintenance.figures_told`: the line would end with a colon and nothing behind it."""
+    """Guards the empty case of `maintenance.figures_told`: the line would end with a colon and
+    nothing behind it."""
     assert figures_told({"rewritten": {"rewritten_data_files_count": 0}}) == ""

@@ -1,4 +1,5 @@
-"""Values that neither the log nor the target has are read at the source, never guessed (CORRECTNESS 9)."""
+"""Values that neither the log nor the target has are read at the source, never guessed (CORRECTNESS
+9)."""
 
 from __future__ import annotations
 
@@ -104,8 +105,8 @@ def partial(number: int, value: str = "new", old: int | None = None) -> Change:
 
 
 def test_a_value_is_taken_from_the_sources_row_and_nothing_else_is(tmp_path: Path) -> None:
-    """Guards `fill._patched` (CORRECTNESS 9): the source's row is of a later moment, so any column that the log did
-    send must stay as sent, and whole rows and deletes untouched."""
+    """Guards `fill._patched` (CORRECTNESS 9): the source's row is of a later moment, so any column
+    that the log did send must stay as sent, and whole rows and deletes untouched."""
     source = Source(
         (1, "x", "other", "long"), (2, "x", "moved", "longer"), (4, "x", "first", "other")
     )
@@ -125,8 +126,8 @@ def test_a_value_is_taken_from_the_sources_row_and_nothing_else_is(tmp_path: Pat
 
 
 def test_what_was_read_waits_until_the_log_has_come_that_far(tmp_path: Path) -> None:
-    """Guards the position of what was read (CORRECTNESS 9): used at once, a value from the future would be merged
-    before the changes that led to it."""
+    """Guards the position of what was read (CORRECTNESS 9): used at once, a value from the future
+    would be merged before the changes that led to it."""
     source = Source((1, "x", "other", "long"))
     fill = filler(source)
     assert fill.fill(TABLE, batch_of(tmp_path, [partial(1)]), [], 99) is None
@@ -138,7 +139,8 @@ def test_what_was_read_waits_until_the_log_has_come_that_far(tmp_path: Path) -> 
 
 
 def test_a_row_that_is_gone_at_the_source_is_left_out(tmp_path: Path) -> None:
-    """Guards the delete that `fill._patched` makes of it: kept as it is, the row would get NULLs that it never had."""
+    """Guards the delete that `fill._patched` makes of it: kept as it is, the row would get NULLs
+    that it never had."""
     filled = filler(Source()).fill(TABLE, batch_of(tmp_path, [partial(1)]), [], 100)
     assert filled is not None
     assert [r[:4:3] for r in rows_of(filled)] == [(1, True)]
@@ -166,8 +168,8 @@ def test_after_a_key_change_without_all_values_it_is_read_again_or_the_table_sto
 
 
 def test_keys_that_were_not_asked_for_are_asked_for(tmp_path: Path) -> None:
-    """Guards `fill._covers`: a row that came into the batch since the reading would be taken for one that the source
-    has no more."""
+    """Guards `fill._covers`: a row that came into the batch since the reading would be taken for
+    one that the source has no more."""
     source = Source((1, "x", "other", "long"), (2, "x", "other", "longer"))
     fill = filler(source)
     fill.fill(TABLE, batch_of(tmp_path, [partial(1)]), [], 99)
@@ -178,16 +180,16 @@ def test_keys_that_were_not_asked_for_are_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_source_that_can_not_be_asked_stops_the_table(tmp_path: Path) -> None:
-    """Guards the last step of CORRECTNESS 9: with nobody to ask, the table stops (`target:row-missing`); NULL would be
-    a guess."""
+    """Guards the last step of CORRECTNESS 9: with nobody to ask, the table stops
+    (`target:row-missing`); NULL would be a guess."""
     with pytest.raises(ReplicationError) as caught:
         filler(None).fill(TABLE, batch_of(tmp_path, [partial(1)]), [], 100)
     assert caught.value.code == "target:row-missing"
 
 
 def test_values_of_other_rows_stay_unsent_for_the_target_to_keep(tmp_path: Path) -> None:
-    """Guards that only the rows which `missing_rows` names are filled: others have their values in the target, which
-    are of the right moment."""
+    """Guards that only the rows which `missing_rows` names are filled: others have their values in
+    the target, which are of the right moment."""
 
     class Half(Writer):
         def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
@@ -205,8 +207,9 @@ def test_values_of_other_rows_stay_unsent_for_the_target_to_keep(tmp_path: Path)
 def test_what_was_read_for_a_merge_that_then_did_not_need_it_fills_no_later_one(
     tmp_path: Path,
 ) -> None:
-    """Guards `Filler.forget`: a row that is filtered out is not at the target, so a value that was read before it was sent again would
-    come back with the row, and nobody would see that it is an old one. Guards `is_ahead` too: what was read may be of after a round's end."""
+    """Guards `Filler.forget`: a row that is filtered out is not at the target, so a value that was
+    read before it was sent again would come back with the row, and nobody would see that it is an
+    old one. Guards `is_ahead` too: what was read may be of after a round's end."""
     schema = replace(SCHEMA, filter="a = 'in' AND b <> 'x'")
 
     class Target(Writer):

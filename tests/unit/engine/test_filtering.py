@@ -1,5 +1,5 @@
-"""A filtered table's copy holds the rows of which the filter is true, whatever they were before (guards CORRECTNESS 20 and
-`engine.filtering`)."""
+"""A filtered table's copy holds the rows of which the filter is true, whatever they were before
+(guards CORRECTNESS 20 and `engine.filtering`)."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ def is_kept(key: Key) -> bool:
 def test_a_filter_over_the_key_leaves_what_a_filtered_source_would_have(
     seed: int, cut: int
 ) -> None:
-    """Rows move in and out by their keys, with values that were not sent: without the nulled origins a row that left would
-    ask the target for values, without the delete it would stay under its old key."""
+    """Rows move in and out by their keys, with values that were not sent: without the nulled
+    origins a row that left would ask the target for values, without the delete it would stay under
+    its old key."""
     before, changes = workload(seed, 40)
     target = {k: v for k, v in before.items() if is_kept(k)}
     for part in (changes[:cut], changes[cut:]):
@@ -52,7 +53,8 @@ def test_a_filter_over_the_key_leaves_what_a_filtered_source_would_have(
 
 
 def test_a_row_enters_leaves_and_enters_again() -> None:
-    """Guards both halves: a row that leaves must go, and one that enters must come whole, also within one batch."""
+    """Guards both halves: a row that leaves must go, and one that enters must come whole, also
+    within one batch."""
     schema = replace(SCHEMA, filter="a = 'in'")
     start: dict[Key, Row] = {(1, "x"): {"a": "in", "b": "1"}}
     changes = [
@@ -72,7 +74,8 @@ def test_a_row_enters_leaves_and_enters_again() -> None:
 
 
 def test_a_row_that_left_asks_for_no_value_that_was_not_sent() -> None:
-    """Guards the cleared marks: a target without that row would fail for values that nobody needs."""
+    """Guards the cleared marks: a target without that row would fail for values that nobody
+    needs."""
     schema = replace(SCHEMA, filter="id = 1")
     changes = [Change(Op.UPDATE, (9, "x"), unsent=frozenset("ab"), old=(1, "x"))]
     (old, new) = sorted(
@@ -83,8 +86,9 @@ def test_a_row_that_left_asks_for_no_value_that_was_not_sent() -> None:
 
 
 def test_a_row_whose_value_was_not_sent_waits_for_it(tmp_path: Path) -> None:
-    """Guards against a guess: a row would be kept or dropped by a NULL that it does not have. It is read at the source, and one
-    that the source has no more goes; where an earlier change of the batch sent the value, nothing is read."""
+    """Guards against a guess: a row would be kept or dropped by a NULL that it does not have. It is
+    read at the source, and one that the source has no more goes; where an earlier change of the
+    batch sent the value, nothing is read."""
     schema = replace(SCHEMA, filter="a = 'in'")
     changes = [
         Change(Op.UPDATE, (n, "x"), (None, f"b{n}"), unsent=frozenset("a")) for n in (1, 2, 3)
@@ -110,7 +114,8 @@ def test_a_row_whose_value_was_not_sent_waits_for_it(tmp_path: Path) -> None:
 
 
 def test_a_filter_whose_column_is_gone_is_an_error_of_the_table() -> None:
-    """Guards `filtering.bound`: an error of another kind would end the run, with every other table in it."""
+    """Guards `filtering.bound`: an error of another kind would end the run, with every other table
+    in it."""
     schema = replace(SCHEMA, filter="gone = 1")
     with pytest.raises(ReplicationError) as caught:
         filtered(fold(table_of([Change(Op.INSERT, (1, "x"))]), schema), schema)
@@ -120,7 +125,8 @@ def test_a_filter_whose_column_is_gone_is_an_error_of_the_table() -> None:
 @settings(max_examples=200, deadline=None)
 @given(seed=st.integers(0, 10**9), count=st.integers(1, 40))
 def test_a_filtered_table_without_a_key_keeps_its_rows_as_often(seed: int, count: int) -> None:
-    """Guards the filter over both images: an update over its edge adds or takes away one row only."""
+    """Guards the filter over both images: an update over its edge adds or takes away one row
+    only."""
     schema = replace(keyless.SCHEMA, filter="n = 1 AND NOT page = 'b'")
 
     def inside(rows: Counter[keyless.Row]) -> Counter[keyless.Row]:

@@ -1,4 +1,5 @@
-"""The fold is right whatever the order of changes: it equals a naive replay (guards `engine.fold`)."""
+"""The fold is right whatever the order of changes: it equals a naive replay (guards
+`engine.fold`)."""
 
 from __future__ import annotations
 
@@ -61,8 +62,8 @@ def _touch(rng: random.Random, alive: list[Key], free: list[Key], n: int) -> Cha
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 10**9), count=st.integers(1, 60))
 def test_a_fold_merged_into_the_target_equals_a_naive_replay(seed: int, count: int) -> None:
-    """Guards `fold.replay` (CORRECTNESS 6 to 9) with random inserts, key changes, unsent columns and truncates: any
-    step left out leaves a row lost, doubled or with another's value."""
+    """Guards `fold.replay` (CORRECTNESS 6 to 9) with random inserts, key changes, unsent columns
+    and truncates: any step left out leaves a row lost, doubled or with another's value."""
     start, changes = workload(seed, count)
     folded = fold(table_of(changes), SCHEMA)
     assert apply(start, folded.rows, truncate=folded.truncate) == replay(start, changes)
@@ -71,8 +72,8 @@ def test_a_fold_merged_into_the_target_equals_a_naive_replay(seed: int, count: i
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 10**9), cut=st.integers(1, 39))
 def test_two_folds_one_after_the_other_equal_one(seed: int, cut: int) -> None:
-    """Guards what a fold leaves to the target, `_unsent` and `_origin`: wherever the batch is cut, the rest must find
-    the same rows."""
+    """Guards what a fold leaves to the target, `_unsent` and `_origin`: wherever the batch is cut,
+    the rest must find the same rows."""
     start, changes = workload(seed, 40)
     state = start
     for part in (changes[:cut], changes[cut:]):
@@ -83,8 +84,8 @@ def test_two_folds_one_after_the_other_equal_one(seed: int, cut: int) -> None:
 
 
 def test_a_swap_of_two_keys_keeps_both_unsent_values() -> None:
-    """Guards the origins in `fold.replay` (CORRECTNESS 8 and 9): filled from the row under its new key, each would get
-    the other's values."""
+    """Guards the origins in `fold.replay` (CORRECTNESS 8 and 9): filled from the row under its new
+    key, each would get the other's values."""
     start: dict[Key, Row] = {
         (1, "x"): {"a": "one", "b": "1"},
         (2, "x"): {"a": "two", "b": "2"},
@@ -103,7 +104,8 @@ def test_a_swap_of_two_keys_keeps_both_unsent_values() -> None:
 
 
 def test_each_key_comes_out_once() -> None:
-    """Guards `fold.key_codes`: a key that came out twice would make the target's MERGE fail, or insert it twice."""
+    """Guards `fold.key_codes`: a key that came out twice would make the target's MERGE fail, or
+    insert it twice."""
     _, changes = workload(7, 200)
     rows = fold(table_of(changes), SCHEMA).rows
     keys = list(zip(rows["id"].to_pylist(), rows["part"].to_pylist(), strict=True))
@@ -111,8 +113,8 @@ def test_each_key_comes_out_once() -> None:
 
 
 def test_inserts_of_a_keyless_table_stay_as_they_are() -> None:
-    """Guards `fold_inserts`: equal rows of a table without a key are different rows, and a delete, which could hit any
-    of them, adds none."""
+    """Guards `fold_inserts`: equal rows of a table without a key are different rows, and a delete,
+    which could hit any of them, adds none."""
     changes = [Change(Op.INSERT, (1, "x"), ("v", None))] * 3 + [Change(Op.DELETE, (1, "x"))]
     folded = fold_inserts(table_of(changes), SCHEMA)
     assert folded.rows.num_rows == 3
@@ -122,8 +124,8 @@ def test_inserts_of_a_keyless_table_stay_as_they_are() -> None:
 @settings(max_examples=100, deadline=None)
 @given(ids=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=300))
 def test_ranges_cover_every_key_and_origin(ids: list[int]) -> None:
-    """Guards CORRECTNESS 11 in `key_ranges` and `few_keys`: a key, or an old key that fills another row, outside of
-    them is not found in the target and inserted again."""
+    """Guards CORRECTNESS 11 in `key_ranges` and `few_keys`: a key, or an old key that fills another
+    row, outside of them is not found in the target and inserted again."""
     changes = [
         Change(Op.UPDATE, (n, "x"), unsent=frozenset("a"), old=(~n, "old"))
         for n in sorted(set(ids))
@@ -139,8 +141,8 @@ def test_ranges_cover_every_key_and_origin(ids: list[int]) -> None:
 
 
 def test_joined_ranges_cover_all_parts_and_stay_few() -> None:
-    """Guards `join_ranges`, for merges that several tasks folded (CORRECTNESS 11): a key that falls between two
-    intervals is inserted again; one part that can't prune lets none prune."""
+    """Guards `join_ranges`, for merges that several tasks folded (CORRECTNESS 11): a key that falls
+    between two intervals is inserted again; one part that can't prune lets none prune."""
     parts = [[(n * 10, n * 10 + 3)] for n in range(100)]
     joined = join_ranges(parts)
     assert len(joined) <= MAX_RANGES

@@ -1,4 +1,5 @@
-"""The folds of soft delete, history and append equal naive replays, whatever the changes and wherever a batch ends."""
+"""The folds of soft delete, history and append equal naive replays, whatever the changes and
+wherever a batch ends."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def test_soft_delete_equals_a_naive_replay_in_one_batch_or_two(
 @settings(max_examples=300, deadline=None)
 @given(seed=SEEDS, count=COUNTS, at=st.integers(0, 60))
 def test_history_equals_a_naive_replay_in_one_batch_or_two(seed: int, count: int, at: int) -> None:
-    """Guards `fold_history`: a version a key and transaction, no overlap where a clock goes back, unsent values."""
+    """Guards `fold_history`: a version a key and transaction, no overlap where a clock goes back,
+    unsent values."""
     start, changes = transactions(seed, count)
     versions = history_replay(start, [])
     for part in cut(changes, min(at, count)):
@@ -73,7 +75,8 @@ def test_a_key_that_was_never_seen_and_is_deleted_is_inserted_flagged() -> None:
 
 
 def test_what_a_deleted_row_held_is_asked_of_the_target_never_null() -> None:
-    """Guards the unsent marks of deleted rows: without them the target's values would be overwritten by NULL."""
+    """Guards the unsent marks of deleted rows: without them the target's values would be
+    overwritten by NULL."""
     folded = fold_soft(table_of([Change(Op.DELETE, (1, "x"))]), SCHEMA)
     assert folded.unsent == ("a", "b")
     start: dict[Key, Row] = {(1, "x"): {"a": "kept", "b": "too", "_is_deleted": False}}
@@ -81,8 +84,8 @@ def test_what_a_deleted_row_held_is_asked_of_the_target_never_null() -> None:
 
 
 def test_whole_old_rows_are_the_last_values_of_deleted_rows() -> None:
-    """Guards the use of REPLICA IDENTITY FULL (rule 9, the row's own old image): for a key that the target never had, and in
-    append, the values of a deleted row come from the log itself."""
+    """Guards the use of REPLICA IDENTITY FULL (rule 9, the row's own old image): for a key that the
+    target never had, and in append, the values of a deleted row come from the log itself."""
     schema = replace(SCHEMA, full_before=True)
     key = {"id": 1, "part": "x"}
     row = {
@@ -111,8 +114,8 @@ def test_two_updates_in_one_transaction_are_one_version_and_in_two_are_two() -> 
 
 
 def test_append_keeps_every_change_in_order_and_says_what_was_not_sent() -> None:
-    """Guards rule 9 for append: a value that the log did not carry is named, never passed off as NULL; a changed key is a
-    delete and an update."""
+    """Guards rule 9 for append: a value that the log did not carry is named, never passed off as
+    NULL; a changed key is a delete and an update."""
     changes = [
         Change(Op.INSERT, (1, "x"), ("a", None), at=1),
         Change(Op.UPDATE, (1, "x"), ("A", None), frozenset("b"), at=2),
@@ -136,7 +139,8 @@ def test_append_keeps_every_change_in_order_and_says_what_was_not_sent() -> None
 @settings(max_examples=100, deadline=None)
 @given(seed=SEEDS, count=COUNTS)
 def test_the_appended_log_replayed_gives_the_source(seed: int, count: int) -> None:
-    """Guards append's completeness: nothing is folded away, so that the log alone rebuilds every row."""
+    """Guards append's completeness: nothing is folded away, so that the log alone rebuilds every
+    row."""
     start, changes = transactions(seed, count)
     state = {k: dict(r) for k, r in start.items()}
     gone: Row = {}

@@ -28,7 +28,8 @@ TABLE = SCHEMA.id
 
 
 class Source:
-    """A control connection to a server whose clock is ahead of ours and whose heartbeats lie at 150."""
+    """A control connection to a server whose clock is ahead of ours and whose heartbeats lie at
+    150."""
 
     def __init__(self) -> None:
         self.is_dead = False
@@ -50,7 +51,8 @@ class Source:
 
 
 class Place:
-    """A heartbeat that beats fast, over one segment that is captured and decoded when the test says so."""
+    """A heartbeat that beats fast, over one segment that is captured and decoded when the test says
+    so."""
 
     def __init__(self, folder: Path) -> None:
         self.source = Source()
@@ -96,8 +98,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
 
 
 def test_lag_is_unknown_until_a_heartbeat_came_back_through_decoding(place: Place) -> None:
-    """Guards `Heartbeat._settle` (CORRECTNESS 33): a heartbeat that is captured and not decoded says nothing of changes
-    before it, and lag 0 would be a lie."""
+    """Guards `Heartbeat._settle` (CORRECTNESS 33): a heartbeat that is captured and not decoded
+    says nothing of changes before it, and lag 0 would be a lie."""
     place.beats()
     assert place.lag is None
     place.backlog.sealed(segment(1))
@@ -109,7 +111,8 @@ def test_lag_is_unknown_until_a_heartbeat_came_back_through_decoding(place: Plac
 
 
 def test_lag_is_the_sources_clock_less_the_oldest_unmerged_commit(place: Place) -> None:
-    """Guards `Heartbeat.now` (CORRECTNESS 33): by our clock, a source whose clock is ahead would never lag."""
+    """Guards `Heartbeat.now` (CORRECTNESS 33): by our clock, a source whose clock is ahead would
+    never lag."""
     place.capture.position = Position(150)
     place.until(lambda: place.lag == 0.0)
     place.backlog.sealed(segment(1))
@@ -122,7 +125,8 @@ def test_lag_is_the_sources_clock_less_the_oldest_unmerged_commit(place: Place) 
 def test_a_change_of_shape_that_is_known_and_not_applied_is_lag_though_it_has_no_rows(
     place: Place,
 ) -> None:
-    """Guards the time between a statement of the log and its effect on the copy: nobody is told *level* meanwhile."""
+    """Guards the time between a statement of the log and its effect on the copy: nobody is told
+    *level* meanwhile."""
     file = replace(change_file(1, rows=0), last_sequence=first_sequence(1))
     place.backlog.sealed(segment(1))
     place.backlog.decoded([1], [file])
@@ -135,7 +139,8 @@ def test_a_change_of_shape_that_is_known_and_not_applied_is_lag_though_it_has_no
 def test_lag_grows_again_where_heartbeats_stay_away(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the freshness in `Heartbeat.lag` (CORRECTNESS 33): a source that no longer answers would stay at lag 0."""
+    """Guards the freshness in `Heartbeat.lag` (CORRECTNESS 33): a source that no longer answers
+    would stay at lag 0."""
     place.capture.position = Position(150)
     place.until(lambda: place.lag == 0.0)
     place.source.is_dead = True
@@ -181,8 +186,8 @@ def test_heartbeats_come_back_one_by_one_where_decoding_is_always_behind(tmp_pat
 
 
 def test_the_page_is_told_when_the_source_last_answered(place: Place) -> None:
-    """Guards `source_at` in `Heartbeat.facts`: set without an answer, the page would show old figures of the source as
-    present ones."""
+    """Guards `source_at` in `Heartbeat.facts`: set without an answer, the page would show old
+    figures of the source as present ones."""
     place.beats()
     place.until(lambda: place.heartbeat.facts()["source_at"] is not None)
     place.source.is_dead = True
@@ -193,8 +198,9 @@ def test_the_page_is_told_when_the_source_last_answered(place: Place) -> None:
 
 
 def test_a_failing_table_whose_changes_were_dropped_is_not_level(place: Place) -> None:
-    """Guards `Heartbeat._write`: with nothing of the table listed its lag would be 0 for as long as it fails, and so might be the whole
-    replicator's; what is not known is counted from the fault."""
+    """Guards `Heartbeat._write`: with nothing of the table listed its lag would be 0 for as long as
+    it fails, and so might be the whole replicator's; what is not known is counted from the
+    fault."""
     place.capture.position = Position(150)
     place.until(lambda: place.lag == 0.0)
     unknown = TableFigures(None, None)

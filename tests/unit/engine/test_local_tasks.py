@@ -9,7 +9,8 @@ from runners.engine.tasks.local import LocalTasks
 
 
 def test_results_come_in_the_order_of_the_items_and_nothing_is_shared() -> None:
-    """Guards that a test on local tasks does not pass by an object that Spark's tasks would not share."""
+    """Guards that a test on local tasks does not pass by an object that Spark's tasks would not
+    share."""
     seen: list[int] = []
 
     def task(item: int) -> int:

@@ -1,4 +1,5 @@
-"""The changes of a table without a key leave each row as often as a naive replay does (guards `engine.multiset`)."""
+"""The changes of a table without a key leave each row as often as a naive replay does (guards
+`engine.multiset`)."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ def apply(start: Counter[Row], counted: Counted) -> Counter[Row]:
 @settings(max_examples=300, deadline=None)
 @given(seed=st.integers(0, 10**9), count=st.integers(1, 60))
 def test_net_counts_applied_to_the_target_equal_a_naive_replay(seed: int, count: int) -> None:
-    """Guards `multiset.fold_counts` with random inserts, updates, deletes and truncates of equal rows: a wrong sign or
-    a row grouped with another is a row too many or too few."""
+    """Guards `multiset.fold_counts` with random inserts, updates, deletes and truncates of equal
+    rows: a wrong sign or a row grouped with another is a row too many or too few."""
     start, changes = workload(seed, count)
     assert apply(start, fold_counts(table_of(changes), SCHEMA)) == replay(start, changes)
 
@@ -41,7 +42,8 @@ def test_net_counts_applied_to_the_target_equal_a_naive_replay(seed: int, count:
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 10**9), cut=st.integers(1, 39))
 def test_two_folds_one_after_the_other_equal_one(seed: int, cut: int) -> None:
-    """Guards that net counts add up: wherever the batch is cut, `multiset._net` may drop only what cancels out."""
+    """Guards that net counts add up: wherever the batch is cut, `multiset._net` may drop only what
+    cancels out."""
     start, changes = workload(seed, 40)
     state = start
     for part in (changes[:cut], changes[cut:]):
@@ -50,7 +52,8 @@ def test_two_folds_one_after_the_other_equal_one(seed: int, cut: int) -> None:
 
 
 def test_each_row_comes_out_once_and_what_cancels_out_not_at_all() -> None:
-    """Guards the grouping by digest: a row that came out twice would be counted twice against the target."""
+    """Guards the grouping by digest: a row that came out twice would be counted twice against the
+    target."""
     row: Row = ("a", None)
     changes = [Change(Op.INSERT, row)] * 3 + [
         Change(Op.INSERT, ("b", 1)),
@@ -64,7 +67,8 @@ def test_each_row_comes_out_once_and_what_cancels_out_not_at_all() -> None:
 
 
 def test_rows_before_a_truncate_do_not_count() -> None:
-    """Guards CORRECTNESS 6: without the barrier what was emptied would come back, or be taken away twice."""
+    """Guards CORRECTNESS 6: without the barrier what was emptied would come back, or be taken away
+    twice."""
     changes = [
         Change(Op.INSERT, ("a", 1)),
         Change(Op.DELETE, old=("b", 1)),
@@ -78,7 +82,8 @@ def test_rows_before_a_truncate_do_not_count() -> None:
 
 @pytest.mark.parametrize("op", [Op.UPDATE, Op.DELETE])
 def test_a_change_without_its_before_image_is_an_error(op: Op) -> None:
-    """Guards exactness: the table's identity is no longer FULL, and a row whose end is not known would stay for ever."""
+    """Guards exactness: the table's identity is no longer FULL, and a row whose end is not known
+    would stay for ever."""
     changes = table_of([Change(op, ("a", 1))])
     with pytest.raises(ReplicationError) as caught:
         fold_counts(changes, SCHEMA)
@@ -86,7 +91,8 @@ def test_a_change_without_its_before_image_is_an_error(op: Op) -> None:
 
 
 def test_rows_of_a_snapshot_get_the_digests_of_the_log() -> None:
-    """Guards CORRECTNESS 12: a row that came by snapshot must be found when the log takes it away."""
+    """Guards CORRECTNESS 12: a row that came by snapshot must be found when the log takes it
+    away."""
     rows: list[Row] = [("a", 1), (None, None)]
     by_log = fold_counts(table_of([Change(Op.INSERT, r) for r in rows]), SCHEMA).rows
     shape = pa.schema(
@@ -113,14 +119,15 @@ def shaped(**columns: LogicalType) -> TableSchema:
     ],
 )
 def test_a_change_of_shape_that_changes_digests_stops_the_table(new: TableSchema) -> None:
-    """Guards the rows that are there: their digests hold the dropped column, and no delete would find them."""
+    """Guards the rows that are there: their digests hold the dropped column, and no delete would
+    find them."""
     with pytest.raises(ReplicationError) as caught:
         check_shape(shaped(a=String(), n=Int(32)), new)
     assert caught.value.code == "target:evolve"
 
 
 def test_added_columns_and_wider_numbers_go_on() -> None:
-    """Guards the other half of `multiset.check_shape`: digests leave NULLs out and know no width (CORRECTNESS 12), so
-    stopping the table here would ask for a copy without need."""
+    """Guards the other half of `multiset.check_shape`: digests leave NULLs out and know no width
+    (CORRECTNESS 12), so stopping the table here would ask for a copy without need."""
     old = shaped(n=Int(32), d=Decimal(6, 2))
     check_shape(old, shaped(new=String(), n=Int(64), d=Decimal(12, 2)))

@@ -1,5 +1,5 @@
-"""A table whose inserts are left out: its copy keeps up the rows that it has, and no others (guards `engine.fold_no_inserts` and
-`engine.left_out`)."""
+"""A table whose inserts are left out: its copy keeps up the rows that it has, and no others (guards
+`engine.fold_no_inserts` and `engine.left_out`)."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ def merged(mode: Mode, start: dict[Key, Row], parts: list[list[Change]]) -> dict
 def test_the_copy_is_what_a_naive_replay_keeps_however_the_changes_are_cut(
     seed: int, count: int, mode: Mode, excluded: tuple[str, ...]
 ) -> None:
-    """Guards the fold of stays: a MERGE that only lacked its WHEN NOT MATCHED would bring back a row that was deleted and inserted
-    again, lose or invent rows that changed their keys, and end otherwise where the batches are cut otherwise."""
+    """Guards the fold of stays: a MERGE that only lacked its WHEN NOT MATCHED would bring back a
+    row that was deleted and inserted again, lose or invent rows that changed their keys, and end
+    otherwise where the batches are cut otherwise."""
     start, changes = transactions(seed, count)
     ops = skipped_operations(TableSelection(SCHEMA.id, excluded=excluded), SCHEMA, mode).ops
     kept = [c for c in changes if c.op not in ops]
@@ -59,7 +60,8 @@ def test_the_copy_is_what_a_naive_replay_keeps_however_the_changes_are_cut(
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 10**9), count=st.integers(1, 60))
 def test_rows_held_are_those_of_the_snapshot_that_are_still_there(seed: int, count: int) -> None:
-    """Guards the oracle: told by the rows' identity alone, without a thought of keys that are taken."""
+    """Guards the oracle: told by the rows' identity alone, without a thought of keys that are
+    taken."""
     start, changes = transactions(seed, count)
     place: dict[Key, tuple[str, int]] = {k: ("snapshot", n) for n, k in enumerate(start)}
     for number, change in enumerate(changes):
@@ -76,8 +78,8 @@ def test_rows_held_are_those_of_the_snapshot_that_are_still_there(seed: int, cou
 
 
 def test_what_a_plain_merge_would_get_wrong() -> None:
-    """Guards, one by one: deleted and inserted again; an update of a row that is not held; a key that a row that is not held takes
-    over; a chain of keys with values that were not sent."""
+    """Guards, one by one: deleted and inserted again; an update of a row that is not held; a key
+    that a row that is not held takes over; a chain of keys with values that were not sent."""
     start: dict[Key, Row] = {(n, "x"): {"a": f"a{n}", "b": f"b{n}"} for n in range(4)}
     changes = [
         Change(Op.DELETE, (0, "x")),
@@ -94,8 +96,9 @@ def test_what_a_plain_merge_would_get_wrong() -> None:
 
 
 def test_a_deleted_row_keeps_its_time_when_its_key_lives_on_elsewhere() -> None:
-    """Guards the flags: the delete of a row that was inserted later, and so left out, must not move `_deleted_at` of the row that
-    had its key before, nor its update change the values that it had in the end."""
+    """Guards the flags: the delete of a row that was inserted later, and so left out, must not move
+    `_deleted_at` of the row that had its key before, nor its update change the values that it had
+    in the end."""
     start: dict[Key, Row] = {(0, "x"): {"a": "a", "b": "b"}}
     changes = [
         Change(Op.DELETE, (0, "x"), transaction=1, at=5),
@@ -110,7 +113,8 @@ def test_a_deleted_row_keeps_its_time_when_its_key_lives_on_elsewhere() -> None:
 
 
 def test_a_log_of_changes_only_lacks_them_and_a_copy_that_takes_nothing_stays() -> None:
-    """Guards the cheap ways: append folds nothing, and a copy without any kind of change must not lose rows to inserts."""
+    """Guards the cheap ways: append folds nothing, and a copy without any kind of change must not
+    lose rows to inserts."""
     without = TableSelection(SCHEMA.id, excluded=("inserts",))
     assert skipped_operations(without, SCHEMA, Mode.APPEND) == SkippedOperations((Op.INSERT,))
     nothing = TableSelection(SCHEMA.id, excluded=("inserts", "updates", "deletes"))
@@ -132,7 +136,8 @@ def test_a_log_of_changes_only_lacks_them_and_a_copy_that_takes_nothing_stays() 
 def test_where_rows_could_not_be_told_apart_the_table_stops(
     schema: object, mode: Mode, word: str
 ) -> None:
-    """Guards the refusal: these would silently hold rows that were left out, or lack rows that were not."""
+    """Guards the refusal: these would silently hold rows that were left out, or lack rows that were
+    not."""
     with pytest.raises(ReplicationError, match=word) as caught:
         skipped_operations(TableSelection(SCHEMA.id, excluded=("inserts",)), schema, mode)  # type: ignore[arg-type]
     assert caught.value.code == "target:mode-inserts"

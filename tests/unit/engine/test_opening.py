@@ -27,8 +27,8 @@ def test_the_modules_of_the_tasks_are_named_rightly(source: str) -> None:
 
 @pytest.mark.parametrize("form", ["iceberg", "delta"])
 def test_so_are_those_of_the_writer(form: str) -> None:
-    """Guards `PLUGIN.modules` of the lakehouse: `load_all` passes over a name that can't be imported, so a wrong one
-    would only show as a slower start."""
+    """Guards `PLUGIN.modules` of the lakehouse: `load_all` passes over a name that can't be
+    imported, so a wrong one would only show as a slower start."""
     params = LakehouseParams(warehouse="/lake", format=form, catalog_uri="sqlite:////lake/c.db")
     for name in PLUGIN.modules(params):
         importlib.import_module(name)

@@ -35,7 +35,8 @@ class Paced:
 
 
 def test_a_merge_follows_its_interval_where_decoding_keeps_up() -> None:
-    """Guards the interval between merges, and that a segment on its way to be decoded holds nobody."""
+    """Guards the interval between merges, and that a segment on its way to be decoded holds
+    nobody."""
     paced = Paced()
     paced.sealed(1, AHEAD_BYTES - 1)
     assert paced.is_due()
@@ -47,8 +48,9 @@ def test_a_merge_follows_its_interval_where_decoding_keeps_up() -> None:
 
 
 def test_far_behind_a_merge_waits_until_all_is_decoded() -> None:
-    """Guards the hold: without it the first merge of a backlog takes what happens to be decoded, and the next ones read what that one
-    wrote. What is small holds it no longer: under steady traffic there is always a segment that waits."""
+    """Guards the hold: without it the first merge of a backlog takes what happens to be decoded,
+    and the next ones read what that one wrote. What is small holds it no longer: under steady
+    traffic there is always a segment that waits."""
     paced = Paced()
     paced.sealed(1, AHEAD_BYTES)
     paced.sealed(2, LEVEL_BYTES)
@@ -63,7 +65,8 @@ def test_far_behind_a_merge_waits_until_all_is_decoded() -> None:
 
 
 def test_what_a_round_cut_off_goes_on_at_once() -> None:
-    """Guards `Pacing.ended`: held once more, every merge would be cut by the round that begins meanwhile, and the lag doubled."""
+    """Guards `Pacing.ended`: held once more, every merge would be cut by the round that begins
+    meanwhile, and the lag doubled."""
     paced = Paced()
     paced.sealed(1, AHEAD_BYTES)
     paced.now += paced.is_due() or HOLD_SECONDS
@@ -77,8 +80,8 @@ def test_what_a_round_cut_off_goes_on_at_once() -> None:
 
 
 def test_nobody_waits_longer_than_the_limit_nor_with_enough() -> None:
-    """Guards the hold's two ends: a log that stays ahead must not keep a table from being merged, and a merge that is large already
-    gains nothing."""
+    """Guards the hold's two ends: a log that stays ahead must not keep a table from being merged,
+    and a merge that is large already gains nothing."""
     paced = Paced()
     paced.sealed(1, AHEAD_BYTES)
     paced.sealed(2, AHEAD_BYTES)

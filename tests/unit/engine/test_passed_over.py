@@ -35,13 +35,14 @@ ROW = TableRow(
 def test_only_a_copy_that_should_have_the_rows_has_a_hole(
     row: TableRow, passed: Mapping[int, int], told: bool
 ) -> None:
-    """Guards against a hole that nobody sees, and against fresh copies for rows from before the copy, or of a removed table."""
+    """Guards against a hole that nobody sees, and against fresh copies for rows from before the
+    copy, or of a removed table."""
     assert missed([row], passed) == ([NAME] if told else [])
 
 
 def test_a_file_that_was_pruned_while_it_was_read_is_not_decoded_again() -> None:
-    """Guards a rewind that is overtaken by the end of the keep time: a segment that is gone can't be decoded, and to try would end the
-    run with every table in it."""
+    """Guards a rewind that is overtaken by the end of the keep time: a segment that is gone can't
+    be decoded, and to try would end the run with every table in it."""
     nothing: Any = None
     decoding = Decoding(
         nothing, "", MemoryStore(), nothing, nothing, nothing, threading.Event(),
@@ -51,7 +52,8 @@ def test_a_file_that_was_pruned_while_it_was_read_is_not_decoded_again() -> None
 
 
 def test_a_hole_from_before_the_copy_was_done_is_told_once_it_is() -> None:
-    """Guards the time between a copy's view and its end, when nobody knows yet what the copy holds."""
+    """Guards the time between a copy's view and its end, when nobody knows yet what the copy
+    holds."""
     faults: list[tuple[TableId, str]] = []
     nothing: Any = None
     decoding = Decoding(

@@ -1,4 +1,5 @@
-"""A source that is polled, through the whole engine: the in-memory source into the tests' own target, without a JVM."""
+"""A source that is polled, through the whole engine: the in-memory source into the tests' own
+target, without a JVM."""
 
 from __future__ import annotations
 
@@ -30,8 +31,8 @@ def world(
 
 
 def test_snapshot_and_polled_changes_reach_the_target(world: PolledWorld) -> None:
-    """Guards the path of a polled source: a first view, then polls, each recorded as decoded; also a second start, which
-    copies nothing again."""
+    """Guards the path of a polled source: a first view, then polls, each recorded as decoded; also
+    a second start, which copies nothing again."""
     running = world.start()
     running.until(lambda: world.is_replicating() and world.is_level())
     change_all(world.database, 1)
@@ -51,8 +52,8 @@ def test_snapshot_and_polled_changes_reach_the_target(world: PolledWorld) -> Non
 
 
 def test_a_new_column_comes_with_the_changes(world: PolledWorld) -> None:
-    """Guards `ColumnKnowledge.BY_LOG`: the schema that comes with the rows is what the copy follows; the catalog, which is
-    ahead, changes nothing by itself."""
+    """Guards `ColumnKnowledge.BY_LOG`: the schema that comes with the rows is what the copy
+    follows; the catalog, which is ahead, changes nothing by itself."""
     running = world.start()
     running.until(lambda: world.is_replicating() and world.is_level())
     held, more = world.database, Column("more", Int(32), "integer", ordinal=3)
@@ -65,8 +66,8 @@ def test_a_new_column_comes_with_the_changes(world: PolledWorld) -> None:
 
 
 def test_a_table_that_is_chosen_later_lacks_nothing(world: PolledWorld) -> None:
-    """Guards the hand-off from a later view to the polls (CORRECTNESS 18), while rows are written: `follow` has the next poll
-    name the table."""
+    """Guards the hand-off from a later view to the polls (CORRECTNESS 18), while rows are written:
+    `follow` has the next poll name the table."""
     late = TableId("shop", "late")
     world.database.create(replace(KEYED, id=late, native_id=903))
     running = world.start()
@@ -97,8 +98,8 @@ def test_a_table_that_is_chosen_later_lacks_nothing(world: PolledWorld) -> None:
 def test_nothing_is_lost_or_doubled_where_a_run_ends_within_the_order_of_writes(
     world: PolledWorld, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    """Guards files, then the transaction, then the acknowledgement: before the transaction the poll comes again, after it the
-    source is told later. Rows without a key count how often they came."""
+    """Guards files, then the transaction, then the acknowledgement: before the transaction the poll
+    comes again, after it the source is told later. Rows without a key count how often they came."""
     running = world.start()
     running.until(lambda: world.is_replicating() and world.is_level())
     hit = failpoints.hit
@@ -127,7 +128,8 @@ def test_nothing_is_lost_or_doubled_where_a_run_ends_within_the_order_of_writes(
 def test_a_damaged_change_file_stops_its_table_until_a_fresh_copy(
     world: PolledWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `Decoding.again` where nothing can be decoded again: going on without the file would leave a hole."""
+    """Guards `Decoding.again` where nothing can be decoded again: going on without the file would
+    leave a hole."""
     running = world.start()
     running.until(lambda: world.is_replicating() and world.is_level())
     hit = failpoints.hit

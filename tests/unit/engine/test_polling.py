@@ -67,7 +67,8 @@ class Place:
 
 
 def test_a_poll_is_recorded_and_then_acknowledged(tmp_path: Path) -> None:
-    """Guards the order of `PollCapture._record`: a source that hears first may forget what nobody has."""
+    """Guards the order of `PollCapture._record`: a source that hears first may forget what nobody
+    has."""
     place = Place(tmp_path)
     assert (place.recorded(), place.done) == ([], [])
     place.capture.step()
@@ -76,7 +77,8 @@ def test_a_poll_is_recorded_and_then_acknowledged(tmp_path: Path) -> None:
 
 
 def test_a_poll_that_began_before_a_table_was_chosen_is_thrown_away(tmp_path: Path) -> None:
-    """Guards CORRECTNESS 18: its end may lie behind the new table's view, and it lacks that table's changes in between."""
+    """Guards CORRECTNESS 18: its end may lie behind the new table's view, and it lacks that table's
+    changes in between."""
     place = Place(tmp_path)
 
     def choose() -> None:
@@ -95,7 +97,8 @@ def test_a_poll_that_began_before_a_table_was_chosen_is_thrown_away(tmp_path: Pa
 def test_a_new_schema_has_the_tables_described_anew_and_the_same_asked_again(
     tmp_path: Path,
 ) -> None:
-    """Guards `Polled.schema_version`: which of the new columns are followed is known only by a new description."""
+    """Guards `Polled.schema_version`: which of the new columns are followed is known only by a new
+    description."""
     place = Place(tmp_path)
     place.capture.step()
     place.version, place.tables = 1, (TWO,)

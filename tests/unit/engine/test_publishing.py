@@ -32,8 +32,8 @@ def mark(sequence: int) -> Watermark:
 
 
 def test_rows_are_written_at_most_every_so_often_and_one_at_a_time() -> None:
-    """Guards both bounds: without the time a commit is made for each watermark, without the look at the job a slow target
-    piles them up."""
+    """Guards both bounds: without the time a commit is made for each watermark, without the look at
+    the job a slow target piles them up."""
     now, writer = [0.0], Writer()
     publisher = Publisher(writer, "r", 10.0, lambda: now[0])  # type: ignore[arg-type]
     writer.go_on.clear()

@@ -1,4 +1,5 @@
-"""Quarantined rows: what waits, what ends it, and what the target holds meanwhile and afterwards."""
+"""Quarantined rows: what waits, what ends it, and what the target holds meanwhile and
+afterwards."""
 
 from __future__ import annotations
 
@@ -90,7 +91,8 @@ def has_bad(row: Row) -> bool:
 
 
 def test_a_row_that_does_not_fit_waits_and_the_others_go_on() -> None:
-    """Guards rule 30: merging it with NULL would lose the value silently; stopping would hold the others up."""
+    """Guards rule 30: merging it with NULL would lose the value silently; stopping would hold the
+    others up."""
     replica = Replica({ONE: {"a": "old", "b": "old"}})
     replica.merge([Change(UPDATE, ONE, (BAD, "new")), Change(INSERT, TWO, ("x", "y"))])
     assert replica.rows == {ONE: {"a": "old", "b": "old"}, TWO: {"a": "x", "b": "y"}}
@@ -98,7 +100,8 @@ def test_a_row_that_does_not_fit_waits_and_the_others_go_on() -> None:
 
 
 def test_later_changes_of_a_quarantined_key_wait_too_until_a_complete_image_or_a_delete() -> None:
-    """Guards rule 30: a later partial image merged alone would be completed from a row that never was."""
+    """Guards rule 30: a later partial image merged alone would be completed from a row that never
+    was."""
     unsent_a = frozenset({"a"})
     replica = Replica({ONE: {"a": "old", "b": "old"}})
     replica.merge([Change(UPDATE, ONE, (BAD, "1"))])
@@ -116,7 +119,8 @@ def test_later_changes_of_a_quarantined_key_wait_too_until_a_complete_image_or_a
 
 
 def test_a_partial_image_that_mends_the_value_ends_it_with_what_was_sent_before() -> None:
-    """Unsent values of the mending change come from the quarantined ones: from the target they would be old."""
+    """Unsent values of the mending change come from the quarantined ones: from the target they
+    would be old."""
     replica = Replica({ONE: {"a": "old", "b": "old"}})
     replica.merge([Change(UPDATE, ONE, (BAD, "sent while quarantined"))])
     replica.merge([Change(UPDATE, ONE, ("good", None), unsent=frozenset({"b"}))])
@@ -125,7 +129,8 @@ def test_a_partial_image_that_mends_the_value_ends_it_with_what_was_sent_before(
 
 
 def test_keys_that_a_change_of_key_links_wait_together() -> None:
-    """The unsent value of the moved row belongs to the old key's row in the target: deleting that first would lose it."""
+    """The unsent value of the moved row belongs to the old key's row in the target: deleting that
+    first would lose it."""
     replica = Replica({ONE: {"a": "old", "b": "large"}})
     replica.merge([Change(UPDATE, TWO, (BAD, None), unsent=frozenset({"b"}), old=ONE)])
     assert replica.rows == {ONE: {"a": "old", "b": "large"}}
@@ -135,8 +140,8 @@ def test_keys_that_a_change_of_key_links_wait_together() -> None:
 
 
 def test_a_truncate_ends_all_that_waits() -> None:
-    """Guards the barrier in `quarantine.separate` (CORRECTNESS 6 and 30): rows quarantined before a TRUNCATE would come back
-    after it."""
+    """Guards the barrier in `quarantine.separate` (CORRECTNESS 6 and 30): rows quarantined before a
+    TRUNCATE would come back after it."""
     replica = Replica({})
     replica.merge([Change(INSERT, ONE, (BAD, "1")), Change(INSERT, TWO, (BAD, "2"))])
     replica.merge([Change(Op.TRUNCATE, (0, "")), Change(INSERT, TWO, ("x", "y"))])
@@ -145,7 +150,8 @@ def test_a_truncate_ends_all_that_waits() -> None:
 
 
 def test_complete_images_leave_one_waiting_row_for_a_key() -> None:
-    """Guards the limit on quarantined rows: a row that changes for ever would otherwise reach it alone."""
+    """Guards the limit on quarantined rows: a row that changes for ever would otherwise reach it
+    alone."""
     replica = Replica({})
     for i in range(5):
         replica.merge([Change(INSERT if not i else UPDATE, ONE, (BAD, str(i)))])
@@ -153,8 +159,8 @@ def test_complete_images_leave_one_waiting_row_for_a_key() -> None:
 
 
 def test_a_replay_puts_null_in_place_of_what_does_not_fit() -> None:
-    """Guards `quarantine.images` for accepted rows: with their marks left on, a row that a person let go with NULL would
-    wait again."""
+    """Guards `quarantine.images` for accepted rows: with their marks left on, a row that a person
+    let go with NULL would wait again."""
     replica = Replica({ONE: {"a": "old", "b": "old"}})
     replica.merge([Change(UPDATE, ONE, (BAD, "1")), Change(INSERT, TWO, ("x", BAD))])
     replica.store.accept_quarantined(SCHEMA.id)
@@ -164,7 +170,8 @@ def test_a_replay_puts_null_in_place_of_what_does_not_fit() -> None:
 
 
 def test_what_a_merge_that_was_cut_off_quarantined_or_freed_counts_only_once_it_is_done() -> None:
-    """Guards "idempotent by (generation, sequence)": before the merge is recorded the same rows are quarantined and freed again."""
+    """Guards "idempotent by (generation, sequence)": before the merge is recorded the same rows are
+    quarantined and freed again."""
     store = Memory()
     table = faulty_table([Change(INSERT, ONE, (BAD, "1"))], 7)
     rows = decide.quarantined_rows(table, SCHEMA, 0)
@@ -179,7 +186,8 @@ def test_what_a_merge_that_was_cut_off_quarantined_or_freed_counts_only_once_it_
 
 
 def test_quarantined_rows_follow_a_changed_shape() -> None:
-    """A column that came later is not sent, one that went is left out, and the marks keep their columns."""
+    """A column that came later is not sent, one that went is left out, and the marks keep their
+    columns."""
     table = faulty_table([Change(UPDATE, ONE, ("x", BAD), unsent=frozenset({"a"}))], 3)
     rows = decide.quarantined_rows(table, SCHEMA, 0)
     columns = (Column("new", Int(32), "int"), *SCHEMA.columns[:2], SCHEMA.columns[3])
@@ -196,7 +204,8 @@ VALUES = st.tuples(st.sampled_from(["v", "w", BAD]), st.sampled_from(["x", "y", 
 
 @st.composite
 def walks(draw: st.DrawFn) -> list[list[Change]]:
-    """Batches of changes that a source could make: inserts of absent keys, updates and deletes of present ones."""
+    """Batches of changes that a source could make: inserts of absent keys, updates and deletes of
+    present ones."""
     present: set[Key] = {(1, "p"), (2, "p")}
     batches = []
     for _ in range(draw(st.integers(1, 4))):
@@ -227,8 +236,9 @@ def walks(draw: st.DrawFn) -> list[list[Change]]:
 
 
 def test_a_merge_that_takes_the_place_of_one_that_was_cut_off_begins_where_that_began() -> None:
-    """Found by the adversary (seed 603): a run was killed between the quarantine and the commit; the merge after it reached further, to a value that
-    fits, and the row stayed quarantined for ever, in front of every later change of its key."""
+    """Found by the adversary (seed 603): a run was killed between the quarantine and the commit;
+    the merge after it reached further, to a value that fits, and the row stayed quarantined for
+    ever, in front of every later change of its key."""
     replica = Replica({ONE: {"a": "old", "b": "old"}})
     replica.try_to_merge([Change(UPDATE, ONE, (BAD, "1"))])
     replica.merge([Change(UPDATE, ONE, (BAD, "1")), Change(UPDATE, ONE, ("good", "2"))])
@@ -245,12 +255,13 @@ def test_a_merge_that_takes_the_place_of_one_that_was_cut_off_begins_where_that_
 
 @settings(max_examples=300, deadline=None)
 @given(walks(), st.data())
-def test_once_nothing_bad_is_left_the_target_equals_the_source_and_a_row_that_fits_waits_only_where_linked(
+def test_once_nothing_bad_is_left_the_target_equals_the_source_and_a_row_that_fits_waits_only_where_linked(  # noqa: E501
     batches: list[list[Change]], data: st.DataObject
 ) -> None:
-    """Guards the whole of quarantine against a naive replay of the source, with merges that are cut off before their commit and reach less
-    far or further than those that take their place. Rows that do not fit never arrive; keys that no change
-    of key ever touched are either equal to the source or wait; a replay makes all equal, with NULL for what does not fit."""
+    """Guards the whole of quarantine against a naive replay of the source, with merges that are cut
+    off before their commit and reach less far or further than those that take their place. Rows
+    that do not fit never arrive; keys that no change of key ever touched are either equal to the
+    source or wait; a replay makes all equal, with NULL for what does not fit."""
     start = {(1, "p"): {"a": "s", "b": "t"}, (2, "p"): {"a": "s", "b": "t"}}
     replica, truth, moved = Replica(start), start, set()
     for number, batch in enumerate(batches):
@@ -286,8 +297,9 @@ def test_files_with_values_that_could_not_be_carried_are_never_folded_without_qu
 
 
 def test_without_a_key_a_value_that_does_not_fit_stops_the_table_and_says_so() -> None:
-    """Guards `TableRow.quarantines`, and the refusal in `fold_with_quarantined`: rows without a key can't be told apart once they wait, and the table
-    failed for ever at an error that nobody knew."""
+    """Guards `TableRow.quarantines`, and the refusal in `fold_with_quarantined`: rows without a key
+    can't be told apart once they wait, and the table failed for ever at an error that nobody
+    knew."""
     keyless = replace(SCHEMA, key=())
     row = TableRow(SCHEMA.id, unsupported="quarantine", schema=keyless)
     assert (

@@ -1,4 +1,5 @@
-"""At a start the target's token is compared with what our database remembers (CORRECTNESS 13), also where that was restored."""
+"""At a start the target's token is compared with what our database remembers (CORRECTNESS 13), also
+where that was restored."""
 
 from __future__ import annotations
 
@@ -54,9 +55,10 @@ def merger(store: MemoryStore, token: Token, log: ChangeLog) -> Merger:
 def test_a_target_that_is_ahead_is_adopted_only_where_the_merge_is_one_of_ours(
     store: MemoryStore, tmp_path: Path, sequence: int, is_known: bool
 ) -> None:
-    """Guards `Merger._may_end`: where the program's database was restored, the change log's folder still has segments of the time
-    since, and the source gives their changes again under new numbers. A token of that time that is adopted because such a number
-    is in the folder has them merged twice: rows of append, of history and of tables without a key are doubled."""
+    """Guards `Merger._may_end`: where the program's database was restored, the change log's folder
+    still has segments of the time since, and the source gives their changes again under new
+    numbers. A token of that time that is adopted because such a number is in the folder has them
+    merged twice: rows of append, of history and of tables without a key are doubled."""
     log = ChangeLog(str(tmp_path), "r1", "a")
     Path(log.segments, "000000001000-b.raw").touch()
     found = merger(store, Token("r1", 1, sequence, "u"), log)
@@ -73,8 +75,8 @@ def test_a_target_that_is_ahead_is_adopted_only_where_the_merge_is_one_of_ours(
 def test_a_merge_that_ended_before_a_file_of_another_shape_is_one_of_ours(
     store: MemoryStore, tmp_path: Path
 ) -> None:
-    """Guards the second half of `Merger._may_end`: `next_batch` ends before a new shape's first file, whose segment may come after
-    numbers that a cut transaction had."""
+    """Guards the second half of `Merger._may_end`: `next_batch` ends before a new shape's first
+    file, whose segment may come after numbers that a cut transaction had."""
     store.record_segment(segment(12), Position(1200))
     store.record_decoded([12], [change_file(12, version="v3")])
     log = ChangeLog(str(tmp_path), "r1", "a")
@@ -83,6 +85,7 @@ def test_a_merge_that_ended_before_a_file_of_another_shape_is_one_of_ours(
 
 
 def test_a_target_that_is_ahead_is_not_tried_again() -> None:
-    """Guards `may_be_tried_again`: after a restore the new segments' numbers pass the token in the end, and it would be adopted."""
+    """Guards `may_be_tried_again`: after a restore the new segments' numbers pass the token in the
+    end, and it would be adopted."""
     assert is_lasting("target:table-ahead", None)
     assert not is_lasting("target:table-missing", None)

@@ -21,8 +21,8 @@ def failing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def test_an_error_of_a_task_is_the_same_at_the_driver() -> None:
-    """Guards `relay._marked` and `from_tasks`: Spark carries only a text, and without the mark every fault of a task
-    would be an unexpected one of the run."""
+    """Guards `relay._marked` and `from_tasks`: Spark carries only a text, and without the mark
+    every fault of a task would be an unexpected one of the run."""
     with pytest.raises(RuntimeError) as task:
         list(relayed(failing)(iter([])))
     with pytest.raises(ReplicationError) as found, from_tasks():
@@ -33,7 +33,8 @@ def test_an_error_of_a_task_is_the_same_at_the_driver() -> None:
 
 
 def test_other_errors_pass() -> None:
-    """Guards `from_tasks` where nothing is marked: errors of the driver itself must not be swallowed or renamed."""
+    """Guards `from_tasks` where nothing is marked: errors of the driver itself must not be
+    swallowed or renamed."""
     with pytest.raises(ValueError, match="plain"), from_tasks():
         raise ValueError("plain")
     with pytest.raises(ReplicationError), from_tasks():
@@ -41,7 +42,8 @@ def test_other_errors_pass() -> None:
 
 
 def test_modules_of_a_worker_are_set_aside_once() -> None:
-    """Garbage that a task leaves must still be found: only a worker that imported something new sets objects aside."""
+    """Garbage that a task leaves must still be found: only a worker that imported something new
+    sets objects aside."""
     try:
         list(relayed(lambda batches: batches)(iter([])))
         frozen = gc.get_freeze_count()

@@ -74,8 +74,8 @@ def touched(files: list[ChangeFileRow]) -> set[tuple[str, int]]:
 
 
 def test_keys_that_rows_have_and_had_since_the_first_view_are_touched(tmp_path: Path) -> None:
-    """Guards `resume.touched_keys` (CORRECTNESS 17): a key left out, also one that a row had before, keeps a row of an
-    earlier moment, or twice."""
+    """Guards `resume.touched_keys` (CORRECTNESS 17): a key left out, also one that a row had
+    before, keeps a row of an earlier moment, or twice."""
     files = [
         change_file(
             tmp_path,
@@ -99,8 +99,8 @@ def test_keys_that_rows_have_and_had_since_the_first_view_are_touched(tmp_path: 
 def test_a_truncate_or_another_key_or_too_much_starts_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `StartAgain` (CORRECTNESS 17): after a TRUNCATE or under another key the touched rows can't be told, and
-    chunks that were kept would bring back what is gone."""
+    """Guards `StartAgain` (CORRECTNESS 17): after a TRUNCATE or under another key the touched rows
+    can't be told, and chunks that were kept would bring back what is gone."""
     fine = change_file(tmp_path, 5, [(Op.INSERT, 100, ("new", 1), None)])
     emptied = change_file(tmp_path, 6, [(Op.TRUNCATE, 100, ("", 0), None)])
     with pytest.raises(resume.StartAgain, match="emptied"):
@@ -118,8 +118,8 @@ def test_a_truncate_or_another_key_or_too_much_starts_again(
 
 @pytest.mark.parametrize("keep", [True, False])
 def test_rows_are_chosen_by_whole_keys_in_order(keep: bool) -> None:
-    """Guards `resume.filtered`: compared by a part of the key, or without regard to case, it would drop rows that
-    nobody touched."""
+    """Guards `resume.filtered`: compared by a part of the key, or without regard to case, it would
+    drop rows that nobody touched."""
     rows = pa.table(
         {"word": ["a", "a", "A", "b"], "part": [1, 2, 1, 1], "v": ["w", "x", "y", "z"]},
         schema=PLACE.arrow,
@@ -139,8 +139,8 @@ def segment(number: int) -> SegmentRow:
 def test_the_log_is_whole_while_it_reaches_back_to_the_first_view(
     first: int, is_whole: bool
 ) -> None:
-    """Guards `resume.is_log_whole` (CORRECTNESS 17): with a gap since the first view, keys that were touched in it
-    would keep their old rows."""
+    """Guards `resume.is_log_whole` (CORRECTNESS 17): with a gap since the first view, keys that
+    were touched in it would keep their old rows."""
     store = MemoryStore([TABLE])
     for number in range(1, 8):
         store.record_segment(segment(number), Position(number * 50))
@@ -162,8 +162,8 @@ class Until(MemoryStore):
 def test_the_log_is_waited_for_until_all_before_the_view_is_decoded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards `resume.wait_for_log`: asked sooner, while the log is not captured or not decoded up to the view, it would
-    miss touched keys; a stop ends the wait."""
+    """Guards `resume.wait_for_log`: asked sooner, while the log is not captured or not decoded up
+    to the view, it would miss touched keys; a stop ends the wait."""
     monkeypatch.setattr(resume, "WAIT_SECONDS", 0.0)
     store = Until([TABLE])
     old = change_file(tmp_path, 1, [(Op.INSERT, 40, ("old", 1), None)])
@@ -184,8 +184,8 @@ def test_the_log_is_waited_for_until_all_before_the_view_is_decoded(
 
 
 def test_a_chunk_whose_file_is_not_as_it_was_is_not_done(tmp_path: Path) -> None:
-    """Guards `resume.finished`: a chunk that is recorded, and whose file is gone or cut, would leave its rows out of
-    the copy."""
+    """Guards `resume.finished`: a chunk that is recorded, and whose file is gone or cut, would
+    leave its rows out of the copy."""
     path = tmp_path / "0.parquet"
     pq.write_table(pa.table({"word": ["a"]}), path)
     done = CopyChunk(0, "a", path=str(path), rows=1, is_done=True)
@@ -197,7 +197,8 @@ def test_a_chunk_whose_file_is_not_as_it_was_is_not_done(tmp_path: Path) -> None
 
 
 class Waiting:
-    """A log that is captured and decoded by hand while a copy waits for it; each look takes a minute."""
+    """A log that is captured and decoded by hand while a copy waits for it; each look takes a
+    minute."""
 
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, *turns: Callable[[MemoryStore], None]
@@ -229,15 +230,16 @@ def decoded(number: int) -> Callable[[MemoryStore], None]:
 
 
 def test_a_log_that_comes_slowly_is_no_standstill(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guards `on_progress` of `wait_for_log`: a copy that goes on after hours of pause waits for hours of log, and without it the run is
-    killed at the step's deadline, in each run anew."""
+    """Guards `on_progress` of `wait_for_log`: a copy that goes on after hours of pause waits for
+    hours of log, and without it the run is killed at the step's deadline, in each run anew."""
     log = Waiting(monkeypatch, sealed(1), sealed(2), sealed(3), decoded(1), decoded(2), decoded(3))
     assert log.wait(is_full=True) == []
     assert log.progress == [0.0, 60.0, 120.0, 180.0, 240.0, 300.0]
 
 
 def test_a_copy_that_a_full_log_waits_for_begins_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guards the way out where the log waits for the copy and the copy for the log: neither would ever end."""
+    """Guards the way out where the log waits for the copy and the copy for the log: neither would
+    ever end."""
     log = Waiting(monkeypatch, sealed(1))
     with pytest.raises(resume.StartAgain, match="full"):
         log.wait(is_full=True)

@@ -76,7 +76,8 @@ def store() -> MemoryStore:
         made.record_decoded([number], [change_file(number)])
     end = last_sequence(6)
     made.table_event(
-        TABLE, "table_snapshot_done", generation=1, schema=SCHEMA, table_uuid="u", merged_sequence=end,
+        TABLE, "table_snapshot_done", generation=1, schema=SCHEMA, table_uuid="u",
+        merged_sequence=end,
         token_sequence=end, is_snapshot_done=True, rewind_to=3.5,
     )  # fmt: skip
     return made
@@ -102,8 +103,9 @@ def rewound(store: MemoryStore, target: Target, tmp_path: Path, monkeypatch: Any
 def test_the_changes_since_the_version_are_applied_once_and_published_level(
     store: MemoryStore, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """Guards the choice of the version (at or before the time, never after it), the sequence that the replay begins after,
-    and that the copy is published with the live table's sequence under a new generation."""
+    """Guards the choice of the version (at or before the time, never after it), the sequence that
+    the replay begins after, and that the copy is published with the live table's sequence under a
+    new generation."""
     target = Target(*(last_sequence(n) for n in (1, 2, 4, 6)))
     row = rewound(store, target, tmp_path, monkeypatch)
     version, end = last_sequence(2), last_sequence(6)
@@ -120,8 +122,9 @@ def test_the_changes_since_the_version_are_applied_once_and_published_level(
 def test_a_long_rewind_is_no_standstill_and_can_be_stopped_between_its_parts(
     store: MemoryStore, tmp_path: Path, monkeypatch: Any, parts: int
 ) -> None:
-    """Guards `on_progress` and `should_stop` of `Rewinder`: a rewind over hours of a busy table is one step of its job, and without them
-    its run is killed at the step's deadline, in each run anew. What is stopped is published by nobody, and asked for still."""
+    """Guards `on_progress` and `should_stop` of `Rewinder`: a rewind over hours of a busy table is
+    one step of its job, and without them its run is killed at the step's deadline, in each run
+    anew. What is stopped is published by nobody, and asked for still."""
     monkeypatch.setattr("runners.engine.apply.rewind.next_batch", partial(next_batch, limit=10))
     monkeypatch.setattr("runners.engine.apply.rewind.fold_batch", lambda _, plan: (_Empty(), None))
     told_of: list[TableId] = []
@@ -161,8 +164,8 @@ def test_what_can_not_be_reached_is_refused_and_the_table_goes_on(
     changed: bool,
     code: str,
 ) -> None:
-    """Guards each look before the first write: without it changes would be missing in the rewound rows, or be applied to
-    columns that are not there."""
+    """Guards each look before the first write: without it changes would be missing in the rewound
+    rows, or be applied to columns that are not there."""
     store.forget(pruned)
     if code == "target:rewind-quarantined":
         store.record_decoded([1], [replace(change_file(1), faults=1)])
@@ -193,8 +196,9 @@ def test_a_fault_of_the_copy_leaves_the_live_table_as_it_is(
 def test_what_was_published_and_not_recorded_is_adopted_only_where_it_was_asked(
     store: MemoryStore, tmp_path: Path
 ) -> None:
-    """Guards `adopt`: a token of the next generation that nobody asked for is another's, and stops the table. What the kill left of
-    the staging copy goes: it would keep files of the live table, or a whole copy of it, for ever."""
+    """Guards `adopt`: a token of the next generation that nobody asked for is another's, and stops
+    the table. What the kill left of the staging copy goes: it would keep files of the live table,
+    or a whole copy of it, for ever."""
     target = Target(last_sequence(6))
     log = ChangeLog(str(tmp_path), "r1", "a")
     rewinder = Rewinder(None, target, store, log, "r1")  # type: ignore[arg-type]
@@ -225,8 +229,8 @@ def test_a_file_with_a_later_change_counts_as_later() -> None:
 def test_a_version_from_within_a_pruned_segment_is_refused(
     store: MemoryStore, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """Guards `_found`: a merge ends in the midst of a segment where the shape changes, so a version may need the rest of it; without
-    that, its changes would be missing in the rewound rows."""
+    """Guards `_found`: a merge ends in the midst of a segment where the shape changes, so a version
+    may need the rest of it; without that, its changes would be missing in the rewound rows."""
     store.forget([1, 2, 3])
     target = Target(first_sequence(3) + 4, last_sequence(6))
     row = rewound(store, target, tmp_path, monkeypatch)
@@ -237,8 +241,8 @@ def test_a_version_from_within_a_pruned_segment_is_refused(
 def test_rows_that_the_filter_can_not_decide_refuse_the_rewind(
     store: MemoryStore, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """Guards rows that leave the filter by one column while another one was not sent: applied as they are they would stay in
-    the rewound rows. What the source says now is no answer for then."""
+    """Guards rows that leave the filter by one column while another one was not sent: applied as
+    they are they would stay in the rewound rows. What the source says now is no answer for then."""
     schema = replace(SCHEMA, filter="a = 'in' AND b = 'in'")
     left = [Change(Op.UPDATE, (1, "x"), (None, "out"), unsent=frozenset("a"))]
 

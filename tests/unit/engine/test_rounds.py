@@ -1,4 +1,5 @@
-"""Tables that merge each for themselves meet at one sequence, and only what is exactly there is published (CORRECTNESS 31)."""
+"""Tables that merge each for themselves meet at one sequence, and only what is exactly there is
+published (CORRECTNESS 31)."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ TABLES = tuple(TableId("bank", name) for name in ("one", "two", "idle"))
 
 
 class Target:
-    """Each table's commits: (sequence, the segments whose files it holds), the version being their number."""
+    """Each table's commits: (sequence, the segments whose files it holds), the version being their
+    number."""
 
     history_seconds = 1800.0
 
@@ -152,9 +154,9 @@ class Bank:
 def test_every_published_version_holds_exactly_what_was_committed_up_to_the_watermark(
     seed: int,
 ) -> None:
-    """Guards the cut of merges at a round's end (`Rounds.limit`): without it a merge that begins a moment later holds changes
-    past the end. Guards the check in `arrive` too: without it a table whose earlier merge ended before the round's end is taken
-    as it is."""
+    """Guards the cut of merges at a round's end (`Rounds.limit`): without it a merge that begins a
+    moment later holds changes past the end. Guards the check in `arrive` too: without it a table
+    whose earlier merge ended before the round's end is taken as it is."""
     bank = Bank(seed)
     for _ in range(1000):
         bank.step()
@@ -164,7 +166,8 @@ def test_every_published_version_holds_exactly_what_was_committed_up_to_the_wate
 
 
 def test_a_table_goes_on_past_the_end_once_its_version_is_known() -> None:
-    """Guards that a slow table does not hold the others: `limit` binds a table only until it has arrived."""
+    """Guards that a slow table does not hold the others: `limit` binds a table only until it has
+    arrived."""
     bank = Bank()
     bank.clock.move(2)
     bank.segment(*TABLES)
@@ -184,8 +187,8 @@ def test_a_table_goes_on_past_the_end_once_its_version_is_known() -> None:
 
 
 def test_failing_and_slow_tables_are_left_out_and_named() -> None:
-    """Guards the patience of a round, and that a table that missed one is not waited for until it has passed it: without
-    either a stuck table keeps every watermark from being published."""
+    """Guards the patience of a round, and that a table that missed one is not waited for until it
+    has passed it: without either a stuck table keeps every watermark from being published."""
     bank = Bank()
     one, two, idle = TABLES
     bank.clock.move(2)
@@ -217,8 +220,9 @@ def test_failing_and_slow_tables_are_left_out_and_named() -> None:
 
 
 def test_nothing_is_published_of_a_table_before_a_heartbeat_that_was_sent_after_its_copy() -> None:
-    """Guards `copied`: a copy holds what was committed until it was read, which may be past a round's end; chunks that
-    converge are no moment of the source at all before the log after them is merged."""
+    """Guards `copied`: a copy holds what was committed until it was read, which may be past a
+    round's end; chunks that converge are no moment of the source at all before the log after them
+    is merged."""
     bank = Bank()
     bank.known = 4.0
     bank.clock.move(2)
@@ -233,8 +237,8 @@ def test_nothing_is_published_of_a_table_before_a_heartbeat_that_was_sent_after_
 
 
 def test_a_version_that_is_not_our_last_merge_is_not_published() -> None:
-    """Guards the comparison of the version's token with what we merged last, and that a catalog that is away for a moment
-    leaves the table out and does not fail it."""
+    """Guards the comparison of the version's token with what we merged last, and that a catalog
+    that is away for a moment leaves the table out and does not fail it."""
     bank = Bank()
     bank.clock.move(2)
     bank.segment(TABLES[0])
@@ -250,16 +254,16 @@ def test_a_version_that_is_not_our_last_merge_is_not_published() -> None:
 
 
 def test_cut_keeps_only_ends_before_it() -> None:
-    """Guards `rounds.cut` (CORRECTNESS 31): a transaction's end beyond the round's segment would let a table merge past
-    the sequence that the others stop at."""
+    """Guards `rounds.cut` (CORRECTNESS 31): a transaction's end beyond the round's segment would
+    let a table merge past the sequence that the others stop at."""
     assert cut(Frontier(9, (5, 8, 9)), 8) == Frontier(8, (5, 8))
     assert cut(Frontier(7, (5, 7)), 8) == Frontier(7, (5, 7))
 
 
 def test_a_table_whose_change_was_left_out_of_the_log_is_in_no_watermark_from_there() -> None:
-    """Guards the tables as `_begin` asks for them: decoding fails a table just before the frontier moves past what it left out, and
-    a turn that looked at the tables before that would take the idle table for level. Guards `arrive` too, for a merge that ends
-    after the fault."""
+    """Guards the tables as `_begin` asks for them: decoding fails a table just before the frontier
+    moves past what it left out, and a turn that looked at the tables before that would take the
+    idle table for level. Guards `arrive` too, for a merge that ends after the fault."""
     one, two, idle = TABLES
     bank = Bank()
     bank.clock.move(2)
@@ -285,7 +289,8 @@ def test_a_table_whose_change_was_left_out_of_the_log_is_in_no_watermark_from_th
 
 
 def test_a_table_that_is_removed_while_a_round_goes_on_is_not_named() -> None:
-    """Guards `_publish`: its table may be dropped at the target by then, and `forget_versions` mends only what was published."""
+    """Guards `_publish`: its table may be dropped at the target by then, and `forget_versions`
+    mends only what was published."""
     one, two, _ = TABLES
     bank = Bank()
     bank.clock.move(2)

@@ -1,4 +1,5 @@
-"""Digests of rows: the same for equal rows however they came, another for different ones (guards CORRECTNESS 12)."""
+"""Digests of rows: the same for equal rows however they came, another for different ones (guards
+CORRECTNESS 12)."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def test_different_values_of_a_type_give_different_digests(kind: str) -> None:
 
 
 def test_values_do_not_flow_into_each_other() -> None:
-    """Guards names, tags and lengths: the same bytes in other columns, or of another type, are another row."""
+    """Guards names, tags and lengths: the same bytes in other columns, or of another type, are
+    another row."""
     found = [
         *hashes(a=pa.array(["x"]), b=pa.array(["yz"])),
         *hashes(a=pa.array(["xy"]), b=pa.array(["z"])),
@@ -71,7 +73,8 @@ def test_values_do_not_flow_into_each_other() -> None:
 
 
 def test_a_column_that_is_added_changes_no_digest_of_old_rows() -> None:
-    """Guards "NULLs left out": an old row has NULL in the new column, and must be found by its old digest."""
+    """Guards "NULLs left out": an old row has NULL in the new column, and must be found by its old
+    digest."""
     a, b = pa.array(["x", None]), pa.array([1, 2])
     assert hashes(a=a, b=b) == hashes(b=b, new=pa.nulls(2, pa.string()), a=a)
 
@@ -84,7 +87,8 @@ def test_a_wider_integer_or_float_keeps_the_digest() -> None:
 
 
 def test_rows_in_slices_and_chunks_give_the_digests_of_whole_columns() -> None:
-    """Guards offsets into Arrow's buffers: a snapshot's batches and a log's lie differently in memory."""
+    """Guards offsets into Arrow's buffers: a snapshot's batches and a log's lie differently in
+    memory."""
     whole = pa.table(
         {
             n: pa.array([None, *v, *v, None] * 3, t).slice(0, 7)
@@ -99,7 +103,7 @@ def test_rows_in_slices_and_chunks_give_the_digests_of_whole_columns() -> None:
 
 
 def test_no_rows_have_no_digests() -> None:
-    """Guards the empty edges of `row_hash.row_hashes`: a table without rows, and lists without items, have no buffers
-    to read."""
+    """Guards the empty edges of `row_hash.row_hashes`: a table without rows, and lists without
+    items, have no buffers to read."""
     assert hashes(a=pa.array([], pa.list_(pa.int32()))) == []
     assert len(hashes(a=pa.array([[], None], pa.list_(pa.string())))) == 2

@@ -101,8 +101,9 @@ class Jobs:
 def test_a_table_that_has_nothing_to_merge_is_compared_before_it_counts_as_well_again(
     is_behind: bool,
 ) -> None:
-    """Guards `Scheduler._merge`: a target that was restored to an older state, or could not be asked at the start, would count as
-    recovered by a retry that merges nothing, and the next merge would write over the hole."""
+    """Guards `Scheduler._merge`: a target that was restored to an older state, or could not be
+    asked at the start, would count as recovered by a retry that merges nothing, and the next merge
+    would write over the hole."""
     jobs = Jobs()
     jobs.target.sequence = last_sequence(3) if is_behind else MERGED
     jobs.store.table_event(
@@ -123,7 +124,8 @@ def test_a_table_that_has_nothing_to_merge_is_compared_before_it_counts_as_well_
 def test_a_table_is_not_blamed_for_a_jvm_that_has_ended(
     monkeypatch: pytest.MonkeyPatch, *, is_lost: bool
 ) -> None:
-    """Guards `Scheduler._with_spark`: each table would fail as one whose target is not reachable."""
+    """Guards `Scheduler._with_spark`: each table would fail as one whose target is not
+    reachable."""
     jobs = Jobs()
 
     def refused(_: TargetTable) -> Token:
@@ -145,7 +147,8 @@ def test_a_table_is_not_blamed_for_a_jvm_that_has_ended(
 
 @pytest.mark.parametrize("fault", [ReplicationError("target:not-writable", table=TABLE), OSError()])
 def test_a_table_whose_files_can_not_be_tidied_up_goes_on(fault: Exception) -> None:
-    """Guards `Scheduler._maintain`: failed and recovered again by each merge, such a table would merge once in minutes, for ever."""
+    """Guards `Scheduler._maintain`: failed and recovered again by each merge, such a table would
+    merge once in minutes, for ever."""
     jobs = Jobs()
     jobs.target.fault = fault
     jobs.jobs._upkeep.merged(TABLE)
@@ -156,7 +159,8 @@ def test_a_table_whose_files_can_not_be_tidied_up_goes_on(fault: Exception) -> N
 
 
 def test_a_table_that_is_not_as_it_was_left_fails_by_its_upkeep_too() -> None:
-    """Guards `maintenance.ends_more`: what stands in the way of merges is told as soon as it is seen."""
+    """Guards `maintenance.ends_more`: what stands in the way of merges is told as soon as it is
+    seen."""
     jobs = Jobs()
     jobs.target.fault = ReplicationError("target:table-replaced", table=TABLE)
     jobs.jobs._upkeep.merged(TABLE)
@@ -168,8 +172,8 @@ def test_a_table_that_is_not_as_it_was_left_fails_by_its_upkeep_too() -> None:
 
 
 def test_upkeep_waits_for_a_quiet_moment_but_not_for_ever_and_longer_after_each_fault() -> None:
-    """Guards `Upkeep` (CORRECTNESS 32): without its end a busy table is never tidied up, without its growing waits a fault that stays
-    takes the table's time."""
+    """Guards `Upkeep` (CORRECTNESS 32): without its end a busy table is never tidied up, without
+    its growing waits a fault that stays takes the table's time."""
     now = 0.0
     upkeep = Upkeep(50, lambda: now)
     for _ in range(50):
@@ -190,8 +194,9 @@ def test_upkeep_waits_for_a_quiet_moment_but_not_for_ever_and_longer_after_each_
 
 
 def test_a_table_that_is_chosen_again_while_it_is_removed_is_copied_in_a_view_of_its_own() -> None:
-    """Guards the place of `forget` in `Scheduler._remove`: a view that another table opened in between may have the table, and the log since
-    went with the removal, so its changes until the next view would be lost without a word."""
+    """Guards the place of `forget` in `Scheduler._remove`: a view that another table opened in
+    between may have the table, and the log since went with the removal, so its changes until the
+    next view would be lost without a word."""
     jobs, source = Jobs(), Source(OTHER)
     snapshots, _ = make(source, None)
     rows = jobs.store._tables
@@ -215,7 +220,8 @@ def test_a_table_that_is_chosen_again_while_it_is_removed_is_copied_in_a_view_of
 def test_a_table_of_which_nothing_is_asked_is_not_looked_into_until_something_happens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Guards `Scheduler._restless`: a turn over thousands of idle tables took a core; and none is forgotten."""
+    """Guards `Scheduler._restless`: a turn over thousands of idle tables took a core; and none is
+    forgotten."""
     jobs = Jobs()
     considered: list[TableRow] = []
     monkeypatch.setattr(jobs.jobs, "_consider", considered.append)

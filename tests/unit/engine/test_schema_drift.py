@@ -1,4 +1,5 @@
-"""What a look into the source's catalog, and a changed shape, mean for a table under each policy."""
+"""What a look into the source's catalog, and a changed shape, mean for a table under each
+policy."""
 
 from __future__ import annotations
 
@@ -124,7 +125,8 @@ def test_a_copy_that_holds_the_past_is_never_thrown_away_by_a_policy(mode: Mode)
 
 
 def test_rows_known_by_a_hash_are_read_again_where_it_changes() -> None:
-    """A hash goes by column names and values: after a rename, no old row would be found by its delete."""
+    """A hash goes by column names and values: after a rename, no old row would be found by its
+    delete."""
     assert Place("evolve", Mode.MULTISET).follow(ID, replace(NOTE, name="z"), N) == "resync"
     assert Place("evolve", Mode.MULTISET).follow(ID, NOTE, N, replace(ADDED, missing=None)) == ""
     assert Place("evolve", Mode.MULTISET).follow(ID, NOTE, N, ADDED) == "resync"
@@ -140,8 +142,9 @@ def quarantine_one(policy: str, mode: Mode = Mode.MIRROR) -> Place:
 
 
 def test_a_name_under_which_quarantined_rows_have_values_is_never_followed() -> None:
-    """Guards quarantined rows, whose values are kept by names: followed, a rename would lose them, a swap give each column the other's, and
-    a new column would have those of a dropped one. Fails where the store is not asked for what waits."""
+    """Guards quarantined rows, whose values are kept by names: followed, a rename would lose them,
+    a swap give each column the other's, and a new column would have those of a dropped one. Fails
+    where the store is not asked for what waits."""
     renamed, other = replace(NOTE, name="z"), replace(ADDED, type=String(), missing=None)
     for policy, became in (("evolve", "resync"), ("lenient", "source:schema-changed")):
         assert quarantine_one(policy).follow(ID, renamed, N) == became
@@ -160,7 +163,8 @@ def test_a_name_under_which_quarantined_rows_have_values_is_never_followed() -> 
 
 
 def test_lenient_keeps_a_dropped_column() -> None:
-    """Guards what the target is told at once: a column that comes later may have the dropped one's number."""
+    """Guards what the target is told at once: a column that comes later may have the dropped one's
+    number."""
     place = Place("lenient")
     assert place.follow(ID, N) == ""
     assert place.writer.done == [("evolve", ["id", "n"], ["id", "n"])]
@@ -172,8 +176,9 @@ def test_lenient_keeps_a_dropped_column() -> None:
 
 
 def test_ignore_keeps_the_shape_and_empties_what_is_gone() -> None:
-    """Guards `Evolver._apply` under the policy `ignore`: values of a column that the source has no more would stay in
-    old rows as if they were true; a renamed key stops the table, since no row could be found."""
+    """Guards `Evolver._apply` under the policy `ignore`: values of a column that the source has no
+    more would stay in old rows as if they were true; a renamed key stops the table, since no row
+    could be found."""
     place = Place("ignore")
     assert place.follow(ID, N) == ""
     assert place.writer.done == [("fill", "note", None)] and place.events == ["schema_kept"]
@@ -204,7 +209,8 @@ def test_a_column_that_is_left_out_is_told_once_also_over_a_restart() -> None:
 
 
 def test_a_chosen_column_is_followed_under_its_new_name() -> None:
-    """The choice has the name of when it was made; by names alone the column would seem to be dropped."""
+    """The choice has the name of when it was made; by names alone the column would seem to be
+    dropped."""
     found = replace(SHAPE, columns=(ID, replace(NOTE, name="z"), N))
     chosen = TableSelection(TABLE, ("note",))
     shape = followed(
@@ -214,8 +220,8 @@ def test_a_chosen_column_is_followed_under_its_new_name() -> None:
 
 
 def test_what_changes_nothing_for_rows_is_noted_silently_from_a_look_only() -> None:
-    """Storage that was written again by a clean-up must be known, or the next addition would seem to have done it; the head of
-    a segment may be older than the look, and would take that back."""
+    """Storage that was written again by a clean-up must be known, or the next addition would seem
+    to have done it; the head of a segment may be older than the look, and would take that back."""
     place = Place("stop")
     assert place.follow(is_look=True, storage="8", partitions=(70, 71)) == ""
     assert place.events == []
@@ -227,7 +233,7 @@ def test_what_changes_nothing_for_rows_is_noted_silently_from_a_look_only() -> N
     assert place.row.schema is not None and place.row.schema.storage == "7"
 
 
-# --- a look into the catalog ------------------------------------------------------------------------------------
+# --- a look into the catalog ------------------------------------------------------------------------------------  # noqa: E501
 def at_once(row: TableRow, position: int) -> bool:
     """The log is decoded and merged up to any place."""
     return True
@@ -247,7 +253,8 @@ def seen(**changes: Any) -> Look:
 
 
 def test_a_look_finds_what_no_row_tells() -> None:
-    """A table that was made again, another partition, a name that moved: the log says nothing of them."""
+    """A table that was made again, another partition, a name that moved: the log says nothing of
+    them."""
     place = Place("evolve")
     assert drift(place, seen()) is None
     assert "made again" in drift(place, seen(native_id=71)).resync
@@ -260,8 +267,9 @@ def test_a_look_finds_what_no_row_tells() -> None:
 
 
 def test_parts_with_other_files_are_read_again_unless_the_log_tells_that_all_rows_went() -> None:
-    """A TRUNCATE of a part is in no log, that of the whole table is: taken for the first, each of those would be a fresh copy,
-    or the end of a copy that holds the past. So the log is merged up to the look first."""
+    """A TRUNCATE of a part is in no log, that of the whole table is: taken for the first, each of
+    those would be a fresh copy, or the end of a copy that holds the past. So the log is merged up
+    to the look first."""
     place = Place("evolve")
     place.store.table_progress(TABLE, schema=replace(SHAPE, marks=((70, 1), (71, 1))))
     emptied = seen(marks=((70, 2), (71, 1)))
@@ -281,7 +289,8 @@ def test_parts_with_other_files_are_read_again_unless_the_log_tells_that_all_row
 
 
 def test_a_new_name_is_noted_and_told_once_and_the_log_does_not_take_it_back() -> None:
-    """Shapes of the log say no name: were theirs stored, the table would be taken for renamed at every look."""
+    """Shapes of the log say no name: were theirs stored, the table would be taken for renamed at
+    every look."""
     place, now = Place("evolve"), TableId("shop", "z")
     found = drift(place, seen(called=now))
     assert (found.called, found.shape, found.error) == (now, None, None)
@@ -301,7 +310,8 @@ def test_a_shape_waits_for_the_rows_before_it() -> None:
 
 @pytest.mark.parametrize("since", [{"generation": 2}, {"schema": replace(SHAPE, columns=(ID,))}])
 def test_a_look_at_another_copy_says_nothing(since: dict[str, Any]) -> None:
-    """The table may have been merged or copied since, to a newer shape: the look would take that back."""
+    """The table may have been merged or copied since, to a newer shape: the look would take that
+    back."""
     place = Place("evolve")
     drifts = SchemaDrifts(place.evolver, at_once)
     drifts.see(replace(seen(columns=(ID, N)), known={TABLE: place.row}))
@@ -333,7 +343,8 @@ def test_a_table_that_is_there_again_is_copied_afresh() -> None:
 def test_a_table_whose_columns_name_was_mended_is_copied_afresh(
     mode: Mode, policy: str, columns: tuple[Column, ...], *, is_mended: bool
 ) -> None:
-    """Guards `mends_name`: the log has the name of before for ever, so that a retry claimed it after the renaming too."""
+    """Guards `mends_name`: the log has the name of before for ever, so that a retry claimed it
+    after the renaming too."""
     place = Place(policy, mode)
     facts = {"column": "_pos"}
     place.store.table_event(
@@ -347,14 +358,15 @@ def test_a_table_whose_columns_name_was_mended_is_copied_afresh(
 
 
 def test_a_table_whose_last_column_goes_says_so() -> None:
-    """Guards `Evolver.follow`: Spark would be asked for a table without columns, and fail with a ParseException for ever."""
+    """Guards `Evolver.follow`: Spark would be asked for a table without columns, and fail with a
+    ParseException for ever."""
     place = Place("evolve")
     bare = replace(SHAPE, columns=(), key=(), primary_key=())
     with pytest.raises(ReplicationError, match="no column that can be copied"):
         place.evolver.follow(place.row, TargetTable(TABLE, "r", 1), bare)
 
 
-def test_a_table_that_keeps_its_owner_from_writing_leaves_the_stream_and_comes_back_when_it_is_mended() -> (
+def test_a_table_that_keeps_its_owner_from_writing_leaves_the_stream_and_comes_back_when_it_is_mended() -> (  # noqa: E501
     None
 ):
     """Left in the stream, every update of the partition would fail at the source."""
@@ -381,7 +393,8 @@ def test_a_fault_that_comes_again_and_again_is_left_failing() -> None:
 
 
 def test_a_copy_that_fails_again_and_again_is_left_failing() -> None:
-    """A fault of the copying itself is no fault of the log's: the copy would begin anew for ever."""
+    """A fault of the copying itself is no fault of the log's: the copy would begin anew for
+    ever."""
     place = Place("evolve")
     place.store.table_progress(TABLE, is_snapshot_done=False)
     tries = [place.evolver.mends(place.row, "target:evolve") for _ in range(AGAIN_TIMES + 1)]
@@ -395,7 +408,7 @@ def test_a_decoders_fault_may_name_its_table_among_its_facts() -> None:
     assert place.row.is_resync_asked
 
 
-# --- a source that tells steps in place of numbers ------------------------------------------------------------------
+# --- a source that tells steps in place of numbers ------------------------------------------------------------------  # noqa: E501
 
 AFTER = 100
 COPY = TableSchema(
@@ -438,7 +451,8 @@ def told(place: Place, *names: str, steps: list[tuple[str, str, str]], upto: int
     ],
 )
 def test_steps_go_by_the_policy(policy: str, kind: str, became: str) -> None:
-    """Guards the policies where a source has no numbers: a swap of two names, and a conversion that may change values."""
+    """Guards the policies where a source has no numbers: a swap of two names, and a conversion that
+    may change values."""
     place = stepping(policy)
     swap = [(kind, "a", "b"), (kind, "b", "a")]
     assert told(place, "id", "b", "a", steps=swap) == became
@@ -481,7 +495,8 @@ def test_a_table_that_the_log_tells_to_be_gone() -> None:
 
 
 def test_a_shape_without_rows_waits_for_the_log() -> None:
-    """Guards a table that nobody writes to: its change is seen in the catalog, and the log's steps tell what it was."""
+    """Guards a table that nobody writes to: its change is seen in the catalog, and the log's steps
+    tell what it was."""
     place = stepping("evolve")
     drifts = SchemaDrifts(place.evolver, at_once)
     shape = replace(COPY, columns=COPY.columns[:2], upto=1, layout=((0, "id", 0), (0, "a", 0)))
@@ -496,7 +511,8 @@ def test_a_shape_without_rows_waits_for_the_log() -> None:
 
 
 def test_the_copy_s_shape_goes_along_where_the_log_has_no_numbers() -> None:
-    """Guards rows that are older than the description; under IGNORE only names of the copy are followed."""
+    """Guards rows that are older than the description; under IGNORE only names of the copy are
+    followed."""
     found = replace(COPY, columns=tuple(replace(c, ordinal=0) for c in COPY.columns), upto=1)
     new = replace(found, columns=(*found.columns, Column("c", String(), "text")))
     whole = followed(new, TableSelection(TABLE), COPY, SchemaPolicy.EVOLVE, STATEMENTS)
@@ -509,8 +525,9 @@ def test_the_copy_s_shape_goes_along_where_the_log_has_no_numbers() -> None:
 
 
 def test_a_table_that_is_missing_is_told_so_only_once_the_log_had_its_say() -> None:
-    """Guards the order: where decoding is behind, the log's own statement, with the new name, is still to come. A look that says
-    the same again does not begin the wait anew, or a busy log would never be waited for to the end."""
+    """Guards the order: where decoding is behind, the log's own statement, with the new name, is
+    still to come. A look that says the same again does not begin the wait anew, or a busy log would
+    never be waited for to the end."""
     place, reached = stepping("evolve"), [0]
     drifts = SchemaDrifts(place.evolver, lambda row, position: reached[0] >= position)
 
@@ -536,7 +553,8 @@ def test_a_table_that_is_missing_is_told_so_only_once_the_log_had_its_say() -> N
 
 
 def test_a_look_from_before_a_fault_says_nothing_of_it() -> None:
-    """Guards a renamed table against a look that still saw it: it would seem to be there again, and be copied afresh."""
+    """Guards a renamed table against a look that still saw it: it would seem to be there again, and
+    be copied afresh."""
     place = stepping("evolve")
     drifts = SchemaDrifts(place.evolver, at_once)
     drifts.see(Look({TABLE: COPY}, known={TABLE: place.row}))
@@ -550,7 +568,8 @@ def test_a_look_from_before_a_fault_says_nothing_of_it() -> None:
 
 
 def test_a_change_without_rows_waits_through_looks_that_say_the_same() -> None:
-    """Guards a quiet table beside busy ones: each look lies further ahead than what is merged by then."""
+    """Guards a quiet table beside busy ones: each look lies further ahead than what is merged by
+    then."""
     place, reached = stepping("evolve"), [40]
     drifts = SchemaDrifts(place.evolver, lambda row, position: reached[0] >= position)
     shape = replace(COPY, columns=COPY.columns[:2], upto=1, layout=((0, "id", 0), (0, "a", 0)))

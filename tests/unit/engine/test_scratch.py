@@ -18,11 +18,15 @@ from runners.engine.settings import RunnerSettings
 from runners.engine.tasks.opening import _with_scratch, properties_for
 from runners.engine.tasks.scratch import FOLDER, scratch_dir
 
-MAKE = "import sys; from runners.engine.tasks.scratch import scratch_dir; print(scratch_dir(sys.argv[1]))"
+MAKE = (
+    "import sys; from runners.engine.tasks.scratch import scratch_dir; "
+    "print(scratch_dir(sys.argv[1]))"
+)
 
 
 def test_the_next_run_removes_what_a_killed_one_left_and_nothing_else(tmp_path: Path) -> None:
-    """Guards `scratch_dir`: Spark removes its shuffle files when it ends, which a killed one never does."""
+    """Guards `scratch_dir`: Spark removes its shuffle files when it ends, which a killed one never
+    does."""
     made = subprocess.run(
         [sys.executable, "-c", MAKE, str(tmp_path)], capture_output=True, text=True, check=True
     )
@@ -55,8 +59,8 @@ def test_only_a_spark_of_this_machine_gets_one(tmp_path: Path) -> None:
 def test_a_catalogs_password_lies_in_a_file_of_ours_alone_while_the_session_lasts(
     tmp_path: Path,
 ) -> None:
-    """Guards `properties_for` and the lakehouse's `driver_properties`: in Spark's settings or the JVM's arguments everybody on the machine
-    could read it."""
+    """Guards `properties_for` and the lakehouse's `driver_properties`: in Spark's settings or the
+    JVM's arguments everybody on the machine could read it."""
     params = LakehouseParams(
         warehouse="/lake",
         catalog_uri="postgresql://db/c",

@@ -1,5 +1,6 @@
-"""The three merges that the seed's own SQL gets wrong, each as small as it can be. There the last change of a key is looked up by
-the key before it, so that a changed key is followed for one step only, and an INSERT, which has none, never finds its row."""
+"""The three merges that the seed's own SQL gets wrong, each as small as it can be. There the last
+change of a key is looked up by the key before it, so that a changed key is followed for one step
+only, and an INSERT, which has none, never finds its row."""
 
 from __future__ import annotations
 
@@ -31,15 +32,17 @@ BACK = Change(Op.INSERT, (0, "x"), ("Carol", "new"))
 def test_a_changed_key_is_followed_through_a_batch(
     changes: list[Change], left: dict[Key, Row]
 ) -> None:
-    """Guards CORRECTNESS 8, `fold`: each change of a key deletes the key before it, and the row's origin is handed on from key
-    to key. Without the delete Alice's row stays; without the origin its unsent value is lost."""
+    """Guards CORRECTNESS 8, `fold`: each change of a key deletes the key before it, and the row's
+    origin is handed on from key to key. Without the delete Alice's row stays; without the origin
+    its unsent value is lost."""
     folded = fold(table_of(changes), SCHEMA)
     assert apply(ALICE, folded.rows, truncate=folded.truncate) == left
 
 
 def test_a_row_that_is_inserted_after_its_soft_delete_is_one_row_that_lives() -> None:
-    """Guards the merge by the key itself, `fold_soft`, in one batch and in two: by the key before the change an INSERT finds no
-    row, and a second one with the same key stands beside the deleted."""
+    """Guards the merge by the key itself, `fold_soft`, in one batch and in two: by the key before
+    the change an INSERT finds no row, and a second one with the same key stands beside the
+    deleted."""
     gone = Change(Op.DELETE, (0, "x"), at=1)
     back = Change(Op.INSERT, (0, "x"), ("Carol", "new"), at=2)
     start = soft_replay(ALICE, [])

@@ -1,4 +1,5 @@
-"""Rows that are too large for the path: their values are left out and told, before anything else holds them."""
+"""Rows that are too large for the path: their values are left out and told, before anything else
+holds them."""
 
 from __future__ import annotations
 
@@ -90,14 +91,16 @@ def test_a_row_that_can_not_wait_stops_its_table(schema: TableSchema) -> None:
 
 
 def test_what_a_row_was_before_is_held_no_more_than_what_it_is() -> None:
-    """Guards updates and deletes of rows that are too large: their old image comes whole with REPLICA IDENTITY FULL."""
+    """Guards updates and deletes of rows that are too large: their old image comes whole with
+    REPLICA IDENTITY FULL."""
     schema = replace(WIDE, full_before=True)
     kinds = [Op.UPDATE, Op.DELETE, Op.INSERT]
     image = {"id": 7, "text": "x" * 2000, "raw": b"r"}
     meta = {"_committed_at": 0, "_transaction": 1, "_position": 1}
     given = pa.Table.from_pylist(
         [
-            {**meta, "_sequence": n, "_op": int(op), "id": 7, "_before": None if op is Op.INSERT else image}
+            {**meta, "_sequence": n, "_op": int(op), "id": 7,
+            "_before": None if op is Op.INSERT else image}
             for n, op in enumerate(kinds)
         ],
         schema=change_schema(schema),

@@ -1,4 +1,5 @@
-"""What a run says where the machine lacks Java or the lakehouse's jars, and where Spark's JVM is killed; no session is started."""
+"""What a run says where the machine lacks Java or the lakehouse's jars, and where Spark's JVM is
+killed; no session is started."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def test_without_java_the_sentence_says_what_to_install(
 
 
 def test_without_jars_the_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guards `spark._jar_paths`: the session would open, and fail at the first table with a class that is not found."""
+    """Guards `spark._jar_paths`: the session would open, and fail at the first table with a class
+    that is not found."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").touch()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
@@ -63,7 +65,8 @@ class Spark:
 
 @pytest.mark.parametrize("is_killed", [True, False])
 def test_a_killed_jvm_is_told_as_that(monkeypatch: pytest.MonkeyPatch, *, is_killed: bool) -> None:
-    """Guards `opened_for` and `jvm_ended`: whatever py4j raised was told as unknown, or as a target that is not reachable."""
+    """Guards `opened_for` and `jvm_ended`: whatever py4j raised was told as unknown, or as a target
+    that is not reachable."""
     spark = Spark()
     monkeypatch.setattr(opening, "open_session", lambda *_: spark)
     monkeypatch.setattr(opening, "_begin", lambda _: None)

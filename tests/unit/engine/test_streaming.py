@@ -19,7 +19,8 @@ from runners.engine.store.protocol import MemoryStore, chosen
 
 
 def stream(fault: BaseException) -> Any:
-    """A stream whose capture ended so, at a source that takes every fault for a cut of its connection."""
+    """A stream whose capture ended so, at a source that takes every fault for a cut of its
+    connection."""
     made: Any = Streaming.__new__(Streaming)
     made._job = SimpleNamespace(
         source=SimpleNamespace(translate=lambda err: ReplicationError("source:connection-lost"))
@@ -40,16 +41,16 @@ def stream(fault: BaseException) -> Any:
 
 
 def test_a_fault_of_the_programs_own_database_is_never_taken_for_a_cut() -> None:
-    """Guards rules 2 and 27: a segment whose recording was cut off may be recorded; going on without it, merges would pass it
-    over for ever."""
+    """Guards rules 2 and 27: a segment whose recording was cut off may be recorded; going on
+    without it, merges would pass it over for ever."""
     with pytest.raises(ReplicationError) as caught:
         stream(ReplicationError("run:database-lost")).check()
     assert caught.value.code == "run:database-lost"
 
 
 def test_a_cut_of_the_sources_connection_is_made_again_some_times() -> None:
-    """Guards the bound in `Streaming._count`: without `RECONNECT_SECONDS` as its end a source that cuts every
-    connection would never fail the run, and nobody would be told."""
+    """Guards the bound in `Streaming._count`: without `RECONNECT_SECONDS` as its end a source that
+    cuts every connection would never fail the run, and nobody would be told."""
     streaming = stream(ConnectionError("reset by peer"))
     for _ in range(8):
         streaming.check()
@@ -60,8 +61,8 @@ def test_a_cut_of_the_sources_connection_is_made_again_some_times() -> None:
 
 @pytest.mark.parametrize("is_at_reconnect", [False, True])
 def test_a_log_that_goes_on_no_longer_fails_the_tables_at_once(is_at_reconnect: bool) -> None:
-    """Guards tables that said *replicating* under a replicator whose position was lost while it ran, as after RESET MASTER: only a
-    start looked at them."""
+    """Guards tables that said *replicating* under a replicator whose position was lost while it
+    ran, as after RESET MASTER: only a start looked at them."""
     lost = ReplicationError("source:position-lost", reason="it was reset")
     streaming = stream(ConnectionError("cut") if is_at_reconnect else lost)
     copied, waiting = TableId("s", "copied"), TableId("s", "waiting")
@@ -81,8 +82,9 @@ def test_a_log_that_goes_on_no_longer_fails_the_tables_at_once(is_at_reconnect: 
 
 
 def test_a_table_that_somebody_took_out_does_not_come_back_silently() -> None:
-    """Guards rule 21: the view of another table publishes every chosen one again, and afterwards no look into the catalog
-    would find that this one was away. A table that was made again under its name is told as that, not as this."""
+    """Guards rule 21: the view of another table publishes every chosen one again, and afterwards no
+    look into the catalog would find that this one was away. A table that was made again under its
+    name is told as that, not as this."""
     there, copied, asked, again = (TableId("s", n) for n in ("there", "copied", "asked", "again"))
     store = MemoryStore([there, copied, asked, again, TableId("s", "new")])
     for table in (there, copied, asked, again):
@@ -96,11 +98,12 @@ def test_a_table_that_somebody_took_out_does_not_come_back_silently() -> None:
     assert told == [(copied, "source:table-unpublished", {})]
 
 
-def test_a_table_that_the_catalog_lacks_already_stays_in_the_stream_until_the_log_tells_its_end() -> (
+def test_a_table_that_the_catalog_lacks_already_stays_in_the_stream_until_the_log_tells_its_end() -> (  # noqa: E501
     None
 ):
-    """Guards rows and statements between what is read of the log and the catalog, which is ahead of it: a table that is renamed, or
-    away only between a DROP and a CREATE, would miss its own statement, and go on with another table's rows."""
+    """Guards rows and statements between what is read of the log and the catalog, which is ahead of
+    it: a table that is renamed, or away only between a DROP and a CREATE, would miss its own
+    statement, and go on with another table's rows."""
     copied, copying, gone, never = (TableId("s", n) for n in ("a", "b", "c", "e"))
     store = MemoryStore([copied, copying, gone, never])
     column = Column("id", Int(64), "bigint", False)

@@ -1,4 +1,5 @@
-"""What is compiled at set-up: a fault of another package's source stops nothing, one of ours does."""
+"""What is compiled at set-up: a fault of another package's source stops nothing, one of ours
+does."""
 
 from __future__ import annotations
 

@@ -40,7 +40,8 @@ def make(
 
 
 def test_a_step_within_its_deadline_keeps_the_lease() -> None:
-    """Guards `Watchdog.turn` against ending a healthy run: a deadline counts from the step's own beginning."""
+    """Guards `Watchdog.turn` against ending a healthy run: a deadline counts from the step's own
+    beginning."""
     watchdog, killed = make(MemoryStore(), Clock())
     with watchdog.step("merge", 60):
         watchdog.turn()
@@ -48,8 +49,8 @@ def test_a_step_within_its_deadline_keeps_the_lease() -> None:
 
 
 def test_a_step_past_its_deadline_ends_the_process() -> None:
-    """Guards `Watchdog.overdue` (CORRECTNESS 29): a step that hangs would keep the lease, and no other run could take
-    over."""
+    """Guards `Watchdog.overdue` (CORRECTNESS 29): a step that hangs would keep the lease, and no
+    other run could take over."""
     watchdog, killed = make(MemoryStore(), Clock())
     with watchdog.step("merge", 1e-9):
         watchdog.turn()
@@ -57,8 +58,8 @@ def test_a_step_past_its_deadline_ends_the_process() -> None:
 
 
 def test_a_lease_that_can_not_be_renewed_ends_the_process_before_it_runs_out() -> None:
-    """Guards CORRECTNESS 29: past its lease a run could commit beside its successor, which no token of ours fences; it
-    ends at two thirds."""
+    """Guards CORRECTNESS 29: past its lease a run could commit beside its successor, which no token
+    of ours fences; it ends at two thirds."""
     store, timer = Unreachable(), Clock()
     watchdog, killed = make(store, timer)
     store.is_there = False
@@ -73,7 +74,8 @@ def test_a_lease_that_can_not_be_renewed_ends_the_process_before_it_runs_out() -
 
 
 def test_a_database_that_comes_back_in_time_keeps_the_run() -> None:
-    """Guards `_renewed_at` in `Watchdog.turn`: one failed renewal must not end a run whose lease still lasts."""
+    """Guards `_renewed_at` in `Watchdog.turn`: one failed renewal must not end a run whose lease
+    still lasts."""
     store, timer = Unreachable(), Clock()
     watchdog, killed = make(store, timer)
     for is_there in (False, True, False, True):
@@ -93,7 +95,8 @@ def test_another_holder_of_the_lease_ends_the_process_at_once() -> None:
 
 
 def test_a_process_that_was_held_up_for_longer_than_its_lease_ends_without_asking_anybody() -> None:
-    """Guards fencing: a run that was stopped or suspended and goes on must not wait for a database before it ends."""
+    """Guards fencing: a run that was stopped or suspended and goes on must not wait for a database
+    before it ends."""
     store, timer = Unreachable(), Clock()
     watchdog, killed = make(store, timer)
     timer.now += 31
@@ -103,7 +106,8 @@ def test_a_process_that_was_held_up_for_longer_than_its_lease_ends_without_askin
 
 
 def test_the_lease_ends_the_process_also_while_the_database_is_asked() -> None:
-    """Guards fencing: a database behind a cut network answers neither yes nor no, and the thread that asks it counts nothing."""
+    """Guards fencing: a database behind a cut network answers neither yes nor no, and the thread
+    that asks it counts nothing."""
     watchdog, killed = make(Unreachable(), timer := Clock())
     timer.now += 29
     assert not watchdog.guard() and killed == []
@@ -112,8 +116,8 @@ def test_the_lease_ends_the_process_also_while_the_database_is_asked() -> None:
 
 
 def test_a_clock_that_is_set_back_an_hour_neither_ends_the_run_nor_lengthens_its_lease() -> None:
-    """Guards that the lease's end is by a timer that nobody sets: by the clock, a run cut off from its database would go on
-    for an hour beside the one that took over."""
+    """Guards that the lease's end is by a timer that nobody sets: by the clock, a run cut off from
+    its database would go on for an hour beside the one that took over."""
     store, timer, clock = Unreachable(), Clock(), Clock()
     watchdog, killed = make(store, timer, clock)
     clock.now -= 3600

@@ -1,4 +1,5 @@
-"""Builds pgoutput messages (protocol 1) and the heads of segments by hand, for the decoder's tests."""
+"""Builds pgoutput messages (protocol 1) and the heads of segments by hand, for the decoder's
+tests."""
 
 from __future__ import annotations
 
@@ -113,7 +114,8 @@ def body(*messages: bytes) -> bytes:
 def head(
     *tables: FakeTable, told: tuple[FakeTable, ...] | None = None, transaction: bytes | None = None
 ) -> dict:
-    """A segment's head: `tables` are selected, `told` (else the same) are the relations in force."""
+    """A segment's head: `tables` are selected, `told` (else the same) are the relations in
+    force."""
     told = tables if told is None else told
     return {
         "tables": [t.schema.to_json() for t in tables],

@@ -15,8 +15,8 @@ from replicators.sources.memory.database import database, insert
 
 
 def test_only_rows_of_the_keys_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Guards `MemoryRows.read`, on which tests of filling rest: rows that were not asked for would hide that a filler
-    takes any row."""
+    """Guards `MemoryRows.read`, on which tests of filling rest: rows that were not asked for would
+    hide that a filler takes any row."""
     table, held = TABLES[TableId("shop", "orders")], database("rows.example")
     at = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
     there = [{"id": n, "details": "{}", "made_at": at} for n in (1, 2, 3)]

@@ -43,28 +43,40 @@ def told(text: str, mode: int = STRICT) -> list[tuple[str, ...]]:
     ("text", "steps"),
     [
         ("ADD a int", [("add", "int", "a")]),
-        ("ADD COLUMN a INT NOT NULL DEFAULT 7 FIRST, ALGORITHM=INSTANT", [("add", "int", "a", "n7")]),
-        ("ADD `a b` varchar(20) DEFAULT 'it''s' AFTER b, ADD c int", [("add", "varchar(20)", "a b", "sit's"), ("add", "int", "c")]),
+        ("ADD COLUMN a INT NOT NULL DEFAULT 7 FIRST, ALGORITHM=INSTANT",
+        [("add", "int", "a", "n7")]),
+        ("ADD `a b` varchar(20) DEFAULT 'it''s' AFTER b, ADD c int",
+        [("add", "varchar(20)", "a b", "sit's"), ("add", "int", "c")]),
         ("/*!50000 ADD COLUMN a int NOT NULL */ /* by a tool */", [("add", "int", "a", "~")]),
         ("ADD COLUMN IF NOT EXISTS (a int, b decimal(9, 2) DEFAULT -1.50, KEY (a))",
          [("add", "int", "a"), ("add", "decimal(9,2)", "b", "n-1.50")]),
         ("ADD a BOOLEAN NOT NULL DEFAULT TRUE COMMENT 'x, y'", [("add", "tinyint", "a", "n1")]),
         ("ADD a enum('x','y z') NOT NULL", [("add", "enum('x','y z')", "a", "~")]),
-        ("ADD a datetime NULL DEFAULT NULL ON UPDATE current_timestamp", [("add", "datetime", "a")]),
+        ("ADD a datetime NULL DEFAULT NULL ON UPDATE current_timestamp",
+        [("add", "datetime", "a")]),
         ("ADD a timestamp NULL", [("add", "timestamp", "a")]),
-        ("DROP a, DROP COLUMN IF EXISTS `key`, DROP INDEX i, DROP FOREIGN KEY f, DROP CHECK c", [("dro", "a"), ("dro", "key")]),
-        ("RENAME COLUMN a TO b, RENAME COLUMN `b` TO `a`, RENAME INDEX i TO j", [("ren", "a", "b"), ("ren", "b", "a")]),
-        ("CHANGE a b bigint unsigned NOT NULL AFTER c", [("mod", "a", "b", "bigint unsigned"), ("ren", "a", "b")]),
+        ("DROP a, DROP COLUMN IF EXISTS `key`, DROP INDEX i, DROP FOREIGN KEY f, DROP CHECK c",
+        [("dro", "a"), ("dro", "key")]),
+        ("RENAME COLUMN a TO b, RENAME COLUMN `b` TO `a`, RENAME INDEX i TO j",
+        [("ren", "a", "b"), ("ren", "b", "a")]),
+        ("CHANGE a b bigint unsigned NOT NULL AFTER c",
+        [("mod", "a", "b", "bigint unsigned"), ("ren", "a", "b")]),
         ("CHANGE COLUMN IF EXISTS a a varchar(9)", [("mod", "a", "a", "varchar(9)")]),
-        ("MODIFY id INTEGER(11) ZEROFILL AUTO_INCREMENT", [("mod", "id", "id", "int(11) unsigned auto_increment")]),
-        ("MODIFY a double precision, MODIFY b character varying(8)", [("mod", "a", "a", "double"), ("mod", "b", "b", "varchar(8)")]),
-        ("ALTER COLUMN a SET DEFAULT 5, ENGINE=InnoDB, COMMENT='MODIFY a int', ADD UNIQUE (a), AUTO_INCREMENT = 7", []),
-        ("ENGINE = 'MyISAM', CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, DEFAULT CHARSET latin1", []),
-        ("ADD PARTITION (PARTITION p VALUES LESS THAN (5)), REORGANIZE PARTITION a INTO (PARTITION b)", []),
+        ("MODIFY id INTEGER(11) ZEROFILL AUTO_INCREMENT",
+        [("mod", "id", "id", "int(11) unsigned auto_increment")]),
+        ("MODIFY a double precision, MODIFY b character varying(8)",
+        [("mod", "a", "a", "double"), ("mod", "b", "b", "varchar(8)")]),
+        ("ALTER COLUMN a SET DEFAULT 5, ENGINE=InnoDB, COMMENT='MODIFY a int', ADD UNIQUE (a), "
+         "AUTO_INCREMENT = 7", []),
+        ("ENGINE = 'MyISAM', CONVERT TO CHARACTER SET utf8mb4 COLLATE utf8mb4_bin, DEFAULT "
+         "CHARSET latin1", []),
+        ("ADD PARTITION (PARTITION p VALUES LESS THAN (5)), REORGANIZE PARTITION a INTO "
+         "(PARTITION b)", []),
     ],
 )  # fmt: skip
 def test_what_becomes_of_columns_is_read(text: str, steps: list[tuple[str, ...]]) -> None:
-    """Guards every clause: one that is missed leaves its column without its name, its values, or without doubt."""
+    """Guards every clause: one that is missed leaves its column without its name, its values, or
+    without doubt."""
     assert told(f"ALTER TABLE t {text}") == steps
     assert told(f"alter table `shop`.`t` {text}") == steps
     assert told(f"/* gh */ ALTER ONLINE TABLE IF EXISTS t NOWAIT {text} -- end") == steps
@@ -94,7 +106,8 @@ def test_what_becomes_of_columns_is_read(text: str, steps: list[tuple[str, ...]]
         ("MODIFY a int AS (b)", "a change of a column that may have changed values"),
         ("MODIFY a int PRIMARY KEY", "a change of a column that may have changed values"),
         ("MODIFY (a int, b int)", "a change of a column that may have changed values"),
-        ("CONVERT TO CHARACTER SET latin1", "a change of its character set that may lose characters"),
+        ("CONVERT TO CHARACTER SET latin1", "a change of its character set that may lose "
+                                            "characters"),
         ("CONVERT TO CHARSET DEFAULT", "a change of its character set that may lose characters"),
         ("CONVERT PARTITION p TO TABLE x", "a change of its partitions or its tablespace"),
         ("EXCHANGE PARTITION p WITH TABLE x", "an exchange of a partition with another table"),
@@ -148,7 +161,8 @@ def test_the_mode_is_read_from_the_event() -> None:
 def test_a_statement_is_read_in_its_client_s_character_set(
     raw: bytes, charset: str, table: str
 ) -> None:
-    """Guards TRUNCATE and DROP of a table whose name is not ASCII: the log has the client's bytes, or UTF-8 where the server wrote."""
+    """Guards TRUNCATE and DROP of a table whose name is not ASCII: the log has the client's bytes,
+    or UTF-8 where the server wrote."""
     variables = bytes(5) + b"\1" + bytes(8) + b"\6\3std" + b"\3" + bytes(4)
     variables += b"\4" + (8).to_bytes(2, "little") + bytes(4) + b"\5\3UTC"
     head = bytes(19) + bytes(8) + b"\4" + bytes(2) + len(variables).to_bytes(2, "little")
@@ -164,7 +178,7 @@ def test_a_table_that_takes_the_name_is_touched() -> None:
     assert statement("shop", "DROP TABLE t").gone
 
 
-# --- conversions ----------------------------------------------------------------------------------------------------
+# --- conversions ----------------------------------------------------------------------------------------------------  # noqa: E501
 
 LATIN, WIDE, BIG = text("latin1", 50), text("utf8mb4", 50), text("utf8mb4")
 INT, LONG_INT, SMALL = (Int(32), "int"), (Int(64), "big"), (Int(16), "small")
@@ -198,16 +212,22 @@ def column(native: str, known: tuple[object, str]) -> Column:
         ("text", BIG, "text(9)", BIG, False),
         ("text(90000)", BIG, "text", BIG, False),
         ("varchar(90)", text("utf8mb4", 90), "text(9)", BIG, False),
-        ("decimal(9,2)", (Decimal(9, 2), "decimal"), "decimal(12,2)", (Decimal(12, 2), "decimal"), True),
-        ("decimal(9,2)", (Decimal(9, 2), "decimal"), "decimal(9,1)", (Decimal(9, 1), "decimal"), False),
-        ("decimal(9,2)", (Decimal(9, 2), "decimal"), "decimal(9,2) unsigned", (Decimal(9, 2), "decimal"), False),
+        ("decimal(9,2)", (Decimal(9, 2), "decimal"), "decimal(12,2)", (Decimal(12, 2), "decimal"),
+        True),
+        ("decimal(9,2)", (Decimal(9, 2), "decimal"), "decimal(9,1)", (Decimal(9, 1), "decimal"),
+        False),
+        ("decimal(9,2)", (Decimal(9, 2), "decimal"), "decimal(9,2) unsigned",
+        (Decimal(9, 2), "decimal"), False),
         ("float", (Float(32), "float"), "double", (Float(64), "double"), True),
         ("float", (Float(32), "float"), "float(7,2)", (Float(32), "float"), False),
-        ("enum('a','b')", (Enum(("a", "b")), "enum"), "enum('b','a','c')", (Enum(("b", "a", "c")), "enum"), True),
+        ("enum('a','b')", (Enum(("a", "b")), "enum"), "enum('b','a','c')",
+        (Enum(("b", "a", "c")), "enum"), True),
         ("set('a','b')", (String(), "set"), "set('a','b','c')", (String(), "set"), False),
         ("set('a','b')", (String(), "set"), "set('a','b')", (String(), "set"), True),
-        ("datetime", (Timestamp(0, False), "datetime"), "datetime(3)", (Timestamp(3, False), "datetime"), True),
-        ("datetime", (Timestamp(0, False), "datetime"), "timestamp", (Timestamp(0, True), "timestamp"), False),
+        ("datetime", (Timestamp(0, False), "datetime"), "datetime(3)",
+        (Timestamp(3, False), "datetime"), True),
+        ("datetime", (Timestamp(0, False), "datetime"), "timestamp",
+        (Timestamp(0, True), "timestamp"), False),
         ("time", (String(), "time"), "time(3)", (String(), "time"), False),
         ("binary(5)", (String(), "bytes"), "binary(9)", (String(), "bytes"), False),
         ("varbinary(5)", (String(), "bytes"), "varbinary(9)", (String(), "bytes"), True),
@@ -273,7 +293,7 @@ def test_a_default_that_is_cut_to_its_digits_is_not_told() -> None:
     assert missing_of(column("float(7,2)", (Float(32), "float")), "~") == "0"
 
 
-# --- what is kept of it ---------------------------------------------------------------------------------------------
+# --- what is kept of it ---------------------------------------------------------------------------------------------  # noqa: E501
 
 
 def test_steps_are_bounded_and_what_is_forgotten_is_said() -> None:
@@ -311,7 +331,8 @@ def renamed(position: int, old: str, new: str) -> SchemaStep:
 
 
 def test_rows_older_than_the_description_keep_their_columns() -> None:
-    """Guards against an emptied column where the catalog has the next name already when older rows are described."""
+    """Guards against an emptied column where the catalog has the next name already when older rows
+    are described."""
     ahead = replace(COPY, columns=(ID, replace(V, name="w")), upto=1, known=COPY)
     shape = shape_of(sent("id", "v"), ahead, CHARSETS)
     assert [(c.name, c.type) for c in shape.schema.columns] == [("id", Int(32)), ("v", V.type)]
@@ -326,7 +347,8 @@ def test_rows_older_than_the_description_keep_their_columns() -> None:
 
 
 def test_a_description_that_is_ahead_hides_no_conversion() -> None:
-    """Guards the type that a conversion starts from: it is the copy's, or the last statement's, not the catalog's."""
+    """Guards the type that a conversion starts from: it is the copy's, or the last statement's, not
+    the catalog's."""
     ahead = replace(COPY, columns=(ID, replace(V, native="char(50)")), upto=1, known=COPY)
     assert shape_of(sent("id", "v"), ahead, CHARSETS).schema.column("v").native == "varchar(50)"
     step = SchemaStep(20, StepKind.MODIFIED, "v", "v", "varchar(60)")
@@ -335,7 +357,8 @@ def test_a_description_that_is_ahead_hides_no_conversion() -> None:
 
 
 def test_a_description_counts_where_it_fits_the_log() -> None:
-    """Guards a table without rows: a look that is newer than the log, or older, is not taken for what the log tells."""
+    """Guards a table without rows: a look that is newer than the log, or older, is not taken for
+    what the log tells."""
     layout = ((0, "id", 0), (0, "w", 0))
     found = replace(COPY, columns=(ID, replace(V, name="w")), upto=1, known=COPY, layout=layout)
     shape = described(found, [renamed(20, "v", "w")])
@@ -364,7 +387,8 @@ def test_a_description_counts_where_it_fits_the_log() -> None:
     ],
 )
 def test_a_column_may_be_called_like_what_else_an_alter_drops(text: str, steps: list[str]) -> None:
-    """Guards `alters._is_column`: a column that is dropped unseen, and made again under its name, keeps its old values in the copy."""
+    """Guards `alters._is_column`: a column that is dropped unseen, and made again under its name,
+    keeps its old values in the copy."""
     said = alteration(tokens(text))
     assert [s.kind.value for s in said.steps] == steps
     assert ("versioning" in said.unlogged) is ("SYSTEM VERSIONING" in text)
@@ -380,6 +404,7 @@ def test_a_column_may_be_called_like_what_else_an_alter_drops(text: str, steps: 
     ],
 )
 def test_labels_are_values(old: str, new: str, keeps: bool) -> None:
-    """Guards `conversions._told`: rows of a SET are told by its labels, and no row is logged where these are others."""
+    """Guards `conversions._told`: rows of a SET are told by its labels, and no row is logged where
+    these are others."""
     one, other = (Column("s", String(), native, wire="set") for native in (old, new))
     assert keeps_values(one, other, new) is keeps

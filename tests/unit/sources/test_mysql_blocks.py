@@ -1,4 +1,5 @@
-"""The stream's events cut into blocks, and what is made of them: odd groups, odd ends of files, and many tables."""
+"""The stream's events cut into blocks, and what is made of them: odd groups, odd ends of files, and
+many tables."""
 
 from __future__ import annotations
 
@@ -59,14 +60,15 @@ def rotate(file: str, flags: int = ARTIFICIAL) -> bytes:
     return struct.pack("<IBIIIH", 0, ROTATE, 1, 19 + len(body), 0, flags) + body
 
 
-# --- many tables --------------------------------------------------------------------------------------------------------
+# --- many tables --------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 def test_a_table_that_is_opened_again_and_again_stays_readable(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Guards the table of numbers: each opening of a table (after TRUNCATE, ALTER, FLUSH TABLES, or for want of room in the
-    server's cache) has a number of its own, and a full table of numbers would be searched for ever."""
+    """Guards the table of numbers: each opening of a table (after TRUNCATE, ALTER, FLUSH TABLES, or
+    for want of room in the server's cache) has a number of its own, and a full table of numbers
+    would be searched for ever."""
     monkeypatch.setattr(blocks_module, "MAPS", 8)
     fed, log = Fed("t"), Log()
     for n in range(100):
@@ -105,11 +107,12 @@ def test_maps_of_an_open_transaction_outlive_the_forgetting(
     assert ids(decoded(blocks, "t")) == [1, 2]
 
 
-# --- row changes that are no row events ------------------------------------------------------------------------------------
+# --- row changes that are no row events ------------------------------------------------------------------------------------  # noqa: E501
 
 
 def test_a_load_that_was_logged_as_a_statement_stops_its_table() -> None:
-    """Guards rows that LOAD DATA brings under `binlog_format = STATEMENT`: they come in an event of their own."""
+    """Guards rows that LOAD DATA brings under `binlog_format = STATEMENT`: they come in an event of
+    their own."""
     fed, log = Fed("t", "u"), Log()
     text = "LOAD DATA INFILE 'x' INTO TABLE `t` FIELDS TERMINATED BY '\\t' (`id`)"
     events = group(log, "u", 7, 1)
@@ -120,7 +123,8 @@ def test_a_load_that_was_logged_as_a_statement_stops_its_table() -> None:
 
 
 def test_a_function_that_was_called_in_a_statement_stops_every_table() -> None:
-    """Guards rows that a stored function changed: the log has only its call, which does not say where."""
+    """Guards rows that a stored function changed: the log has only its call, which does not say
+    where."""
     fed, log = Fed("t", "u"), Log()
     found = decoded(
         fed.feed([log.begin(), log.query("SELECT `shop`.`f`(1)"), log.commit()]), "t", "u"
@@ -129,7 +133,8 @@ def test_a_function_that_was_called_in_a_statement_stops_every_table() -> None:
 
 
 def test_an_incident_outside_of_any_transaction_stops_every_table_and_no_more() -> None:
-    """Guards MariaDB's note that its log lacks changes, which has no GTID: the stream has to go on behind it."""
+    """Guards MariaDB's note that its log lacks changes, which has no GTID: the stream has to go on
+    behind it."""
     fed, log = Fed("t"), Log()
     blocks = fed.feed([*group(log, "t", 7, 1), log.event(INCIDENT, b"\1\0\0")])
     assert codes(decoded(blocks, "t")) == {"shop.t": "source:log-incident"}
@@ -139,8 +144,9 @@ def test_an_incident_outside_of_any_transaction_stops_every_table_and_no_more() 
 
 
 def test_an_event_of_a_kind_that_is_not_known_stops_every_table_and_is_not_passed_over() -> None:
-    """Guards `kernels.is_unknown`: rows may come in kinds of events that a later server brings, such as the fragments of large ones in
-    MariaDB 12.3. What a server calls ignorable, and what stands between transactions, is passed over."""
+    """Guards `kernels.is_unknown`: rows may come in kinds of events that a later server brings,
+    such as the fragments of large ones in MariaDB 12.3. What a server calls ignorable, and what
+    stands between transactions, is passed over."""
     fed, log = Fed("t", "u"), Log()
     strange = [log.begin(), log.table_map(7, "t"), log.event(172, b"rows"), log.commit()]
     found = decoded(fed.feed(strange), "t", "u")
@@ -154,11 +160,12 @@ def test_an_event_of_a_kind_that_is_not_known_stops_every_table_and_is_not_passe
     assert ids([p for p in found if isinstance(p, DecodedTable)]) == [3]
 
 
-# --- ends of files -----------------------------------------------------------------------------------------------------------
+# --- ends of files -----------------------------------------------------------------------------------------------------------  # noqa: E501
 
 
 def test_a_group_that_a_crash_cut_off_leaves_no_trace() -> None:
-    """Guards the reading past a crash of MariaDB: what it had not wholly logged it rolls back, and goes on in the next file."""
+    """Guards the reading past a crash of MariaDB: what it had not wholly logged it rolls back, and
+    goes on in the next file."""
     fed, log = Fed("t"), Log()
     events = group(log, "t", 7, 1)
     events += [log.begin(), log.table_map(7, "t"), log.insert(7, 2)]
@@ -185,14 +192,16 @@ def test_a_group_that_a_crash_cut_off_after_a_part_was_handed_out_stops_its_tabl
 
 
 def test_a_group_that_goes_on_in_another_file_is_damage() -> None:
-    """Guards against leaving out a transaction that the server did commit: only a file without an end was cut off."""
+    """Guards against leaving out a transaction that the server did commit: only a file without an
+    end was cut off."""
     fed, log = Fed("t"), Log()
     with pytest.raises(ReplicationError, match="damaged"):
         fed.feed([log.begin(), log.table_map(7, "t"), rotate("binlog.000002", 0)])
 
 
 def test_a_rollback_behind_a_cut_stops_the_tables_of_the_part_before() -> None:
-    """Guards CORRECTNESS 25: the rows that are undone lie in a segment before the one that has the ROLLBACK."""
+    """Guards CORRECTNESS 25: the rows that are undone lie in a segment before the one that has the
+    ROLLBACK."""
     fed, log = Fed("t"), Log()
     blocks = fed.feed([log.begin(), log.table_map(7, "t"), log.insert(7, 1)])
     fed.cutter.emit_open()
@@ -202,6 +211,7 @@ def test_a_rollback_behind_a_cut_stops_the_tables_of_the_part_before() -> None:
 
 
 def test_a_statement_alone_is_a_transaction() -> None:
-    """Guards the hand-made events of this file: DDL of a table that is not chosen leaves nothing."""
+    """Guards the hand-made events of this file: DDL of a table that is not chosen leaves
+    nothing."""
     fed, log = Fed("t"), Log()
     assert fed.feed([log.begin(STANDALONE), log.query("CREATE TABLE x (id int)")]) == []

@@ -1,4 +1,5 @@
-"""The file of a TLS authority is read without waiting, and what is wrong with it is said with its path."""
+"""The file of a TLS authority is read without waiting, and what is wrong with it is said with its
+path."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def test_a_file_of_certificates_is_trusted_and_nothing_else(tmp_path: Path) -> N
     ],
 )
 def test_what_is_no_file_of_certificates_is_named(tmp_path: Path, name: str, said: str) -> None:
-    """Guards against a pipe, which held the request for ever, and an empty file, in whose place the machine's own would be trusted."""
+    """Guards against a pipe, which held the request for ever, and an empty file, in whose place the
+    machine's own would be trusted."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "text").write_text("nothing of the kind: ü")

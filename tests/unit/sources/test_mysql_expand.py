@@ -46,7 +46,8 @@ def compressed(events: Sequence[bytes]) -> tuple[bytes, int]:
 
 
 def test_the_events_come_as_they_were() -> None:
-    """Guards the cuts between events, which fall anywhere in the pieces that are decompressed; packed or not."""
+    """Guards the cuts between events, which fall anywhere in the pieces that are decompressed;
+    packed or not."""
     inside = [event(ROWS, bytes([n % 251]) * (n * 997 % 70_000)) for n in range(100)]
     data, size = compressed(inside)
     before, after = event(33, b"gtid"), event(16, b"12345678")
@@ -57,7 +58,8 @@ def test_the_events_come_as_they_were() -> None:
 
 
 def test_a_large_transaction_is_held_once() -> None:
-    """Guards a worker's memory: what is plain already is not held a second time as it is taken out of the compressed stream."""
+    """Guards a worker's memory: what is plain already is not held a second time as it is taken out
+    of the compressed stream."""
     size = 1 << 20
     data, total = compressed([event(ROWS, bytes(size - HEADER))] * 48)
     body = framed(payload(data, total))
@@ -93,7 +95,8 @@ DATA, SIZE = compressed([WHOLE] * 3)
     ],
 )
 def test_a_damaged_payload_is_told_at_its_place(damaged: bytes) -> None:
-    """Guards against rows of the part that could be read: a transaction comes whole or its place is told."""
+    """Guards against rows of the part that could be read: a transaction comes whole or its place is
+    told."""
     before = event(33, b"gtid")
     with pytest.raises(Damaged) as caught:
         expand(framed(before, damaged), False)

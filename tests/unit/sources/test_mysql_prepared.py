@@ -1,4 +1,5 @@
-"""Prepared transactions while they wait: their names, what a position keeps of them, and the bound of their copies."""
+"""Prepared transactions while they wait: their names, what a position keeps of them, and the bound
+of their copies."""
 
 from __future__ import annotations
 
@@ -36,8 +37,8 @@ def test_an_event_and_a_statement_spell_an_xid_alike() -> None:
 
 @pytest.mark.parametrize("size", range(HEADER, HEADER + 16))
 def test_a_cut_event_is_damage(size: int) -> None:
-    """Guards the bounds in `prepared.xid_of` (CORRECTNESS 25): an XID read past the event's end would never meet its XA
-    COMMIT, and its rows would wait for ever."""
+    """Guards the bounds in `prepared.xid_of` (CORRECTNESS 25): an XID read past the event's end
+    would never meet its XA COMMIT, and its rows would wait for ever."""
     with pytest.raises(ValueError, match="XA PREPARE"):
         xid_of(prepare_event(0, 7, b"one", b"two")[:size])
 

@@ -93,7 +93,8 @@ def test_a_statement_is_taken_for_what_it_is(
 
 
 def test_names_are_in_lower_case_where_the_server_keeps_them_so() -> None:
-    """Guards `lower_case_table_names`: a table's name as a statement writes it is not how the log's rows and the catalog have it."""
+    """Guards `lower_case_table_names`: a table's name as a statement writes it is not how the log's
+    rows and the catalog have it."""
     said = statement("Shop", "RENAME TABLE T TO `\u0130\u03a3.x`, Other.B TO T", lowers=True)
     new, other = TableId("shop", "i\u03c3.x"), TableId("other", "b")
     assert said.tables == (T, new, other)
@@ -102,25 +103,27 @@ def test_names_are_in_lower_case_where_the_server_keeps_them_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["SET STATEMENT a=1 FOR INSERT INTO t VALUES (1)", "ANALYZE FORMAT=JSON UPDATE t SET a = 1"]
+    "text", ["SET STATEMENT a=1 FOR INSERT INTO t VALUES (1)",
+    "ANALYZE FORMAT=JSON UPDATE t SET a = 1"]
 )  # fmt: skip
 def test_rows_behind_other_words_are_rows(text: str) -> None:
-    """Guards `_without_settings` and ANALYZE in `queries.statement` (CORRECTNESS 25): a change written as a statement,
-    taken for something else, would be lost without a word."""
+    """Guards `_without_settings` and ANALYZE in `queries.statement` (CORRECTNESS 25): a change
+    written as a statement, taken for something else, would be lost without a word."""
     found = statement("shop", text)
     assert found.kind is Kind.ROWS
     assert T in found.tables
 
 
 def test_a_call_of_a_function_may_have_changed_any_table() -> None:
-    """Guards `queries.ANY` (CORRECTNESS 25): the servers log a function that changed rows as the SELECT of it."""
+    """Guards `queries.ANY` (CORRECTNESS 25): the servers log a function that changed rows as the
+    SELECT of it."""
     found = statement("shop", "SELECT `shop`.`f`(1)", lowers=True)
     assert (found.kind, found.tables) == (Kind.ROWS, (ANY,))
 
 
 def test_rows_written_as_a_statement_name_their_tables() -> None:
-    """Guards `queries._named` (CORRECTNESS 25): a table that is not named is not copied again though its rows changed
-    unlogged; texts name none."""
+    """Guards `queries._named` (CORRECTNESS 25): a table that is not named is not copied again
+    though its rows changed unlogged; texts name none."""
     found = statement("shop", "INSERT INTO `a``b` SELECT * FROM other.t WHERE x = 'not_me'")
     assert found.kind is Kind.ROWS
     assert {TableId("shop", "a`b"), TableId("other", "t")} <= set(found.tables)
@@ -130,24 +133,28 @@ def test_rows_written_as_a_statement_name_their_tables() -> None:
 @pytest.mark.parametrize(
     ("number", "text", "code"),
     [
-        (1236, "Could not find first log file name in binary log index file", "source:position-lost"),
-        (1236, "A slave with the same server_uuid/server_id as this slave has connected", "source:server-id-in-use"),
+        (1236, "Could not find first log file name in binary log index file",
+        "source:position-lost"),
+        (1236, "A slave with the same server_uuid/server_id as this slave has connected",
+        "source:server-id-in-use"),
         (1236, "event read from binlog did not pass crc check", "source:log-damaged"),
         (1045, "Access denied", "source:login-refused"),
         (2003, "Can't connect (Connection refused)", "source:unreachable"),
         (2003, "Can't connect ([Errno -2] Name or service not known)", "source:unknown-host"),
-        (2003, "Can't connect ([SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed)", "source:tls"),
+        (2003, "Can't connect ([SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed)",
+        "source:tls"),
         (2013, "Lost connection to MySQL server during query", "source:connection-lost"),
         (2013, "Lost connection to MySQL server during query (timed out)", "source:timeout"),
-        (1227, "Access denied; you need (at least one of) the REPLICATION SLAVE privilege(s)", "source:right-missing"),
+        (1227, "Access denied; you need (at least one of) the REPLICATION SLAVE privilege(s)",
+        "source:right-missing"),
         (1814, "Tablespace has been discarded for table `t`", "source:tablespace-missing"),
         (1932, "Table 'shop.t' doesn't exist in engine", "source:tablespace-missing"),
         (9999, "something new", "internal:unexpected"),
     ],
 )  # fmt: skip
 def test_errors_of_the_server_have_codes(number: int, text: str, code: str) -> None:
-    """Guards the table `RULES` of `mysql.errors`: a position that is lost, told as a cut connection, would be tried
-    again for ever."""
+    """Guards the table `RULES` of `mysql.errors`: a position that is lost, told as a cut
+    connection, would be tried again for ever."""
     import pymysql
 
     assert code_of(pymysql.err.OperationalError(number, text)) == code
@@ -162,7 +169,8 @@ def test_errors_of_the_server_have_codes(number: int, text: str, code: str) -> N
     ],
 )
 def test_a_name_in_double_quotes_is_one_where_they_quote_names(text: str) -> None:
-    """Guards `Token.is_string`: rows that such a statement changed, logged as a statement only, went by without a word."""
+    """Guards `Token.is_string`: rows that such a statement changed, logged as a statement only,
+    went by without a word."""
     assert TableId("shop", "orders") in statement("shop", text, ANSI_QUOTES).tables
     assert TableId("shop", "orders") not in statement("shop", text).tables
 

@@ -1,4 +1,5 @@
-"""Parts of a key's range: estimates that come to what the table holds, and neighbours that become one."""
+"""Parts of a key's range: estimates that come to what the table holds, and neighbours that become
+one."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from replicators.sources.mysql.ranges import _joined, _levelled
 
 
 def test_estimates_twice_too_large_do_not_halve_the_chunks() -> None:
-    """Guards the levelling: without it a copy has twice the tasks, and says that it is half done at its end."""
+    """Guards the levelling: without it a copy has twice the tasks, and says that it is half done at
+    its end."""
     said = [(n * 100, n * 100 + 99, 250_000) for n in range(32)]
     parts = _joined(_levelled(said, 3_980_000), 250_000)
     assert len(parts) == 16
@@ -15,7 +17,8 @@ def test_estimates_twice_too_large_do_not_halve_the_chunks() -> None:
 
 
 def test_estimates_that_come_to_less_than_the_table_are_kept() -> None:
-    """Guards against chunks that grow because the whole table's estimate is old: the parts' are newer."""
+    """Guards against chunks that grow because the whole table's estimate is old: the parts' are
+    newer."""
     said = [(0, 9, 100), (10, 19, 100)]
     assert _levelled(said, 1000) == said
 

@@ -1,4 +1,5 @@
-"""Rows of a prepared statement, from bytes made here: whatever the pieces they come in, and damaged ones are refused."""
+"""Rows of a prepared statement, from bytes made here: whatever the pieces they come in, and damaged
+ones are refused."""
 
 from __future__ import annotations
 
@@ -93,7 +94,8 @@ def rows_of(count: int) -> list[bytes]:
 
 
 class Server:
-    """What `ResultRows` asks of a connection: the answers before the rows, and the rows' bytes in pieces."""
+    """What `ResultRows` asks of a connection: the answers before the rows, and the rows' bytes in
+    pieces."""
 
     def __init__(self, data: bytes, piece: int) -> None:
         self._data, self._piece, self._at = data, piece, 0
@@ -133,7 +135,8 @@ def read(payloads: Sequence[bytes], piece: int = 1 << 20) -> pa.Table:
 def test_rows_are_the_same_whatever_pieces_they_come_in(
     piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the noting of rows over several reads: places lie in one buffer until they are handed out."""
+    """Guards the noting of rows over several reads: places lie in one buffer until they are handed
+    out."""
     monkeypatch.setattr(results, "ROWS", 37)
     found = read([*rows_of(100), ENDED], piece)
     assert found.column("0").to_pylist() == [-n for n in range(100)]
@@ -167,8 +170,8 @@ def test_a_row_of_several_packets_is_joined() -> None:
 
 
 def test_days_that_the_calendar_does_not_have_are_told() -> None:
-    """Guards what a policy for zero dates goes by: they are NULL, beside NULLs that are none, and a day that is merely wrong is
-    told from one that is zero."""
+    """Guards what a policy for zero dates goes by: they are NULL, beside NULLs that are none, and a
+    day that is merely wrong is told from one that is zero."""
     odd = b"\x04" + struct.pack("<HBB", 2023, 2, 29)
     values = [struct.pack("<q", 1), b"\x01", struct.pack("<d", 1.5), None, moment(None), odd]
     null = [*values[:4], None, None]

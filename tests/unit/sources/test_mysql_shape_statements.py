@@ -1,4 +1,5 @@
-"""A statement of the log changes a copy's shape by itself: no row of the table has to come behind it."""
+"""A statement of the log changes a copy's shape by itself: no row of the table has to come behind
+it."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def decoded(blocks: Sequence[LogBlock], head: TableSchema) -> list[DecodedTable 
 
 
 def followed(copy: TableSchema, now: TableSchema, *statements: str) -> list[str]:
-    """What a copy is told to do, in order, by statements alone; the catalog has the last shape all the while."""
+    """What a copy is told to do, in order, by statements alone; the catalog has the last shape all
+    the while."""
     told = []
     copy = with_numbers(copy)
     for part in decoded(blocks_of(*statements), replace(now, known=copy)):
@@ -69,14 +71,17 @@ SWAPPED = ["column k renamed to k2", "column k2 renamed to k"]
 @pytest.mark.parametrize(
     ("copy", "now", "statements", "told"),
     [
-        (AK, AK, ["ALTER TABLE t DROP COLUMN a, ADD COLUMN a varchar(50) DEFAULT 'z' AFTER id"], ["column a dropped and made again"]),
+        (AK, AK, ["ALTER TABLE t DROP COLUMN a, ADD COLUMN a varchar(50) DEFAULT 'z' AFTER id"],
+        ["column a dropped and made again"]),
         (KK, KK, ["ALTER TABLE t RENAME COLUMN k TO k2, RENAME COLUMN k2 TO k"], SWAPPED),
         (KK, KK, ["ALTER TABLE t CHANGE k k2 int, CHANGE k2 k int"], SWAPPED),
         (KK, KK, ["ALTER TABLE t CHANGE k k2 int AFTER id, CHANGE k2 k int AFTER id"], SWAPPED),
-        (AB, BA, ["ALTER TABLE t CHANGE a b int, CHANGE b a varchar(50)"], ["column a renamed to b", "column b renamed to a"]),
+        (AB, BA, ["ALTER TABLE t CHANGE a b int, CHANGE b a varchar(50)"],
+        ["column a renamed to b", "column b renamed to a"]),
         (
             KK, KK,
-            ["ALTER TABLE t RENAME COLUMN k TO t_", "ALTER TABLE t RENAME COLUMN k2 TO k", "ALTER TABLE t RENAME COLUMN t_ TO k2"],
+            ["ALTER TABLE t RENAME COLUMN k TO t_", "ALTER TABLE t RENAME COLUMN k2 TO k",
+            "ALTER TABLE t RENAME COLUMN t_ TO k2"],
             ["column k renamed to t_", "column k2 renamed to k", "column t_ renamed to k2"],
         ),
         (
@@ -89,8 +94,8 @@ SWAPPED = ["column k renamed to k2", "column k2 renamed to k"]
 def test_a_change_that_ends_with_the_same_names_is_told_by_the_statement(
     copy: TableSchema, now: TableSchema, statements: list[str], told: list[str]
 ) -> None:
-    """Guards tables that nobody writes after the statement: the catalog shows the same names and types as before, so that
-    nothing else would ever tell of it."""
+    """Guards tables that nobody writes after the statement: the catalog shows the same names and
+    types as before, so that nothing else would ever tell of it."""
     assert sorted(followed(copy, now, *statements)) == sorted(told)
 
 
@@ -101,7 +106,8 @@ def test_what_is_no_change_of_columns_tells_no_shape() -> None:
 
 
 def test_rows_around_the_statement_keep_their_places() -> None:
-    """Guards the order: rows before it go by the old shape, it has a place of its own in the log, and its time is the table's lag."""
+    """Guards the order: rows before it go by the old shape, it has a place of its own in the log,
+    and its time is the table's lag."""
     fed, log = Fed("t"), Log()
     events = group(log, "t", 7, 1)
     events += [log.begin(STANDALONE), log.query("ALTER TABLE t ADD z int DEFAULT 3")]
@@ -121,7 +127,8 @@ def test_rows_around_the_statement_keep_their_places() -> None:
 
 
 def test_a_dropped_part_of_the_key_is_no_shape() -> None:
-    """Guards the copy of a table whose key went with its column: nothing tells its rows apart then."""
+    """Guards the copy of a table whose key went with its column: nothing tells its rows apart
+    then."""
     pair = replace(AK, key=("id", "k"))
     (part,) = decoded(blocks_of("ALTER TABLE t DROP COLUMN k"), replace(pair, known=pair))
     assert isinstance(part, Poison)

@@ -25,7 +25,8 @@ VARCHAR, LINE, THAI = 15, 76, 18
     ],
 )
 def test_labels_are_what_was_declared(full: str, found: tuple[str, ...]) -> None:
-    """Guards the labels of ENUM and SET with a backslash or a line's end, which the catalog writes with a backslash before."""
+    """Guards the labels of ENUM and SET with a backslash or a line's end, which the catalog writes
+    with a backslash before."""
     assert labels(full) == found
 
 
@@ -41,8 +42,8 @@ def test_labels_in_a_character_set_that_is_not_known_are_one_columns_fault(name:
 
 @pytest.mark.parametrize("size", [0, 1, 57, 58, 114, 115, 120])
 def test_bytes_in_a_document_are_broken_into_lines_as_the_server_does(size: int) -> None:
-    """Guards long binary values in JSON: the server's text has a line's end after each 76 characters, so a copy has it, and
-    a change must have it too."""
+    """Guards long binary values in JSON: the server's text has a line's end after each 76
+    characters, so a copy has it, and a change must have it too."""
     data = bytes(n % 251 for n in range(size))
     shown = json.loads(json_text(bytes([OPAQUE, VARCHAR, size]) + data))
     head = f"base64:type{VARCHAR}:"

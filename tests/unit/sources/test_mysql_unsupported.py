@@ -36,7 +36,8 @@ def test_texts_that_are_none_are_found_and_the_others_stay(values: list[bytes | 
 
 
 class Read:
-    """Stands for `read_images` of three rows: the first has a text that is none, the second a day that is none, the third a NULL."""
+    """Stands for `read_images` of three rows: the first has a text that is none, the second a day
+    that is none, the third a NULL."""
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
@@ -69,8 +70,8 @@ PLACES: list[Place] = [(ID, 0), (TEXT, 1), (DAY, 2)]
 
 
 def test_a_row_is_marked_for_each_of_its_columns_and_a_null_is_no_unsupported_value() -> None:
-    """Guards the telling of a day that does not exist from a NULL, that moments asked for as text do not stay in the rows, and that
-    before images lose only what does not fit."""
+    """Guards the telling of a day that does not exist from a NULL, that moments asked for as text
+    do not stay in the rows, and that before images lose only what does not fit."""
     images, told = read_with_unsupported(Read(), PLACES, PLACES, ["id"])
     assert [a.to_pylist() for a in images.after[:2]] == [[1, 2, 3], [None, "grüße", None]]
     assert len(images.after) == len(PLACES)
@@ -85,8 +86,8 @@ def test_a_row_is_marked_for_each_of_its_columns_and_a_null_is_no_unsupported_va
 
 @pytest.mark.parametrize("key", [["v"], ["d"]])
 def test_a_value_of_a_key_and_what_is_damaged_are_not_marked_but_raised(key: list[str]) -> None:
-    """Guards `unsupported._without`: a key that became NULL could not be quarantined by its key (CORRECTNESS 30), and damage
-    marked as an unsupported value would hide it."""
+    """Guards `unsupported._without`: a key that became NULL could not be quarantined by its key
+    (CORRECTNESS 30), and damage marked as an unsupported value would hide it."""
     with pytest.raises(ValueFault) as caught:
         read_with_unsupported(Read(), PLACES, PLACES, key)
     assert caught.value.column == key[0]
@@ -95,7 +96,8 @@ def test_a_value_of_a_key_and_what_is_damaged_are_not_marked_but_raised(key: lis
 
 
 def rows_with_days(*days: tuple[int, int, int] | None) -> pa.Table:
-    """The changes of a table `t (id int PRIMARY KEY, d date)` with these days, as decoded with `zero_dates = null`."""
+    """The changes of a table `t (id int PRIMARY KEY, d date)` with these days, as decoded with
+    `zero_dates = null`."""
     fed, log = Fed("t"), Log()
     begin, head = log.begin(), (7).to_bytes(6, "little") + b"\1\0"
     shape = log.event(TABLE_MAP, head + b"\4shop\0\1t\0\2\3\x0a\0\2\4\5\2id\1d")
@@ -116,7 +118,8 @@ def rows_with_days(*days: tuple[int, int, int] | None) -> pa.Table:
 
 
 def test_only_days_without_month_or_day_become_null_in_silence() -> None:
-    """Guards what the choice `null` promises: the like of 2021-02-31, and days of the year 0, which no target holds, are told."""
+    """Guards what the choice `null` promises: the like of 2021-02-31, and days of the year 0, which
+    no target holds, are told."""
     zero = [(0, 0, 0), (2024, 0, 7), (2024, 5, 0), (0, 0, 1)]
     rows = rows_with_days(*zero, (2024, 2, 29), None)
     assert "_faulty" not in rows.column_names

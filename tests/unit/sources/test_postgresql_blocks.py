@@ -32,8 +32,8 @@ def described(table: FakeTable) -> TableSchema:
 def test_a_first_relation_that_was_not_described_so_begins_a_segment(
     sent: FakeTable, version: int
 ) -> None:
-    """Without it, the segment's head would not have a column that was added while the table was idle, and its values in the
-    first rows would be left out."""
+    """Without it, the segment's head would not have a column that was added while the table was
+    idle, and its values in the first rows would be left out."""
     cutter = BlockCutter(0, Identity("1", 1), is_binary=True)
     cutter.expect([described(ITEMS)])
     cutter.place(begin())

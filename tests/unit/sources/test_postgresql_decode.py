@@ -63,8 +63,8 @@ def images(table: DecodedTable) -> list[tuple]:
 
 
 def test_every_operation_has_its_images():
-    """Guards `decode` as a whole, each kind of message once: operation, images, sequence, position, commit time and
-    counts."""
+    """Guards `decode` as a whole, each kind of message once: operation, images, sequence, position,
+    commit time and counts."""
     segment = body(
         begin(500, 3 * SECOND, 77),
         ITEMS.insert(int4(1), b"one", int8(10)),
@@ -94,8 +94,8 @@ def test_every_operation_has_its_images():
 
 
 def test_an_unsent_column_is_marked_and_null():
-    """Guards the mark of an unchanged TOAST value (CORRECTNESS 9): without it NULL would overwrite the value in the
-    target."""
+    """Guards the mark of an unchanged TOAST value (CORRECTNESS 9): without it NULL would overwrite
+    the value in the target."""
     segment = body(begin(), ITEMS.update(int4(1), UNSENT, int8(5)), commit())
     table = only(decode(head(ITEMS), segment, 1))
     assert images(table) == [(1, None, 5)]
@@ -103,8 +103,8 @@ def test_an_unsent_column_is_marked_and_null():
 
 
 def test_the_bit_of_an_unsent_column_is_its_index_among_the_chosen_columns():
-    """Guards `_unchanged` where columns are left out: counted by the message's columns, the bit would protect another
-    column than the one that was not sent."""
+    """Guards `_unchanged` where columns are left out: counted by the message's columns, the bit
+    would protect another column than the one that was not sent."""
     wide = FakeTable(
         7, "wide", tuple(Sent(f"c{i}", TEXT, is_key=i == 0) for i in range(12)),
         chosen=("c0", *(f"c{i}" for i in range(2, 12))),
@@ -118,8 +118,8 @@ def test_the_bit_of_an_unsent_column_is_its_index_among_the_chosen_columns():
 
 
 def test_with_full_identity_the_old_row_is_kept_and_fills_what_was_not_sent():
-    """Guards the first step of CORRECTNESS 9: REPLICA IDENTITY FULL carries the old row, so nothing stays unsent though
-    the new one lacked a value."""
+    """Guards the first step of CORRECTNESS 9: REPLICA IDENTITY FULL carries the old row, so nothing
+    stays unsent though the new one lacked a value."""
     segment = body(
         begin(),
         LOGGED.update(int4(1), UNSENT, int8(5), old=(int4(1), b"long text", int8(4))),
@@ -141,7 +141,8 @@ def test_with_full_identity_the_old_row_is_kept_and_fills_what_was_not_sent():
 
 
 def test_a_key_that_comes_as_a_whole_row_fills_nothing_else() -> None:
-    """A partition that is known by its key sends that as its root's whole row. Guards against NULL over a large value."""
+    """A partition that is known by its key sends that as its root's whole row. Guards against NULL
+    over a large value."""
     segment = body(
         begin(), LOGGED.update(int4(2), UNSENT, int8(5), old=(int4(1), None, None)), commit()
     )
@@ -153,16 +154,16 @@ def test_a_key_that_comes_as_a_whole_row_fills_nothing_else() -> None:
 
 
 def test_an_unsent_key_is_filled_from_the_old_key():
-    """Guards keys that were not sent since they are long and unchanged: left NULL, the row would be merged under no
-    key."""
+    """Guards keys that were not sent since they are long and unchanged: left NULL, the row would be
+    merged under no key."""
     table = FakeTable(7, "t", (Sent("k", TEXT, is_key=True), Sent("v", TEXT)))
     segment = body(begin(), table.update(UNSENT, b"v", key=(b"long key", None)), commit())
     assert images(only(decode(head(table), segment, 1))) == [("long key", "v")]
 
 
 def test_row_numbers_count_the_rows_of_all_relations():
-    """Guards CORRECTNESS 3: numbers that depend on the selection would change when a segment is decoded again; what is
-    passed over is told with its last position."""
+    """Guards CORRECTNESS 3: numbers that depend on the selection would change when a segment is
+    decoded again; what is passed over is told with its last position."""
     segment = body(
         begin(),
         ITEMS.insert(int4(1), b"a", int8(1)),
@@ -184,7 +185,8 @@ def test_row_numbers_count_the_rows_of_all_relations():
 
 
 def test_rows_that_are_passed_over_are_told_with_their_last_position():
-    """Guards the look for holes: a row of a table that the segment does not name leaves none in any file."""
+    """Guards the look for holes: a row of a table that the segment does not name leaves none in any
+    file."""
     segment = body(
         begin(100), LOGGED.insert(int4(1), b"a", int8(1)), commit(100),
         begin(300), LOGGED.insert(int4(2), b"b", int8(1)), commit(300),
@@ -197,8 +199,8 @@ def test_rows_that_are_passed_over_are_told_with_their_last_position():
 
 
 def test_a_new_relation_gives_a_table_of_another_version():
-    """Guards CORRECTNESS 5: ALTER and INSERT in one transaction give a file for each shape; read by the first one,
-    values would stand in other columns."""
+    """Guards CORRECTNESS 5: ALTER and INSERT in one transaction give a file for each shape; read by
+    the first one, values would stand in other columns."""
     later = replace(ITEMS, columns=(*ITEMS.columns, Sent("extra", TEXT)))
     segment = body(
         begin(),
@@ -220,8 +222,8 @@ def test_a_new_relation_gives_a_table_of_another_version():
 
 
 def test_a_column_whose_type_changed_is_decoded_by_its_new_type():
-    """Guards `relations._as_sent`: by the described type, eight bytes of a bigint would be read as an integer's
-    four."""
+    """Guards `relations._as_sent`: by the described type, eight bytes of a bigint would be read as
+    an integer's four."""
     wider = replace(ITEMS, columns=(Sent("id", INT8, is_key=True), *ITEMS.columns[1:]))
     segment = body(begin(), wider.insert(int8(2**40), b"a", int8(1)), commit())
     table = only(decode(head(ITEMS, told=(wider,)), segment, 1))
@@ -230,8 +232,8 @@ def test_a_column_whose_type_changed_is_decoded_by_its_new_type():
 
 
 def test_values_that_an_enum_was_not_described_with_widen_its_type():
-    """Guards `labels`: only so does a look into the catalog find out later that the value was renamed; and a table of another type is
-    of another version, so that the copy follows it."""
+    """Guards `labels`: only so does a look into the catalog find out later that the value was
+    renamed; and a table of another type is of another version, so that the copy follows it."""
     mood = NativeType(70_000, "mood", -1, "e", labels=("calm", "busy"))
     moods = NativeType(70_001, "_mood", -1, "b", element=mood)
     table = FakeTable(
@@ -260,8 +262,8 @@ def test_values_that_an_enum_was_not_described_with_widen_its_type():
 
 
 def test_the_open_transaction_comes_from_the_head():
-    """Guards `decode._open_transaction`: rows of a segment that begins within a transaction would have no position, and
-    be left out as older than the table's copy."""
+    """Guards `decode._open_transaction`: rows of a segment that begins within a transaction would
+    have no position, and be left out as older than the table's copy."""
     segment = body(ITEMS.insert(int4(1), b"a", int8(1)), commit())
     table = only(decode(head(ITEMS, transaction=begin(41, 0, 12)), segment, 1))
     assert table.changes["_transaction"].to_pylist() == [12]
@@ -269,8 +271,8 @@ def test_the_open_transaction_comes_from_the_head():
 
 
 def test_a_row_outside_of_a_transaction_is_damage():
-    """Guards `kernels.index`: given to the transaction before it, the row would have a commit time and a position that
-    are not its own."""
+    """Guards `kernels.index`: given to the transaction before it, the row would have a commit time
+    and a position that are not its own."""
     segment = body(begin(), commit(), ITEMS.insert(int4(1), b"a", int8(1)))
     (poison,) = decode(head(ITEMS), segment, 4)
     assert isinstance(poison, Poison)
@@ -278,8 +280,8 @@ def test_a_row_outside_of_a_transaction_is_damage():
 
 
 def test_other_messages_are_passed_over():
-    """Guards `kernels.scan` for Origin, Type and logical messages: taken for rows or for damage, they would stop every
-    table."""
+    """Guards `kernels.scan` for Origin, Type and logical messages: taken for rows or for damage,
+    they would stop every table."""
     segment = body(
         b"O" + bytes(8) + b"origin\0", begin(), b"Y\0\0\0\1a\0b\0", b"M\0" + bytes(12), commit()
     )
@@ -288,8 +290,8 @@ def test_other_messages_are_passed_over():
 
 
 def test_a_bad_value_poisons_its_table_only():
-    """Guards CORRECTNESS 2: a value that can't be read stops its own table, named with its place; the others' files are
-    listed."""
+    """Guards CORRECTNESS 2: a value that can't be read stops its own table, named with its place;
+    the others' files are listed."""
     segment = body(
         begin(),
         ITEMS.insert(int4(1), b"a", int8(1)),
@@ -307,8 +309,8 @@ def test_a_bad_value_poisons_its_table_only():
 
 
 def test_text_that_is_not_utf8_names_column_and_row():
-    """Guards `read_images_with_unsupported` (CORRECTNESS 30): the one bad value is marked with its reason, and the rows
-    around it are decoded."""
+    """Guards `read_images_with_unsupported` (CORRECTNESS 30): the one bad value is marked with its
+    reason, and the rows around it are decoded."""
     rows = [ITEMS.insert(int4(i), b"ok", int8(i)) for i in range(5)]
     bad = ITEMS.insert(int4(9), b"\xff\xfe", int8(9))
     (table,) = decode(head(ITEMS), body(begin(), *rows, bad, *rows), 1)
@@ -337,7 +339,8 @@ def test_a_key_that_does_not_fit_stops_the_table():
 
 
 TIMES = FakeTable(
-    7, "times", (Sent("id", INT4, is_key=True), Sent("day", DATE), Sent("at", TIMESTAMPTZ), Sent("n", NUMERIC, (9 << 16) + 4))
+    7, "times", (Sent("id", INT4, is_key=True), Sent("day", DATE), Sent("at", TIMESTAMPTZ),
+    Sent("n", NUMERIC, (9 << 16) + 4))
 )  # fmt: skip
 INFINITE = 2**63 - 1
 NAN = struct.pack(">HhHH", 0, 0, 0xC000, 0)
@@ -345,7 +348,8 @@ NAN = struct.pack(">HhHH", 0, 0, 0xC000, 0)
 
 @pytest.mark.parametrize("rows", [1, 7, 3000])
 def test_of_many_rows_those_that_do_not_fit_are_told_with_every_column_that_does_not(rows):
-    """Guards rule 30: one value that does not fit must cost neither its neighbours nor the row's other values."""
+    """Guards rule 30: one value that does not fit must cost neither its neighbours nor the row's
+    other values."""
     days = [2**31 - 1 if i % 3 == 0 else i for i in range(rows)]
     ats = [INFINITE if i % 5 == 0 else i * SECOND for i in range(rows)]
     ends = [NAN if i % 1000 == 2 else None for i in range(rows)]
@@ -375,8 +379,8 @@ def test_of_many_rows_those_that_do_not_fit_are_told_with_every_column_that_does
 
 
 def test_a_row_that_does_not_fit_keeps_its_unsent_columns_and_its_old_key():
-    """Guards what quarantine needs of a marked row (CORRECTNESS 9 and 30): read the slow way, it must say the same of
-    unsent columns and old keys."""
+    """Guards what quarantine needs of a marked row (CORRECTNESS 9 and 30): read the slow way, it
+    must say the same of unsent columns and old keys."""
     segment = body(
         begin(),
         TIMES.update(int4(2), UNSENT, int8(INFINITE), None, key=(int4(1), None, None, None)),
@@ -394,20 +398,21 @@ def test_a_row_that_does_not_fit_keeps_its_unsent_columns_and_its_old_key():
     [
         (replace(ITEMS, oid=70), "source:table-replaced"),
         (replace(ITEMS, columns=ITEMS.columns[1:]), "source:key-changed"),
-        (replace(ITEMS, columns=(*ITEMS.columns[:2], Sent("count", INT8, is_key=True))), "source:key-changed"),
+        (replace(ITEMS, columns=(*ITEMS.columns[:2], Sent("count", INT8, is_key=True))),
+        "source:key-changed"),
     ],
 )  # fmt: skip
 def test_a_table_of_another_identity_is_not_decoded(told, code):
-    """Guards `relations._fault` (CORRECTNESS 10 and 21): rows of a table made anew under the same name, or under
-    another key, would be merged into the old copy."""
+    """Guards `relations._fault` (CORRECTNESS 10 and 21): rows of a table made anew under the same
+    name, or under another key, would be merged into the old copy."""
     values = [int4(1), b"a", int8(1)][-len(told.columns) :]
     (poison,) = decode(head(ITEMS, told=(told,)), body(begin(), told.insert(*values)), 1)
     assert (poison.code, poison.table) == (code, ITEMS.schema.id)
 
 
 def test_the_same_segment_gives_the_same_tables_and_versions():
-    """Guards CORRECTNESS 3: decoded again after a crash, from a head that was JSON, a segment gives the same numbers,
-    rows and versions."""
+    """Guards CORRECTNESS 3: decoded again after a crash, from a head that was JSON, a segment gives
+    the same numbers, rows and versions."""
     segment = body(begin(), ITEMS.update(int4(1), UNSENT, int8(5)), commit())
     given = head(ITEMS)
     once = only(decode(given, segment, 1))
@@ -418,8 +423,8 @@ def test_the_same_segment_gives_the_same_tables_and_versions():
 
 
 def test_a_table_without_key_has_inserts_and_no_before_image():
-    """Guards `change_schema` for tables without a key: there is no old key to tell, so `_before` is left out, and
-    inserts and truncates stay."""
+    """Guards `change_schema` for tables without a key: there is no old key to tell, so `_before` is
+    left out, and inserts and truncates stay."""
     views = KEYLESS
     segment = body(begin(), views.insert(int8(1), b"p"), truncate(views), commit())
     table = only(decode(head(views), segment, 1))

@@ -49,7 +49,8 @@ MIXED = FakeTable(
 LIST = b"\0\0\0\1\0\0\0\0\0\0\0\x17\0\0\0\2\0\0\0\1\0\0\0\4\0\0\0\7\xff\xff\xff\xff"
 BINARY = (int4(1), b"one", NUMBER, NUMBER, int8(5), b"\1", LIST, None, b"\1{}", bytes(16), b"\0\1")
 TEXTS = (
-    "1", "one", "12.50", "-100.50", "2024-02-29 01:02:03.5+00", "t", "{1,NULL}", '{a,"b,\\"c"}', "{}",
+    "1", "one", "12.50", "-100.50", "2024-02-29 01:02:03.5+00", "t", "{1,NULL}", '{a,"b,\\"c"}',
+    "{}",
     "00000000-0000-0000-0000-000000000000", "\\x00ff",
 )  # fmt: skip
 GONE = (None,) * 10
@@ -75,14 +76,15 @@ def check(data: bytes) -> list[DecodedTable | Poison]:
         else:
             assert result.table == MIXED.schema.id
             assert 0 <= result.offset <= len(data)
-            assert result.code in ("log:segment-corrupt", "source:value-unsupported", "source:key-changed",
+            assert result.code in ("log:segment-corrupt", "source:value-unsupported",
+                "source:key-changed",
                                    "source:table-replaced")  # fmt: skip
     return results
 
 
 def test_the_sound_segment_decodes():
-    """Guards the other tests here: if the sound segment did not decode, every cut and flip of it would pass as
-    damage."""
+    """Guards the other tests here: if the sound segment did not decode, every cut and flip of it
+    would pass as damage."""
     (table,) = check(SEGMENT)
     assert table.changes["list"].to_pylist()[:2] == [[7, None], [1, None]]
     assert table.changes["words"].to_pylist()[1] == ["a", 'b,"c']
@@ -92,8 +94,8 @@ def test_the_sound_segment_decodes():
 
 @pytest.mark.parametrize("kept", range(len(SEGMENT)))
 def test_a_cut_segment_is_damage_or_ends_between_messages(kept):
-    """Guards `kernels.scan`: a message that ends behind the segment must be damage; read on, it would bring bytes of
-    nothing."""
+    """Guards `kernels.scan`: a message that ends behind the segment must be damage; read on, it
+    would bring bytes of nothing."""
     starts = {len(body(*MESSAGES[:i])) for i in range(len(MESSAGES))}
     results = check(SEGMENT[:kept])
     if kept not in starts:
@@ -101,8 +103,8 @@ def test_a_cut_segment_is_damage_or_ends_between_messages(kept):
 
 
 def test_no_flipped_bit_crashes():
-    """Guards every length and count that the kernels take from the data: believed without a look, one flipped bit is a
-    read beyond the buffer, which no test outlives."""
+    """Guards every length and count that the kernels take from the data: believed without a look,
+    one flipped bit is a read beyond the buffer, which no test outlives."""
     for at in range(len(SEGMENT)):
         for bit in range(8):
             data = bytearray(SEGMENT)
@@ -111,7 +113,8 @@ def test_no_flipped_bit_crashes():
 
 
 def test_no_byte_set_to_an_extreme_crashes():
-    """Guards the same checks at 0, the largest positive and the negative: sizes of -1 and counts that overflow."""
+    """Guards the same checks at 0, the largest positive and the negative: sizes of -1 and counts
+    that overflow."""
     for at in range(len(SEGMENT)):
         for byte in (0, 0x7F, 0xFF):
             data = bytearray(SEGMENT)
@@ -120,8 +123,8 @@ def test_no_byte_set_to_an_extreme_crashes():
 
 
 def test_nothing_is_read_behind_the_segment():
-    """Guards the bounds within a message: one that is cut anywhere is damage at its own offset, with its frame
-    intact."""
+    """Guards the bounds within a message: one that is cut anywhere is damage at its own offset,
+    with its frame intact."""
     for cut in range(4, len(MESSAGES[2])):
         message = MESSAGES[2][:cut]
         sound = body(MESSAGES[0], MESSAGES[1])
@@ -133,7 +136,8 @@ def test_nothing_is_read_behind_the_segment():
 @settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=300), st.integers(0, 2**32))
 def test_random_bytes_after_random_messages_never_crash(noise, seed):
-    """Guards the frame in `decode._read_rows` against noise within, behind and between sound messages."""
+    """Guards the frame in `decode._read_rows` against noise within, behind and between sound
+    messages."""
     source = random.Random(seed)
     messages = [source.choice(MESSAGES[2:7]) for _ in range(source.randrange(20))]
     at = source.randrange(len(messages) + 1)
@@ -144,8 +148,8 @@ def test_random_bytes_after_random_messages_never_crash(noise, seed):
 @settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=60), st.integers(0, 10), st.booleans())
 def test_random_values_of_any_type_never_crash(noise, column, is_text):
-    """Guards each type's reader in `kernels` and `values` against a value that is none: a table or a Poison comes out,
-    never both, and no crash."""
+    """Guards each type's reader in `kernels` and `values` against a value that is none: a table or
+    a Poison comes out, never both, and no crash."""
     values = list(BINARY)
     values[column] = noise
     message = MIXED.insert(*values)

@@ -130,8 +130,9 @@ def expected(row: tuple) -> tuple:
 @settings(max_examples=40, deadline=None)
 @given(ROWS)
 def test_random_rows_come_out_as_they_went_in(rows):
-    """Guards the readers of `numeric`, times, uuid, floats and arrays in both forms (CORRECTNESS 22): one that is off
-    by a digit group or an epoch gives wrong values that no later step can see."""
+    """Guards the readers of `numeric`, times, uuid, floats and arrays in both forms (CORRECTNESS
+    22): one that is off by a digit group or an epoch gives wrong values that no later step can
+    see."""
     for form in (binary, text):
         segment = body(begin(), *(TABLE.insert(int4(i), *form(row)) for i, row in enumerate(rows)))
         results = list(decode(head(TABLE), segment, 1))
@@ -146,7 +147,7 @@ def test_random_rows_come_out_as_they_went_in(rows):
 
 @pytest.mark.parametrize("text", ["0001-02-29 BC", "0001-02-29 12:00:00 BC", "0044-03-15 BC"])
 def test_a_day_before_our_era_is_out_of_range_and_no_damage(text: str) -> None:
-    """Guards the calendar of years BC, in which 1 BC is a leap year: damage stops the table, a value that has no place quarantines
-    its row."""
+    """Guards the calendar of years BC, in which 1 BC is a leap year: damage stops the table, a
+    value that has no place quarantines its row."""
     data = np.frombuffer(text.encode(), np.uint8)
     assert k.parse_date(data, 0, len(data))[0] == k.YEAR

@@ -44,7 +44,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def test_small_sends_are_taken_together(server: Server) -> None:
-    """Guards `LogReader._gather`: without it each of the server's small sends wakes the reader, which slows the server."""
+    """Guards `LogReader._gather`: without it each of the server's small sends wakes the reader,
+    which slows the server."""
     server.theirs.send(b"a")
     assert server.reader._wait_readable(1.0)
     server.plan = [b"bb", b"ccc"]
@@ -53,7 +54,8 @@ def test_small_sends_are_taken_together(server: Server) -> None:
 
 
 def test_an_idle_stream_is_waited_for_and_a_full_one_is_read_at_once(server: Server) -> None:
-    """Guards the two other ways: nothing is slept through while nothing comes, and what is there already waits for nothing."""
+    """Guards the two other ways: nothing is slept through while nothing comes, and what is there
+    already waits for nothing."""
     assert not server.reader._wait_readable(0.01)
     assert server.sleeps == 0
     server.theirs.send(b"a")

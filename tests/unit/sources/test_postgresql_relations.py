@@ -1,4 +1,5 @@
-"""Which column of a description a column of the log is, when names moved in between (CORRECTNESS 21)."""
+"""Which column of a description a column of the log is, when names moved in between (CORRECTNESS
+21)."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ OTHER_TYPE = 70_000
 
 
 def described(*layout: tuple[int, str], **former: int) -> TableSchema:
-    """A table whose attributes have these numbers and names now (no name: dropped), all of them text but `id`."""
+    """A table whose attributes have these numbers and names now (no name: dropped), all of them
+    text but `id`."""
     columns = tuple(
         Column(name, Int(32), "integer", ordinal=n, wire="int4")
         if name == "id"
@@ -96,15 +98,15 @@ CASES = {
 
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_a_column_is_known_by_its_number_or_not_at_all(case: str) -> None:
-    """Matching by the names of now loses the values of a column that was renamed, or writes those of a dropped column into
-    the one that took its name."""
+    """Matching by the names of now loses the values of a column that was renamed, or writes those
+    of a dropped column into the one that took its name."""
     table, relation, expected = CASES[case]
     assert places(relation, table) == expected
 
 
 def test_values_of_an_older_name_come_under_the_name_of_now() -> None:
-    """Guards `shape_of` (CORRECTNESS 21): matched by name, a renamed column would look dropped, and its values would be
-    lost."""
+    """Guards `shape_of` (CORRECTNESS 21): matched by name, a renamed column would look dropped, and
+    its values would be lost."""
     shape = shape_of(sent("id", "old", "b"), PLAIN)
     assert ([c.name for c in shape.schema.columns], shape.where) == (["id", "a", "b"], (0, 1, 2))
     assert shape.code == "" and shape.schema.layout == ()
@@ -118,7 +120,8 @@ def test_what_has_two_readings_stops_the_table() -> None:
 
 @pytest.mark.parametrize("name", ["_op", "_delete", "_Origin", "_unsent"])
 def test_a_column_with_a_name_of_ours_stops_its_table(name: str) -> None:
-    """Guards against a column that came later: two columns of one name in a batch would give one the other's values."""
+    """Guards against a column that came later: two columns of one name in a batch would give one
+    the other's values."""
     table = described((1, "id"), (2, name))
     shape = shape_of(sent("id", name), table)
     assert (shape.code, shape.column) == ("source:column-reserved", name)
@@ -141,7 +144,8 @@ def test_columns_made_again_are_another_version() -> None:
 
 
 def test_a_part_of_a_description_does_not_say_how_rows_are_stored() -> None:
-    """The rewrite that came with a later addition would be taken for known, and its rows never be read."""
+    """The rewrite that came with a later addition would be taken for known, and its rows never be
+    read."""
     table = replace(PLAIN, storage="5", marks=((0, 5),))
     assert shape_of(sent("id", "a", "b"), table).schema.marks == ()
     assert shape_of(sent("id", "a"), table).schema.storage == ""
@@ -149,7 +153,8 @@ def test_a_part_of_a_description_does_not_say_how_rows_are_stored() -> None:
 
 
 def test_a_first_relation_that_is_newer_than_the_description_is_seen() -> None:
-    """Unseen, a column that was added while the table was idle would be left out of its first rows."""
+    """Unseen, a column that was added while the table was idle would be left out of its first
+    rows."""
     assert fits(sent("id", "a", "b"), PLAIN)
     assert not fits(sent("id", "a", "b", "new"), PLAIN)
     assert not fits(sent("id", "a", "z"), PLAIN)

@@ -79,7 +79,8 @@ CASES = [
     (NativeType(3904, "int4range", kind="r"), String(), "as_text"),
     (NativeType(4451, "int4multirange", kind="m"), String(), "as_text"),
     (MOOD, Enum(("sad", "ok")), "text"),
-    (NativeType(20002, "email", kind="d", base=NativeType(1043, "varchar", 14)), String(10), "text"),
+    (NativeType(20002, "email", kind="d", base=NativeType(1043, "varchar", 14)), String(10),
+    "text"),
     (NativeType(1007, "_int4", element=INT4), Array(Int(32)), "int4[]"),
     (replace(numeric(8, 3), oid=1231, name="_numeric", element=NativeType(1700, "numeric")),
      Array(Decimal(8, 3)), "numeric[]"),
@@ -106,8 +107,8 @@ UNSUPPORTED = [
     ("native", "expected", "wire"), CASES, ids=lambda v: getattr(v, "name", "")
 )
 def test_each_native_type_has_its_neutral_type_and_wire(native, expected, wire):
-    """Guards the table of `postgresql.types`: a wrong scale or wire word is a wrong value in every row, and a wire
-    without a reader fails at the first one."""
+    """Guards the table of `postgresql.types`: a wrong scale or wire word is a wrong value in every
+    row, and a wire without a reader fails at the first one."""
     assert column_type(native) == (expected, wire)
     assert arrow_type(expected) is not None
     assert wire.removesuffix("[]") == "as_text" or wire in BINARY_WIRES
@@ -115,8 +116,8 @@ def test_each_native_type_has_its_neutral_type_and_wire(native, expected, wire):
 
 @pytest.mark.parametrize("native", UNSUPPORTED, ids=lambda n: n.name)
 def test_what_is_not_known_is_unsupported(native):
-    """Guards `column_type` for types of users and extensions: known by a name like `int4` alone, their bytes would be
-    read as something else."""
+    """Guards `column_type` for types of users and extensions: known by a name like `int4` alone,
+    their bytes would be read as something else."""
     assert column_type(native) == (
         Unsupported(native.base.name if native.base else native.name),
         "",
@@ -124,8 +125,8 @@ def test_what_is_not_known_is_unsupported(native):
 
 
 def test_every_scalar_can_be_carried_and_what_is_kept_as_text_says_so():
-    """Guards `SCALARS` against `BINARY_WIRES` and `PARTIAL`: a type that is carried as text without a word would
-    surprise who reads the copy."""
+    """Guards `SCALARS` against `BINARY_WIRES` and `PARTIAL`: a type that is carried as text without
+    a word would surprise who reads the copy."""
     for name in SCALARS:
         kind, wire = column_type(NativeType(1, name))
         assert arrow_type(kind) is not None
@@ -134,8 +135,8 @@ def test_every_scalar_can_be_carried_and_what_is_kept_as_text_says_so():
 
 
 def test_a_type_of_the_server_is_found_by_its_oid():
-    """Guards `builtin_type`: a Relation carries OIDs only, and a type of the wrong name would decode the new shape's
-    values wrongly."""
+    """Guards `builtin_type`: a Relation carries OIDs only, and a type of the wrong name would
+    decode the new shape's values wrongly."""
     assert column_type(builtin_type(1043, 14)) == (String(10), "text")
     assert column_type(builtin_type(1231, numeric(12, 2).typmod)) == (
         Array(Decimal(12, 2)),

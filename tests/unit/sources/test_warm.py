@@ -29,12 +29,13 @@ before = told()
 list(real(kept["head"], np.array(np.frombuffer(kept["body"], np.uint8)), 0))
 after = told()
 print(json.dumps({n: after[n] for n in after if after[n] != before[n]}))
-"""
+"""  # noqa: E501
 
 
 @pytest.mark.parametrize("source", ["mysql", "postgresql"])
 def test_a_segment_as_it_is_read_needs_no_other_compilation(source: str) -> None:
-    """Guards the first decode of every installation: compiled for read-only bytes, each loop was compiled again by a run, for a minute."""
+    """Guards the first decode of every installation: compiled for read-only bytes, each loop was
+    compiled again by a run, for a minute."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, source], capture_output=True, text=True, check=True
     )

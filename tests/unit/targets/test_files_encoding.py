@@ -1,4 +1,5 @@
-"""What files hold of each neutral type: nothing is lost, and nothing that was not sent passes for NULL."""
+"""What files hold of each neutral type: nothing is lost, and nothing that was not sent passes for
+NULL."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ VALUES: dict[LogicalType, list[Any]] = {
     Int(64, signed=False): [D(0), D(2**64 - 1)],
     Decimal(5, 0): [D(0), D(-99999)],
     Decimal(12, 2): [D("0.00"), D("-0.05"), D("9999999999.99")],
-    Decimal(38, 10): [D("0.0000000001"), D("-0.0000000001"), D("9" * 28 + "." + "9" * 10), D("0E-10")],
+    Decimal(38, 10): [D("0.0000000001"), D("-0.0000000001"), D("9" * 28 + "." + "9" * 10),
+    D("0E-10")],
     Decimal(38, 38): [D("0." + "0" * 37 + "1"), D("-0." + "9" * 38)],
     Float(32): [0.0, -0.0, 1.5, 3.4028234663852886e38, math.inf, -math.inf, math.nan],
     Float(64): [0.1, -0.0, 5e-324, 1.7976931348623157e308, 1e20, math.inf, -math.inf, math.nan],
@@ -56,7 +58,8 @@ VALUES: dict[LogicalType, list[Any]] = {
     Bytes(): [b"", b"a", b"ab", b"abc", bytes(range(256))],
     Date(): [date(1, 1, 1), date(2026, 11, 24), date(9999, 12, 31)],
     Time(): [time(0), time(23, 59, 59, 999999)],
-    Timestamp(zone=True): [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)],
+    Timestamp(zone=True): [datetime(1, 1, 1, tzinfo=UTC),
+    datetime(9999, 12, 31, 23, 59, 59, 999999, UTC)],
     Timestamp(): [datetime(1, 1, 1), datetime(1969, 12, 31, 23, 59, 59, 1), datetime(9999, 12, 31)],
     Json(): ['{"a": 1, "a": 1.000000000000000000001}', '"\n"'],
     Uuid(): ["6f1c0c1e-4f8f-4e0a-9d3a-000000000000"],
@@ -71,7 +74,8 @@ VALUES: dict[LogicalType, list[Any]] = {
 
 @pytest.mark.parametrize("kind", VALUES, ids=str)
 def test_each_value_of_each_type_is_the_same_when_it_is_read_again(kind: LogicalType) -> None:
-    """Guards `jsonlines.value`: each type's whole range, with NULLs, and where the array is a part of a larger one."""
+    """Guards `jsonlines.value`: each type's whole range, with NULLs, and where the array is a part
+    of a larger one."""
     values = [None, *VALUES[kind], None]
     array = pa.array(values, arrow_type(kind))
     for some, wanted in (
@@ -121,7 +125,8 @@ def test_every_type_has_a_place_in_both_formats() -> None:
 def _shape(*, full: bool, key: tuple[str, ...] = ("id",), columns: int = 12) -> TableSchema:
     wide = [Column(f'c"{i}', String(), "text", ordinal=i + 2) for i in range(columns)]
     return TableSchema(
-        TableId("s", "t"), (Column("id", Int(64), "int8", ordinal=1), *wide), key, key, full_before=full
+        TableId("s", "t"), (Column("id", Int(64), "int8", ordinal=1), *wide), key, key,
+        full_before=full
     )  # fmt: skip
 
 
@@ -135,7 +140,8 @@ def _bits(shape: TableSchema, names: list[str]) -> bytes:
 def _batch(shape: TableSchema, rows: list[dict[str, Any]]) -> pa.RecordBatch:
     whole = [
         {"_sequence": i, "_committed_at": datetime(2026, 1, 1, tzinfo=UTC), "_transaction": 7,
-         "_position": 1, "_unchanged": _bits(shape, r.pop("unsent")) if "unsent" in r else None, **r}
+         "_position": 1, "_unchanged": _bits(shape, r.pop("unsent")) if "unsent" in r else None,
+         **r}
         for i, r in enumerate(rows, 1)
     ]  # fmt: skip
     return pa.RecordBatch.from_pylist(whole, schema=change_schema(shape))
@@ -148,7 +154,8 @@ def _lines(found: Records, shape: TableSchema) -> list[dict[str, Any]]:
 
 
 def test_what_was_not_sent_is_named_and_no_null() -> None:
-    """Guards `_unsent` (CORRECTNESS 9), over more than one byte of bits: named in both formats, and left out of a line."""
+    """Guards `_unsent` (CORRECTNESS 9), over more than one byte of bits: named in both formats, and
+    left out of a line."""
     shape = _shape(full=False)
     lost = [c.name for c in shape.columns[1:] if int(c.name[2:]) % 2]
     found = records(

@@ -1,4 +1,5 @@
-"""The files target at each step of its order, cut off anywhere; its layout, its settings and its looks."""
+"""The files target at each step of its order, cut off anywhere; its layout, its settings and its
+looks."""
 
 from __future__ import annotations
 
@@ -73,13 +74,13 @@ def data_files(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.rglob("*.parquet"))
 
 
-# --- cut off anywhere --------------------------------------------------------------------------------------------
+# --- cut off anywhere --------------------------------------------------------------------------------------------  # noqa: E501
 CHANGES = [Change(11 + i, Op.UPDATE, i % 5, f"v{i}", at=i * 2) for i in range(120)]
 
 
 def story(folder: Path) -> list[Callable[[], None]]:
-    """The calls of a run, each with a sink of its own as after a crash; a call that was cut off comes again, since it was not
-    recorded."""
+    """The calls of a run, each with a sink of its own as after a crash; a call that was cut off
+    comes again, since it was not recorded."""
     acts: list[Callable[[FilesSink], None]] = [
         lambda s: s.begin(TABLE, SHAPE),
         lambda s: s.deliver(TABLE, snapshot([(1, "a"), (2, "b")], SHAPE, 1, 10)),
@@ -95,8 +96,9 @@ def story(folder: Path) -> list[Callable[[], None]]:
 def test_a_kill_at_any_write_and_removal_leaves_exactly_the_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the order of writes: files, note, manifests, `_resolved.json`, notes gone. The process is killed before and after each act on
-    the disk, once for each; whoever loads closed buckets has every change once, and never sees a bucket change."""
+    """Guards the order of writes: files, note, manifests, `_resolved.json`, notes gone. The process
+    is killed before and after each act on the disk, once for each; whoever loads closed buckets has
+    every change once, and never sees a bucket change."""
     real = {name: getattr(files, name) for name in ("publish", "remove", "remove_folder")}
     count, limit = 0, 0
 
@@ -140,7 +142,8 @@ def test_a_kill_at_any_write_and_removal_leaves_exactly_the_changes(
 
 
 def test_a_task_that_goes_on_after_its_run_adds_nothing(tmp_path: Path) -> None:
-    """Guards the notes: a file that a task wrote late, of a try that was given up, is in no manifest."""
+    """Guards the notes: a file that a task wrote late, of a try that was given up, is in no
+    manifest."""
     sink = sink_in(tmp_path)
     sink.begin(TABLE, SHAPE)
     sink.deliver(TABLE, batch(CHANGES[:20], SHAPE, 10))
@@ -164,8 +167,9 @@ def test_a_task_that_goes_on_after_its_run_adds_nothing(tmp_path: Path) -> None:
 def test_names_sort_as_changes_do_whatever_the_clocks_say(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, int, bool, int]]
 ) -> None:
-    """Guards buckets that never go back: commit times at random, lanes at random, marks in between, other runs. What is closed stays as it
-    was; a change lies in the bucket of its commit time where that was open and no later change came before it."""
+    """Guards buckets that never go back: commit times at random, lanes at random, marks in between,
+    other runs. What is closed stays as it was; a change lies in the bucket of its commit time where
+    that was open and no later change came before it."""
     folder = tmp_path_factory.mktemp("clocks")
     sink = sink_in(folder)
     sink.begin(TABLE, SHAPE)
@@ -188,7 +192,7 @@ def test_names_sort_as_changes_do_whatever_the_clocks_say(
     assert list(map(seen, replayed.records(generation(folder)))) == as_seen(done)
 
 
-# --- buckets -----------------------------------------------------------------------------------------------------
+# --- buckets -----------------------------------------------------------------------------------------------------  # noqa: E501
 def test_a_bucket_has_the_changes_of_its_minute_and_closes_after_it(tmp_path: Path) -> None:
     """Guards what a loader relies on: names, bounds, numbers and operations of a manifest."""
     sink = sink_in(tmp_path)
@@ -246,7 +250,8 @@ def test_a_bucket_that_another_run_closed_is_not_closed_again(tmp_path: Path) ->
 
 
 def test_time_that_passed_is_told_though_nothing_changed(tmp_path: Path) -> None:
-    """Guards `_resolved.json`: an empty bucket has no manifest, and a mark within a bucket writes nothing."""
+    """Guards `_resolved.json`: an empty bucket has no manifest, and a mark within a bucket writes
+    nothing."""
     sink = sink_in(tmp_path)
     sink.begin(TABLE, SHAPE)
     sink.resolved(TABLE, resolved(10, 125))
@@ -332,7 +337,7 @@ def test_a_schema_is_written_once_and_its_number_is_in_names_and_rows(tmp_path: 
     assert [c["name"] for c in told["columns"]] == ["id", "note", "extra"]
 
 
-# --- names, settings, looks --------------------------------------------------------------------------------------
+# --- names, settings, looks --------------------------------------------------------------------------------------  # noqa: E501
 def test_no_two_tables_share_a_folder() -> None:
     """Guards `layout.plain`: names with dots, slashes, tildes, of any length."""
     names = [
@@ -387,7 +392,8 @@ def test_a_location_is_judged_before_it_is_opened() -> None:
 
 
 def test_a_look_writes_nothing_and_an_assessment_leaves_nothing(tmp_path: Path) -> None:
-    """Guards *Makes and changes nothing* of a test of a connection; the probe of an assessment goes again."""
+    """Guards *Makes and changes nothing* of a test of a connection; the probe of an assessment goes
+    again."""
     checks = FilesChecks(FilesParams(location=f"{tmp_path}/new"))
     assert checks.connection() == []
     assert checks.tables([SHAPE], "r1") == []

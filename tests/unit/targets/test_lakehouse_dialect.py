@@ -126,8 +126,8 @@ CASES = {
 
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_sql_is_as_in_the_golden_file(case: str) -> None:
-    """Guards every statement of `dialect` and `statements`, hostile names included: a change of the SQL that reaches a
-    table is seen as a diff, never by the way."""
+    """Guards every statement of `dialect` and `statements`, hostile names included: a change of the
+    SQL that reaches a table is seen as a diff, never by the way."""
     path = GOLDEN / f"{case}.sql"
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(CASES[case] + "\n", encoding="utf-8")
@@ -155,22 +155,22 @@ def test_sql_is_as_in_the_golden_file(case: str) -> None:
     ],
 )
 def test_a_key_is_written_in_the_targets_type(kind: LogicalType, value: Any, expected: str) -> None:
-    """Guards `dialect.literal` (CORRECTNESS 11): a literal of another type or with another escape does not equal the
-    stored key, so its row is not found and inserted again."""
+    """Guards `dialect.literal` (CORRECTNESS 11): a literal of another type or with another escape
+    does not equal the stored key, so its row is not found and inserted again."""
     assert dialect.literal(kind, value) == expected
 
 
 def test_a_range_of_nulls_asks_for_nulls_and_a_key_without_literal_is_not_pruned() -> None:
-    """Guards the ways out of `keys.key_ranges`: BETWEEN NULLs holds for no row, and a key that can't be written must
-    not prune at all."""
+    """Guards the ways out of `keys.key_ranges`: BETWEEN NULLs holds for no row, and a key that
+    can't be written must not prune at all."""
     assert "IS NULL" in keys.key_ranges(_batch(ranges=(KeyRange(None, None),)), "t")
     assert keys.key_ranges(_batch(ranges=(KeyRange(object(), object()),)), "t") == ""
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "_hidden", ".dot", "é 🙂", "a%b", "a:b", "a~b"])
 def test_folders_hold_only_plain_characters_and_never_collide(name: str) -> None:
-    """Guards `naming.folder`: two tables in one folder would overwrite each other, and a name with `..` or `_` in front
-    would lead out of the warehouse or be hidden."""
+    """Guards `naming.folder`: two tables in one folder would overwrite each other, and a name with
+    `..` or `_` in front would lead out of the warehouse or be hidden."""
     made = naming.folder(name)
     assert made.replace("~", "").replace("-", "").replace("_", "").isalnum()
     assert made[0] not in "._"
@@ -178,16 +178,18 @@ def test_folders_hold_only_plain_characters_and_never_collide(name: str) -> None
 
 
 def test_no_two_names_share_a_folder_or_a_staging_table() -> None:
-    """Guards the ends of codes in `naming.folder` and the length in `naming.staging_names`: a code that swallows the
-    letter behind it, or names that run together, would let two tables be written into one place."""
+    """Guards the ends of codes in `naming.folder` and the length in `naming.staging_names`: a code
+    that swallows the letter behind it, or names that run together, would let two tables be written
+    into one place."""
     names = ["a b", "a\u020b", "éa", "\u0e9a", "_d", "\u05fd", "/0", "\u02f0", "a\tb", "a\u009b"]
     names += ["\u1f642", "\U0001f642", "~", "~7e", "u0041", "\u0041"]
     assert len({naming.folder(n) for n in names}) == len(names)
 
 
 def test_the_folder_of_a_long_name_is_one_that_file_systems_take() -> None:
-    """MySQL's names have up to 64 characters, each of which may become eight: the table's copy failed as soon as it began. Names stay
-    apart, and generations of one table are found together."""
+    """MySQL's names have up to 64 characters, each of which may become eight: the table's copy
+    failed as soon as it began. Names stay apart, and generations of one table are found
+    together."""
     for text in ("\N{CJK UNIFIED IDEOGRAPH-8868}" * 64, "\N{GRINNING FACE}" * 64):
         live = [naming.folder(text[:-1] + end) for end in ("", "a", "b", "__1", "__x")]
         staged = [naming.folder(naming.staging_names((text, text), "r1", n)[1]) for n in (1, 20)]
@@ -199,14 +201,15 @@ def test_the_folder_of_a_long_name_is_one_that_file_systems_take() -> None:
 
 
 def test_few_keys_are_listed_instead_of_their_ranges() -> None:
-    """Guards the IN list of `keys.key_ranges`: with ranges, Spark would compile another program for each merge."""
+    """Guards the IN list of `keys.key_ranges`: with ranges, Spark would compile another program for
+    each merge."""
     text = keys.key_ranges(_batch(keys=(1, 5)), "t")
     assert text == "t.`a``b` IN (CAST(1 AS BIGINT), CAST(5 AS BIGINT))"
 
 
 def test_halved_ranges_hold_for_the_same_values_as_all_of_them_one_by_one() -> None:
-    """Guards `keys._ranges` (CORRECTNESS 11), evaluated by a real SQL engine: a value that halving loses is a key that
-    the MERGE does not find."""
+    """Guards `keys._ranges` (CORRECTNESS 11), evaluated by a real SQL engine: a value that halving
+    loses is a key that the MERGE does not find."""
     import sqlite3
 
     ranges = tuple(KeyRange(n * 10, n * 10 + n % 4) for n in range(32))

@@ -1,4 +1,5 @@
-"""The plan that brings a target table's columns to a new shape, played on a table made of a dict."""
+"""The plan that brings a target table's columns to a new shape, played on a table made of a
+dict."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ def shape(**columns: int) -> TableSchema:
 
 @dataclass
 class Lake:
-    """A target table: each live column with its Spark type and the values it holds, told by a word."""
+    """A target table: each live column with its Spark type and the values it holds, told by a
+    word."""
 
     columns: dict[str, tuple[str, str]]
     known: dict[str, int]
@@ -101,8 +103,8 @@ CASES = {
 
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_values_follow_their_columns_number_also_when_cut_off_anywhere(case: str) -> None:
-    """Matching columns by name would leave values under another column's name; forgetting, between two statements, which
-    column is on its way would drop its values at the next try."""
+    """Matching columns by name would leave values under another column's name; forgetting, between
+    two statements, which column is on its way would drop its values at the next try."""
     new, expected = CASES[case]
     changes = Lake.of(OLD).plan(OLD, new)
     for cut in range(len(changes) + 1):
@@ -139,8 +141,8 @@ AFTER_KEPT = {
 @pytest.mark.parametrize("case", sorted(AFTER_KEPT))
 @pytest.mark.parametrize("between", [shape(id=1, a=2), shape(id=1, a=2, d=4)])
 def test_a_kept_column_is_none_that_comes_later(case: str, between: TableSchema) -> None:
-    """Guards the policy lenient: were a column forgotten that the source dropped, one made later would show its values. MySQL's
-    columns take the numbers of dropped ones again."""
+    """Guards the policy lenient: were a column forgotten that the source dropped, one made later
+    would show its values. MySQL's columns take the numbers of dropped ones again."""
     new, expected = AFTER_KEPT[case]
     kept = Lake.of(OLD)
     for change in kept.plan(shape(id=1, a=2), between):
@@ -160,7 +162,8 @@ def test_a_kept_column_is_none_that_comes_later(case: str, between: TableSchema)
 
 
 def test_readers_see_a_kept_column_until_the_next_copy_is_published() -> None:
-    """Guards what stays readable: taken for another column as the copy begins, it would be emptied at once."""
+    """Guards what stays readable: taken for another column as the copy begins, it would be emptied
+    at once."""
     lake, left, new = Lake.of(OLD), shape(id=1, a=2), shape(id=1, a=2, b=4)
     for change in lake.plan(left, left):
         lake.apply(change)
@@ -189,7 +192,8 @@ def test_a_type_that_loses_something_is_refused() -> None:
 
 
 def test_where_types_are_not_widened_a_wider_one_is_refused_before_anything_is_done() -> None:
-    """As with Delta, which has no way to do it that other readers know: told as an unknown fault it was tried again for ever."""
+    """As with Delta, which has no way to do it that other readers know: told as an unknown fault it
+    was tried again for ever."""
     old = shape(n=1)
     new = TableSchema(old.id, (Column("n", Int(64), "", ordinal=1),))
     assert evolve.plan("t", {"n": "int"}, {"n": 1}, new, drops=frozenset())
@@ -201,8 +205,9 @@ def test_where_types_are_not_widened_a_wider_one_is_refused_before_anything_is_d
 def test_numbers_of_a_copy_mean_nothing_for_the_next_one(
     is_copys: bool, became: TableSchema
 ) -> None:
-    """Where a source has no numbers, each copy counts its columns anew: taken for the same, they would rename columns that readers
-    still see; and left in the table, they would rename the new copy's as it is published."""
+    """Where a source has no numbers, each copy counts its columns anew: taken for the same, they
+    would rename columns that readers still see; and left in the table, they would rename the new
+    copy's as it is published."""
     new = replace(shape(id=1, b=2, a=3), copy_numbers=is_copys)
     lake = Lake.of(OLD)
     for change in lake.plan(OLD, new, is_start=True):
@@ -239,8 +244,8 @@ def typed(made: TableSchema) -> TableSchema:
 def test_values_follow_their_numbers_between_any_two_shapes(
     old: TableSchema, new: TableSchema, kept: int, cut: int
 ) -> None:
-    """The same as the cases by hand, for what nobody thought of; `kept`: so many columns are dropped before, and stay in the
-    target; `cut`: after so many statements it begins anew."""
+    """The same as the cases by hand, for what nobody thought of; `kept`: so many columns are
+    dropped before, and stay in the target; `cut`: after so many statements it begins anew."""
     lake = Lake.of(old)
     staying = old.columns[1:][:kept]
     old = replace(old, columns=tuple(c for c in old.columns if c not in staying))
@@ -262,8 +267,8 @@ def test_values_follow_their_numbers_between_any_two_shapes(
 def test_what_a_copy_wrote_stays_under_its_names_when_it_is_published(
     old: TableSchema, new: TableSchema, is_copys: bool
 ) -> None:
-    """Rows are written between two plans, from whatever shape the copy before had: the second may only take away what the first had
-    to leave."""
+    """Rows are written between two plans, from whatever shape the copy before had: the second may
+    only take away what the first had to leave."""
     lake, new = Lake.of(old), replace(new, copy_numbers=is_copys)
     for change in lake.plan(old, new, is_start=True):
         lake.apply(change)

@@ -72,7 +72,8 @@ def put(*paths: Path) -> None:
 
 
 def test_only_the_tables_own_staging_is_its_leftovers() -> None:
-    """Guards `folders_of` and `tables_of`: with another table's staging, rows of a copy that goes on would be removed."""
+    """Guards `folders_of` and `tables_of`: with another table's staging, rows of a copy that goes
+    on would be removed."""
     names = ("shop", "orders é")
     start = naming.folder("4_8_shop__orders é__r1__")
     own = [f"{start}{end}" for end in ("3", "12_files", "12.claim", "12")]
@@ -93,7 +94,8 @@ def test_only_the_tables_own_staging_is_its_leftovers() -> None:
 def test_a_new_copy_into_delta_removes_what_earlier_ones_left(
     session: Session, tmp_path: Path
 ) -> None:
-    """Each copy has a generation of its own: what one that broke off staged, as large as the table, would stay for ever."""
+    """Each copy has a generation of its own: what one that broke off staged, as large as the table,
+    would stay for ever."""
     staging = tmp_path / "w" / naming.STAGING_NAMESPACE
     old = [staging / f"4_6_shop__orders__r1__{n}" for n in ("3", "3_files", "6")]
     other = staging / "4_6_shop__orders__r2__3"
@@ -105,8 +107,8 @@ def test_a_new_copy_into_delta_removes_what_earlier_ones_left(
 def test_half_a_table_of_a_first_publishing_that_was_cut_is_not_taken_for_anothers(
     session: Session, tmp_path: Path
 ) -> None:
-    """Delta writes a table's files into its folder before the first commit. A kill there left a folder that every later copy was refused
-    for, as somebody else's (`target:table-taken`)."""
+    """Delta writes a table's files into its folder before the first commit. A kill there left a
+    folder that every later copy was refused for, as somebody else's (`target:table-taken`)."""
     writer, live = lakehouse("delta", tmp_path, session), tmp_path / "w" / "shop" / "orders"
 
     def cut(text: str) -> None:
@@ -126,7 +128,8 @@ def test_half_a_table_of_a_first_publishing_that_was_cut_is_not_taken_for_anothe
 
 @pytest.mark.parametrize("replicator", ["", "r2"])
 def test_what_another_put_there_stays(session: Session, tmp_path: Path, replicator: str) -> None:
-    """Guards the claim: files under the table's name are removed only where this replicator was publishing there."""
+    """Guards the claim: files under the table's name are removed only where this replicator was
+    publishing there."""
     writer, live = lakehouse("delta", tmp_path, session), tmp_path / "w" / "shop" / "orders"
     writer.begin_snapshot(TABLE, SCHEMA)
     put(live)
@@ -141,7 +144,8 @@ def test_what_another_put_there_stays(session: Session, tmp_path: Path, replicat
 def test_a_table_that_somebody_made_during_the_copy_is_not_replaced(
     session: Session, tmp_path: Path, monkeypatch: Any, form: str
 ) -> None:
-    """Guards the second look at the owner: a first copy may take hours, and Delta's publishing replaces whatever is there."""
+    """Guards the second look at the owner: a first copy may take hours, and Delta's publishing
+    replaces whatever is there."""
     writer = lakehouse(form, tmp_path, session)
     monkeypatch.setattr(writer.format, "live", lambda *_: LiveTable("", "", None))
     monkeypatch.setattr(writer.format, "publish", lambda *_, **__: pytest.fail("published"))
@@ -152,8 +156,8 @@ def test_a_table_that_somebody_made_during_the_copy_is_not_replaced(
 def test_a_rewind_into_iceberg_keeps_columns_that_the_source_has_no_more(
     session: Session, tmp_path: Path, monkeypatch: Any, is_rewind: bool
 ) -> None:
-    """Under the policy *lenient* a column that the source dropped stays, and its values are nowhere else. A rewind dropped it, as a
-    fresh copy does."""
+    """Under the policy *lenient* a column that the source dropped stays, and its values are nowhere
+    else. A rewind dropped it, as a fresh copy does."""
     writer = lakehouse("iceberg", tmp_path, session)
     lake = writer.format
     shown = {UUID: "u", evolve.ORDINALS: evolve.json.dumps(KEPT), "replicator.key": '["id"]'}
@@ -171,7 +175,8 @@ def test_a_rewind_into_iceberg_keeps_columns_that_the_source_has_no_more(
 def test_a_rewind_into_delta_knows_columns_that_were_kept(
     session: Session, tmp_path: Path, monkeypatch: Any, is_rewind: bool
 ) -> None:
-    """Forgotten, a kept column is taken for a later one of its name, whose old rows get its values."""
+    """Forgotten, a kept column is taken for a later one of its name, whose old rows get its
+    values."""
     writer = lakehouse("delta", tmp_path, session)
     lake, told = writer.format, evolve.json.dumps(KEPT, sort_keys=True)
     monkeypatch.setattr(lake, "live", lambda *_: LiveTable("r1", "u", Token("r1", 6, 4, "u")))
@@ -189,8 +194,8 @@ def test_a_rewind_into_delta_knows_columns_that_were_kept(
 def test_a_new_copy_into_iceberg_removes_what_earlier_ones_left(
     session: Session, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """Files that were loaded but are none of any version a catalog leaves; and a generation may be skipped where a copy broke off before
-    it staged anything."""
+    """Files that were loaded but are none of any version a catalog leaves; and a generation may be
+    skipped where a copy broke off before it staged anything."""
     writer = lakehouse("iceberg", tmp_path, session)
     lake, staging = writer.format, tmp_path / "w" / naming.STAGING_NAMESPACE
     listed = [(naming.STAGING_NAMESPACE, f"4_6_shop__orders__{n}__3") for n in ("r1", "r2")]
@@ -214,7 +219,8 @@ def test_a_new_copy_into_iceberg_removes_what_earlier_ones_left(
 def test_every_staging_branch_of_a_table_that_lives_goes(
     session: Session, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """A branch keeps its version, and that version's files, for ever; somebody else's branch is not touched."""
+    """A branch keeps its version, and that version's files, for ever; somebody else's branch is not
+    touched."""
     writer = lakehouse("iceberg", tmp_path, session)
     lake = writer.format
     branches = SimpleNamespace(branches={"main": 1, "staging_3": 2, "staging_5": 3, "staging_x": 4})
@@ -230,7 +236,8 @@ def test_every_staging_branch_of_a_table_that_lives_goes(
 def test_a_list_in_the_key_is_not_sorted_by(
     session: Session, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """Iceberg refuses such an order (`Cannot sort by non-primitive source field`): each upkeep failed, as a conflict, for ever."""
+    """Iceberg refuses such an order (`Cannot sort by non-primitive source field`): each upkeep
+    failed, as a conflict, for ever."""
     writer = lakehouse("iceberg", tmp_path, session)
     monkeypatch.setattr(writer.format, "open_reader", lambda: None)
     monkeypatch.setattr(writer.format, "live", lambda *_: None)

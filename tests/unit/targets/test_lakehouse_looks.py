@@ -1,4 +1,5 @@
-"""A lakehouse is looked at before anything runs: what is wrong is named with its path, and nothing is made or changed."""
+"""A lakehouse is looked at before anything runs: what is wrong is named with its path, and nothing
+is made or changed."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def _told(problem: Problem | None) -> str:
 def _catalog(path: Path) -> None:
     with sqlite3.connect(path) as made:
         made.execute(
-            "CREATE TABLE iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, "
+            "CREATE TABLE iceberg_tables (catalog_name, table_namespace, table_name, "
+            "metadata_location, "
             "previous_metadata_location, iceberg_type)"
         )
     made.close()
@@ -45,7 +47,8 @@ def _catalog(path: Path) -> None:
 
 @pytest.mark.parametrize("is_made", [False, True])
 def test_a_look_changes_nothing(tmp_path: Path, is_made: bool) -> None:
-    """Guards *Makes and changes nothing* on the page; the test of a connection made folders, a file and its header."""
+    """Guards *Makes and changes nothing* on the page; the test of a connection made folders, a file
+    and its header."""
     place = tmp_path / "lake"
     params = _params(place)
     if is_made:
@@ -81,7 +84,8 @@ CASES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_catalog_that_is_no_database_is_named(tmp_path: Path, name: str) -> None:
-    """Guards `looks.database`: a pipe would be waited for, a device never ends; both were "does not answer"."""
+    """Guards `looks.database`: a pipe would be waited for, a device never ends; both were "does not
+    answer"."""
     make, said = CASES[name]
     make(tmp_path / "c.db")
     (tmp_path / "w").mkdir()
@@ -106,7 +110,8 @@ def test_a_place_below_a_file_or_a_dead_link_is_named(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_told_unless_only_the_last_folder_is(tmp_path: Path) -> None:
-    """Guards the note by which a misspelt path is seen; a new folder beside others is what people mean."""
+    """Guards the note by which a misspelt path is seen; a new folder beside others is what people
+    mean."""
     assert looks.folder(f"{tmp_path}/new") is None
     told = _told(looks.folder(f"{tmp_path}/mispelt/lake"))
     assert told.startswith("target:folder-made") and f"only `{tmp_path}` is" in told
@@ -129,20 +134,24 @@ def test_rights_are_asked_for_without_writing(
         ({"warehouse": "/data/w"}, [("folder", "/data/w"), ("file", "/c.db")]),
         ({"warehouse": "file:///data/w%20x"}, [("folder", "/data/w x"), ("file", "/c.db")]),
         ({"warehouse": "s3://bucket/w"}, [("file", "/c.db")]),
-        ({"warehouse": "s3://b?endpoint_override=http%3A%2F%2Fevil%3A80"}, [("host", "evil"), ("file", "/c.db")]),
+        ({"warehouse": "s3://b?endpoint_override=http%3A%2F%2Fevil%3A80"},
+        [("host", "evil"), ("file", "/c.db")]),
         ({"warehouse": "s3://b?endpoint_override=evil"}, [("host", "evil"), ("file", "/c.db")]),
         ({"warehouse": "hdfs://name:8020/w"}, [("host", "name"), ("file", "/c.db")]),
-        ({"warehouse": "abfss://c@account.example/w"}, [("host", "account.example"), ("file", "/c.db")]),
+        ({"warehouse": "abfss://c@account.example/w"},
+        [("host", "account.example"), ("file", "/c.db")]),
         ({"warehouse": "/w", "format": "delta", "catalog_uri": ""}, [("folder", "/w")]),
         ({"warehouse": "/w", "catalog_uri": "postgresql://me@[fe80::1]/c?sslrootcert=/x.pem"},
          [("folder", "/w"), ("host", "fe80::1"), ("file", "/x.pem")]),
-        ({"warehouse": "/w", "catalog_uri": "postgresql:///c"}, [("folder", "/w"), ("host", "localhost")]),
+        ({"warehouse": "/w", "catalog_uri": "postgresql:///c"},
+        [("folder", "/w"), ("host", "localhost")]),
     ],
 )  # fmt: skip
 def test_the_places_of_a_lakehouse_are_told(
     values: dict[str, str], found: list[tuple[str, str]]
 ) -> None:
-    """Guards what is judged before anything is opened, also of addresses that an earlier version stored."""
+    """Guards what is judged before anything is opened, also of addresses that an earlier version
+    stored."""
     params = LakehouseParams(**{"catalog_uri": "sqlite:////c.db", **values})  # type: ignore[arg-type]
     assert [(p.kind, p.value) for p in places(params)] == found
 
@@ -161,7 +170,8 @@ def test_a_run_makes_the_folder_of_its_catalog(tmp_path: Path) -> None:
 def test_a_store_whose_classes_spark_may_lack_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Guards the warning: a bucket that answered passed the test, and the run failed for want of Spark's classes for it."""
+    """Guards the warning: a bucket that answered passed the test, and the run failed for want of
+    Spark's classes for it."""
     monkeypatch.setattr(storage, "look", lambda url: None)
     params = LakehouseParams(warehouse="s3a://bucket/w", format="delta")
     found = [(p.code, p.severity) for p in LakehouseChecks(params).connection()]

@@ -65,7 +65,8 @@ class Frame:
 
 @pytest.mark.parametrize("kind", [Local, Remote])
 def test_there_are_as_many_sessions_as_calls_side_by_side(kind: type[Any]) -> None:
-    """Guards `Sessions`: a new session a call kept a connection to the catalog for ever, three a second in the demo."""
+    """Guards `Sessions`: a new session a call kept a connection to the catalog for ever, three a
+    second in the demo."""
     spark = kind()
     sessions, gate = Sessions(spark, OWN), threading.Barrier(3)
     seen: list[int] = []
@@ -90,7 +91,8 @@ def test_there_are_as_many_sessions_as_calls_side_by_side(kind: type[Any]) -> No
 
 @pytest.mark.parametrize("fault", [None, ValueError, KeyboardInterrupt])
 def test_a_call_leaves_nothing_in_its_session(fault: type[BaseException] | None) -> None:
-    """Guards `LentSession.clear`: with the stamp of the call before, a commit would carry another table's token."""
+    """Guards `LentSession.clear`: with the stamp of the call before, a commit would carry another
+    table's token."""
     spark = Local()
     sessions = Sessions(spark, OWN)
 
@@ -134,7 +136,8 @@ def test_a_session_that_cant_be_made_clean_is_given_up() -> None:
 def test_merges_read_by_vectors_where_there_is_much_to_read(
     tmp_path: Path, changes: int, rows: int | None, vectors: bool
 ) -> None:
-    """Guards `_fit_size`: each file that is read by vectors leaves something in the heap, and a large table is read slowly without."""
+    """Guards `_fit_size`: each file that is read by vectors leaves something in the heap, and a
+    large table is read slowly without."""
     params = LakehouseParams(warehouse=str(tmp_path), catalog_uri=f"sqlite:///{tmp_path}/c.db")
     conf: dict[str, str] = {}
     session: Any = SimpleNamespace(conf=SimpleNamespace(set=conf.__setitem__))
@@ -144,7 +147,8 @@ def test_merges_read_by_vectors_where_there_is_much_to_read(
 
 
 def test_a_line_that_delta_writes_with_each_read_is_muted(tmp_path: Path) -> None:
-    """Guards `mute`: a run into Delta wrote an ERROR of no meaning into its output about once a second."""
+    """Guards `mute`: a run into Delta wrote an ERROR of no meaning into its output about once a
+    second."""
     levels: dict[str, str] = {}
     log4j = SimpleNamespace(
         core=SimpleNamespace(

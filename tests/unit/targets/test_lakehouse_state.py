@@ -12,7 +12,8 @@ from replicators.targets.lakehouse.state import LiveTable, Written, own_token
 TABLE = TargetTable(TableId("shop", "items"), "r1", 2, "u1")
 
 
-def live(sequence: int, *, replicator: str = "r1", generation: int = 2, uuid: str = "u1") -> LiveTable:  # fmt: skip
+def live(sequence: int, *, replicator: str = "r1", generation: int = 2,
+    uuid: str = "u1") -> LiveTable:  # fmt: skip
     return LiveTable(replicator, uuid, Token(replicator, generation, sequence, uuid))
 
 
@@ -40,8 +41,9 @@ def test_a_token_that_this_process_found_wrote_or_may_have_written_is_its_own(
 def test_a_table_that_another_wrote_to_is_not_written_to(
     found: LiveTable | None, written: Written | None, code: str
 ) -> None:
-    """Guards CORRECTNESS 13 and 29. An older run that was held up in the middle of an append may commit it after a newer one
-    took over, since no catalog refuses a plain append; unseen, its rows would be there twice for ever."""
+    """Guards CORRECTNESS 13 and 29. An older run that was held up in the middle of an append may
+    commit it after a newer one took over, since no catalog refuses a plain append; unseen, its rows
+    would be there twice for ever."""
     with pytest.raises(ReplicationError) as caught:
         own_token(found, TABLE, written)
     assert caught.value.code == code

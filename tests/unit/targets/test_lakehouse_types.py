@@ -51,7 +51,8 @@ from replicators.targets.lakehouse.types import fit
     ],
 )
 def test_a_type_has_its_place(kind: LogicalType, native: str, how: FitKind) -> None:
-    """Guards the table `types.fit`: a narrower type would cut or round values, and what is kept as text must say so."""
+    """Guards the table `types.fit`: a narrower type would cut or round values, and what is kept as
+    text must say so."""
     fitted = fit(kind)
     assert (fitted.native, fitted.kind) == (native, how)
     assert bool(fitted.reason) or how in {FitKind.EXACT, FitKind.WIDENED}

@@ -23,16 +23,17 @@ FROM, TO, CURRENT = (quote(c.name) for c in extra_columns(Mode.HISTORY))
 
 
 def batch_ddl(batch: FoldedBatch) -> str:
-    """The schema with which Spark reads the batch's files: rows with `_delete` end the key's current row, the others are
-    versions."""
+    """The schema with which Spark reads the batch's files: rows with `_delete` end the key's
+    current row, the others are versions."""
     times = f"{FROM} TIMESTAMP, {TO} TIMESTAMP"
     return ", ".join([image_ddl(batch.schema), *unsent_ddl(batch), times])
 
 
 def statement(target: str, batch: FoldedBatch, view: str) -> str:
-    """MERGE of a folded batch: current rows end, versions are added, in one commit. No version begins before its key's last
-    one in the target. Unsent values come from the current row of the key that the row had before; where there is none the
-    statement fails. A TRUNCATE ends every other current row."""
+    """MERGE of a folded batch: current rows end, versions are added, in one commit. No version
+    begins before its key's last one in the target. Unsent values come from the current row of the
+    key that the row had before; where there is none the statement fails. A TRUNCATE ends every
+    other current row."""
     columns = batch.schema.supported
     names = ", ".join(quote(c.name) for c in columns)
     values = ", ".join(f"s.{quote(c.name)}" for c in columns)

@@ -1,4 +1,5 @@
-"""What the statements of every mode share: keys, their ranges, and values that were not sent. Text only."""
+"""What the statements of every mode share: keys, their ranges, and values that were not sent. Text
+only."""
 
 # ruff: noqa: S608 - SQL is made here: names go through `quote`, values through `literal`
 
@@ -25,8 +26,9 @@ def _range(column: str, kind: LogicalType, one: KeyRange) -> str:
 
 
 def key_ranges(batch: FoldedBatch, alias: str) -> str:
-    """A predicate over the first key column that holds for every key of the batch; '' where there is none. Few keys are
-    listed: then the text of Spark's compiled program stays the same from merge to merge, and it is compiled once."""
+    """A predicate over the first key column that holds for every key of the batch; '' where there
+    is none. Few keys are listed: then the text of Spark's compiled program stays the same from
+    merge to merge, and it is compiled once."""
     schema = batch.schema
     if not (batch.ranges or batch.keys) or not schema.key:
         return ""
@@ -43,8 +45,8 @@ def key_ranges(batch: FoldedBatch, alias: str) -> str:
 
 
 def _ranges(name: str, kind: LogicalType, ranges: Sequence[KeyRange]) -> str:
-    """One of the ascending ranges holds: halved again and again, so that a row costs a few comparisons, not two for each
-    range."""
+    """One of the ascending ranges holds: halved again and again, so that a row costs a few
+    comparisons, not two for each range."""
     if len(ranges) == 1:
         return _range(name, kind, ranges[0])
     middle = len(ranges) // 2
@@ -74,7 +76,10 @@ def unsent_bit(batch: FoldedBatch, column: str) -> str:
 
 
 def failing(condition: str, value: str, native: str) -> str:
-    return f"CASE WHEN {condition} THEN CAST(raise_error({text(ROW_MISSING)}) AS {native}) ELSE {value} END"
+    return (
+        f"CASE WHEN {condition} THEN CAST(raise_error({text(ROW_MISSING)}) AS {native}) ELSE "
+        f"{value} END"
+    )
 
 
 def unsent_flag(batch: FoldedBatch, column: str) -> str:
@@ -87,7 +92,8 @@ def unsent_flag(batch: FoldedBatch, column: str) -> str:
 
 
 def missing(target: str, batch: FoldedBatch, view: str) -> str:
-    """The keys of a batch's rows with unsent columns whose row, under its old key where that changed, is not there."""
+    """The keys of a batch's rows with unsent columns whose row, under its old key where that
+    changed, is not there."""
     schema = batch.schema
     shown = ", ".join(f"b.{quote(n)}" for n in schema.key)
     rows = f"SELECT {shown} FROM {view} AS b WHERE b.`_unsent` IS NOT NULL AND NOT b.`_delete`"

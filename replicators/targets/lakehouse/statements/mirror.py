@@ -22,7 +22,8 @@ from replicators.targets.lakehouse.types import fit
 
 
 def batch_ddl(batch: FoldedBatch) -> str:
-    """The schema with which Spark reads the batch's Parquet files; times of day are read as microseconds."""
+    """The schema with which Spark reads the batch's Parquet files; times of day are read as
+    microseconds."""
     image = image_ddl(batch.schema)
     return image if batch.append_only else ", ".join([image, *unsent_ddl(batch)])
 
@@ -44,8 +45,9 @@ def merge_source(
     more: Sequence[str] = (),
     lost: str = "o.`_found` IS NULL",
 ) -> str:
-    """The rows of a batch in the target's types, with a flag for each unsent column and `more` of the batch's columns; unsent
-    values that belong to a row under another key are read from the target, and the statement fails where `lost`."""
+    """The rows of a batch in the target's types, with a flag for each unsent column and `more` of
+    the batch's columns; unsent values that belong to a row under another key are read from the
+    target, and the statement fails where `lost`."""
     shown = [_source_column(batch, c, lost) for c in batch.schema.supported]
     shown += [f"b.{quote(n)}" for n in ("_delete", *more)]
     own = " AND b.`_origin` IS NULL" if batch.has_origins else ""
@@ -70,8 +72,9 @@ def merge_source(
 
 
 def merge(target: str, batch: FoldedBatch, view: str) -> str:
-    """MERGE of a folded batch. A new row with unsent columns fails the statement with `ROW_MISSING`. Names that can mean one side only have
-    no prefix: Spark looks each of them up anew, in a table of names that is twice as dear to make with prefixes."""
+    """MERGE of a folded batch. A new row with unsent columns fails the statement with
+    `ROW_MISSING`. Names that can mean one side only have no prefix: Spark looks each of them up
+    anew, in a table of names that is twice as dear to make with prefixes."""
     schema = batch.schema
     columns = list(schema.supported)
     flags = {n: f"s.{quote(unsent_flag(batch, n))}" for n in batch.unsent}
@@ -96,7 +99,8 @@ def merge(target: str, batch: FoldedBatch, view: str) -> str:
         f"MERGE INTO {target} AS t\nUSING ({merge_source(target, batch, view)}) AS s\nON {on}\n"
         f"WHEN MATCHED AND s.`_delete` THEN DELETE\n"
         f"WHEN MATCHED THEN UPDATE SET {', '.join(updated(c) for c in columns)}\n"
-        f"WHEN NOT MATCHED AND NOT s.`_delete` THEN INSERT ({', '.join(quote(c.name) for c in columns)}) "
+        "WHEN NOT MATCHED AND NOT s.`_delete` THEN INSERT "
+        f"({', '.join(quote(c.name) for c in columns)}) "
         f"VALUES ({', '.join(inserted(c) for c in columns)})"
     )
 
@@ -121,7 +125,10 @@ def append(target: str, batch: FoldedBatch, view: str) -> str:
 def replace(target: str, batch: FoldedBatch, view: str) -> str:
     """INSERT OVERWRITE: the batch's surviving rows become the whole table."""
     where = "" if batch.append_only else " WHERE NOT b.`_delete`"
-    return f"INSERT OVERWRITE {target}{_names(batch)}\nSELECT {', '.join(_image(batch))} FROM {view} AS b{where}"
+    return (
+        f"INSERT OVERWRITE {target}{_names(batch)}\nSELECT {', '.join(_image(batch))} FROM "
+        f"{view} AS b{where}"
+    )
 
 
 def _names(batch: FoldedBatch) -> str:

@@ -1,8 +1,8 @@
 """Multiset: a table without a key, each row as often as at the source (CORRECTNESS 12). Text only.
 
-Every row of the copy has its digest, and its number among equal rows: 1 to n without a gap. In a batch that number is how many
-more, or below 0 fewer, of the row there are; joined with how many the copy has now it gives the numbers to insert, or the
-highest ones to delete.
+Every row of the copy has its digest, and its number among equal rows: 1 to n without a gap. In a
+batch that number is how many more, or below 0 fewer, of the row there are; joined with how many the
+copy has now it gives the numbers to insert, or the highest ones to delete.
 """
 
 # ruff: noqa: S608 - SQL is made here: names go through `quote`, values through `literal`
@@ -57,8 +57,8 @@ def _image(batch: FoldedBatch) -> list[str]:
 
 
 def merge_source(target: str, batch: FoldedBatch, view: str) -> str:
-    """A line for each row to insert or, with `_delete`, to take away. Taking away more than there are fails the statement
-    with `ROW_ABSENT`."""
+    """A line for each row to insert or, with `_delete`, to take away. Taking away more than there
+    are fails the statement with `ROW_ABSENT`."""
     where = _hashes(batch, "r")
     present = (
         f"SELECT r.{_HASH} AS `_found`, count(*) AS `_present` FROM {target} AS r"
@@ -71,7 +71,8 @@ def merge_source(target: str, batch: FoldedBatch, view: str) -> str:
         f"ELSE sequence({after} + 1L, {after} - b.{_NUMBER}) END"
     )
     return (
-        f"SELECT {', '.join(_image(batch))}, explode({numbers}) AS {_NUMBER}, b.{_NUMBER} < 0L AS `_delete`\n"
+        f"SELECT {', '.join(_image(batch))}, explode({numbers}) AS {_NUMBER}, b.{_NUMBER} < 0L "
+        "AS `_delete`\n"
         f"FROM {_counts(batch, view)} AS b LEFT JOIN ({present}) AS p ON b.{_HASH} = p.`_found`"
     )
 
@@ -82,7 +83,8 @@ def merge(target: str, batch: FoldedBatch, view: str) -> str:
     where = _hashes(batch, "t")
     return (
         f"MERGE INTO {target} AS t\nUSING ({merge_source(target, batch, view)}) AS s\n"
-        f"ON t.{_HASH} = s.{_HASH} AND t.{_NUMBER} = s.{_NUMBER}{f' AND {where}' if where else ''}\n"
+        f"ON t.{_HASH} = s.{_HASH} AND t.{_NUMBER} = "
+        f"s.{_NUMBER}{f' AND {where}' if where else ''}\n"
         f"WHEN MATCHED AND s.`_delete` THEN DELETE\n"
         f"WHEN NOT MATCHED AND NOT s.`_delete` THEN INSERT ({', '.join(names)}) "
         f"VALUES ({', '.join(f's.{n}' for n in names)})"

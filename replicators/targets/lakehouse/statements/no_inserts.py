@@ -1,8 +1,9 @@
-"""Mirror and soft delete of a table whose inserts are left out: only rows that the copy has are changed. Text only.
+"""Mirror and soft delete of a table whose inserts are left out: only rows that the copy has are
+changed. Text only.
 
-A row that comes from another key (`_origin`) is put under its key where the copy has that other row; where it has not, the row under
-its key, which another one took, goes. With soft delete only living rows count, and a key may have several rows: the last counts
-whose origin lives.
+A row that comes from another key (`_origin`) is put under its key where the copy has that other
+row; where it has not, the row under its key, which another one took, goes. With soft delete only
+living rows count, and a key may have several rows: the last counts whose origin lives.
 """
 
 # ruff: noqa: S608 - SQL is made here: names go through `quote`, values through `literal`
@@ -75,7 +76,10 @@ def _mirror(target: str, batch: FoldedBatch, view: str) -> str:
     )
     if not moved:
         return text
-    return f"{text}\nWHEN NOT MATCHED AND NOT s.`_delete` AND s.{moved} THEN INSERT ({names}) VALUES ({values})"
+    return (
+        f"{text}\nWHEN NOT MATCHED AND NOT s.`_delete` AND s.{moved} THEN INSERT ({names}) "
+        f"VALUES ({values})"
+    )
 
 
 def _soft(target: str, batch: FoldedBatch, view: str) -> str:

@@ -24,14 +24,16 @@ DELETED, DELETED_AT = (quote(c.name) for c in extra_columns(Mode.SOFT_DELETE))
 
 
 def batch_ddl(batch: FoldedBatch) -> str:
-    """The schema with which Spark reads the batch's files: `_deleted_at` is set where `_delete` is."""
+    """The schema with which Spark reads the batch's files: `_deleted_at` is set where `_delete`
+    is."""
     return ", ".join([image_ddl(batch.schema), *unsent_ddl(batch), f"{DELETED_AT} TIMESTAMP"])
 
 
 def statement(target: str, batch: FoldedBatch, view: str) -> str:
-    """MERGE of a folded batch: upserts, and flags for deleted rows; what was not sent stays as the target has it. A living row
-    whose unsent values the target lacks fails the statement; a deleted one is flagged with what is known of it. A TRUNCATE
-    flags every other living row in the same commit."""
+    """MERGE of a folded batch: upserts, and flags for deleted rows; what was not sent stays as the
+    target has it. A living row whose unsent values the target lacks fails the statement; a deleted
+    one is flagged with what is known of it. A TRUNCATE flags every other living row in the same
+    commit."""
     columns = batch.schema.supported
     flags = {n: f"s.{quote(unsent_flag(batch, n))}" for n in batch.unsent}
     lost = "o.`_found` IS NULL AND NOT b.`_delete`"
@@ -43,7 +45,8 @@ def statement(target: str, batch: FoldedBatch, view: str) -> str:
     inserted = ", ".join(_inserted(c, flags) for c in columns)
     return (
         f"MERGE INTO {target} AS t\nUSING ({source}) AS s\nON {on}\n"
-        f"WHEN MATCHED THEN UPDATE SET {updated}, {DELETED} = s.`_delete`, {DELETED_AT} = s.{DELETED_AT}\n"
+        f"WHEN MATCHED THEN UPDATE SET {updated}, {DELETED} = s.`_delete`, {DELETED_AT} = "
+        f"s.{DELETED_AT}\n"
         f"WHEN NOT MATCHED THEN INSERT ({names}, {DELETED}, {DELETED_AT}) "
         f"VALUES ({inserted}, s.`_delete`, s.{DELETED_AT})"
     ) + (rest_flagged(batch) if batch.truncate else "")
@@ -69,7 +72,8 @@ def _flag_set(batch: FoldedBatch) -> str:
 
 
 def rest_flagged(batch: FoldedBatch) -> str:
-    """The end of a MERGE whose batch holds a TRUNCATE: living rows that it does not name are flagged."""
+    """The end of a MERGE whose batch holds a TRUNCATE: living rows that it does not name are
+    flagged."""
     return f"\nWHEN NOT MATCHED BY SOURCE AND NOT t.{DELETED} THEN UPDATE SET {_flag_set(batch)}"
 
 

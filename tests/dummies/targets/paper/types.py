@@ -7,7 +7,8 @@ from replicators.connectors.target import Fit, FitKind
 
 
 def fit(kind: LogicalType) -> Fit:
-    """Numbers and words are written as they are, times by the minute; nothing else can be written."""
+    """Numbers and words are written as they are, times by the minute; nothing else can be
+    written."""
     match kind:
         case Int():
             return Fit(FitKind.EXACT, "digits")
