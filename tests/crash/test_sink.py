@@ -59,7 +59,8 @@ def test_a_kill_at_each_step_of_a_delivery_loses_and_doubles_nothing(
     of the next one, recorded before it is delivered a change would be lost, and what an unrecorded
     try left would be in a closed bucket twice. A loader reads closed buckets alone; that no change
     is in them twice, and none after a newer one, `replayed` sees."""
-    with world_maker(kind=FilesWorld) as world:
+    patient = {"REPLICATOR_LEASE_SECONDS": "120"}  # a slow machine is no fault of the order
+    with world_maker(kind=FilesWorld, environment=patient) as world:
         traffic = Traffic(world.database, seed=11)
         for name in AT_START:
             world.arm(name)
