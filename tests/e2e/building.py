@@ -72,6 +72,13 @@ def fill_target(page: Page, folder: Path) -> None:
     page.locator('[name="target.catalog_uri"]').fill(f"sqlite:///{folder}/catalog.db")
 
 
+def fill_files(page: Page, folder: Path) -> None:
+    """Files in a folder, with the shortest buckets."""
+    page.locator('input[name="target_kind"][value="files"]').check()
+    page.locator('[name="target.location"]').fill(str(folder / "changes"))
+    page.locator('[name="target.bucket"]').select_option("10 seconds")
+
+
 def saved(page: Page) -> None:
     """Wait until the page says that all of it is kept."""
     expect(page.get_by_test_id("draft-status")).to_have_text("Saved")

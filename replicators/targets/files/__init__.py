@@ -30,7 +30,7 @@ def _writer(params: FilesParams, tasks: Tasks) -> Any:
 
 PLUGIN = TargetPlugin(
     name="files",
-    label="Files",
+    label="Parquet or JSON files",
     summary="Every change in Parquet or JSON lines, in folders by table and time; closed folders "
     "are ready to load.",
     params=FilesParams,
