@@ -12,13 +12,13 @@ from replicators.connectors.target import TargetPlugin
 
 
 def plugins(role: str) -> list[SourcePlugin | TargetPlugin]:
-    """The plugins of a role that may be chosen, by label; hidden ones only where the settings show
-    them."""
+    """The plugins of a role that may be chosen, by rank and label; hidden ones only where the
+    settings show them. A new form chooses the first."""
     known = registry.sources() if role == "source" else registry.targets()
     shown: list[Any] = [
         p for p in known.values() if settings.SHOW_HIDDEN_PLUGINS or not p.is_hidden
     ]
-    return sorted(shown, key=lambda p: p.label)
+    return sorted(shown, key=lambda p: (p.rank, p.label))
 
 
 def plugin_params(plugin: SourcePlugin | TargetPlugin) -> tuple[params.Param, ...]:

@@ -85,6 +85,7 @@ class SourcePlugin:
     `objects` gives kind and name of everything a replicator of that slot name makes at the source,
     and a delete removes. `places`: the hosts and files that the params lead to, so that they are
     judged before anything is opened. `messages`: the texts of the codes that only this source has.
+    `rank`: pages list the lower ones first.
 
     Where columns are known BY_STATEMENTS: `keeps_values` tells whether a conversion from one column
     to another, by a statement with that type's text, leaves every value as it is. `shape_at` gives
@@ -113,6 +114,7 @@ class SourcePlugin:
     places: Callable[[Any], tuple[Place, ...]] = lambda _: ()
     messages: Mapping[str, Message] = field(default_factory=dict)
     icon: str = "database"
+    rank: int = 100
     is_hidden: bool = False
 
     def __post_init__(self) -> None:

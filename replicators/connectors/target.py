@@ -398,7 +398,7 @@ class TargetPlugin:
     folder given. `apart_seconds`: for a time that changes are kept, how far apart older versions
     lie that are kept for rewinds beyond the history; 0: none are. `places`: the hosts and files
     that the params lead to, so that they are judged before anything is opened. `messages`: the
-    texts of the codes that only this target has."""
+    texts of the codes that only this target has. `rank`: pages list the lower ones first."""
 
     name: str
     label: str
@@ -420,4 +420,5 @@ class TargetPlugin:
     resolved_seconds: float = 5.0
     messages: Mapping[str, Message] = field(default_factory=dict)
     icon: str = "database"
+    rank: int = 100
     is_hidden: bool = False

@@ -10,6 +10,7 @@ from django.test import Client
 from drafts.models import Draft
 from replicators.forms import option_fields, span
 from replicators.models import Replicator
+from replicators.selectors import plugins
 from tests.app.pages import page
 from tests.app.wizarding import HTMX, address, make_draft, press
 
@@ -99,3 +100,11 @@ def test_no_breadcrumb_ends_in_a_slash(
     for url in (address(make_draft(editor), "name"), one, f"{one}edit/", f"{one}tables/pick/"):
         crumbs = page(browser, url).partition('<div class="crumbs">')[2].partition("</div>")[0]
         assert crumbs and not crumbs.rstrip().endswith("/"), url
+
+
+def test_the_lakehouse_comes_before_the_other_targets() -> None:
+    """Guards `rank`: a new form chooses the first target, and sorted by label that was the
+    files."""
+    names = [p.name for p in plugins("target")]
+    assert names[0] == "lakehouse"
+    assert names[1:] == sorted(names[1:])

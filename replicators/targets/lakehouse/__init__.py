@@ -47,6 +47,7 @@ def _modules(params: LakehouseParams) -> tuple[str, ...]:
 PLUGIN = TargetPlugin(
     name="lakehouse",
     label="Lakehouse",
+    rank=10,
     summary="Open tables in a folder or an object store: Apache Iceberg or Delta Lake.",
     params=LakehouseParams,
     capabilities=TargetCapabilities(
