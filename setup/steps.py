@@ -35,7 +35,7 @@ CLASSES = Stamp(
     (
         ROOT / "requirements.txt",
         ROOT / "jars" / "pom.xml",
-        ROOT / "runners" / "engine" / "class_sharing.py",
+        ROOT / "runners" / "engine" / "tasks" / "class_sharing.py",
     ),
     salt=str(ROOT),
 )
@@ -196,13 +196,9 @@ def _copy(source: str, target: str) -> None:
 
 
 def warm_up() -> None:
-    """Compile the decoder's numba functions into their cache, where there is a module for it."""
-    if (ROOT / "runners" / "engine" / "warm.py").is_file():
-        run(
-            "warm",
-            [str(PYTHON), "-m", "runners.engine.tasks.warm"],
-            needs="This is a fault of ours.",
-        )
+    """Compile the decoder's numba functions into their cache."""
+    command = [str(PYTHON), "-m", "runners.engine.tasks.warm"]
+    run("warm", command, needs="This is a fault of ours.")
 
 
 def prepare_runs() -> None:

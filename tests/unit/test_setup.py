@@ -113,3 +113,11 @@ def test_a_machine_that_can_not_archive_classes_is_set_up_all_the_same(
     monkeypatch.setattr(steps, "run", lambda *_, **__: None)
     steps.archive_classes()
     assert stamp.is_valid()
+
+
+def test_every_input_of_a_step_is_there() -> None:
+    """Guards the paths in `setup.steps`: a module that moved would end the set-up of a new
+    machine, or leave a step out of it."""
+    stamps = [v for v in vars(steps).values() if isinstance(v, Stamp)]
+    assert len(stamps) >= 5
+    assert [str(p) for stamp in stamps for p in stamp.inputs if not p.is_file()] == []

@@ -34,7 +34,7 @@ def test_a_position_comes_back_from_json_and_orders_by_file_and_offset() -> None
     later = Coordinates(MARIADB, "1", "log.with.dots.000010", 4)
     position = Position.from_json(first.position().to_json())
     assert Coordinates.of(position) == first
-    assert position.ordinal < later.ordinal
+    assert position.ordinal < later.value
     assert position.ordinal % (1 << 35) == 4_000_000_000
 
 
