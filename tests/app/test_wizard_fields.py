@@ -105,6 +105,6 @@ def test_no_breadcrumb_ends_in_a_slash(
 def test_the_lakehouse_comes_before_the_other_targets() -> None:
     """Guards `rank`: a new form chooses the first target, and sorted by label that was the
     files."""
-    names = [p.name for p in plugins("target")]
-    assert names[0] == "lakehouse"
-    assert names[1:] == sorted(names[1:])
+    first, *others = plugins("target")
+    assert first.name == "lakehouse"
+    assert others and [p.label for p in others] == sorted(p.label for p in others)
