@@ -84,7 +84,7 @@ class TestBlocks:
         first = read_all(reader, control)[-1].position
         shop.execute("INSERT INTO orders VALUES (2, 'b')")
         second = read_all(reader, control)[-1].position
-        assert first.value < second.value
+        assert first.ordinal < second.ordinal
         assert set(first.detail) == {"system_identifier", "timeline"}
 
     def test_a_long_transaction_comes_as_open_blocks_of_its_own(self, shop, reader, control):
@@ -286,7 +286,7 @@ class TestPositions:
         start = reader._identity.position(1)
         tables = describe(shop, "orders", "views")
         reader.start(start, tables)
-        reader._cutter.state[pump.START] = seen.value
+        reader._cutter.state[pump.START] = seen.ordinal
         blocks = read_all(reader, control)
         found = changes(blocks, tables)["orders"]
         assert "R" not in messages(blocks)
