@@ -31,12 +31,12 @@ def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> l
     """Modes that the target does not have, that need a key or a snapshot of one moment, or whose
     columns the table has."""
     modes, known = modes_of(config), config.target.capabilities.modes
-    shapes = list(schemas)
-    found = {s.id: mode_for(modes[s.id], s) for s in shapes}
-    problems = [p for s in shapes for p in _of_table(s, found[s.id], known)]
-    problems += _inserts(config, shapes, found)
+    described = list(schemas)
+    found = {s.id: mode_for(modes[s.id], s) for s in described}
+    problems = [p for s in described for p in _of_table(s, found[s.id], known)]
+    problems += _inserts(config, described, found)
     chosen = {t.id: t for t in config.tables}
-    problems += [p for s in shapes for p in _quarantine(config, chosen[s.id], s, found[s.id])]
+    problems += [p for s in described for p in _quarantine(config, chosen[s.id], s, found[s.id])]
     return problems + [
         p for t in config.tables if t.id in found for p in _chosen(config, t, found[t.id])
     ]
@@ -55,16 +55,16 @@ def _chosen(config: ReplicatorConfig, table: TableSelection, mode: Mode) -> Iter
 
 
 def _inserts(
-    config: ReplicatorConfig, shapes: Iterable[TableSchema], modes: Mapping[TableId, Mode]
+    config: ReplicatorConfig, schemas: Iterable[TableSchema], modes: Mapping[TableId, Mode]
 ) -> Iterator[Problem]:
     """Tables whose inserts can't be left out."""
     chosen = {t.id: t for t in config.tables}
-    for shape in shapes:
-        table = chosen[shape.id]
+    for schema in schemas:
+        table = chosen[schema.id]
         if table.follows_without_inserts:
-            why = why_inserts(replace(shape, filter=table.filter), modes[shape.id])
+            why = why_inserts(replace(schema, filter=table.filter), modes[schema.id])
             if why:
-                yield Problem.of("target:mode-inserts", table=shape.id, why=why)
+                yield Problem.of("target:mode-inserts", table=schema.id, why=why)
 
 
 def _quarantine(

@@ -24,7 +24,7 @@ TYPES = {
     "id": "BIGINT", "n": "INT", "name": "STRING", "price": "DECIMAL(12,2)", "note": "STRING",
     "at": "TIMESTAMP_NTZ", "seen": "TIMESTAMP",
 }  # fmt: skip
-SHAPE = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
+SCHEMA = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
 BATCHED = "Debezium, then foreachBatch MERGE"
 LIMIT_SECONDS = 600.0
 
@@ -125,7 +125,7 @@ def _for_each_batch(folder: Path, target: Any, paths: list[str]) -> float:
         made.repartitionByRange(BATCHES, "lsn").write.json(str(events))
         in_turn(events)
         properties = ", ".join(f"'{k}' = '{v}'" for k, v in PROPERTIES.items())
-        spark.sql(f"CREATE TABLE {name} ({SHAPE}) USING iceberg TBLPROPERTIES ({properties})")
+        spark.sql(f"CREATE TABLE {name} ({SCHEMA}) USING iceberg TBLPROPERTIES ({properties})")
         newest = Window.partitionBy("id").orderBy(F.col("lsn").desc())
 
         def merge(batch: Any, _: int) -> None:
@@ -142,7 +142,7 @@ def _for_each_batch(folder: Path, target: Any, paths: list[str]) -> float:
         with turn(BATCHED):
             began = time.monotonic()
             query = (
-                spark.readStream.schema(f"op STRING, lsn BIGINT, {SHAPE}")
+                spark.readStream.schema(f"op STRING, lsn BIGINT, {SCHEMA}")
                 .option("maxFilesPerTrigger", 1)
                 .json(str(events))
                 .writeStream.foreachBatch(merge)

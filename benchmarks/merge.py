@@ -70,7 +70,7 @@ def changes(sequence: int, ids: list[int], mark: int) -> pa.Table:
     """Change rows: of ten keys one is deleted (divisible by ten), the others updated, or inserted
     where the id is odd."""
     rows = len(ids)
-    shape = change_schema(SCHEMA)
+    schema = change_schema(SCHEMA)
     ops = [2 if i % 10 == 0 else i % 2 ^ 1 for i in ids]
     values: dict[str, Any] = {
         "_sequence": [(sequence << 32) + n for n in range(rows)],
@@ -86,9 +86,9 @@ def changes(sequence: int, ids: list[int], mark: int) -> pa.Table:
     }
     columns = [
         pa.array(values[f.name], f.type) if f.name in values else pa.nulls(rows, f.type)
-        for f in shape
+        for f in schema
     ]
-    return pa.table(columns, schema=shape)
+    return pa.table(columns, schema=schema)
 
 
 def batch(folder: Path, sequence: int, ids: list[int], mark: int) -> FoldedBatch:

@@ -20,7 +20,7 @@ RESULTS = Path(__file__).with_name("results.json")
 MACHINE = Path(__file__).with_name("machine.json")
 PAGE = ROOT / "docs" / "benchmarks.md"
 PICTURE = ROOT / "docs" / "benchmarks.svg"
-SHAPE = ("line", "unit", "ours", "peers", "ratio", "target", "checked", "memory_gib")
+SCHEMA = ("line", "unit", "ours", "peers", "ratio", "target", "checked", "memory_gib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Result:
     @property
     def row(self) -> dict[str, Any]:
         """As it lies in results.json; what a peer does not tell is left out there."""
-        told = {k: v for k, v in asdict(self).items() if k in SHAPE}
+        told = {k: v for k, v in asdict(self).items() if k in SCHEMA}
         peers = [
             {k: v for k, v in asdict(p).items() if k in ("name", "value") or v} for p in self.peers
         ]

@@ -130,8 +130,8 @@ def _selection(request: HttpRequest, found: Replicator, key: Key) -> TableSelect
     if request.POST.get("act") != "add-without" or not left_out:
         return TableSelection(table)
     params = params_of(found, "source")
-    shape = describe_table(kind=found.source_kind, params=params, table=table)
-    return TableSelection(table, tuple(c.name for c in shape.columns if c.name not in left_out))
+    schema = describe_table(kind=found.source_kind, params=params, table=table)
+    return TableSelection(table, tuple(c.name for c in schema.columns if c.name not in left_out))
 
 
 def _columns(post: QueryDict) -> list[list[str]]:

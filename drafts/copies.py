@@ -69,9 +69,9 @@ def _accepted(replicator: Replicator) -> list[list[str]]:
     found = {tuple(column) for accepted in drafts for column in accepted}
     fit = target_plugin(replicator.target_kind).fit
     for row in Table.objects.shown().filter(replicator=replicator):
-        if row.shape is None:
+        if row.schema is None:
             continue
-        report = table_report(TableSchema.from_json(row.shape), fit, ())
+        report = table_report(TableSchema.from_json(row.schema), fit, ())
         lost = (c.name for c in report.columns if c.support is not Support.YES)
         found |= {(row.schema_name, row.name, name) for name in lost}
     return [list(column) for column in sorted(found)]

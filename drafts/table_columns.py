@@ -47,13 +47,13 @@ from runners.tables.changes import TableRefused, table_change, table_mode
 
 
 def column_lines(
-    target_kind: str, shape: TableSchema, chosen: Collection[str]
+    target_kind: str, schema: TableSchema, chosen: Collection[str]
 ) -> list[dict[str, Any]]:
     """A line for each column of a table: its types on both sides, and whether it is among the
     `chosen` (empty: all)."""
     fit = target_plugin(target_kind).fit if target_kind else None
     lines = []
-    for column in shape.columns:
+    for column in schema.columns:
         can_read = not isinstance(column.type, Unsupported)
         fitted = fit(column.type) if fit and can_read else None
         has_place = fitted is None or fitted.kind is not FitKind.UNSUPPORTED
@@ -65,27 +65,27 @@ def column_lines(
                 "target": fitted.native if fitted else "",
                 "reason": fitted.reason if fitted and fitted.kind is FitKind.LOSSY else "",
                 "is_supported": can_read and has_place,
-                "is_key": column.name in shape.key,
-                "is_chosen": not chosen or column.name in chosen or column.name in shape.key,
+                "is_key": column.name in schema.key,
+                "is_chosen": not chosen or column.name in chosen or column.name in schema.key,
             }
         )
     return lines
 
 
-def columns_kept(request: HttpRequest, shape: TableSchema) -> list[str]:
+def columns_kept(request: HttpRequest, schema: TableSchema) -> list[str]:
     """The ticked columns and the key's; none for a choice of all, also of those added later."""
     if request.POST.get("which") != "some":
         return []
-    ticked = {*request.POST.getlist("columns"), *shape.key}
-    return [c.name for c in shape.columns if c.name in ticked]
+    ticked = {*request.POST.getlist("columns"), *schema.key}
+    return [c.name for c in schema.columns if c.name in ticked]
 
 
-def filter_fault(text: str, shape: TableSchema, kept: Collection[str]) -> str:
+def filter_fault(text: str, schema: TableSchema, kept: Collection[str]) -> str:
     """What is wrong with a row filter, as a sentence; it can look at copied columns only."""
-    copied = tuple(c for c in shape.columns if not kept or c.name in kept)
+    copied = tuple(c for c in schema.columns if not kept or c.name in kept)
     try:
         if text:
-            bind(text, replace(shape, columns=copied))
+            bind(text, replace(schema, columns=copied))
     except FilterError as err:
         return str(err)
     return ""
@@ -106,13 +106,13 @@ def table_columns(request: HttpRequest, pk: str) -> HttpResponse:
     try:
         for role in ROLES:
             plugin_of(role, getattr(found, f"{role}_kind"))
-        shape = describe_table(
+        schema = describe_table(
             kind=found.source_kind, params=params_of(found, "source"), table=table
         )
         if request.method == "POST":
             if request.POST.get("version", context["version"]) != context["version"]:
                 raise _Refused(STALE)
-            return _save(request, found, row, shape)
+            return _save(request, found, row, schema)
     except ReplicationError as err:
         context["problem"] = problem_of(err).to_json()
         return render(request, "drafts/table_columns.html", context, status=502)
@@ -121,9 +121,9 @@ def table_columns(request: HttpRequest, pk: str) -> HttpResponse:
     except _FaultyFilter as err:
         context["filter_fault"] = str(err)
     status = 409 if "refused" in context else 422 if "filter_fault" in context else 200
-    context |= _chosen(found, row, shape)
+    context |= _chosen(found, row, schema)
     if status != 200 and context.get("refused") != STALE:
-        context |= _typed(request, found, shape)
+        context |= _typed(request, found, schema)
     return render(request, "drafts/table_columns.html", context, status=status)
 
 
@@ -141,25 +141,25 @@ class _FaultyFilter(Exception):
     """The row filter can't be read, or not for this table; the text says why."""
 
 
-def _typed(request: HttpRequest, found: Replicator, shape: TableSchema) -> dict[str, Any]:
+def _typed(request: HttpRequest, found: Replicator, schema: TableSchema) -> dict[str, Any]:
     """A refused form as it was sent, to be mended and sent again."""
     post = request.POST
-    kept = columns_kept(request, shape)
-    lines = column_lines(found.target_kind, shape, kept)
+    kept = columns_kept(request, schema)
+    lines = column_lines(found.target_kind, schema, kept)
     typed = {"lines": lines, "is_all": post.get("which") != "some"}
     typed |= {"filter": post["filter"]} if "filter" in post else {}
     typed |= {"own_mode": post["mode"]} if "mode" in post else {}
-    if "has_kinds" in post and shape.key:
+    if "has_kinds" in post and schema.key:
         typed["kinds"] = kind_lines(kinds_left(post.getlist("kinds")))
     return typed
 
 
-def _save(request: HttpRequest, found: Replicator, row: Table, shape: TableSchema) -> HttpResponse:
+def _save(request: HttpRequest, found: Replicator, row: Table, schema: TableSchema) -> HttpResponse:
     table = TableId(row.schema_name, row.name)
     try:
         mine = next(t for t in parse_tables(found.tables) if t.id == table)
-        selection = _asked(request, mine, shape)
-        if {*selection.columns} == _ticked(found, row, shape):
+        selection = _asked(request, mine, schema)
+        if {*selection.columns} == _ticked(found, row, schema):
             selection = replace(selection, columns=mine.columns)
         before = _row(found, table).is_resync_asked
         if selection == replace(mine, mode=selection.mode):
@@ -195,17 +195,17 @@ def _mode_of(found: Replicator, selection: TableSelection) -> Mode:
     return mode_of(found.target_kind, selection.mode, Options.parse(found.options).mode)
 
 
-def _asked(request: HttpRequest, mine: TableSelection, shape: TableSchema) -> TableSelection:
+def _asked(request: HttpRequest, mine: TableSelection, schema: TableSchema) -> TableSelection:
     """The table's choice as the form says it; what the form does not have stays."""
     post = request.POST
     excluded = tuple(kinds_left(post.getlist("kinds"))) if "has_kinds" in post else mine.excluded
-    mode, kept = post.get("mode", mine.mode), columns_kept(request, shape)
+    mode, kept = post.get("mode", mine.mode), columns_kept(request, schema)
     text = post.get("filter", mine.filter).strip()
     if text.splitlines() == mine.filter.splitlines():
         text = (
             mine.filter
         )  # a browser sends ends of lines of its own: that is no change, and no fresh copy
-    elif fault := filter_fault(text, shape, kept):
+    elif fault := filter_fault(text, schema, kept):
         raise _FaultyFilter(fault)
     return replace(
         mine,
@@ -234,30 +234,30 @@ def _about(found: Replicator, row: Table) -> dict[str, Any]:
     }
 
 
-def _ticked(found: Replicator, row: Table, shape: TableSchema) -> set[str]:
+def _ticked(found: Replicator, row: Table, schema: TableSchema) -> set[str]:
     """The columns that are chosen one by one, by the names that they have now."""
     told = table_row(row, selections(found))
     known_by = source_plugin(found.source_kind).capabilities.columns
-    names = followed(shape, told.selection, told.schema, SchemaPolicy.EVOLVE, known_by).columns
-    return {c.name for c in names} | {*shape.key} if told.columns else set()
+    names = followed(schema, told.selection, told.schema, SchemaPolicy.EVOLVE, known_by).columns
+    return {c.name for c in names} | {*schema.key} if told.columns else set()
 
 
-def _chosen(found: Replicator, row: Table, shape: TableSchema) -> dict[str, Any]:
+def _chosen(found: Replicator, row: Table, schema: TableSchema) -> dict[str, Any]:
     """The lines; a chosen column that has another name by now is ticked under that."""
-    chosen = _ticked(found, row, shape)
+    chosen = _ticked(found, row, schema)
     return {
-        "lines": column_lines(found.target_kind, shape, chosen),
+        "lines": column_lines(found.target_kind, schema, chosen),
         "is_all": not chosen,
-        **_how(found, TableId(row.schema_name, row.name), shape),
+        **_how(found, TableId(row.schema_name, row.name), schema),
     }
 
 
-def _how(found: Replicator, table: TableId, shape: TableSchema) -> dict[str, Any]:
+def _how(found: Replicator, table: TableId, schema: TableSchema) -> dict[str, Any]:
     """The kinds of changes and the modes to choose from, and what the table has of them."""
     mine = next((t for t in parse_tables(found.tables) if t.id == table), TableSelection(table))
     known = target_plugin(found.target_kind).capabilities.modes
     return {
-        "kinds": kind_lines(mine.excluded) if shape.key else [],
+        "kinds": kind_lines(mine.excluded) if schema.key else [],
         "own_mode": mine.mode,
         "modes": [(m.value, text_of(m)) for m in CHOICES if m in known],
         "can_filter": source_plugin(found.source_kind).capabilities.has_row_filters,

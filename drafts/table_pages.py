@@ -167,7 +167,7 @@ def columns(request: HttpRequest, visit: Visit) -> HttpResponse:
         raise Http404
     context: dict[str, Any] = {"schema": key[0], "table": key[1]}
     try:
-        shape = describe_table(
+        schema = describe_table(
             kind=visit.draft.source_kind,
             params=params_of(visit.draft, "source"),
             table=TableId(*key),
@@ -178,14 +178,14 @@ def columns(request: HttpRequest, visit: Visit) -> HttpResponse:
     except InvalidConfig:
         return go(request, wizard.step_url(visit.draft, "source"))
     if request.method == "POST":
-        kept, text = columns_kept(request, shape), request.POST.get("filter", "").strip()
+        kept, text = columns_kept(request, schema), request.POST.get("filter", "").strip()
         chosen = choice.with_columns(visit.draft.tables, key, kept)
         chosen = choice.with_mode(chosen, key, _mode(request))
         chosen = choice.with_filter(chosen, key, text)
         if "has_kinds" in request.POST:
             chosen = choice.with_kinds(chosen, key, kinds_left(request.POST.getlist("kinds")))
-        context["filter_fault"] = filter_fault(text, shape, kept)
-        context["kinds_fault"] = _kinds_fault(visit, replace(shape, filter=text), _mode(request))
+        context["filter_fault"] = filter_fault(text, schema, kept)
+        context["kinds_fault"] = _kinds_fault(visit, replace(schema, filter=text), _mode(request))
         if context["filter_fault"] or context["kinds_fault"]:
             visit.status = 422
         elif wizard.save(visit, {"tables": chosen}):
@@ -193,16 +193,16 @@ def columns(request: HttpRequest, visit: Visit) -> HttpResponse:
         visit.draft.tables = chosen
     table = choice.by_key(visit.draft.tables).get(key, {})
     names = table.get("columns") or ()
-    lines = column_lines(visit.draft.target_kind, shape, names)
+    lines = column_lines(visit.draft.target_kind, schema, names)
     context |= {"lines": lines, "is_all": not names}
     context |= {"mode": _mode_field(visit), "own_mode": table.get("mode", "")}
-    context |= {"kinds": kind_lines(table.get("excluded", ())) if shape.key else []}
+    context |= {"kinds": kind_lines(table.get("excluded", ())) if schema.key else []}
     can_filter = source_plugin(visit.draft.source_kind).capabilities.has_row_filters
     context |= {"filter": table.get("filter", ""), "can_filter": can_filter}
     return _drawer(visit, context)
 
 
-def _kinds_fault(visit: Visit, shape: TableSchema, mode: str) -> str:
+def _kinds_fault(visit: Visit, schema: TableSchema, mode: str) -> str:
     """Why the ticked kinds of changes can't be left out in this mode, as a sentence."""
     left = kinds_left(visit.request.POST.getlist("kinds"))
     if (
@@ -212,7 +212,7 @@ def _kinds_fault(visit: Visit, shape: TableSchema, mode: str) -> str:
     ):
         return ""
     asked = Mode(mode or Options.readable(visit.draft.options).mode)
-    why = why_inserts(shape, mode_for(asked, shape))
+    why = why_inserts(schema, mode_for(asked, schema))
     return f"Inserts can't be left out: {why}." if why else ""
 
 

@@ -195,7 +195,7 @@ def tables_shown(replicator: Replicator) -> QuerySet[Table]:
     """The tables of a replicator, by name; one whose removal was asked for is not shown any
     more."""
     rows = Table.objects.shown().filter(replicator=replicator)
-    return rows.annotate(called=KeyTransform("called", "shape")).defer("shape")
+    return rows.annotate(called=KeyTransform("called", "schema")).defer("schema")
 
 
 def tables_found(
@@ -367,5 +367,5 @@ def metrics(
             "rows_snapshotted": m.rows_snapshotted,
             "backlog_bytes": m.backlog_bytes,
         }
-        for m in found.select_related("table").defer("table__shape").order_by("at", "pk")
+        for m in found.select_related("table").defer("table__schema").order_by("at", "pk")
     ]

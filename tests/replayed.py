@@ -107,8 +107,8 @@ def _read(path: Path, generation: Path, version: int) -> Iterator[Record]:
     if path.suffix == ".parquet":
         yield from pq.ParquetFile(path).read().to_pylist()
         return
-    shape = json.loads((generation / f"_schema-{version:04d}.json").read_text())["table"]
-    types = {c["name"]: c["type"] for c in shape["columns"]}
+    schema = json.loads((generation / f"_schema-{version:04d}.json").read_text())["table"]
+    types = {c["name"]: c["type"] for c in schema["columns"]}
     data = path.read_bytes()
     if path.suffix == ".gz":
         data = gzip.decompress(data)

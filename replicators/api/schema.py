@@ -42,7 +42,7 @@ class RestSchema(AutoSchema):
 
 def postprocess_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     """Answers that any request may get: a hook of drf-spectacular."""
-    shape = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    schema = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     for path, operations in result["paths"].items():
         told = _EVERYWHERE | (
             {"404": "There is nothing at this address."} if "{id}" in path else {}
@@ -61,7 +61,7 @@ def postprocess_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
             if names - {"id", idempotency.HEADER}:
                 known.setdefault("414", {"content": {"text/html": {}}, "description": _TOO_LONG})
             known |= {
-                code: {"content": shape, "description": text}
+                code: {"content": schema, "description": text}
                 for code, text in (told | more).items()
                 if code not in known
             }

@@ -175,29 +175,31 @@ def parquet_frame(spark: Any, paths: Sequence[str], schema: Any) -> Any:
     else here does, so that Spark needs no jars and no credentials."""
     if not any(is_url(p) for p in paths):
         return spark.read.schema(schema).parquet(*paths)
-    shape = spark.createDataFrame([], schema).toArrow().schema
+    table_schema = spark.createDataFrame([], schema).toArrow().schema
     listing = spark.range(0, len(paths), 1, len(paths))
-    return listing.mapInArrow(_reading(tuple(paths), shape), schema)
+    return listing.mapInArrow(_reading(tuple(paths), table_schema), schema)
 
 
-def _reading(paths: tuple[str, ...], shape: pa.Schema) -> Callable[[Any], Iterator[pa.RecordBatch]]:
+def _reading(
+    paths: tuple[str, ...], schema: pa.Schema
+) -> Callable[[Any], Iterator[pa.RecordBatch]]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for index in batch.column(0).to_pylist():
-                yield from _fitted(read_table(paths[index]), shape).to_batches(1 << 16)
+                yield from _fitted(read_table(paths[index]), schema).to_batches(1 << 16)
 
     return run
 
 
-def _fitted(table: pa.Table, shape: pa.Schema) -> pa.Table:
+def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """The columns of `shape` in its order and types; NULL for one that the file lacks."""
     columns = [
         table.column(f.name).cast(f.type)
         if f.name in table.column_names
         else pa.nulls(table.num_rows, f.type)
-        for f in shape
+        for f in schema
     ]
-    return pa.Table.from_arrays(columns, schema=shape)
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def publish(path: str, data: Any) -> None:

@@ -99,7 +99,7 @@ class DecodedTable:
     version: str
     changes: pa.Table
     counts: OpCounts
-    shape_at: LogPlace | None = None
+    schema_at: LogPlace | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class SourcePlugin:
     row_reader: Callable[[Any], RowReader] | None = None
     objects: Callable[[str], list[tuple[str, str]]] = lambda name: []
     keeps_values: Callable[[Column, Column, str], bool] | None = None
-    shape_at: Callable[[TableSchema, Position, int], TableSchema | None] | None = None
+    schema_at: Callable[[TableSchema, Position, int], TableSchema | None] | None = None
     places: Callable[[Any], tuple[Place, ...]] = lambda _: ()
     messages: Mapping[str, Message] = field(default_factory=dict)
     icon: str = "database"

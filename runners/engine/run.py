@@ -174,7 +174,7 @@ class EngineRun:
         snapshots = ConsistentSnapshots(
             backlog=self._backlog,
             publish=self._streaming.publish,
-            describe=self._streaming.shapes,
+            describe=self._streaming.schemas,
             open_snapshot=lambda wait: job.source.snapshot_again(
                 params, job.slot, wait, self._streaming.capture.position
             ),

@@ -192,14 +192,14 @@ class Scheduler:
             self._evolver.resync(row, drift.resync)
         elif drift.called is not None:
             self._evolver.renamed(row, drift.called)
-        elif drift.shape is not None:
+        elif drift.schema is not None:
             self._start(row, "schema change", partial(self._follow, drift), self._pool)
         return True
 
     def _follow(self, drift: SchemaDrift, row: TableRow) -> None:
-        assert drift.shape is not None
+        assert drift.schema is not None
         self._rounds.changed(row.id)
-        self._merger.follow(row, drift.shape, drift.position)
+        self._merger.follow(row, drift.schema, drift.position)
 
     def _withdraw(self, err: ReplicationError, row: TableRow) -> None:
         self._streaming.withdraw(TableSelection(row.id), row.schema)

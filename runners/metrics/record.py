@@ -37,7 +37,7 @@ def record_metrics(replicator: Replicator, now: datetime | None = None) -> None:
     }
     if not due:
         return
-    tables = list(Table.objects.filter(replicator=replicator).defer("shape"))
+    tables = list(Table.objects.filter(replicator=replicator).defer("schema"))
     TableMetric.objects.bulk_create(
         [_metric(table, at, resolution) for resolution, at in due.items() for table in tables],
         ignore_conflicts=True,

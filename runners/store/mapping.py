@@ -28,7 +28,7 @@ from runners.models import QuarantinedRow as Quarantined
 _SAME = frozenset(
     {
         "generation", "table_uuid", "merged_sequence", "token_sequence", "snapshot_position",
-        "shape_sequence", "resolved_at",
+        "schema_sequence", "resolved_at",
         "is_snapshot_done", "error_code", "error_facts", "failures", "failing_seconds",
         "is_given_up", "is_resync_asked",
         "is_drop_asked", "is_replay_asked", "rows_quarantined",
@@ -83,7 +83,7 @@ def table_row(row: Table, chosen: Mapping[TableId, TableSelection]) -> TableRow:
         mode_asked=Mode(selection.mode or Mode.MIRROR),
         unsupported=selection.unsupported or UNSUPPORTED[0],
         state=TableState(row.state),
-        schema=TableSchema.from_json(row.shape) if row.shape else None,
+        schema=TableSchema.from_json(row.schema) if row.schema else None,
         retry_at=seconds(row.retry_at),
         rewind_to=seconds(row.rewind_to),
         **{name: getattr(row, name) for name in _SAME},
@@ -96,7 +96,7 @@ def table_values(changes: dict[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for name, value in changes.items():
         if name == "schema":
-            values["shape"] = value.to_json() if value is not None else None
+            values["schema"] = value.to_json() if value is not None else None
         elif name in {"retry_at", "rewind_to"}:
             values[name] = moment(value)
         elif name == "mode":
@@ -153,7 +153,7 @@ def file_model(replicator: Replicator, row: ChangeFileRow) -> ChangeFile:
         segment_number=row.segment,
         schema_name=row.table.schema,
         table_name=row.table.name,
-        shape=row.schema.to_json(),
+        schema=row.schema.to_json(),
         inserts=row.counts.inserts,
         updates=row.counts.updates,
         deletes=row.counts.deletes,
@@ -168,7 +168,7 @@ def file_row(row: ChangeFile) -> ChangeFileRow:
     return ChangeFileRow(
         table=TableId(row.schema_name, row.table_name),
         segment=row.segment_number,
-        schema=TableSchema.from_json(row.shape),
+        schema=TableSchema.from_json(row.schema),
         counts=OpCounts(row.inserts, row.updates, row.deletes, row.truncates),
         unsent=tuple(row.unsent),
         **{name: getattr(row, name) for name in _FILE_SAME},
@@ -183,7 +183,7 @@ def copy_model(table: Table, row: CopyRow) -> SnapshotCopy:
     return SnapshotCopy(
         table=table,
         generation=row.generation,
-        shape=row.schema.to_json(),
+        schema=row.schema.to_json(),
         layout=row.layout,
         position=row.position,
         segment_number=row.segment,
@@ -201,7 +201,7 @@ def copy_row(table: TableId, row: SnapshotCopy) -> CopyRow:
     return CopyRow(
         table=table,
         generation=row.generation,
-        schema=TableSchema.from_json(row.shape),
+        schema=TableSchema.from_json(row.schema),
         layout=row.layout,
         position=row.position,
         segment=row.segment_number,

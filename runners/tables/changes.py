@@ -141,7 +141,7 @@ def _add(*, replicator: Replicator, selection: TableSelection, actor: Actor) -> 
             "chosen", "table_add_asked", message=f"{table} is a table of this replicator already."
         )
     called = Table.objects.filter(
-        replicator=row, is_chosen=True, shape__called=[table.schema, table.name]
+        replicator=row, is_chosen=True, schema__called=[table.schema, table.name]
     ).first()
     if called is not None:
         text = (
@@ -156,7 +156,7 @@ def _add(*, replicator: Replicator, selection: TableSelection, actor: Actor) -> 
     found = mine.get()
     if found.state == TableState.REMOVED:
         table_transition(
-            table=found, event="table_added", actor=actor_name(actor), shape=None, **FRESH
+            table=found, event="table_added", actor=actor_name(actor), schema=None, **FRESH
         )
     elif found.state != TableState.WAITING:
         # Its removal was not taken up yet: it is still followed, and only a fresh copy fits what is
@@ -189,7 +189,7 @@ def _change(*, replicator: Replicator, selection: TableSelection, actor: Actor) 
     if {*selection.excluded} != {*before.excluded}:
         # Changes of before were applied otherwise than they would be again now, so no rewind may go
         # back over this.
-        Table.objects.filter(pk=found.pk).update(shape_sequence=F("token_sequence"))
+        Table.objects.filter(pk=found.pk).update(schema_sequence=F("token_sequence"))
     if is_wider or (selection.columns, selection.filter) != (before.columns, before.filter):
         Table.objects.filter(pk=found.pk).update(is_resync_asked=True)
         back_off_clear(row)
@@ -202,7 +202,7 @@ def _change(*, replicator: Replicator, selection: TableSelection, actor: Actor) 
 def _same_columns(one: TableSelection, other: TableSelection, found: Table) -> bool:
     """Whether both choose the same columns, in whatever order, and with or without those of the
     key, which are copied anyhow."""
-    key = (found.shape or {}).get("key", ())
+    key = (found.schema or {}).get("key", ())
     is_some = bool(one.columns) == bool(other.columns)
     return is_some and {*one.columns, *key} == {*other.columns, *key}
 

@@ -25,16 +25,16 @@ def draft(editor: Any) -> Draft:
     return services.draft_create(actor=editor, **config_fields())
 
 
-def shape_known() -> None:
+def schema_known() -> None:
     """The copy's shape is known, as once it was made."""
-    shape = {
+    schema = {
         "schema": "shop",
         "name": "orders",
         "columns": [],
         "key": ["id"],
         "primary_key": ["id"],
     }
-    Table.objects.filter(name="orders").update(state="replicating", shape=shape)
+    Table.objects.filter(name="orders").update(state="replicating", schema=schema)
 
 
 @pytest.mark.parametrize("method", ["post", "put", "patch", "delete"])
@@ -59,7 +59,7 @@ def test_a_form_is_no_json(browser: Client) -> None:
 def test_the_same_columns_are_no_change(browser: Client, replicator: Replicator) -> None:
     """Guards `services._same_columns`: columns named in another order, as by a program that keeps
     them in a set, or without the key's, had the table copied afresh, and its past with it."""
-    shape_known()
+    schema_known()
     url, one = f"/api/v1/replicators/{replicator.pk}/tables/", {"schema": "shop", "table": "orders"}
     orders = Table.objects.filter(name="orders")
     for columns in (["id", "made_at"], ["made_at", "id"], ["made_at"]):
@@ -78,7 +78,7 @@ def test_the_same_columns_are_no_change(browser: Client, replicator: Replicator)
 def test_a_refused_form_is_shown_as_it_was_sent(browser: Client, replicator: Replicator) -> None:
     """Guards `table_columns._typed`: with stored values in it, whoever mends the filter stores
     something else than was chosen."""
-    shape_known()
+    schema_known()
     form = {
         "schema": "shop", "table": "orders", "mode": "history", "which": "some",
         "columns": ["id", "details"],
@@ -178,7 +178,7 @@ def test_what_was_asked_of_a_table_is_told_until_it_is_done(
 ) -> None:
     """Guards `GET tables/`: directly after a re-sync was asked for, the status looks as if it were
     done."""
-    shape_known()
+    schema_known()
     url = f"/api/v1/replicators/{replicator.pk}/tables/"
     one = {"schema": "shop", "table": "orders"}
     assert browser.post(f"{url}resync/", one, JSON).status_code == 202

@@ -39,8 +39,8 @@ def test_what_a_replicator_copies_was_decided_though_nobody_was_asked(
 ) -> None:
     """Guards `copies._accepted` for replicators of REST and for tables that were added later:
     nobody was asked about their columns."""
-    shape = {t.name: s for t, s in catalog.TABLES.items()}["orders"]
-    Table.objects.filter(name="orders").update(shape=shape.to_json())
+    schema = {t.name: s for t, s in catalog.TABLES.items()}["orders"]
+    Table.objects.filter(name="orders").update(schema=schema.to_json())
     draft = draft_from(replicator=replicator, actor=None)
     assert draft.accepted == [["shop", "orders", "details"]]
 

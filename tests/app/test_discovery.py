@@ -152,8 +152,8 @@ def test_a_table_that_is_followed_under_another_name_shows_it_and_is_not_added_t
 ) -> None:
     """The log gives a table's rows to one copy only: the second would silently get none."""
     row = Table.objects.get(replicator=replicator, name="orders")
-    shape = TableSchema(TableId("shop", "orders"), (), native_id=7, called=TableId("old", "sales"))
-    Table.objects.filter(pk=row.pk).update(shape=shape.to_json())
+    schema = TableSchema(TableId("shop", "orders"), (), native_id=7, called=TableId("old", "sales"))
+    Table.objects.filter(pk=row.pk).update(schema=schema.to_json())
     page = browser.get(f"/replicators/{replicator.pk}/tables/").content.decode()
     assert "old.sales" in page
     selection = TableSelection(TableId("old", "sales"))
@@ -165,13 +165,15 @@ def test_a_table_that_is_followed_under_another_name_shows_it_and_is_not_added_t
 def test_a_table_that_is_chosen_again_is_known_by_its_name_alone(replicator: Replicator) -> None:
     """By its number the one that was renamed would be copied in its place."""
     row = Table.objects.get(replicator=replicator, name="orders")
-    Table.objects.filter(pk=row.pk).update(shape={"native_id": 7}, state="removed", is_chosen=False)
+    Table.objects.filter(pk=row.pk).update(
+        schema={"native_id": 7}, state="removed", is_chosen=False
+    )
     kept = [t for t in replicator.tables if t["name"] != "orders"]
     Replicator.objects.filter(pk=replicator.pk).update(tables=kept)
     replicator.refresh_from_db()
     selection = TableSelection(TableId("shop", "orders"))
     assert (
-        table_add(is_assessed=False, replicator=replicator, selection=selection, actor=None).shape
+        table_add(is_assessed=False, replicator=replicator, selection=selection, actor=None).schema
         is None
     )
 
@@ -183,7 +185,7 @@ def test_a_table_that_can_not_be_added_by_itself_is_asked_about(replicator: Repl
     replicator.refresh_from_db()
     tables_appeared(replicator=replicator, tables=[])
     taken, fresh = TableId("shop", "orders_old"), TableId("shop", "fresh")
-    Table.objects.filter(name="orders").update(shape={"called": ["shop", "orders_old"]})
+    Table.objects.filter(name="orders").update(schema={"called": ["shop", "orders_old"]})
     table_add(is_assessed=False, replicator=replicator, selection=TableSelection(fresh), actor=None)
     replicator.refresh_from_db()
     tables_appeared(replicator=replicator, tables=[taken, fresh])

@@ -20,7 +20,7 @@ from tests.app.factories import config_fields
 
 pytestmark = pytest.mark.django_db
 
-SHAPE = {"code", "message", "fields", "problems"}
+SCHEMA = {"code", "message", "fields", "problems"}
 DEEP = 100_000
 
 
@@ -53,7 +53,7 @@ def test_a_body_that_could_be_stored_but_never_shown_is_refused(
     """Guards `StrictJsonParser`: half a surrogate pair in a draft makes every page that shows it
     fail from then on, and PostgreSQL keeps no NUL."""
     refused = send(api, "post", "/api/v1/drafts/", body)
-    assert (refused.status_code, set(refused.json())) == (400, SHAPE)
+    assert (refused.status_code, set(refused.json())) == (400, SCHEMA)
     assert refused.json()["code"] == "invalid-json" and said in refused.json()["message"]
     assert not Draft.objects.exists()
 
@@ -67,7 +67,7 @@ def test_a_body_without_measure_is_refused_before_it_is_read(api: Client, settin
     url, key = "/api/v1/drafts/", {"Idempotency-Key": "one"}
     for headers in ({}, key):
         refused = api.post(url, body, content_type="application/json", headers=headers)
-        assert (refused.status_code, set(refused.json())) == (413, SHAPE)
+        assert (refused.status_code, set(refused.json())) == (413, SCHEMA)
         assert refused.json()["code"] == "body-too-large"
         assert "at most 0.001 MB" in refused.json()["message"]
     page = api.post("/drafts/new/", {"name": "a" * 1000})
@@ -104,7 +104,7 @@ def test_a_nul_in_a_form_or_a_query_is_refused(api: Client, replicator: Replicat
     assert draft.name == "before"
     assert api.get("/?search=a%00b").status_code == 400
     asked = api.get(f"/api/v1/replicators/{replicator.pk}/logs/?search=%00")
-    assert (asked.status_code, set(asked.json())) == (400, SHAPE)
+    assert (asked.status_code, set(asked.json())) == (400, SCHEMA)
     assert "NUL" in asked.json()["message"]
 
 
@@ -127,7 +127,11 @@ def test_an_address_that_is_none_is_told_in_the_shape_of_every_error(
 ) -> None:
     """Guards `project.errors.not_found`: a program that reads JSON would get a page."""
     found = client.get(f"/api/v1/{path}")
-    assert (found.status_code, set(found.json()), found.json()["code"]) == (404, SHAPE, "not-found")
+    assert (found.status_code, set(found.json()), found.json()["code"]) == (
+        404,
+        SCHEMA,
+        "not-found",
+    )
     assert "Not found" in client.get("/nothing/").content.decode()
 
 
@@ -137,7 +141,7 @@ def test_a_fault_of_ours_is_told_in_the_shape_of_every_error(
     """Guards `project.errors.server_error`, and that it says nothing of the fault itself."""
     Replicator.objects.update(source_params=[1])
     broken = api.get(f"/api/v1/replicators/{replicator.pk}/export/")
-    assert (broken.status_code, set(broken.json())) == (500, SHAPE)
+    assert (broken.status_code, set(broken.json())) == (500, SCHEMA)
     assert broken.json()["code"] == "internal"
     assert (
         "Something went wrong"

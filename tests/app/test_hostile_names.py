@@ -42,7 +42,7 @@ def hostile(db: None) -> Replicator:
     facts = {"reason": HOSTILE, "table": HOSTILE}
     Table.objects.update(
         state="failing", error_code="target:unreachable", error_facts=facts, rows_quarantined=1,
-        merged_sequence=9, generation=1, lag_seconds=5, shape={"called": [HOSTILE, "x" + HOSTILE]},
+        merged_sequence=9, generation=1, lag_seconds=5, schema={"called": [HOSTILE, "x" + HOSTILE]},
     )  # fmt: skip
     key = json.dumps({HOSTILE: HOSTILE})
     QuarantinedRow.objects.create(

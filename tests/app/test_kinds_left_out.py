@@ -91,10 +91,10 @@ def test_the_assessment_says_why() -> None:
     """Guards what REST could send: without a key the copy would hold rows that nobody asked for."""
     keyed = TableSchema(NAME, (Column("id", Int(64), "bigint"),), ("id",), ("id",))
 
-    def found(shape: TableSchema, *excluded: str, **more: str) -> list[str]:
+    def found(schema: TableSchema, *excluded: str, **more: str) -> list[str]:
         table = {"schema": "shop", "name": "orders", "excluded": list(excluded), **more}
         config = ReplicatorConfig.parse(config_fields(tables=[table]))
-        return [p.code for p in mode_problems(config, [shape]) if "inserts" in p.code]
+        return [p.code for p in mode_problems(config, [schema]) if "inserts" in p.code]
 
     wrong = ["target:mode-inserts"]
     assert found(keyed, "inserts") == found(keyed, "inserts", "updates") == []

@@ -54,9 +54,9 @@ def test_a_table_with_another_name_at_the_source_says_it(
     """Guards the name that is read beside the row; the shape itself, which is large, is not read
     for the page."""
     make_live(replicator)
-    Table.objects.filter(name="orders").update(shape={"called": ["shop", "sales"]})
+    Table.objects.filter(name="orders").update(schema={"called": ["shop", "sales"]})
     assert 'now <span class="mono">shop.sales</span> at the source' in page(browser, url)
-    Table.objects.filter(name="orders").update(shape={"called": ["shop", "orders"]})
+    Table.objects.filter(name="orders").update(schema={"called": ["shop", "orders"]})
     assert "at the source</span>" not in page(browser, url)
 
 

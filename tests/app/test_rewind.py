@@ -160,7 +160,7 @@ def test_no_rewind_goes_back_over_a_choice_of_other_kinds(replicator: Replicator
         selection = TableSelection(TableId("shop", "orders"), excluded=excluded)
         table_change(is_assessed=False, replicator=replicator, selection=selection, actor=None)
         row.refresh_from_db()
-        assert (row.shape_sequence, row.is_resync_asked) == (found, False)
+        assert (row.schema_sequence, row.is_resync_asked) == (found, False)
         Table.objects.filter(pk=row.pk).update(token_sequence=99)
 
 

@@ -112,12 +112,12 @@ def test_the_assessment_says_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) 
 
 def test_updates_alone_of_a_table_that_is_counted_can_not_be_left_out() -> None:
     """Guards against a row that is not found when it goes: its update was left out."""
-    shape = TableSchema(NAME, (Column("n", Int(64), "bigint"),), full_before=True)
+    schema = TableSchema(NAME, (Column("n", Int(64), "bigint"),), full_before=True)
 
     def found(*excluded: str) -> list[str]:
         table = {"schema": "shop", "name": "orders", "excluded": list(excluded)}
         config = ReplicatorConfig.parse(config_fields(tables=[table]))
-        return [p.code for p in mode_problems(config, [shape]) if p.code != "target:mode-missing"]
+        return [p.code for p in mode_problems(config, [schema]) if p.code != "target:mode-missing"]
 
     assert found("updates") == ["target:mode-updates"]
     assert found("deletes") == found("updates", "deletes") == found() == []
@@ -125,11 +125,11 @@ def test_updates_alone_of_a_table_that_is_counted_can_not_be_left_out() -> None:
 
 def test_another_filter_than_the_copy_was_made_with_asks_for_a_fresh_copy() -> None:
     """Guards `TableRow.is_outdated`: rows that were left out before can't be had from the log."""
-    shape = TableSchema(NAME, (Column("id", Int(64), "bigint"),), ("id",), filter="id = 1")
-    row = TableRow(NAME, schema=shape, is_snapshot_done=True, filter="id = 1")
+    schema = TableSchema(NAME, (Column("id", Int(64), "bigint"),), ("id",), filter="id = 1")
+    row = TableRow(NAME, schema=schema, is_snapshot_done=True, filter="id = 1")
     assert not row.is_outdated
     assert row.selection == TableSelection(NAME, filter="id = 1")
-    assert TableRow(NAME, schema=shape, is_snapshot_done=True).is_outdated
+    assert TableRow(NAME, schema=schema, is_snapshot_done=True).is_outdated
 
 
 def test_a_filter_is_changed_on_a_replicator_that_runs_and_the_table_is_copied_afresh(

@@ -43,7 +43,7 @@ from runners.tables.changes import table_add, table_change, table_mode
 from tests.app.factories import make_run
 
 ORDERS, CUSTOMERS = TableId("shop", "orders"), TableId("shop", "customers")
-SHAPE = TableSchema(
+SCHEMA = TableSchema(
     ORDERS,
     (
         Column("id", Int(64), "bigint", False, 1),
@@ -129,7 +129,7 @@ def file(number: int, table: TableId = ORDERS) -> ChangeFileRow:
         segment=number,
         path=f"/files/{table}/{number}",
         version="v1",
-        schema=SHAPE,
+        schema=SCHEMA,
         counts=OpCounts(3, 2, 1),
         first_sequence=first_sequence(number),
         last_sequence=first_sequence(number) + 5,
@@ -230,11 +230,11 @@ def test_a_tables_states_and_fields_change_together(store: Store) -> None:
     row = store.table_event(ORDERS, "table_snapshot_started", generation=2)
     assert (row.state, row.generation) == (TableState.SNAPSHOTTING, 2)
     store.table_event(
-        ORDERS, "table_snapshot_done", schema=SHAPE, table_uuid="u", is_snapshot_done=True,
+        ORDERS, "table_snapshot_done", schema=SCHEMA, table_uuid="u", is_snapshot_done=True,
         merged_sequence=7, token_sequence=7, snapshot_position=9,
     )  # fmt: skip
     found = next(t for t in store.tables() if t.id == ORDERS)
-    assert (found.state, found.schema, found.table_uuid) == (TableState.REPLICATING, SHAPE, "u")
+    assert (found.state, found.schema, found.table_uuid) == (TableState.REPLICATING, SCHEMA, "u")
     assert (found.merged_sequence, found.snapshot_position) == (7, 9)
     assert next(t for t in store.tables() if t.id == CUSTOMERS).state is TableState.WAITING
 
@@ -362,7 +362,7 @@ def test_a_tables_backlog_can_be_dropped_alone(store: Store) -> None:
 COPY = CopyRow(
     table=ORDERS,
     generation=3,
-    schema=SHAPE,
+    schema=SCHEMA,
     layout='[["shop", "orders", 1234]]',
     position=2**40,
     segment=6,
@@ -526,7 +526,7 @@ class TestDjangoOnly:
         store = DjangoStore(run.pk, run.lease, tables_seconds=0)
         mine = Table.objects.filter(name="orders")
         state = "failing" if act == "retry" else "replicating"
-        mine.update(state=state, shape=SHAPE.to_json(), is_snapshot_done=True)
+        mine.update(state=state, schema=SCHEMA.to_json(), is_snapshot_done=True)
         mine.update(error_code="target:unreachable", is_given_up=act == "retry")
         QuarantinedRow.objects.create(table=mine.get(), generation=0, sequence=0, key="", image=b"")
         store._tables.forget()

@@ -69,11 +69,11 @@ def test_a_chosen_column_is_known_under_its_new_name() -> None:
     columns = (known.columns[0], Column("text", String(), "text", ordinal=2),
                Column("more", String(), "text", ordinal=3))  # fmt: skip
     found = TableSchema(ORDERS, columns, ("id",))
-    shape = followed(
+    schema = followed(
         found,
         TableSelection(ORDERS, ("note",)),
         known,
         SchemaPolicy.EVOLVE,
         ColumnKnowledge.BY_CATALOG,
     )
-    assert [c.name for c in shape.columns] == ["id", "text"]
+    assert [c.name for c in schema.columns] == ["id", "text"]

@@ -229,7 +229,7 @@ def test_rest_asks_for_another_mode_which_the_run_takes_up_as_a_fresh_copy(
     assert [p["code"] for p in refused.json()["problems"]] == ["source:mode-inexact"]
     assert api.patch(_url(replicator), {**body, "mode": "x"}, "application/json").status_code == 400
     row = _row("orders")
-    row.shape = {"schema": "shop", "name": "orders", "columns": [], "key": []}
+    row.schema = {"schema": "shop", "name": "orders", "columns": [], "key": []}
     row.is_snapshot_done = True
     row.save()
     chosen = selections(replicator)

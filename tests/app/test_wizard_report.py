@@ -200,8 +200,8 @@ def test_a_decision_stays_on_its_page_of_tables(
     """Guards the page's number in the form: after a decision on the second page the first one came
     instead."""
     ids = [TableId("shop", f"t{n:02}") for n in range(60)]
-    shape = catalog.TABLES[TableId("shop", "orders")]
-    tables = {i: replace(shape, id=i) for i in ids}
+    schema = catalog.TABLES[TableId("shop", "orders")]
+    tables = {i: replace(schema, id=i) for i in ids}
     monkeypatch.setattr(catalog, "TABLES", tables)
     monkeypatch.setattr(checks, "TABLES", tables)
     chosen = [{"schema": i.schema, "name": i.name} for i in ids]
@@ -252,8 +252,8 @@ def test_what_a_columns_line_has_no_room_for_is_told_above_it(browser: Client, e
         ),
     ]
     draft = make_draft(editor, tables=[{"schema": "shop", "name": n} for n in ("orders", "places")])
-    shapes = [catalog.TABLES[orders], catalog.TABLES[places]]
-    report_store(draft, made_of(shapes, plugin_of("target", "memory").fit, problems))
+    schemas = [catalog.TABLES[orders], catalog.TABLES[places]]
+    report_store(draft, made_of(schemas, plugin_of("target", "memory").fit, problems))
     html = browser.get(address(draft, "assessment")).content.decode()
     told = re.findall(r'data-testid="problem" data-code="([^"]*)"', html)
     assert sorted(told) == ["source:column-compressed", "target:column-case"]

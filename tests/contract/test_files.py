@@ -44,8 +44,8 @@ class TestFiles(SinkContract):
 
     @pytest.fixture
     def read(self, params: FilesParams) -> Callable[[TableSchema], list[Seen]]:
-        def look(shape: TableSchema) -> list[Seen]:
-            table = Path(params.root) / f"{shape.id.schema}.{shape.id.name}"
+        def look(schema: TableSchema) -> list[Seen]:
+            table = Path(params.root) / f"{schema.id.schema}.{schema.id.name}"
             whole = replayed.generations(table)
             return [seen(r) for r in replayed.records(whole[-1])] if whole else []
 

@@ -40,8 +40,8 @@ class TestLocal(TargetContract):
 
     @pytest.fixture
     def read(self, params: LocalParams) -> Callable[[TableSchema], list[tuple[Any, ...]]]:
-        def rows(shape: TableSchema) -> list[tuple[Any, ...]]:
-            table = LocalTable(Path(params.folder) / shape.id.schema / shape.id.name)
+        def rows(schema: TableSchema) -> list[tuple[Any, ...]]:
+            table = LocalTable(Path(params.folder) / schema.id.schema / schema.id.name)
             return sorted(tuple(r.values()) for r in table.rows().to_pylist())
 
         return rows

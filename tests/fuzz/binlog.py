@@ -50,8 +50,8 @@ def cases(recorded: dict[str, Any], body: np.ndarray) -> list[Case]:
     begin = next(f for f in frames if f[8] in (33, 34, 42, 162))
     maps = {f[23:29]: f for f in frames if f[8] == k.TABLE_MAP_EVENT}
     found = []
-    for number in range(len(index.shapes)):
-        mine = np.flatnonzero(index.shape_of_event == number)
+    for number in range(len(index.schemas)):
+        mine = np.flatnonzero(index.schema_of_event == number)
         if len(mine):
             found.append(_case(index, number, mine, begin, maps, body, charsets))
     return found
@@ -75,16 +75,16 @@ def _case(
     body: np.ndarray,
     charsets: dict[int, str],
 ) -> Case:
-    shape = index.shapes[number]
-    where = dict(zip((c.name for c in shape.schema.columns), shape.where, strict=True))
-    layout = Layout.of(shape.map.columns, [where[n] for n in shape.schema.key])
+    schema = index.schemas[number]
+    where = dict(zip((c.name for c in schema.schema.columns), schema.where, strict=True))
+    layout = Layout.of(schema.map.columns, [where[n] for n in schema.schema.key])
     labels = Labels()
     width = len(layout.columns)
-    columns = [(c, where[c.name]) for c in shape.schema.columns]
+    columns = [(c, where[c.name]) for c in schema.schema.columns]
     before = (
         columns
-        if shape.schema.full_before
-        else [(c, n) for c, n in columns if c.name in shape.schema.key]
+        if schema.schema.full_before
+        else [(c, n) for c, n in columns if c.name in schema.schema.key]
     )
     made = [_Slot(c, layout.columns[n], n, labels, charsets) for c, n in columns]
     made += [_Slot(c, layout.columns[n], width + n, labels, charsets) for c, n in before]
@@ -103,7 +103,7 @@ def _case(
     map_frame = maps[body[events[0, k.E_AT] + 19 : events[0, k.E_AT] + 25].tobytes()]
     sizes = np.array([len(p) for p in parts], np.int64)
     return Case(
-        str(shape.schema.id.name),
+        str(schema.schema.id.name),
         np.frombuffer(begin + map_frame, np.uint8),
         np.concatenate(parts),
         np.cumsum(sizes) - sizes,
@@ -114,7 +114,7 @@ def _case(
         np.frombuffer(bytes(labels.data) or b"\0", np.uint8),
         np.array(labels.starts, np.int64),
         bool(before),
-        shape.schema.full_before,
+        schema.schema.full_before,
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from replicators.connectors.log import DecodedTable, LogDecoder
 from replicators.connectors.model.types import Boolean
-from replicators.sources.mysql.shapes import label_texts
+from replicators.sources.mysql.schemas import label_texts
 from replicators.sources.mysql.tablemaps import ENUM, SET, STRING, parse_map
 from replicators.sources.postgresql.relations import parse_relation
 from tests.fuzz import slow_binlog, slow_pgoutput

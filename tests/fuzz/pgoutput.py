@@ -11,7 +11,7 @@ from numba import njit
 
 from replicators.connectors.model.schema import TableSchema
 from replicators.sources.postgresql import kernels as k
-from replicators.sources.postgresql.relations import Shape, find_table, parse_relation, shape_of
+from replicators.sources.postgresql.relations import Schema, find_table, parse_relation, schema_of
 from replicators.sources.postgresql.values import WIDTHS, _lines
 from tests.fuzz import mutating as m
 
@@ -53,22 +53,22 @@ def cases(recorded: dict[str, Any], body: np.ndarray) -> list[Case]:
         table = find_table(parsed, tables)
         mine = [x for x in messages if x[:1] in b"IUD" and x[1:5] == oid]
         if table is not None and mine:
-            found.append(_case(shape_of(parsed, table), begin, relation, mine))
+            found.append(_case(schema_of(parsed, table), begin, relation, mine))
     return found
 
 
-def _case(shape: Shape, begin: bytes, relation: bytes, mine: list[bytes]) -> Case:
-    schema = shape.schema
+def _case(table_schema: Schema, begin: bytes, relation: bytes, mine: list[bytes]) -> Case:
+    schema = table_schema.schema
     before = list(schema.columns) if schema.full_before else [schema.column(n) for n in schema.key]
-    where = {c.name: n for c, n in zip(schema.columns, shape.where, strict=True)}
-    keys = np.zeros(len(shape.relation.columns), np.bool_)
+    where = {c.name: n for c, n in zip(schema.columns, table_schema.where, strict=True)}
+    keys = np.zeros(len(table_schema.relation.columns), np.bool_)
     keys[[where[name] for name in schema.key]] = True
     lines = _lines([*schema.columns, *before], where)
     lines[len(schema.columns) :, k.S_COLUMN] += len(keys)
     sizes = np.array([len(x) for x in mine], np.int64)
     return Case(
         schema.id.name,
-        shape.relation.oid,
+        table_schema.relation.oid,
         np.frombuffer(
             b"".join(len(x).to_bytes(4, "little") + x for x in (begin, relation)), np.uint8
         ),
@@ -159,17 +159,17 @@ def _decode(d, oid, keys, template, first_before, widths):
         return m.NO_ROWS
     begins = np.zeros((n_begins + 1, 3), np.int64)
     begins[0, 2] = -1
-    row_at, row_shape = np.empty(count, np.uint32), np.empty(count, np.int32)
+    row_at, row_schema = np.empty(count, np.uint32), np.empty(count, np.int32)
     known = np.array([np.int64(oid)])
     fault, _ = k.index(
         d, known, np.array([np.int64(-2)]), np.zeros(1, np.int64), np.zeros(1, np.int64), begins,
-        row_at, row_shape,
+        row_at, row_schema,
         np.empty(count, np.int32),
     )  # fmt: skip
     if fault:
         return m.INDEX
     starts, order = np.zeros(2, np.int64), np.empty(count, np.uint32)
-    k.group(row_shape, starts, order)
+    k.group(row_schema, starts, order)
     rows = order[: starts[1]]
     if len(rows) == 0:
         return m.NO_ROWS

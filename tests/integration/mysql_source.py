@@ -36,8 +36,8 @@ def describe(database: SqlDatabase, *names: str, **changes: Any) -> list[TableSc
     """The shapes of tables of this database, in this order."""
     ids = [TableId(database.name, name) for name in names]
     with MysqlCatalog(params_of(database, **changes)) as catalog:
-        shapes = catalog.describe([TableSelection(i) for i in ids])
-    return [shapes[i] for i in ids]
+        schemas = catalog.describe([TableSelection(i) for i in ids])
+    return [schemas[i] for i in ids]
 
 
 def connection_problems(checks: MysqlChecks) -> list[Problem]:
@@ -123,12 +123,12 @@ def decode_all(
     blocks: Sequence[LogBlock], tables: Sequence[TableSchema]
 ) -> list[DecodedTable | Poison]:
     """Everything that decoding gives, but for shapes that statements alone tell."""
-    return [part for part in decode_whole(blocks, tables) if not is_bare_shape(part)]
+    return [part for part in decode_whole(blocks, tables) if not is_bare_schema(part)]
 
 
-def is_bare_shape(part: DecodedTable | Poison) -> bool:
+def is_bare_schema(part: DecodedTable | Poison) -> bool:
     """Whether a statement, and no row, tells this shape."""
-    return isinstance(part, DecodedTable) and part.shape_at is not None
+    return isinstance(part, DecodedTable) and part.schema_at is not None
 
 
 def decode_whole(

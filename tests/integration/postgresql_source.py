@@ -32,8 +32,8 @@ def describe(database: Database, *names: str) -> list[TableSchema]:
     """The shapes of tables of the schema public, in this order."""
     ids = [TableId("public", name) for name in names]
     with PostgresqlCatalog(params_of(database)) as catalog:
-        shapes = catalog.describe([TableSelection(i) for i in ids])
-    return [shapes[i] for i in ids]
+        schemas = catalog.describe([TableSelection(i) for i in ids])
+    return [schemas[i] for i in ids]
 
 
 def begin(

@@ -190,7 +190,7 @@ PLAIN_WORK: tuple[Transaction, ...] = (
     "DELETE FROM {t} WHERE id = {r}"),
 )  # fmt: skip
 _OTHERS = ", ".join(f"c{i} smallint" for i in range(1, WIDE))
-SHAPES = (
+SCHEMAS = (
     Case(
         "p_parts", "at date, id int, v text, PRIMARY KEY (id, at)) PARTITION BY RANGE (at",
         "INSERT INTO {t} SELECT '2024-01-01'::date + i * 10, i, 'v' FROM generate_series(1, 60) i",
@@ -332,7 +332,7 @@ CHOSEN = (
         "ALTER TABLE {t} REPLICA IDENTITY FULL",
     ),
 )  # fmt: skip
-CASES = (*KEYS, *IMAGES, *TRANSACTIONS, *SHAPES, *CHOSEN)
+CASES = (*KEYS, *IMAGES, *TRANSACTIONS, *SCHEMAS, *CHOSEN)
 
 
 def make_cases(database: Database, cases: Sequence[Case] = CASES) -> None:

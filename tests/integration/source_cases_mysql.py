@@ -270,7 +270,7 @@ _NAMES = ", ".join(f"`{n}`" for n in _VALUES)
 _TYPES = ", ".join(f"`{n}` {kind}" for n, (kind, _, _) in _VALUES.items())
 _ROWS = ", ".join(f"({i}, {', '.join(v[i] for v in _VALUES.values())})" for i in (1, 2))
 _WIDE = ", ".join(f"c{i} smallint" for i in range(1, WIDE))
-SHAPES = (
+SCHEMAS = (
     MysqlCase(
         "p_parts", "at date, id int, v varchar(20), PRIMARY KEY (id, at)",
             f"INSERT INTO {{t}} SELECT date_add('2024-01-01', interval i * 10 day), i, 'v' FROM "
@@ -372,7 +372,7 @@ CHOSEN = (
               (("TRUNCATE {t}", "INSERT INTO {t} VALUES ('a', 1), ('a', 1), (NULL, NULL), ('A', "
                                 "1)", "DELETE FROM {t} WHERE v = 'a' LIMIT 1"),)),
 )  # fmt: skip
-CASES = (*KEYS, *IMAGES, *TRANSACTIONS, *SHAPES, *CHOSEN)
+CASES = (*KEYS, *IMAGES, *TRANSACTIONS, *SCHEMAS, *CHOSEN)
 
 
 def cases_of(flavour: str) -> tuple[MysqlCase, ...]:

@@ -20,7 +20,7 @@ from runners.engine.tasks.local import LocalTasks
 from tests import replayed
 from tests.contract.test_files import seen
 from tests.stores import ObjectStore, object_store
-from tests.unit.targets.test_files_sink import SHAPE, TABLE
+from tests.unit.targets.test_files_sink import SCHEMA, TABLE
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(120)]
 
@@ -62,12 +62,12 @@ def test_closed_buckets_in_a_store_hold_every_change_once(
         return FilesSink(params, LocalTasks(2))
 
     for _ in range(2):
-        sink().begin(TABLE, SHAPE)
-        sink().deliver(TABLE, snapshot([(1, "a")], SHAPE, 1, 10))
-    sink().deliver(TABLE, batch(changes[:60], SHAPE, 10, 2))
-    sink().deliver(TABLE, batch(changes[:40], SHAPE, 10, 3))
+        sink().begin(TABLE, SCHEMA)
+        sink().deliver(TABLE, snapshot([(1, "a")], SCHEMA, 1, 10))
+    sink().deliver(TABLE, batch(changes[:60], SCHEMA, 10, 2))
+    sink().deliver(TABLE, batch(changes[:40], SCHEMA, 10, 3))
     sink().resolved(TABLE, resolved(50, 70))
-    sink().deliver(TABLE, batch(changes[40:], SHAPE, 50, 2, resolved=70))
+    sink().deliver(TABLE, batch(changes[40:], SCHEMA, 50, 2, resolved=70))
     last = sink()
     last.resolved(TABLE, resolved(100, 100_000))
     (whole,) = replayed.generations(download(store, tmp_path / "1"))
@@ -79,13 +79,13 @@ def test_closed_buckets_in_a_store_hold_every_change_once(
 
     with FilesChecks(params) as checks:
         assert checks.connection() == []
-        assert checks.tables([SHAPE], "r1") == []
-        assert [p.code for p in checks.tables([SHAPE], "r2")] == ["target:table-taken"]
-    last.drop(TargetTable(SHAPE.id, "r2", 1))
+        assert checks.tables([SCHEMA], "r1") == []
+        assert [p.code for p in checks.tables([SCHEMA], "r2")] == ["target:table-taken"]
+    last.drop(TargetTable(SCHEMA.id, "r2", 1))
     assert len(urls) == len([u for u in urls if files.is_there(u)])
     last.drop(TABLE)
     assert not any(files.is_there(u) for u in urls)
-    sink().begin(TargetTable(SHAPE.id, "r2", 1), SHAPE)
+    sink().begin(TargetTable(SCHEMA.id, "r2", 1), SCHEMA)
 
 
 def test_a_store_that_is_away_is_said(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,6 +97,6 @@ def test_a_store_that_is_away_is_said(store: ObjectStore, monkeypatch: pytest.Mo
     files._folder.cache_clear()
     away = FilesParams(location=f"s3://{store.bucket}/lake")
     with pytest.raises(ReplicationError) as caught:
-        FilesSink(away, LocalTasks(1)).begin(TABLE, SHAPE)
+        FilesSink(away, LocalTasks(1)).begin(TABLE, SCHEMA)
     assert caught.value.code == "target:unreachable"
     files._folder.cache_clear()

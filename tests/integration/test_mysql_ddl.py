@@ -23,7 +23,7 @@ from tests.integration.mysql_source import (
     decoded,
     describe,
     following,
-    is_bare_shape,
+    is_bare_schema,
     params_of,
 )
 from tests.mysql_servers import MysqlServer, SqlDatabase, SqlServer, fresh_sql_database
@@ -41,7 +41,7 @@ def any_database(request: pytest.FixtureRequest) -> Iterator[SqlDatabase]:
         yield made
 
 
-def shapes(found: Sequence[DecodedTable | Poison]) -> list[TableSchema]:
+def schemas(found: Sequence[DecodedTable | Poison]) -> list[TableSchema]:
     """The shapes of decoded parts, in order."""
     assert all(isinstance(p, DecodedTable) for p in found), found
     return [p.schema for p in found if isinstance(p, DecodedTable)]
@@ -97,7 +97,7 @@ def test_what_an_alter_says_is_known_at_its_place(any_database: SqlDatabase) -> 
             "ALTER TABLE t COMMENT = 'nothing', ADD INDEX (w3), ENGINE = InnoDB",
             "INSERT INTO t VALUES (8, 4, 'd', 'z')",
         )
-        first, second, third, fourth = shapes(decode_all(follower.blocks(), with_known(follower)))
+        first, second, third, fourth = schemas(decode_all(follower.blocks(), with_known(follower)))
         assert (first.steps, first.upto) == ((), 1)
         added = [
             ("added", "int", "n", "n5"),
@@ -133,10 +133,10 @@ def test_a_statement_tells_its_shape_without_any_row(any_database: SqlDatabase) 
             for t, k in zip(describe(any_database, "t"), with_known(follower), strict=True)
         ]
         found = decode_whole(follower.blocks(), head)
-        assert all(map(is_bare_shape, found)), found
+        assert all(map(is_bare_schema, found)), found
         copy, told = with_numbers(head[0].known or head[0]), []
-        for shape in shapes(found):
-            _, copy, changes = changes_by_steps(copy, shape, keeps_values)
+        for schema in schemas(found):
+            _, copy, changes = changes_by_steps(copy, schema, keeps_values)
             told.append(sorted(c.text for c in changes))
         assert told == [
             ["column v dropped and made again"],
@@ -161,8 +161,8 @@ def test_old_rows_of_an_added_column(any_database: SqlDatabase) -> None:
             replace(t, known=k)
             for t, k in zip(describe(any_database, "t"), with_known(follower), strict=True)
         ]
-        (shape,) = shapes(decode_all(follower.blocks(), head))
-        missing = {c.name: c.missing for c in shape.columns}
+        (schema,) = schemas(decode_all(follower.blocks(), head))
+        missing = {c.name: c.missing for c in schema.columns}
         assert missing == {
             "id": None,
             "v": None,
@@ -173,7 +173,7 @@ def test_old_rows_of_an_added_column(any_database: SqlDatabase) -> None:
             "e": "p",
             "y": None,
         }
-        assert [s.new for s in shape.steps if s.kind is StepKind.UNFILLED] == ["y"]
+        assert [s.new for s in schema.steps if s.kind is StepKind.UNFILLED] == ["y"]
 
 
 def test_what_was_told_is_known_after_a_start(any_database: SqlDatabase) -> None:
@@ -182,13 +182,13 @@ def test_what_was_told_is_known_after_a_start(any_database: SqlDatabase) -> None
     with following(any_database, "t") as follower:
         any_database.execute("INSERT INTO t VALUES (1, 'a')", "ALTER TABLE t DROP COLUMN v")
         blocks = follower.blocks()
-        assert shapes(decode_all(blocks, follower.tables))[0].steps == ()
+        assert schemas(decode_all(blocks, follower.tables))[0].steps == ()
         follower.reader.start(blocks[-1].position, follower.tables)
         any_database.execute(
             "ALTER TABLE t ADD COLUMN v varchar(50)", "INSERT INTO t VALUES (2, 'b')"
         )
-        (shape,) = shapes(decode_all(follower.blocks(), follower.tables))
-        assert [s.kind for s in shape.steps] == [StepKind.DROPPED, StepKind.ADDED]
+        (schema,) = schemas(decode_all(follower.blocks(), follower.tables))
+        assert [s.kind for s in schema.steps] == [StepKind.DROPPED, StepKind.ADDED]
 
 
 def with_copy(follower: Follower, database: SqlDatabase, *names: str) -> list[TableSchema]:
@@ -201,8 +201,8 @@ def changes_of(follower: Follower, tables: Sequence[TableSchema]) -> list[list[s
     """What follows for the copy from each part of the log, in words."""
     old, told = tables[0].known, []
     assert old is not None
-    for shape in shapes(decode_all(follower.blocks(), tables)):
-        _, new, changes = changes_by_steps(old, shape, keeps_values)
+    for schema in schemas(decode_all(follower.blocks(), tables)):
+        _, new, changes = changes_by_steps(old, schema, keeps_values)
         told.append([c.text for c in changes])
         old = replace(new.bare, upto=max(old.upto, new.upto))
     return told
@@ -219,7 +219,7 @@ def test_a_key_that_has_another_name_by_now_is_read(any_database: SqlDatabase) -
         )
         tables = with_copy(follower, any_database, "t")
         blocks = follower.blocks()
-        found = shapes(decode_all(blocks, tables))
+        found = schemas(decode_all(blocks, tables))
         assert [s.key for s in found] == [("id",), ("no",)]
         rows = [part for parts in decoded(blocks, tables).values() for part in parts]
         assert [r.column(s.key[0]).to_pylist() for r, s in zip(rows, found, strict=True)] == [
@@ -316,7 +316,7 @@ def test_the_index_by_which_rows_are_known_may_be_away_for_a_moment(
     any_database.execute("CREATE TABLE k (a int NOT NULL, v int, UNIQUE u (a), INDEX i (v))")
     with following(any_database, "k", "t") as follower:
         any_database.execute("DROP INDEX i ON k", "INSERT INTO k VALUES (1, 1)")
-        assert [s.key for s in shapes(decode_all(follower.blocks(), follower.tables))] == [("a",)]
+        assert [s.key for s in schemas(decode_all(follower.blocks(), follower.tables))] == [("a",)]
         any_database.execute(
             statement,
             "INSERT INTO k VALUES (1, 2)",

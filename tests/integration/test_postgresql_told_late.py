@@ -67,8 +67,8 @@ def test_what_the_log_alone_does_not_tell_is_found_by_a_look(twin_maker: MakeWor
         world.database.execute("ALTER TYPE shop.mood ADD VALUE 'busy' BEFORE 'calm'")
         world.database.execute("UPDATE shop.grown SET m = 'busy' WHERE id < 10")
         world.assert_equal("grown")
-        looked = world.row("calm").shape
-        world.until(lambda: "busy" in str(world.row("calm").shape), f"a look saw it: {looked}")
+        looked = world.row("calm").schema
+        world.until(lambda: "busy" in str(world.row("calm").schema), f"a look saw it: {looked}")
         world.database.execute("UPDATE shop.calm SET v = 'w'; UPDATE shop.grown SET v = 'w'")
         world.assert_equal("grown", "calm")
         for name in ("grown", "calm"):

@@ -58,8 +58,8 @@ class PolledWorld:
         self.store = MemoryStore([NOTES, VIEWS])
         self.folder = folder
         self.settings = replace(SETTINGS, log_url=str(folder / "log"), log_spool_dir=str(folder))
-        for shape in (KEYED, KEYLESS):
-            self.database.create(shape)
+        for schema in (KEYED, KEYLESS):
+            self.database.create(schema)
 
         self.database.commit(*(insert(NOTES, note(n)) for n in range(1, 21)))
         self.database.commit(*(insert(VIEWS, view(n % 3)) for n in range(9)))

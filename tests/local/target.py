@@ -118,8 +118,8 @@ class LocalWriter:
         if state and state.generation == table.generation:
             live.clear(table.generation)
             return state.uuid
-        shape = stored(schema, table.mode)
-        rows = live.staged(table.generation, shape.arrow_schema())
+        table_schema = stored(schema, table.mode)
+        rows = live.staged(table.generation, table_schema.arrow_schema())
         made = live.commit(
             numbered(rows) if table.mode is Mode.MULTISET else rows,
             owner=table.replicator,

@@ -22,7 +22,7 @@ from replicators.targets.lakehouse.writer import LakehouseWriter
 _NUMBERS = itertools.count()
 
 
-def shape(
+def table_schema(
     name: str, columns: Mapping[str, LogicalType], key: Sequence[str] = ("id",)
 ) -> TableSchema:
     """A table shape; key columns can't be NULL."""

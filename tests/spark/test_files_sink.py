@@ -15,7 +15,7 @@ from runners.engine.tasks.on_spark import SparkTasks
 from tests import replayed
 from tests.contract.test_files import seen
 from tests.unit.targets.test_files_docs import blocks
-from tests.unit.targets.test_files_sink import SHAPE, TABLE, generation
+from tests.unit.targets.test_files_sink import SCHEMA, TABLE, generation
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 
@@ -26,9 +26,9 @@ def test_the_changes_of_a_key_stay_in_order_over_sparks_tasks(
     """Guards lanes that other processes write, and `docs/files.md`'s recipe for Spark."""
     monkeypatch.setattr("replicators.targets.files.writer.ROWS_HERE", 0)
     sink = FilesSink(FilesParams(location=str(tmp_path)), SparkTasks(spark))
-    sink.begin(TABLE, SHAPE)
+    sink.begin(TABLE, SCHEMA)
     changes = [Change(11 + i, Op.UPDATE, 1, f"v{i}", at=i * 0.05) for i in range(4000)]
-    assert sink.deliver(TABLE, batch(changes, SHAPE, 10, 5)) == 4000
+    assert sink.deliver(TABLE, batch(changes, SCHEMA, 10, 5)) == 4000
     sink.resolved(TABLE, resolved(4010, 100_000))
     assert list(map(seen, replayed.records(generation(tmp_path)))) == as_seen(changes)
     code: dict[str, Any] = {}

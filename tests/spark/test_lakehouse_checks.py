@@ -12,7 +12,7 @@ from replicators.connectors.params import InvalidParams, parse
 from replicators.targets.lakehouse.checks import LakehouseChecks
 from replicators.targets.lakehouse.conf import jdbc_url, spark_conf
 from replicators.targets.lakehouse.params import LakehouseParams
-from tests.spark.lakehouses import PLAIN, shape
+from tests.spark.lakehouses import PLAIN, table_schema
 from tests.spark_fixtures import lakehouse_params
 
 
@@ -22,7 +22,7 @@ def test_a_new_place_has_no_problems(tmp_path: Path, form: str) -> None:
     yet are made by the first run."""
     with LakehouseChecks(lakehouse_params(tmp_path, form)) as checks:
         assert checks.connection() == []
-        assert checks.tables([shape("orders", PLAIN)], "r1") == []
+        assert checks.tables([table_schema("orders", PLAIN)], "r1") == []
 
 
 def test_a_warehouse_below_a_file_is_named_and_missing_folders_are_told(tmp_path: Path) -> None:
@@ -45,7 +45,7 @@ def test_two_tables_of_one_name_and_a_foreign_table_are_named(tmp_path: Path) ->
     replaced."""
     params = lakehouse_params(tmp_path, "delta", namespace="all")
     (tmp_path / "delta" / "all" / "taken").mkdir(parents=True)
-    first, taken = shape("Orders", PLAIN), shape("taken", PLAIN)
+    first, taken = table_schema("Orders", PLAIN), table_schema("taken", PLAIN)
     second = TableSchema(TableId("other", "orders"), first.columns, first.key)
     codes = [p.code for p in LakehouseChecks(params).tables([first, second, taken], "r1")]
     assert codes == ["target:name-shared", "target:table-taken"]
@@ -54,7 +54,7 @@ def test_two_tables_of_one_name_and_a_foreign_table_are_named(tmp_path: Path) ->
 def test_columns_that_differ_in_case_only_do_not_fit_delta(tmp_path: Path) -> None:
     """Guards `checks._cases`: Delta takes both names for one column, and the table's creation would
     fail."""
-    table = shape("cased", {"id": Int(64), "ID": Int(64)})
+    table = table_schema("cased", {"id": Int(64), "ID": Int(64)})
     assert [
         p.code for p in LakehouseChecks(lakehouse_params(tmp_path, "delta")).tables([table], "r")
     ] == ["target:column-case"]
@@ -64,7 +64,7 @@ def test_a_column_with_one_of_icebergs_names_is_refused_before_it_breaks_every_m
     tmp_path: Path,
 ) -> None:
     """Guards the list of names that Iceberg keeps for itself; Delta takes them."""
-    table = shape("odd", {"id": Int(64), "_Deleted": Int(64)})
+    table = table_schema("odd", {"id": Int(64), "_Deleted": Int(64)})
     iceberg = LakehouseChecks(lakehouse_params(tmp_path, "iceberg")).tables([table], "r")
     assert [(p.code, p.column) for p in iceberg] == [("target:column-reserved", "_Deleted")]
     assert LakehouseChecks(lakehouse_params(tmp_path, "delta")).tables([table], "r") == []

@@ -13,7 +13,7 @@ from replicators.connectors.model.types import Decimal, Int, String
 from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.targets.lakehouse.sessions import Sessions
 from replicators.targets.lakehouse.writer import LakehouseWriter
-from tests.spark.lakehouses import PLAIN, Lakehouse, shape
+from tests.spark.lakehouses import PLAIN, Lakehouse, table_schema
 from tests.spark_fixtures import lakehouse_params
 
 pytestmark = pytest.mark.spark
@@ -31,7 +31,7 @@ def house(
 def test_a_column_that_was_dropped_by_hand_is_told_and_nothing_is_merged(house: Lakehouse) -> None:
     """Guards that a merge never goes into a table of another shape, losing the column's values
     unseen; and that a re-sync, in a new generation, makes the table whole again."""
-    schema = shape("dropped_column", PLAIN)
+    schema = table_schema("dropped_column", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y")])
     writer = house.writer
     path = writer.format.path(writer.names(table.source))
@@ -50,10 +50,10 @@ def test_a_column_that_was_dropped_by_hand_is_told_and_nothing_is_merged(house: 
 def test_a_type_that_delta_does_not_widen_asks_for_a_fresh_copy(house: Lakehouse) -> None:
     """Guards `widens` in `evolve.plan`: what Delta says of it would be an unknown fault, tried
     again for ever, where a fresh copy mends it. Nothing of the change is done."""
-    old = shape("widened", {"id": Int(64), "number": Int(32), "price": Decimal(10, 2)})
+    old = table_schema("widened", {"id": Int(64), "number": Int(32), "price": Decimal(10, 2)})
     table = house.copied(old, [(1, 2, None)])
     for columns in ({"number": Int(64)}, {"price": Decimal(12, 2)}):
-        new = shape(
+        new = table_schema(
             "widened", {"id": Int(64), "number": Int(32), "price": Decimal(10, 2)} | columns
         )
         more = Column("more", String(), "text", ordinal=4)

@@ -15,7 +15,7 @@ import pytest
 from replicators.connectors.problems.errors import ReplicationError, Retry
 from replicators.connectors.target import FoldedBatch, MergeResult, TargetTable
 from replicators.targets.lakehouse.writer import LakehouseWriter
-from tests.spark.lakehouses import PLAIN, Lakehouse, shape
+from tests.spark.lakehouses import PLAIN, Lakehouse, table_schema
 from tests.spark_fixtures import lakehouse_params
 
 pytestmark = pytest.mark.spark
@@ -88,7 +88,7 @@ def overtaken(house: Lakehouse, table: TargetTable, late: FoldedBatch, first: Fo
 def test_a_merge_that_another_process_did_meanwhile_is_not_done_again(house: Lakehouse) -> None:
     """Guards the token that `LakehouseWriter.merge` reads again at each try (CORRECTNESS 14): the
     other's commit carries the sequence, so the retry must find it done."""
-    schema = shape("twice", PLAIN)
+    schema = table_schema("twice", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y"), (3, "c", "z")])
     batch = house.batch(schema, 9, [(2, "B", None), (3, None, None), (4, "d", "w")], deleted=[1])
     held = overtaken(house, table, batch, batch)
@@ -101,7 +101,7 @@ def test_a_merge_that_lost_against_an_earlier_one_is_planned_again_on_top_of_it(
 ) -> None:
     """Guards `state.own_token` (CORRECTNESS 13 and 14): after a sequence that this process did not
     write, it must not merge until somebody asked for the token and planned from there."""
-    schema = shape("overtaken", PLAIN)
+    schema = table_schema("overtaken", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y")])
     first = house.batch(schema, 8, [(1, "first", None), (2, "first", None), (3, "first", None)])
     late = house.batch(schema, 9, [(2, "late", None), (3, "late", None), (4, "late", None)])
@@ -134,7 +134,7 @@ def test_a_commit_whose_end_is_unknown_is_not_done_again(house: Lakehouse) -> No
             if not self.is_heard:
                 raise RuntimeError("CommitStateUnknownException: the catalog did not answer")
 
-    schema = shape("unsure", PLAIN, ())
+    schema = table_schema("unsure", PLAIN, ())
     table = house.copied(schema, [(1, "a", "x")])
     batch = house.batch(schema, 5, [(1, "a", "x"), (2, "b", None)], append_only=True)
     writer = Unsure(house.params, house.writer.spark)
@@ -149,7 +149,7 @@ def test_a_commit_whose_end_is_unknown_is_not_done_again(house: Lakehouse) -> No
 def test_an_append_of_an_older_run_that_went_on_past_its_lease_is_seen(house: Lakehouse) -> None:
     """Guards CORRECTNESS 29: Iceberg takes a late append on top of anything (Delta refuses it). The
     newer run must say so, instead of leaving the rows there twice."""
-    schema = shape("zombie", PLAIN, ())
+    schema = table_schema("zombie", PLAIN, ())
     table = house.copied(schema, [(1, "a", "x")])
     newer = LakehouseWriter(house.params, house.writer.spark)
     newer.token(table)

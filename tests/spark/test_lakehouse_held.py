@@ -22,7 +22,7 @@ from replicators.targets.lakehouse.iceberg import Iceberg
 from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.writer import LakehouseWriter
 from tests.servers import fresh_database
-from tests.spark.lakehouses import PLAIN, Lakehouse, shape
+from tests.spark.lakehouses import PLAIN, Lakehouse, table_schema
 from tests.spark_fixtures import lakehouse_params
 
 pytestmark = pytest.mark.spark
@@ -138,14 +138,14 @@ def _watched(
 def _work(watched: Watched, pool: ThreadPoolExecutor, calls: int, merges: int, start: int) -> None:
     """Calls side by side, among them merges into three tables."""
     house, missing = watched.house, TargetTable(TableId("shop", "missing"), "r1", 1)
-    shapes = [shape(f"held_{n}", PLAIN) for n in range(SIDE_BY_SIDE)]
+    schemas = [table_schema(f"held_{n}", PLAIN) for n in range(SIDE_BY_SIDE)]
     if start == 0:
-        for one in shapes:
+        for one in schemas:
             house.copied(one, [(0, "a", "x")])
 
     def merge(number: int) -> None:
         for turn in range(start, start + merges // SIDE_BY_SIDE):
-            one = shapes[number]
+            one = schemas[number]
             table = TargetTable(one.id, "r1", 1)
             house.writer.merge(table, house.batch(one, 10 + turn, [(turn, str(number), None)]))
 
@@ -182,7 +182,7 @@ def test_a_catalog_that_was_away_is_connected_again(watched: Watched) -> None:
     """A kept session has a connection that its server ended: the merge that meets it may fail, the
     next one does not."""
     house = watched.house
-    schema = shape("cut", PLAIN)
+    schema = table_schema("cut", PLAIN)
     table = house.copied(schema, [(0, "a", "x")])
     house.writer.merge(table, house.batch(schema, 10, [(1, "b", None)]))
     watched.cut()

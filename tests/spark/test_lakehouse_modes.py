@@ -120,7 +120,7 @@ class Copy:
 def folded(
     spark: Any,
     folder: Path,
-    copy: Copy | Shape,
+    copy: Copy | Schema,
     changes: list[Change],
     unsent: tuple[str, ...] = ("a", "b"),
 ) -> FoldedBatch:
@@ -226,7 +226,7 @@ def test_append_holds_snapshot_and_every_change_once(house: Lakehouse) -> None:
 
 
 @dataclass
-class Shape:
+class Schema:
     """What `folded` needs to know of a copy."""
 
     mode: Mode
@@ -245,7 +245,7 @@ def test_a_large_merge_folds_in_tasks_to_the_same(
     start, found = transactions(9, 60)
     assert not any(c.op is Op.TRUNCATE for c in found)
     changes = [replace(c, unsent=frozenset()) for c in found]
-    batch = folded(spark, tmp_path, Shape(mode), changes, unsent=())
+    batch = folded(spark, tmp_path, Schema(mode), changes, unsent=())
     assert len(batch.paths) > 1
     rows = pa.concat_tables([pq.read_table(p) for p in batch.paths])
     if mode is Mode.APPEND:

@@ -18,7 +18,7 @@ from replicators.targets.lakehouse import naming, progress
 from replicators.targets.lakehouse.checks import LakehouseChecks
 from replicators.targets.lakehouse.expiry import current_at
 from replicators.targets.lakehouse.writer import LakehouseWriter
-from tests.spark.lakehouses import PLAIN, Lakehouse, shape
+from tests.spark.lakehouses import PLAIN, Lakehouse, table_schema
 from tests.spark_fixtures import lakehouse_params
 
 pytestmark = pytest.mark.spark
@@ -83,7 +83,7 @@ def test_a_watermark_is_a_row_that_plain_readers_see(
 def test_a_table_of_somebody_else_is_not_written_and_the_name_is_kept(house: Lakehouse) -> None:
     """Guards the look at the owner's mark before the progress table is written, and the
     assessment's look at the name."""
-    taken = shape(naming.PROGRESS, PLAIN)
+    taken = table_schema(naming.PROGRESS, PLAIN)
     house.copied(taken, [(1, "a", "b")])
     with pytest.raises(ReplicationError, match="target:progress-taken"):
         house.writer.publish_watermark("r1", mark(1))
@@ -98,7 +98,7 @@ def test_a_version_that_was_the_current_one_within_the_history_stays(house: Lake
     was replaced, where it was old by then, and watermarks that name it can't be read."""
     if house.form == "delta":
         pytest.skip("VACUUM counts from the moment a file was replaced")
-    schema = shape("shown", PLAIN)
+    schema = table_schema("shown", PLAIN)
     table = house.copied(schema, [(1, "a", "b")])
     first = house.writer.version(table)
     assert first is not None and first.token.sequence == 1

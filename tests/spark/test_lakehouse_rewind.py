@@ -14,7 +14,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.targets.lakehouse import delta, vacuum
 from replicators.targets.lakehouse.versions import read_marks
 from replicators.targets.lakehouse.writer import LakehouseWriter
-from tests.spark.lakehouses import PLAIN, Lakehouse, shape
+from tests.spark.lakehouses import PLAIN, Lakehouse, table_schema
 from tests.spark_fixtures import lakehouse_params
 
 pytestmark = pytest.mark.spark
@@ -49,7 +49,7 @@ def test_a_version_older_than_the_history_stays_for_rewinds(
     house = Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
     if not reader:
         monkeypatch.setattr(house.writer.format, "open_reader", lambda: None)
-    schema = shape(f"spread_{reader}", PLAIN)
+    schema = table_schema(f"spread_{reader}", PLAIN)
     table = house.copied(schema, [(1, "a", "x")], sequence=10)
     first = house.read(schema)
     batches = [house.batch(schema, at, [(1, f"b{at}", "y")]) for at in (20, 30, 40)]
@@ -89,7 +89,7 @@ def test_a_delta_version_older_than_the_history_stays_for_rewinds(
     monkeypatch.setattr(delta, "_LEAST_HOURS", 0.0)
     params = lakehouse_params(lakehouse_root, "delta", history_minutes=0)
     house = Lakehouse(params, LakehouseWriter(params, spark), tmp_path)
-    schema = shape("spared", PLAIN)
+    schema = table_schema("spared", PLAIN)
     table = house.copied(schema, [(n, "a", "x") for n in range(50)], sequence=10)
     house.writer.merge(table, house.batch(schema, 20, [(1, "b", "y")], deleted=[0]))
     house.writer.maintain(table, 3600.0)
@@ -146,7 +146,7 @@ def test_an_older_version_is_brought_level_beside_the_live_rows_and_published_in
 ) -> None:
     """Guards CORRECTNESS 15 at the target: the right version is found by its token, the live rows
     stay as they are while the copy is written, and columns that were others then are refused."""
-    schema = shape("rewound", PLAIN)
+    schema = table_schema("rewound", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y")], sequence=10)
     later = [(20, (1, "c", "x")), (30, (3, "d", "z")), (40, (2, "e", "y"))]
     batches = [house.batch(schema, sequence, [row]) for sequence, row in later]

@@ -19,7 +19,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import FoldedBatch, KeyRange, TargetTable
 from replicators.targets.lakehouse import naming
 from replicators.targets.lakehouse.writer import LakehouseWriter
-from tests.spark.lakehouses import PLAIN, Lakehouse, shape
+from tests.spark.lakehouses import PLAIN, Lakehouse, table_schema
 from tests.spark_fixtures import lakehouse_params
 
 pytestmark = pytest.mark.spark
@@ -54,7 +54,7 @@ def _code(call: Any) -> str:
 def test_a_copy_is_seen_only_when_published_and_carries_its_token(house: Lakehouse) -> None:
     """Guards `publish_snapshot` (CORRECTNESS 13 and 15): rows, token and UUID become visible
     together, and doing it again after a crash changes nothing."""
-    schema = shape("copied", PLAIN)
+    schema = table_schema("copied", PLAIN)
     table = TargetTable(schema.id, "r1", 1)
     house.writer.begin_snapshot(table, schema)
     house.load(table, schema, [(1, "a", None)])
@@ -75,7 +75,7 @@ def test_a_copy_is_seen_only_when_published_and_carries_its_token(house: Lakehou
 def test_a_table_that_was_dropped_and_copied_again_is_merged_into(house: Lakehouse) -> None:
     """As where a table is removed with its target and added again: what was written to the first
     one is no sign of another writer. Found by the adversary (seed 201)."""
-    schema = shape("came_back", PLAIN)
+    schema = table_schema("came_back", PLAIN)
     table = house.copied(schema, [(1, "a", "x")])
     house.writer.merge(table, house.batch(schema, 5, [(1, "b", None)]))
     house.writer.drop(table)
@@ -87,7 +87,7 @@ def test_a_table_that_was_dropped_and_copied_again_is_merged_into(house: Lakehou
 def test_a_batch_inserts_updates_and_deletes_once(house: Lakehouse) -> None:
     """Guards the token in `LakehouseWriter.merge` (CORRECTNESS 13): a batch whose sequence the
     table has is not applied again."""
-    schema = shape("merged", PLAIN)
+    schema = table_schema("merged", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y"), (3, "c", "z")])
     batch = house.batch(schema, 9, [(2, "B", None), (3, None, None), (4, "d", "w")], deleted=[1])
     assert house.writer.merge(table, batch).was_applied
@@ -99,7 +99,7 @@ def test_a_batch_inserts_updates_and_deletes_once(house: Lakehouse) -> None:
 def test_unsent_columns_keep_the_targets_values_also_of_an_old_key(house: Lakehouse) -> None:
     """Guards the third step of CORRECTNESS 9 in `statements.mirror`: NULL would overwrite the
     value, and a changed key would lose it without `_origin`."""
-    schema = shape("unsent", PLAIN)
+    schema = table_schema("unsent", PLAIN)
     table = house.copied(schema, [(1, "a", "long"), (2, "b", "longer")])
     batch = house.batch(
         schema,
@@ -118,7 +118,7 @@ def test_unsent_columns_keep_the_targets_values_also_of_an_old_key(house: Lakeho
 def test_an_unsent_column_of_a_row_that_is_not_there_stops_the_table(house: Lakehouse) -> None:
     """Guards `keys.failing` and `missing_rows` (CORRECTNESS 9): without the error the row would be
     inserted with NULL in place of what was not sent."""
-    schema = shape("row_absent", PLAIN)
+    schema = table_schema("row_absent", PLAIN)
     table = house.copied(schema, [(1, "a", "x")])
     for bits in ((b"\x04", None), (b"\x04", 77)):
         batch = house.batch(schema, 5, [(9, "n", None)], unsent=[bits])
@@ -139,7 +139,7 @@ def test_an_unsent_column_of_a_row_that_is_not_there_stops_the_table(house: Lake
 def test_a_truncate_replaces_everything_with_the_survivors(house: Lakehouse) -> None:
     """Guards CORRECTNESS 6: emptied and filled in two commits, readers would see an empty table;
     also an empty one carries its token."""
-    schema = shape("truncated", PLAIN)
+    schema = table_schema("truncated", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y")])
     house.writer.merge(table, house.batch(schema, 5, [(7, "s", None)], truncate=True))
     assert house.read(schema) == [(7, "s", None)]
@@ -151,7 +151,7 @@ def test_a_truncate_replaces_everything_with_the_survivors(house: Lakehouse) -> 
 def test_a_table_without_key_is_appended_to(house: Lakehouse) -> None:
     """Guards the token for batches without keys (CORRECTNESS 13): nothing else would keep a
     repeated merge from doubling rows."""
-    schema = shape("appended", PLAIN, ())
+    schema = table_schema("appended", PLAIN, ())
     table = house.copied(schema, [(1, "a", "x")])
     batch = house.batch(schema, 5, [(1, "a", "x"), (2, "b", None)], append_only=True)
     house.writer.merge(table, batch)
@@ -162,7 +162,7 @@ def test_a_table_without_key_is_appended_to(house: Lakehouse) -> None:
 def test_an_empty_batch_moves_only_the_token(house: Lakehouse) -> None:
     """Guards `without_rows` (CORRECTNESS 14): the token must advance where nothing is left of a
     batch, or it is taken for a target that is behind."""
-    schema = shape("idle", PLAIN)
+    schema = table_schema("idle", PLAIN)
     table = house.copied(schema, [(1, "a", "x")])
     assert house.writer.merge(table, FoldedBatch(schema, (), 8, 0)).was_applied
     assert house.writer.token(table).sequence == 8  # type: ignore[union-attr]
@@ -172,7 +172,7 @@ def test_an_empty_batch_moves_only_the_token(house: Lakehouse) -> None:
 def test_a_resync_shows_the_old_rows_until_it_is_published(house: Lakehouse) -> None:
     """Its names hold what Spark would replace: in statements, and where rows are appended to a
     branch."""
-    schema = shape("again_${x}", PLAIN)
+    schema = table_schema("again_${x}", PLAIN)
     table = house.copied(schema, [(1, "a", "x")])
     extra = replace(schema.column("note"), name="ex${t}ra", ordinal=4)
     changed = replace(schema, columns=(*schema.columns[:2], extra))
@@ -192,7 +192,7 @@ def test_a_resync_shows_the_old_rows_until_it_is_published(house: Lakehouse) -> 
 def test_a_copy_whose_columns_stand_in_another_order_keeps_their_values(house: Lakehouse) -> None:
     """Where a source has no numbers (`upto`), a column's is its place: taken over from the copy
     before, they would give each column the other's values as the new copy is published."""
-    schema = replace(shape("turned", PLAIN), upto=1, copy_numbers=True)
+    schema = replace(table_schema("turned", PLAIN), upto=1, copy_numbers=True)
     table = house.copied(schema, [(1, "a", "x")])
     a, b, c = schema.columns
     turned = replace(schema, columns=(a, replace(c, ordinal=2), replace(b, ordinal=3)), upto=2)
@@ -207,7 +207,7 @@ def test_a_copy_whose_columns_stand_in_another_order_keeps_their_values(house: L
 def test_a_table_that_is_gone_or_foreign_is_not_written(house: Lakehouse) -> None:
     """Guards `state.own_token`, `begin` and `drop` (CORRECTNESS 13): a table that another made
     under our name would be merged into, replaced or removed."""
-    schema = shape("strange", PLAIN)
+    schema = table_schema("strange", PLAIN)
     batch = house.batch(schema, 5, [(2, "b", None)])
     table = TargetTable(schema.id, "r1", 1)
     assert _code(lambda: house.writer.merge(table, batch)) == "target:table-missing"
@@ -226,11 +226,11 @@ def test_a_table_that_is_gone_or_foreign_is_not_written(house: Lakehouse) -> Non
 def test_columns_are_added_dropped_and_widened_once(house: Lakehouse) -> None:
     """Guards `LakehouseWriter.evolve` (CORRECTNESS 5): done again after a crash it must find its
     own work, and rows of both shapes keep their values."""
-    old = shape("shaped", {"id": Int(64), "small": Int(32), "gone": Int(32)})
-    new = shape("shaped", {"id": Int(64), "small": Int(64), "more": PLAIN["note"]})
+    old = table_schema("shaped", {"id": Int(64), "small": Int(32), "gone": Int(32)})
+    new = table_schema("shaped", {"id": Int(64), "small": Int(64), "more": PLAIN["note"]})
     table = house.copied(old, [(1, 2, 3)])
     if house.form == "delta":
-        new = shape("shaped", {"id": Int(64), "small": Int(32), "more": PLAIN["note"]})
+        new = table_schema("shaped", {"id": Int(64), "small": Int(32), "more": PLAIN["note"]})
     new = numbered(new, 1, 2, 4)
     assert house.writer.evolve(table, old, new)
     assert house.writer.evolve(table, old, new) == []
@@ -241,9 +241,9 @@ def test_columns_are_added_dropped_and_widened_once(house: Lakehouse) -> None:
 def test_renamed_columns_keep_their_values_and_a_new_one_is_filled(house: Lakehouse) -> None:
     """Guards CORRECTNESS 21: by names, a rename would empty the column, and a swap mix two; the
     fill must leave the token."""
-    old = numbered(shape("named", {"id": Int(64), "a": Int(32), "b": Int(32)}), 1, 2, 3)
+    old = numbered(table_schema("named", {"id": Int(64), "a": Int(32), "b": Int(32)}), 1, 2, 3)
     new = numbered(
-        shape("named", {"id": Int(64), "b": Int(32), "a": Int(32), "c": Int(32)}), 1, 2, 3, 4
+        table_schema("named", {"id": Int(64), "b": Int(32), "a": Int(32), "c": Int(32)}), 1, 2, 3, 4
     )
     table = house.copied(old, [(1, 2, 3)])
     before = house.writer.token(table)
@@ -272,7 +272,7 @@ def test_texts_of_any_content_are_found_as_keys(house: Lakehouse) -> None:
     """Guards literals: read as another text, a listed key or the end of an interval leaves its row
     out of the merge, so that an update doubles it and a delete does nothing. Fails where Spark
     replaces `${...}` in statements, and where NUL is escaped as `\\0`."""
-    schema = shape("odd_texts", {"id": String(), "name": String(), "note": String()})
+    schema = table_schema("odd_texts", {"id": String(), "name": String(), "note": String()})
     texts = sorted(ODD_TEXTS)
     table = house.copied(schema, [(t, "old", None) for t in texts])
     rows = [(t, "new", t) for t in texts]
@@ -288,7 +288,7 @@ def test_texts_of_any_content_are_found_as_keys(house: Lakehouse) -> None:
 def test_tables_merged_side_by_side_keep_their_own_tokens(house: Lakehouse) -> None:
     """Guards a session for each call alone, `Sessions.lent` (CORRECTNESS 14): tokens travel by
     session conf, so in a shared session tables would swap them."""
-    schemas = [shape(f"side_{n}", PLAIN) for n in range(3)]
+    schemas = [table_schema(f"side_{n}", PLAIN) for n in range(3)]
     tables = [house.copied(s, [(0, "a", "x")]) for s in schemas]
 
     def work(number: int) -> None:
@@ -311,7 +311,7 @@ def test_tables_merged_side_by_side_keep_their_own_tokens(house: Lakehouse) -> N
 def test_upkeep_keeps_rows_and_token(house: Lakehouse) -> None:
     """Guards the token that `maintain` copies forward (CORRECTNESS 14 and 32): a compaction without
     it would look like a table of somebody else."""
-    schema = shape("kept", PLAIN)
+    schema = table_schema("kept", PLAIN)
     table = house.copied(schema, [(n, "a", "x") for n in range(20)])
     for turn in range(10):
         house.writer.merge(table, house.batch(schema, 10 + turn, [(turn, "b", None)]))
@@ -333,7 +333,7 @@ def test_a_delta_log_is_kept_as_long_as_the_history_also_once_that_was_raised(
         values = DeltaTable(house.writer.format.folder(names)).metadata().configuration
         return values["delta.logRetentionDuration"]
 
-    schema = shape("remembered", PLAIN)
+    schema = table_schema("remembered", PLAIN)
     names = naming.names(house.params, schema.id)
     table = house.copied(schema, [(1, "a", "x")])
     assert kept() == "interval 1 days"
@@ -350,7 +350,9 @@ def test_the_first_and_the_last_moment_are_the_same_to_a_reader_that_is_not_spar
     becomes 1754."""
     first = datetime(1, 1, 1, tzinfo=UTC)
     last = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
-    schema = shape("far_away", {"id": Int(64), "at": Timestamp(zone=True), "day": Timestamp()})
+    schema = table_schema(
+        "far_away", {"id": Int(64), "at": Timestamp(zone=True), "day": Timestamp()}
+    )
     rows = [(n, at, at.replace(tzinfo=None)) for n, at in ((1, first), (2, last))]
     table = house.copied(schema, rows)
     assert house.read(schema) == rows
@@ -362,7 +364,7 @@ def test_the_first_and_the_last_moment_are_the_same_to_a_reader_that_is_not_spar
 def test_only_rows_whose_values_are_nowhere_are_missing(house: Lakehouse) -> None:
     """Guards `keys.missing` (CORRECTNESS 9): looked for under the new key, a moved row would be
     read at the source without need; deletes and whole rows lack nothing."""
-    schema = shape("looked_for", PLAIN)
+    schema = table_schema("looked_for", PLAIN)
     table = house.copied(schema, [(1, "a", "x"), (2, "b", "y")])
     rows = [(1, "A", None), (20, "B", None), (30, "C", None), (4, "d", "whole"), (2, None, None)]
     bits = [(b"\x04", None), (b"\x04", 2), (b"\x04", 3), (None, None), (None, None)]
@@ -376,7 +378,7 @@ def test_only_rows_whose_values_are_nowhere_are_missing(house: Lakehouse) -> Non
 def test_a_copy_stays_clustered_so_that_a_merge_reads_few_files(house: Lakehouse) -> None:
     """Files of the copy keep their intervals of keys; several of them in one would hide these from
     pruning."""
-    schema = shape("clustered", PLAIN)
+    schema = table_schema("clustered", PLAIN)
     table = TargetTable(schema.id, "r1", 1)
     house.writer.begin_snapshot(table, schema)
     place = house.writer.snapshot_place(table, schema)
@@ -401,7 +403,7 @@ def test_a_copy_stays_clustered_so_that_a_merge_reads_few_files(house: Lakehouse
 def test_upkeep_makes_one_sorted_file_of_many_small_ones(house: Lakehouse) -> None:
     """Guards `maintain` (CORRECTNESS 32): without compaction each merge opens more files, and
     unsorted ones can't be pruned by key."""
-    schema = shape("swept", PLAIN)
+    schema = table_schema("swept", PLAIN)
     table = house.copied(schema, [(n, "a", "x") for n in range(0, 40, 2)])
     for turn in range(8):
         ids = (turn, 39 - turn)

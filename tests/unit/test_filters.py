@@ -160,9 +160,9 @@ def test_values_get_the_columns_types() -> None:
 
 
 def kept(text: str, **columns: list[Any]) -> list[bool]:
-    shape = TABLE.arrow_schema()
+    schema = TABLE.arrow_schema()
     count = len(next(iter(columns.values())))
-    rows = pa.table({f.name: pa.array(columns.get(f.name, [None] * count), f.type) for f in shape})
+    rows = pa.table({f.name: pa.array(columns.get(f.name, [None] * count), f.type) for f in schema})
     return list(matches(bind(text, TABLE), rows).to_pylist())
 
 

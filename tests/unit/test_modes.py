@@ -134,8 +134,8 @@ def test_quarantine_is_refused_for_a_table_and_told_for_all_where_it_can_not_be(
 
 def test_a_table_kept_by_count_can_not_quarantine() -> None:
     """Its rows are known by all of their values: one that is not known can't be waited for."""
-    shape = TableSchema(NAME, schema_of("a").columns, (), full_before=True)
-    codes = [p.code for p in mode_problems(config_of("mirror", unsupported="quarantine"), [shape])]
+    schema = TableSchema(NAME, schema_of("a").columns, (), full_before=True)
+    codes = [p.code for p in mode_problems(config_of("mirror", unsupported="quarantine"), [schema])]
     assert "target:mode-quarantine" in codes
 
 

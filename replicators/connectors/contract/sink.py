@@ -82,9 +82,9 @@ class HeldLane:
             raise ReplicationError("log:store")
 
 
-def rows_of(changes: Sequence[Change], shape: TableSchema) -> pa.Table:
+def rows_of(changes: Sequence[Change], schema: TableSchema) -> pa.Table:
     """The changes as change files have them."""
-    columns = [c.name for c in shape.columns]
+    columns = [c.name for c in schema.columns]
     note = columns.index("note")
     bit = bytearray((len(columns) + 7) // 8)
     bit[note >> 3] |= 1 << (note & 7)
@@ -103,35 +103,39 @@ def rows_of(changes: Sequence[Change], shape: TableSchema) -> pa.Table:
             "_before": None if change.old_id is None else {"id": change.old_id},
         }
         found.append(row)
-    return pa.Table.from_pylist(found, schema=change_schema(shape))
+    return pa.Table.from_pylist(found, schema=change_schema(schema))
 
 
-def lanes(changes: Sequence[Change], shape: TableSchema, count: int = 1) -> tuple[HeldLane, ...]:
+def lanes(changes: Sequence[Change], schema: TableSchema, count: int = 1) -> tuple[HeldLane, ...]:
     """The changes in so many contiguous lanes."""
     step = max(1, -(-len(changes) // count))
     parts = [changes[i : i + step] for i in range(0, len(changes), step)]
     return tuple(
-        HeldLane(n, p[0].sequence, p[-1].sequence, len(p), rows_of(p, shape))
+        HeldLane(n, p[0].sequence, p[-1].sequence, len(p), rows_of(p, schema))
         for n, p in enumerate(parts, 1)
     )
 
 
 def batch(
-    changes: Sequence[Change], shape: TableSchema, after: int, count: int = 1, resolved: float = 0.0
+    changes: Sequence[Change],
+    schema: TableSchema,
+    after: int,
+    count: int = 1,
+    resolved: float = 0.0,
 ) -> ChangeBatch:
     """Changes beyond `after`, as one batch."""
     upto = changes[-1].sequence if changes else after
     at = resolved and START.timestamp() + resolved
     return ChangeBatch(
-        BatchKind.CHANGES, shape, after, upto, lanes(changes, shape, count), resolved_at=at
+        BatchKind.CHANGES, schema, after, upto, lanes(changes, schema, count), resolved_at=at
     )
 
 
-def snapshot(rows: Sequence[tuple[int, str]], shape: TableSchema, number: int, at: int) -> Any:
+def snapshot(rows: Sequence[tuple[int, str]], schema: TableSchema, number: int, at: int) -> Any:
     """A lane of a snapshot after which changes begin beyond `at`, as a batch."""
     found = [Change(at, Op.READ, key, note) for key, note in rows]
-    lane = HeldLane(number, at, at, len(rows), rows_of(found, shape))
-    return ChangeBatch(BatchKind.SNAPSHOT, shape, at, at, (lane,))
+    lane = HeldLane(number, at, at, len(rows), rows_of(found, schema))
+    return ChangeBatch(BatchKind.SNAPSHOT, schema, at, at, (lane,))
 
 
 def resolved(sequence: int, seconds: float) -> Resolved:
@@ -202,7 +206,7 @@ class SinkContract:
         return open_sink()
 
     @pytest.fixture
-    def shape(self) -> TableSchema:
+    def schema(self) -> TableSchema:
         """A table of this test's own."""
         columns = (
             Column("id", Int(64), "bigint", nullable=False, ordinal=1),
@@ -213,12 +217,12 @@ class SinkContract:
         )
 
     @pytest.fixture
-    def live(self, sink: ChangeSink, shape: TableSchema) -> TargetTable:
+    def live(self, sink: ChangeSink, schema: TableSchema) -> TargetTable:
         """A table whose snapshot has rows 1 and 2 and ends at sequence 10."""
-        table = TargetTable(shape.id, "r1", 1)
-        sink.begin(table, shape)
-        sink.deliver(table, snapshot([(1, "a")], shape, 1, 10))
-        sink.deliver(table, snapshot([(2, "b")], shape, 2, 10))
+        table = TargetTable(schema.id, "r1", 1)
+        sink.begin(table, schema)
+        sink.deliver(table, snapshot([(1, "a")], schema, 1, 10))
+        sink.deliver(table, snapshot([(2, "b")], schema, 2, 10))
         return table
 
     FIRST = (Seen(10, "read", 1, "a"), Seen(10, "read", 2, "b"))
@@ -233,7 +237,7 @@ class SinkContract:
         assert can.has_watermarks is isinstance(sink, Watermarked)
 
     def test_every_change_is_there_once_with_its_snapshot_before_it(
-        self, sink: ChangeSink, live: TargetTable, shape: TableSchema, read: Any
+        self, sink: ChangeSink, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
         """Guards `deliver` and `resolved`: every kind of change, over several batches."""
         changes = [
@@ -245,15 +249,15 @@ class SinkContract:
             Change(16, Op.TRUNCATE, 0, at=4),
             Change(17, Op.INSERT, 5, None, 100_000),
         ]
-        assert sink.deliver(live, batch(changes[:3], shape, 10)) == 3
-        assert sink.deliver(live, batch(changes[3:], shape, 13, 3)) == 4
+        assert sink.deliver(live, batch(changes[:3], schema, 10)) == 3
+        assert sink.deliver(live, batch(changes[3:], schema, 13, 3)) == 4
         sink.resolved(live, resolved(17, 300_000))
-        found = read(shape)
+        found = read(schema)
         assert sorted(found[:2], key=str) == sorted(self.FIRST, key=str)
         assert found[2:] == as_seen(changes)
 
     def test_the_changes_of_a_key_stay_in_order_over_many_lanes(
-        self, sink: ChangeSink, live: TargetTable, shape: TableSchema, read: Any
+        self, sink: ChangeSink, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
         """Guards the order: fails where lanes that are written side by side are read in another
         order, also where commit times go back from one to the next."""
@@ -261,10 +265,10 @@ class SinkContract:
             Change(11 + i, Op.UPDATE, 1, f"v{i}", at=i * 0.2 - (90 if i % 700 > 600 else 0))
             for i in range(5000)
         ]
-        sink.deliver(live, batch(changes[:4000], shape, 10, 7))
-        sink.deliver(live, batch(changes[4000:], shape, 4010, 3))
+        sink.deliver(live, batch(changes[:4000], schema, 10, 7))
+        sink.deliver(live, batch(changes[4000:], schema, 4010, 3))
         sink.resolved(live, resolved(5010, 100_000))
-        assert read(shape)[2:] == as_seen(changes)
+        assert read(schema)[2:] == as_seen(changes)
 
     @pytest.mark.parametrize("ends", [False, True], ids=["cut off", "not recorded"])
     def test_what_an_earlier_try_delivered_is_replaced_or_comes_again(
@@ -272,7 +276,7 @@ class SinkContract:
         plugin: TargetPlugin,
         open_sink: Any,
         live: TargetTable,
-        shape: TableSchema,
+        schema: TableSchema,
         read: Any,
         ends: bool,
     ) -> None:
@@ -281,46 +285,46 @@ class SinkContract:
         shows. At least once: what shows twice is equal."""
         changes = [Change(11 + i, Op.UPDATE, i % 3, f"v{i}", at=i * 0.1) for i in range(3000)]
         first = open_sink()
-        first.deliver(live, batch(changes[:500], shape, 10, 2))
-        tried = batch(changes[500:2600], shape, 510, 4)
+        first.deliver(live, batch(changes[:500], schema, 10, 2))
+        tried = batch(changes[500:2600], schema, 510, 4)
         if not ends:
-            *others, last = lanes(changes[500:2600], shape, 4)
+            *others, last = lanes(changes[500:2600], schema, 4)
             broken = HeldLane(last.number, last.first, last.last, last.rows, last.table, 500)
-            tried = ChangeBatch(BatchKind.CHANGES, shape, 510, tried.sequence, (*others, broken))
+            tried = ChangeBatch(BatchKind.CHANGES, schema, 510, tried.sequence, (*others, broken))
             with pytest.raises(ReplicationError):
                 first.deliver(live, tried)
         else:
             first.deliver(live, tried)
         again = open_sink()
-        again.deliver(live, batch(changes[500:2300], shape, 510, 3))
-        again.deliver(live, batch(changes[2300:], shape, 2310, 2))
+        again.deliver(live, batch(changes[500:2300], schema, 510, 3))
+        again.deliver(live, batch(changes[2300:], schema, 2310, 2))
         again.resolved(live, resolved(3010, 100_000))
-        found = read(shape)[2:]
+        found = read(schema)[2:]
         if plugin.capabilities.delivery is Delivery.EXACTLY_ONCE:
             assert found == as_seen(changes)
         else:
             assert list(dict.fromkeys(found)) == as_seen(changes)
 
     def test_the_same_sink_goes_on_after_a_failed_delivery(
-        self, sink: ChangeSink, live: TargetTable, shape: TableSchema, read: Any
+        self, sink: ChangeSink, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
         """Guards what a sink remembers of a delivery that failed: another try in the same
         process."""
         changes = [Change(11 + i, Op.INSERT, i, f"v{i}", at=i) for i in range(300)]
-        held = lanes(changes, shape, 3)
-        whole = batch(changes, shape, 10, 3)
+        held = lanes(changes, schema, 3)
+        whole = batch(changes, schema, 10, 3)
         broken = [HeldLane(w.number, w.first, w.last, w.rows, w.table, 0) for w in held[1:]]
         with pytest.raises(ReplicationError):
             sink.deliver(
                 live,
-                ChangeBatch(BatchKind.CHANGES, shape, 10, 310, (held[0], *broken)),
+                ChangeBatch(BatchKind.CHANGES, schema, 10, 310, (held[0], *broken)),
             )
         sink.deliver(live, whole)
         sink.resolved(live, resolved(310, 100_000))
-        assert read(shape)[2:] == as_seen(changes)
+        assert read(schema)[2:] == as_seen(changes)
 
     def test_nothing_older_follows_a_mark_and_marks_do_not_go_back(
-        self, open_sink: Any, live: TargetTable, shape: TableSchema, read: Any
+        self, open_sink: Any, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
         """Guards `resolved`: what a reader took before a mark stays as it was, whatever commit time
         comes later and whoever opens the target again; an older mark and the same one again change
@@ -328,112 +332,112 @@ class SinkContract:
         early = [Change(11 + i, Op.INSERT, i, f"v{i}", at=i) for i in range(600)]
         late = [Change(611 + i, Op.UPDATE, i, "late", at=i - 5000) for i in range(100)]
         sink = open_sink()
-        sink.deliver(live, batch(early, shape, 10, 2))
+        sink.deliver(live, batch(early, schema, 10, 2))
         sink.resolved(live, resolved(610, 400))
-        before = read(shape)
+        before = read(schema)
         assert len(before) > 2
         assert before[2:] == as_seen(early[: len(before) - 2])
         for one in (sink, open_sink()):
             one.resolved(live, resolved(610, 400))
             one.resolved(live, resolved(300, 100))
-            assert read(shape) == before
+            assert read(schema) == before
         again = open_sink()
-        again.deliver(live, batch(late, shape, 610, 2, resolved=400))
-        assert read(shape) == before
+        again.deliver(live, batch(late, schema, 610, 2, resolved=400))
+        assert read(schema) == before
         again.resolved(live, resolved(710, 100_000))
-        assert read(shape)[2:] == as_seen([*early, *late])
+        assert read(schema)[2:] == as_seen([*early, *late])
 
     def test_a_snapshots_lane_that_comes_again_is_replaced(
-        self, open_sink: Any, live: TargetTable, shape: TableSchema, read: Any
+        self, open_sink: Any, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
         """Guards snapshots that were cut off between a delivery and its record."""
         sink = open_sink()
-        sink.deliver(live, snapshot([(2, "b"), (3, "c")], shape, 2, 10))
-        sink.deliver(live, snapshot([], shape, 3, 10))
+        sink.deliver(live, snapshot([(2, "b"), (3, "c")], schema, 2, 10))
+        sink.deliver(live, snapshot([], schema, 3, 10))
         sink.resolved(live, resolved(10, 100_000))
-        assert sorted(s.note or "" for s in read(shape)) == ["a", "b", "c"]
+        assert sorted(s.note or "" for s in read(schema)) == ["a", "b", "c"]
 
     def test_a_snapshot_that_begins_again_leaves_nothing_of_the_try_before(
-        self, open_sink: Any, live: TargetTable, shape: TableSchema, read: Any
+        self, open_sink: Any, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
         """Guards `begin`."""
         sink = open_sink()
-        sink.begin(live, shape)
-        sink.deliver(live, snapshot([(7, "z")], shape, 1, 20))
+        sink.begin(live, schema)
+        sink.deliver(live, snapshot([(7, "z")], schema, 1, 20))
         sink.resolved(live, resolved(20, 100_000))
-        assert read(shape) == [Seen(20, "read", 7, "z")]
+        assert read(schema) == [Seen(20, "read", 7, "z")]
 
     def test_a_new_generation_is_a_copy_of_its_own(
-        self, sink: ChangeSink, live: TargetTable, shape: TableSchema, read: Any
+        self, sink: ChangeSink, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
         """Guards generations: readers have the whole old copy until the new one is whole, and never
         a mixture."""
         changes = [Change(11, Op.INSERT, 3, "c", 1)]
-        sink.deliver(live, batch(changes, shape, 10))
+        sink.deliver(live, batch(changes, schema, 10))
         sink.resolved(live, resolved(11, 100_000))
-        before = read(shape)
-        fresh = TargetTable(shape.id, "r1", 2)
-        sink.begin(fresh, shape)
-        sink.deliver(fresh, snapshot([(9, "new")], shape, 1, 50))
-        assert read(shape) == before
+        before = read(schema)
+        fresh = TargetTable(schema.id, "r1", 2)
+        sink.begin(fresh, schema)
+        sink.deliver(fresh, snapshot([(9, "new")], schema, 1, 50))
+        assert read(schema) == before
         sink.resolved(fresh, resolved(50, 200_000))
-        assert read(shape) == [Seen(50, "read", 9, "new")]
+        assert read(schema) == [Seen(50, "read", 9, "new")]
 
     def test_another_shape_follows_in_order(
-        self, sink: ChangeSink, live: TargetTable, shape: TableSchema, read: Any
+        self, sink: ChangeSink, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
         """Guards schema versions: CORRECTNESS 5."""
         more = Column("extra", String(), "text", ordinal=3)
-        wider = TableSchema(shape.id, (*shape.columns, more), ("id",), ("id",))
+        wider = TableSchema(schema.id, (*schema.columns, more), ("id",), ("id",))
         first, second = [Change(11, Op.INSERT, 3, "c", 1)], [Change(12, Op.INSERT, 4, "d", 1)]
         third = [Change(13, Op.DELETE, 4, at=2)]
-        sink.deliver(live, batch(first, shape, 10))
+        sink.deliver(live, batch(first, schema, 10))
         sink.deliver(live, batch(second, wider, 11))
-        sink.deliver(live, batch(third, shape, 12))
+        sink.deliver(live, batch(third, schema, 12))
         sink.resolved(live, resolved(13, 100_000))
-        assert read(shape)[2:] == as_seen([*first, *second, *third])
+        assert read(schema)[2:] == as_seen([*first, *second, *third])
 
     def test_drop_removes_the_table_of_its_own_replicator_only(
-        self, sink: ChangeSink, live: TargetTable, shape: TableSchema, read: Any
+        self, sink: ChangeSink, live: TargetTable, schema: TableSchema, read: Any
     ) -> None:
         """Guards whose a table is, in `drop` and `begin`."""
         sink.resolved(live, resolved(10, 100_000))
-        other = TargetTable(shape.id, "r2", 1)
+        other = TargetTable(schema.id, "r2", 1)
         sink.drop(other)
-        assert len(read(shape)) == 2
-        assert code_of(lambda: sink.begin(other, shape)) == "target:table-taken"
+        assert len(read(schema)) == 2
+        assert code_of(lambda: sink.begin(other, schema)) == "target:table-taken"
         sink.drop(live)
         sink.drop(live)
-        assert read(shape) == []
-        sink.begin(other, shape)
+        assert read(schema) == []
+        sink.begin(other, schema)
 
     def test_a_table_that_is_gone_or_anothers_is_not_written(
-        self, open_sink: Any, live: TargetTable, shape: TableSchema
+        self, open_sink: Any, live: TargetTable, schema: TableSchema
     ) -> None:
         """Guards a target that was touched."""
         open_sink().drop(live)
-        changes = batch([Change(11, Op.INSERT, 3, "c", 1)], shape, 10)
+        changes = batch([Change(11, Op.INSERT, 3, "c", 1)], schema, 10)
         assert code_of(lambda: open_sink().deliver(live, changes)) == "target:table-missing"
-        open_sink().begin(TargetTable(shape.id, "r2", 1), shape)
+        open_sink().begin(TargetTable(schema.id, "r2", 1), schema)
         assert code_of(lambda: open_sink().deliver(live, changes)) == "target:table-replaced"
 
     def test_checks_name_tables_that_are_taken(
-        self, plugin: TargetPlugin, params: Any, live: TargetTable, shape: TableSchema
+        self, plugin: TargetPlugin, params: Any, live: TargetTable, schema: TableSchema
     ) -> None:
         """Guards the assessment."""
         with plugin.checks(params) as checks:
             assert checks.connection() == []
-            assert checks.tables([shape], "r1") == []
-            told = checks.tables([shape], "r2")
+            assert checks.tables([schema], "r1") == []
+            told = checks.tables([schema], "r2")
         assert [p.code for p in told] == ["target:table-taken"]
         assert_readable(told, "")
 
     def test_a_place_that_cant_be_written_is_said(
-        self, plugin: TargetPlugin, dead_params: Any, tasks: Any, shape: TableSchema
+        self, plugin: TargetPlugin, dead_params: Any, tasks: Any, schema: TableSchema
     ) -> None:
         """Guards the codes of errors."""
         with plugin.checks(dead_params) as checks:
             assert_readable(checks.connection(), "")
         made: Any = plugin.writer(dead_params, tasks)
-        code = code_of(lambda: made.begin(TargetTable(shape.id, "r1", 1), shape))
+        code = code_of(lambda: made.begin(TargetTable(schema.id, "r1", 1), schema))
         assert code.startswith("target:")

@@ -94,19 +94,19 @@ class SourceContract:
         raise NotImplementedError
 
     @pytest.fixture
-    def shape(self, plugin: SourcePlugin, params: Any, table: TableId) -> TableSchema:
+    def schema(self, plugin: SourcePlugin, params: Any, table: TableId) -> TableSchema:
         """The table as the catalog describes it."""
         with plugin.catalog(params) as catalog:
             return catalog.describe([TableSelection(table)])[table]
 
     @pytest.fixture
     def begun(
-        self, plugin: SourcePlugin, params: Any, shape: TableSchema
+        self, plugin: SourcePlugin, params: Any, schema: TableSchema
     ) -> Iterator[tuple[Any, SnapshotSession]]:
         """A first start: the kind's reader, prepared and not started, and the view that its start
         belongs to. All is dropped after."""
         with plugin.stream.reader(params, self.slot) as reader:
-            reader.prepare([shape], None)
+            reader.prepare([schema], None)
             first: FirstSnapshotOpener[Any] = plugin.stream.snapshot_first
             with first(params, self.slot, reader) as session:
                 yield reader, session
@@ -168,7 +168,7 @@ class SourceContract:
         self,
         plugin: SourcePlugin,
         params: Any,
-        shape: TableSchema,
+        schema: TableSchema,
         insert: Callable[[int], None],
         begun: tuple[Any, SnapshotSession],
     ) -> None:
@@ -177,15 +177,15 @@ class SourceContract:
         converging one lacks it."""
         _, session = begun
         insert(self.rows + 1)
-        chunks = session.plan(shape, rows_per_chunk=self.rows // 4)
+        chunks = session.plan(schema, rows_per_chunk=self.rows // 4)
         read: ChunkReader = named(plugin.chunk_reader)(params, session.point.token)
         in_a_task: ChunkReader = pickle.loads(pickle.dumps(read))  # noqa: S301 - its own bytes
-        batches = [b for chunk in chunks for b in in_a_task(chunk, shape)]
+        batches = [b for chunk in chunks for b in in_a_task(chunk, schema)]
         assert len(chunks) > 1
         assert len({c.number for c in chunks}) == len(chunks)
         assert session.is_alive()
-        assert all(b.schema == shape.arrow_schema() for b in batches)
-        copied = pa.Table.from_batches(batches, schema=shape.arrow_schema())
+        assert all(b.schema == schema.arrow_schema() for b in batches)
+        copied = pa.Table.from_batches(batches, schema=schema.arrow_schema())
         # A converging snapshot holds what was committed when a chunk is read; the log brings it
         # again.
         last = self.rows if plugin.capabilities.has_exact_snapshot else self.rows + 1
@@ -195,7 +195,7 @@ class SourceContract:
         self,
         plugin: SourcePlugin,
         params: Any,
-        shape: TableSchema,
+        schema: TableSchema,
         begun: tuple[Any, SnapshotSession],
     ) -> None:
         """Guards `SourceControl.drop` and its repeats, and `prepare` (CORRECTNESS 23): where the
@@ -204,16 +204,16 @@ class SourceContract:
         reader.close()
         with plugin.control(params, self.slot) as control:
             assert control.status().end > 0
-            control.add_tables([shape])
-            control.remove_tables([shape])
-            control.remove_tables([shape])
+            control.add_tables([schema])
+            control.remove_tables([schema])
+            control.remove_tables([schema])
             control.drop()
             control.drop()
         with plugin.stream.reader(params, self.slot) as second:
             if not self.leaves_traces:
-                second.prepare([shape], session.point.position)
+                second.prepare([schema], session.point.position)
                 return
-            code = code_of(lambda: second.prepare([shape], session.point.position))
+            code = code_of(lambda: second.prepare([schema], session.point.position))
         assert message_of(code).ends_log
 
 
@@ -229,7 +229,7 @@ class ByteLogContract(SourceContract):
         self,
         plugin: SourcePlugin,
         params: Any,
-        shape: TableSchema,
+        schema: TableSchema,
         insert: Callable[[int], None],
         begun: tuple[LogReader, SnapshotSession],
     ) -> None:
@@ -237,9 +237,9 @@ class ByteLogContract(SourceContract):
         point, and loses a row, or before it."""
         reader, session = begun
         insert(self.rows + 1)
-        reader.start(session.point.position, [shape])
+        reader.start(session.point.position, [schema])
         blocks = self._drain(plugin, params, reader)
-        assert self._ids(plugin, shape, blocks) == [self.rows + 1]
+        assert self._ids(plugin, schema, blocks) == [self.rows + 1]
         assert blocks[-1].ends_closed
         assert blocks[-1].position.ordinal > session.point.position.ordinal
 
@@ -247,7 +247,7 @@ class ByteLogContract(SourceContract):
         self,
         plugin: SourcePlugin,
         params: Any,
-        shape: TableSchema,
+        schema: TableSchema,
         insert: Callable[[int], None],
         begun: tuple[LogReader, SnapshotSession],
     ) -> None:
@@ -256,11 +256,11 @@ class ByteLogContract(SourceContract):
         reader, session = begun
         for number in (1, 2):
             insert(self.rows + number)
-        reader.start(session.point.position, [shape])
+        reader.start(session.point.position, [schema])
         blocks = self._drain(plugin, params, reader)
-        (first,), (again,) = (self._decode(plugin, shape, blocks) for _ in range(2))
+        (first,), (again,) = (self._decode(plugin, schema, blocks) for _ in range(2))
         assert first.changes.equals(again.changes)
-        assert first.changes.schema == change_schema(shape)
+        assert first.changes.schema == change_schema(schema)
         assert first.counts.inserts == first.counts.rows == 2
         sequences = first.changes["_sequence"].to_pylist()
         assert sequences == sorted(set(sequences))
@@ -270,7 +270,7 @@ class ByteLogContract(SourceContract):
         self,
         plugin: SourcePlugin,
         params: Any,
-        shape: TableSchema,
+        schema: TableSchema,
         insert: Callable[[int], None],
         begun: tuple[LogReader, SnapshotSession],
     ) -> None:
@@ -278,7 +278,7 @@ class ByteLogContract(SourceContract):
         fails where the last transaction comes again or the next is left out. Older acknowledgements
         and repeats do no harm."""
         reader, session = begun
-        reader.start(session.point.position, [shape])
+        reader.start(session.point.position, [schema])
         insert(self.rows + 1)
         reached = self._drain(plugin, params, reader)[-1].position
         for position in (reached, reached, session.point.position):
@@ -287,10 +287,10 @@ class ByteLogContract(SourceContract):
         kept = Position.from_json(reached.to_json())
         insert(self.rows + 2)
         with self._log(plugin).reader(params, self.slot) as second:
-            second.prepare([shape], kept)
-            second.prepare([shape], kept)
-            second.start(kept, [shape])
-            assert self._ids(plugin, shape, self._drain(plugin, params, second)) == [self.rows + 2]
+            second.prepare([schema], kept)
+            second.prepare([schema], kept)
+            second.start(kept, [schema])
+            assert self._ids(plugin, schema, self._drain(plugin, params, second)) == [self.rows + 2]
 
     def _drain(self, plugin: SourcePlugin, params: Any, reader: LogReader) -> list[LogBlock]:
         """Blocks up to a heartbeat that is sent now."""
@@ -308,18 +308,20 @@ class ByteLogContract(SourceContract):
                 blocks.append(block)
 
     def _decode(
-        self, plugin: SourcePlugin, shape: TableSchema, blocks: Sequence[LogBlock]
+        self, plugin: SourcePlugin, schema: TableSchema, blocks: Sequence[LogBlock]
     ) -> list[DecodedTable]:
-        head = {"context": blocks[0].context, "tables": [shape.to_json()]}
+        head = {"context": blocks[0].context, "tables": [schema.to_json()]}
         body = np.frombuffer(b"".join(b.data for b in blocks), np.uint8)
         found = list(named(self._log(plugin).decoder)(head, body, 7))
         assert all(isinstance(f, DecodedTable) for f in found), found
         return found
 
     def _ids(
-        self, plugin: SourcePlugin, shape: TableSchema, blocks: Sequence[LogBlock]
+        self, plugin: SourcePlugin, schema: TableSchema, blocks: Sequence[LogBlock]
     ) -> list[int]:
-        return [i for d in self._decode(plugin, shape, blocks) for i in d.changes["id"].to_pylist()]
+        return [
+            i for d in self._decode(plugin, schema, blocks) for i in d.changes["id"].to_pylist()
+        ]
 
 
 class ChangePollContract(SourceContract):
@@ -328,7 +330,7 @@ class ChangePollContract(SourceContract):
     def test_changes_begin_where_the_first_view_ends(
         self,
         plugin: SourcePlugin,
-        shape: TableSchema,
+        schema: TableSchema,
         insert: Callable[[int], None],
         begun: tuple[PollReader, SnapshotSession],
     ) -> None:
@@ -336,7 +338,7 @@ class ChangePollContract(SourceContract):
         first poll is lost, and one that is in both comes twice to a copy that holds the past."""
         reader, session = begun
         insert(self.rows + 1)
-        found = self._poll(reader, session.point.position, shape)
+        found = self._poll(reader, session.point.position, schema)
         assert self._ids(found) == [self.rows + 1]
         assert found.position.ordinal > session.point.position.ordinal
         places = [p for part in found.changes for p in part.rows["_position"].to_pylist()]
@@ -344,7 +346,7 @@ class ChangePollContract(SourceContract):
 
     def test_a_poll_gives_the_declared_columns_in_the_order_of_commits(
         self,
-        shape: TableSchema,
+        schema: TableSchema,
         insert: Callable[[int], None],
         begun: tuple[PollReader, SnapshotSession],
     ) -> None:
@@ -353,10 +355,10 @@ class ChangePollContract(SourceContract):
         reader, session = begun
         for number in (1, 2, 3):
             insert(self.rows + number)
-        found = self._poll(reader, session.point.position, shape)
+        found = self._poll(reader, session.point.position, schema)
         assert self._ids(found) == [self.rows + n for n in (1, 2, 3)]
-        assert all(part.schema == shape.bare for part in found.changes)
-        assert all(part.rows.schema == polled_schema(shape) for part in found.changes)
+        assert all(part.schema == schema.bare for part in found.changes)
+        assert all(part.rows.schema == polled_schema(schema) for part in found.changes)
         rows = pa.concat_tables(part.rows for part in found.changes)
         places = rows["_position"].to_pylist()
         assert places == sorted(places)
@@ -366,7 +368,7 @@ class ChangePollContract(SourceContract):
         self,
         plugin: SourcePlugin,
         params: Any,
-        shape: TableSchema,
+        schema: TableSchema,
         insert: Callable[[int], None],
         begun: tuple[PollReader, SnapshotSession],
     ) -> None:
@@ -376,23 +378,23 @@ class ChangePollContract(SourceContract):
         reader, session = begun
         start = session.point.position
         insert(self.rows + 1)
-        first = self._poll(reader, start, shape)
+        first = self._poll(reader, start, schema)
         reader.close()
         assert plugin.poll is not None
         with plugin.poll.reader(params, self.slot) as second:
             kept = Position.from_json(start.to_json())
-            second.prepare([shape], kept)
-            second.prepare([shape], kept)
-            assert self._ids(self._poll(second, kept, shape)) == self._ids(first)
+            second.prepare([schema], kept)
+            second.prepare([schema], kept)
+            assert self._ids(self._poll(second, kept, schema)) == self._ids(first)
             reached = Position.from_json(first.position.to_json())
             for position in (reached, reached, start):
                 second.acknowledge(position)
             insert(self.rows + 2)
-            assert self._ids(self._poll(second, reached, shape)) == [self.rows + 2]
+            assert self._ids(self._poll(second, reached, schema)) == [self.rows + 2]
 
     def test_small_polls_end_between_transactions(
         self,
-        shape: TableSchema,
+        schema: TableSchema,
         insert: Callable[[int], None],
         begun: tuple[PollReader, SnapshotSession],
     ) -> None:
@@ -404,21 +406,21 @@ class ChangePollContract(SourceContract):
         ids: list[int] = []
         position, has_more = session.point.position, True
         while has_more:
-            found = reader.poll(position, [shape], max_bytes=1)
+            found = reader.poll(position, [schema], max_bytes=1)
             assert found.position.ordinal > position.ordinal
             ids += self._ids(found)
             position, has_more = found.position, found.has_more
         assert ids == [self.rows + n for n in (1, 2, 3)]
-        quiet = reader.poll(position, [shape], max_bytes=MAX_BYTES)
+        quiet = reader.poll(position, [schema], max_bytes=MAX_BYTES)
         assert quiet.changes == ()
         assert not quiet.has_more
 
-    def _poll(self, reader: PollReader, after: Position, shape: TableSchema) -> Polled:
+    def _poll(self, reader: PollReader, after: Position, schema: TableSchema) -> Polled:
         """All that comes after the position, as one answer."""
         changes: list[TableChanges] = []
         deadline = time.monotonic() + DEADLINE_SECONDS
         while True:
-            found = reader.poll(after, [shape], max_bytes=MAX_BYTES)
+            found = reader.poll(after, [schema], max_bytes=MAX_BYTES)
             changes += found.changes
             after = found.position
             if changes and not found.has_more:

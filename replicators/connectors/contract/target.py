@@ -60,7 +60,7 @@ class TargetContract:
         raise NotImplementedError
 
     @pytest.fixture
-    def shape(self) -> TableSchema:
+    def schema(self) -> TableSchema:
         """A table of this test's own."""
         columns = (
             Column("id", Int(64), "bigint", nullable=False, ordinal=1),
@@ -70,12 +70,12 @@ class TargetContract:
         return TableSchema(TableId("contract", name), columns, ("id",), ("id",))
 
     @pytest.fixture
-    def live(self, writer: MergeTarget, shape: TableSchema) -> TargetTable:
+    def live(self, writer: MergeTarget, schema: TableSchema) -> TargetTable:
         """A published table: rows 1 and 2, sequence 10."""
-        table = TargetTable(shape.id, "r1", 1)
-        self._stage(writer, table, shape, [(1, "a"), (2, "b")])
-        uuid = writer.publish_snapshot(table, shape, 10)
-        return TargetTable(shape.id, "r1", 1, uuid)
+        table = TargetTable(schema.id, "r1", 1)
+        self._stage(writer, table, schema, [(1, "a"), (2, "b")])
+        uuid = writer.publish_snapshot(table, schema, 10)
+        return TargetTable(schema.id, "r1", 1, uuid)
 
     def test_the_plugin_says_what_its_writer_can(
         self, plugin: TargetPlugin, writer: MergeTarget
@@ -90,73 +90,73 @@ class TargetContract:
         assert can.has_watermarks is isinstance(writer, Watermarked)
 
     def test_staged_rows_are_seen_when_published_and_publishing_again_does_nothing(
-        self, writer: MergeTarget, shape: TableSchema, read: Any
+        self, writer: MergeTarget, schema: TableSchema, read: Any
     ) -> None:
         """Guards the staging place and the token in the publishing commit (CORRECTNESS 13): fails
         where half a copy can be read, or where publishing after a crash makes another table."""
-        table = TargetTable(shape.id, "r1", 1)
-        self._stage(writer, table, shape, [(1, "a")])
+        table = TargetTable(schema.id, "r1", 1)
+        self._stage(writer, table, schema, [(1, "a")])
         assert writer.token(table) is None
-        uuid = writer.publish_snapshot(table, shape, 10)
-        assert writer.publish_snapshot(table, shape, 10) == uuid
+        uuid = writer.publish_snapshot(table, schema, 10)
+        assert writer.publish_snapshot(table, schema, 10) == uuid
         token = writer.token(table)
         assert token is not None
         assert (token.replicator, token.generation, token.sequence) == ("r1", 1, 10)
         assert token.table_uuid == uuid
-        assert read(shape) == [(1, "a")]
+        assert read(schema) == [(1, "a")]
 
     def test_beginning_again_throws_away_what_an_earlier_try_left(
-        self, writer: MergeTarget, shape: TableSchema, read: Any
+        self, writer: MergeTarget, schema: TableSchema, read: Any
     ) -> None:
         """Guards `begin_snapshot`: without an empty place, rows that a crashed try staged would be
         there beside those of the next."""
-        table = TargetTable(shape.id, "r1", 1)
-        self._stage(writer, table, shape, [(1, "half")])
-        self._stage(writer, table, shape, [(2, "whole")])
-        writer.publish_snapshot(table, shape, 10)
-        assert read(shape) == [(2, "whole")]
+        table = TargetTable(schema.id, "r1", 1)
+        self._stage(writer, table, schema, [(1, "half")])
+        self._stage(writer, table, schema, [(2, "whole")])
+        writer.publish_snapshot(table, schema, 10)
+        assert read(schema) == [(2, "whole")]
 
     def test_a_batch_is_applied_once(
-        self, writer: MergeTarget, shape: TableSchema, live: TargetTable, read: Any, tmp_path: Path
+        self, writer: MergeTarget, schema: TableSchema, live: TargetTable, read: Any, tmp_path: Path
     ) -> None:
         """Guards the token in `merge` (CORRECTNESS 13): a batch whose recording was cut off by a
         crash comes again, and the target's sequence says that it is done."""
         batch = self._batch(
-            tmp_path, shape, 20, [(1, "A", False), (2, None, True), (3, "c", False)]
+            tmp_path, schema, 20, [(1, "A", False), (2, None, True), (3, "c", False)]
         )
         assert writer.merge(live, batch).was_applied
         after = [(1, "A"), (3, "c")]
-        assert read(shape) == after
+        assert read(schema) == after
         assert not writer.merge(live, batch).was_applied
-        assert read(shape) == after
+        assert read(schema) == after
         assert self._sequence(writer, live) == 20
 
     def test_an_empty_batch_moves_the_token_alone(
-        self, writer: MergeTarget, shape: TableSchema, live: TargetTable, read: Any
+        self, writer: MergeTarget, schema: TableSchema, live: TargetTable, read: Any
     ) -> None:
         """Guards CORRECTNESS 14: without a commit for an empty fold the table would count as behind
         although nothing lacks."""
-        assert writer.merge(live, FoldedBatch(shape, (), 30, 0)).was_applied
+        assert writer.merge(live, FoldedBatch(schema, (), 30, 0)).was_applied
         assert self._sequence(writer, live) == 30
-        assert read(shape) == [(1, "a"), (2, "b")]
+        assert read(schema) == [(1, "a"), (2, "b")]
 
     def test_a_taken_table_is_refused_and_stays_as_it_is(
-        self, writer: MergeTarget, shape: TableSchema, live: TargetTable, read: Any, tmp_path: Path
+        self, writer: MergeTarget, schema: TableSchema, live: TargetTable, read: Any, tmp_path: Path
     ) -> None:
         """Guards the owner's mark (CORRECTNESS 13): fails where copy, merge or drop of one
         replicator touches what another one wrote."""
         other = TargetTable(live.source, "r2", 1)
-        batch = self._batch(tmp_path, shape, 20, [(9, "z", False)])
-        assert code_of(lambda: writer.begin_snapshot(other, shape)) == "target:table-taken"
+        batch = self._batch(tmp_path, schema, 20, [(9, "z", False)])
+        assert code_of(lambda: writer.begin_snapshot(other, schema)) == "target:table-taken"
         assert code_of(lambda: writer.merge(other, batch)) == "target:table-replaced"
         writer.drop(other)
-        assert read(shape) == [(1, "a"), (2, "b")]
+        assert read(schema) == [(1, "a"), (2, "b")]
 
     def test_a_copy_afresh_replaces_the_rows_in_one_step(
         self,
         plugin: TargetPlugin,
         writer: MergeTarget,
-        shape: TableSchema,
+        schema: TableSchema,
         live: TargetTable,
         read: Any,
         tmp_path: Path,
@@ -165,34 +165,34 @@ class TargetContract:
         their place in one commit, where the plugin says so, and a late merge of the old generation
         is refused."""
         second = TargetTable(live.source, "r1", 2, live.table_uuid)
-        self._stage(writer, second, shape, [(5, "e")])
+        self._stage(writer, second, schema, [(5, "e")])
         if plugin.capabilities.is_replaced_at_once:
-            assert read(shape) == [(1, "a"), (2, "b")]
-        writer.publish_snapshot(second, shape, 40)
-        writer.publish_snapshot(second, shape, 40)
-        assert read(shape) == [(5, "e")]
-        late = self._batch(tmp_path, shape, 50, [(6, "f", False)])
+            assert read(schema) == [(1, "a"), (2, "b")]
+        writer.publish_snapshot(second, schema, 40)
+        writer.publish_snapshot(second, schema, 40)
+        assert read(schema) == [(5, "e")]
+        late = self._batch(tmp_path, schema, 50, [(6, "f", False)])
         assert code_of(lambda: writer.merge(live, late)).startswith("target:table-")
 
     def test_a_dropped_table_is_gone_and_dropping_again_does_nothing(
-        self, writer: MergeTarget, shape: TableSchema, live: TargetTable, tmp_path: Path
+        self, writer: MergeTarget, schema: TableSchema, live: TargetTable, tmp_path: Path
     ) -> None:
         """Guards `drop` and its repeats, and `target:table-missing`: a merge that made the table
         anew would leave it without its other rows."""
         writer.drop(live)
         writer.drop(live)
         assert writer.token(live) is None
-        batch = self._batch(tmp_path, shape, 20, [(1, "A", False)])
+        batch = self._batch(tmp_path, schema, 20, [(1, "A", False)])
         assert code_of(lambda: writer.merge(live, batch)) == "target:table-missing"
 
     def test_checks_name_a_place_that_can_not_be_written(
-        self, plugin: TargetPlugin, params: Any, dead_params: Any, shape: TableSchema
+        self, plugin: TargetPlugin, params: Any, dead_params: Any, schema: TableSchema
     ) -> None:
         """Guards the target's `Checks`: without them the first copy, hours later perhaps, would
         find out that nothing can be written."""
         with plugin.checks(params) as checks:
             assert checks.connection() == []
-            assert checks.tables([shape], "r1") == []
+            assert checks.tables([schema], "r1") == []
         with plugin.checks(dead_params) as checks:
             assert_readable(checks.connection(), "")
 
@@ -200,31 +200,31 @@ class TargetContract:
         self,
         writer: MergeTarget,
         table: TargetTable,
-        shape: TableSchema,
+        schema: TableSchema,
         rows: Sequence[tuple[Any, ...]],
     ) -> None:
         """Stage rows as a task would, from `begin_snapshot` on."""
-        writer.begin_snapshot(table, shape)
-        place = writer.snapshot_place(table, shape)
+        writer.begin_snapshot(table, schema)
+        place = writer.snapshot_place(table, schema)
         path = f"{place.folder}/1.parquet"
         with pq.ParquetWriter(path, place.arrow, **place.options) as out:
-            out.write_table(self._rows(shape.arrow_schema(), rows).cast(place.arrow))
-        writer.load_snapshot_files(table, shape, [path])
+            out.write_table(self._rows(schema.arrow_schema(), rows).cast(place.arrow))
+        writer.load_snapshot_files(table, schema, [path])
 
     def _batch(
         self,
         folder: Path,
-        shape: TableSchema,
+        schema: TableSchema,
         sequence: int,
         rows: Sequence[tuple[int, str | None, bool]],
     ) -> FoldedBatch:
         """A batch of (id, note, is deleted)."""
         path = folder / f"{sequence}.parquet"
-        arrow = pa.schema([*shape.arrow_schema(), pa.field("_delete", pa.bool_())])
+        arrow = pa.schema([*schema.arrow_schema(), pa.field("_delete", pa.bool_())])
         pq.write_table(self._rows(arrow, rows), path)
         keys = [r[0] for r in rows]
         ranges = (KeyRange(min(keys), max(keys)),)
-        return FoldedBatch(shape, (str(path),), sequence, len(rows), ranges=ranges)
+        return FoldedBatch(schema, (str(path),), sequence, len(rows), ranges=ranges)
 
     def _rows(self, arrow: pa.Schema, rows: Sequence[tuple[Any, ...]]) -> pa.Table:
         return pa.Table.from_pylist([dict(zip(arrow.names, r, strict=True)) for r in rows], arrow)

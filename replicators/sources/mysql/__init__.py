@@ -66,8 +66,8 @@ def _translate(err: BaseException) -> Exception:
     return translate(err)
 
 
-def _shape_at(table: TableSchema, reached: Position, at: int) -> TableSchema | None:
-    from replicators.sources.mysql.shapes import described
+def _schema_at(table: TableSchema, reached: Position, at: int) -> TableSchema | None:
+    from replicators.sources.mysql.schemas import described
     from replicators.sources.mysql.steps import TableStep, steps_of
 
     known = [TableStep.from_json(s) for s in reached.detail.get("steps", ())]
@@ -101,7 +101,7 @@ PLUGIN = SourcePlugin(
     translate=_translate,
     setup=setup,
     keeps_values=keeps_values,
-    shape_at=_shape_at,
+    schema_at=_schema_at,
     places=places,
     messages=MESSAGES,
 )

@@ -150,34 +150,34 @@ class MysqlChecks(Closing):
         try:
             with connect(self.params) as connection:
                 server = server_of(connection)
-                shapes = describe(connection, tables, self.params.zero_dates)
+                schemas = describe(connection, tables, self.params.zero_dates)
                 engines = kinds(connection, [t.id for t in tables])
                 closed = unreadable(connection, tables)
                 statements = unpacking(
-                    connection, [s for t, s in shapes.items() if t not in closed]
+                    connection, [s for t, s in schemas.items() if t not in closed]
                 )
                 readable = [t.id for t in tables if t.id not in closed]
                 unlogged = {} if are_logged(connection, server) else cascades(connection, readable)
                 unlockable = {
                     t
-                    for t, shape in shapes.items()
-                    if not (shape.key or server.is_mariadb or t in closed)
+                    for t, schema in schemas.items()
+                    if not (schema.key or server.is_mariadb or t in closed)
                     and not may_lock(connection, t)
                 }
         except (pymysql.Error, OSError) as err:
             raise translate(err, self.params) from err
         found: list[Problem] = []
         for selection in tables:
-            shape = shapes.get(selection.id)
+            schema = schemas.get(selection.id)
             if selection.id in closed:
                 found.append(self._unreadable(selection.id))
                 continue
-            if shape is None or selection.id not in engines:
+            if schema is None or selection.id not in engines:
                 found.append(Problem.of("source:table-missing", table=selection.id))
                 continue
             is_unlockable = selection.id in unlockable
             found += self._table(
-                selection, shape, engines[selection.id], is_unlockable=is_unlockable
+                selection, schema, engines[selection.id], is_unlockable=is_unlockable
             )
             found += unlogged.get(selection.id, [])
         return [told(p, statements) for p in found]
@@ -189,19 +189,19 @@ class MysqlChecks(Closing):
     def _table(
         self,
         selection: TableSelection,
-        shape: TableSchema,
+        schema: TableSchema,
         engine: tuple[str, str],
         *,
         is_unlockable: bool,
     ) -> Iterator[Problem]:
         name, kind = engine
-        yield from unlogged_problems(shape.id, name, kind)
-        if not shape.key:
+        yield from unlogged_problems(schema.id, name, kind)
+        if not schema.key:
             yield self._keyless(
-                shape.id, has_views=name.lower() in HAVE_VIEWS, is_unlockable=is_unlockable
+                schema.id, has_views=name.lower() in HAVE_VIEWS, is_unlockable=is_unlockable
             )
-        yield from column_problems(selection, shape, PARTIAL)
-        yield from filter_problems(selection, shape, filters.refusal)
+        yield from column_problems(selection, schema, PARTIAL)
+        yield from filter_problems(selection, schema, filters.refusal)
 
     def _keyless(self, table: TableId, *, has_views: bool, is_unlockable: bool) -> Problem:
         """A table without a key is copied in a view of its own, which not every engine and user can

@@ -30,8 +30,8 @@ from replicators.connectors.model.schema import TableId, TableSchema
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.expand import Damaged, expand
 from replicators.sources.mysql.offsets import value_at
+from replicators.sources.mysql.schemas import Schema, schema_without_rows
 from replicators.sources.mysql.segments import Index, index_segment
-from replicators.sources.mysql.shapes import Shape, shape_without_rows
 from replicators.sources.mysql.steps import steps_of
 from replicators.sources.mysql.unsupported import Place, Read, read_with_unsupported
 from replicators.sources.mysql.values import Images, Layout, ValueFault, measure, read_images
@@ -118,7 +118,7 @@ def _warm_stream() -> None:
 class Part:
     """The measured events of one shape."""
 
-    shape: Shape
+    schema: Schema
     layout: Layout
     mine: np.ndarray
     totals: np.ndarray
@@ -145,10 +145,10 @@ def _decode_tables(
         except _Stopped as stopped:
             yield stopped.poison(table, segment)
             continue
-        yield from _shape_after(index, table, rows)
+        yield from _schema_after(index, table, rows)
 
 
-def _shape_after(index: Index, table: TableSchema, rows: _Rows) -> Iterator[DecodedTable | Poison]:
+def _schema_after(index: Index, table: TableSchema, rows: _Rows) -> Iterator[DecodedTable | Poison]:
     """The shape that a table has after the statement of the segment, though no row of it may ever
     come."""
     if index.steps_after is None:
@@ -156,7 +156,7 @@ def _shape_after(index: Index, table: TableSchema, rows: _Rows) -> Iterator[Deco
     steps = steps_of(index.steps_after, table.id)
     if steps == steps_of(index.steps, table.id):
         return
-    schema, version = shape_without_rows(table, steps)
+    schema, version = schema_without_rows(table, steps)
     place = rows.place_of(len(index.begins) - 1)
     if not set(schema.key) <= {c.name for c in schema.columns}:
         facts = {"table": str(table.id)}
@@ -191,21 +191,21 @@ def _measure_table(index: Index, table: TableSchema, counts: np.ndarray) -> list
     if table.id in index.faults:
         raise _Stopped(*index.faults[table.id])
     parts = []
-    for number, shape in enumerate(index.shapes):
-        mine = np.flatnonzero(index.shape_of_event == number)
-        if shape.schema.id != table.id or not len(mine):
+    for number, schema in enumerate(index.schemas):
+        mine = np.flatnonzero(index.schema_of_event == number)
+        if schema.schema.id != table.id or not len(mine):
             continue
-        if shape.code:
-            raise _Stopped(int(index.events[mine[0], k.E_AT]), shape.code, shape.facts)
-        where = dict(zip((c.name for c in shape.schema.columns), shape.where, strict=True))
+        if schema.code:
+            raise _Stopped(int(index.events[mine[0], k.E_AT]), schema.code, schema.facts)
+        where = dict(zip((c.name for c in schema.schema.columns), schema.where, strict=True))
         try:
-            layout = Layout.of(shape.map.columns, [where[name] for name in shape.schema.key])
+            layout = Layout.of(schema.map.columns, [where[name] for name in schema.schema.key])
             totals = measure(index.body, index.events, mine, layout, counts)
         except ValueFault as fault:
             raise _stopped(fault, index, mine) from fault
         except ValueError as err:
             raise _Stopped(int(index.events[mine[0], k.E_AT]), "") from err
-        parts.append(Part(shape, layout, mine, totals))
+        parts.append(Part(schema, layout, mine, totals))
     return parts
 
 
@@ -261,7 +261,7 @@ def _decode_parts(
 ) -> Iterator[DecodedTable]:
     cuts = [n for n, t in enumerate(rows.index.truncations) if t.table == table.id]
     if cuts and not parts:
-        schema, version = shape_without_rows(table, steps_of(rows.index.steps, table.id))
+        schema, version = schema_without_rows(table, steps_of(rows.index.steps, table.id))
         yield _with_counts(schema, version, _truncations(schema, cuts, rows))
         return
     decoded = [_decode_part(part, rows, charsets) for part in parts]
@@ -273,10 +273,10 @@ def _decode_parts(
         of_part.setdefault(before[-1] if before else 0, []).append(cut)
     for n, (part, changes) in enumerate(zip(parts, decoded, strict=True)):
         if n in of_part:
-            cut_rows = _truncations(part.shape.schema, of_part[n], rows)
+            cut_rows = _truncations(part.schema.schema, of_part[n], rows)
             both = [changes, cut_rows]
             changes = pa.concat_tables(both, promote_options="default").sort_by("_sequence")
-        yield _with_counts(part.shape.schema, part.shape.version, changes)
+        yield _with_counts(part.schema.schema, part.schema.version, changes)
 
 
 def _with_counts(schema: TableSchema, version: str, changes: pa.Table) -> DecodedTable:
@@ -300,8 +300,8 @@ def _truncations(schema: TableSchema, cuts: Sequence[int], rows: _Rows) -> pa.Ta
 
 
 def _decode_part(part: Part, rows: _Rows, charsets: dict[int, str]) -> pa.Table:
-    schema, index = part.shape.schema, rows.index
-    columns = list(zip(schema.columns, part.shape.where, strict=True))
+    schema, index = part.schema.schema, rows.index
+    columns = list(zip(schema.columns, part.schema.where, strict=True))
     places = {c.name: (c, n) for c, n in columns}
     before = columns if schema.full_before else [places[name] for name in schema.key]
     count = int(rows.counts[part.mine].sum())

@@ -25,7 +25,7 @@ from replicators.sources.mysql.queries import (
     query_of,
     statement,
 )
-from replicators.sources.mysql.shapes import Shape, find_table, shape_of
+from replicators.sources.mysql.schemas import Schema, find_table, schema_of
 from replicators.sources.mysql.steps import TableStep, steps_of
 from replicators.sources.mysql.tablemaps import TableMap, parse_map
 
@@ -54,8 +54,8 @@ class Index:
     body: np.ndarray
     events: np.ndarray
     begins: np.ndarray
-    shapes: list[Shape]
-    shape_of_event: np.ndarray
+    schemas: list[Schema]
+    schema_of_event: np.ndarray
     truncations: list[Truncation] = field(default_factory=list)
     faults: dict[TableId, tuple[int, str, dict[str, str]]] = field(default_factory=dict)
     changed: dict[TableId, int] = field(default_factory=dict)
@@ -108,13 +108,13 @@ def index_segment(
     parsed = old + [
         _parse(_event(data, int(at), has_crc), flavour, int(at)) for at in maps[:n_maps]
     ]
-    shapes: list[Shape] = []
+    schemas: list[Schema] = []
     steps = [TableStep.from_json(s) for s in context.get("steps", ())]
     of_map = np.array(
-        [_shape_number(m, tables, charsets, steps, shapes) for m in parsed] or [0], np.int64
+        [_schema_number(m, tables, charsets, steps, schemas) for m in parsed] or [0], np.int64
     )
     events = events[:n_rows]
-    index = Index(data, events, begins[:n_begins], shapes, of_map[events[:, k.E_MAP]])
+    index = Index(data, events, begins[:n_begins], schemas, of_map[events[:, k.E_MAP]])
     index.steps = steps
     if "steps_after" in context:
         index.steps_after = [TableStep.from_json(s) for s in context["steps_after"]]
@@ -148,24 +148,24 @@ def _parse(event: bytes, flavour: str, offset: int) -> TableMap:
         raise Damaged(offset) from err
 
 
-def _shape_number(
+def _schema_number(
     found: TableMap,
     tables: Sequence[TableSchema],
     charsets: dict[int, str],
     steps: Sequence[TableStep],
-    shapes: list[Shape],
+    schemas: list[Schema],
 ) -> int:
     table = find_table(found.table, tables)
     if table is None:
         return NOT_SELECTED
-    for i, shape in enumerate(shapes):
-        if shape.map.table == found.table and shape.map.columns == found.columns:
+    for i, schema in enumerate(schemas):
+        if schema.map.table == found.table and schema.map.columns == found.columns:
             return i
     try:
-        shapes.append(shape_of(found, table, charsets, steps_of(steps, table.id)))
+        schemas.append(schema_of(found, table, charsets, steps_of(steps, table.id)))
     except ValueError as err:
         raise Damaged(0) from err
-    return len(shapes) - 1
+    return len(schemas) - 1
 
 
 def _open_transaction(message: str | None) -> tuple[int, int] | None:
@@ -263,8 +263,8 @@ def _look_at_query(
 def _judged(said: Statement, tables: Sequence[TableSchema]) -> Statement:
     """With a reason to doubt rows where the index goes by which they are known: it may be there
     again before anybody looks."""
-    shapes = [s for t in tables for s in (t, t.known) if s is not None]
-    if said.unlogged or {s.key_index.lower() for s in shapes}.isdisjoint(said.indexes):
+    schemas = [s for t in tables for s in (t, t.known) if s is not None]
+    if said.unlogged or {s.key_index.lower() for s in schemas}.isdisjoint(said.indexes):
         return said
     return replace(said, unlogged="a drop of the index that told its rows apart")
 
@@ -285,7 +285,7 @@ def _change(said: Statement, key: ForeignKey | None, table: TableId) -> tuple[st
 def _stop_tables_of(index: Index, transaction: int, at: int, code: str) -> None:
     """Rows of a transaction that was not simply committed: their tables can't be kept exact."""
     mine = index.events[:, k.E_TRANSACTION] == transaction
-    numbers = set(index.shape_of_event[mine].tolist()) - {NOT_SELECTED}
-    tables = {index.shapes[n].schema.id for n in numbers}
+    numbers = set(index.schema_of_event[mine].tolist()) - {NOT_SELECTED}
+    tables = {index.schemas[n].schema.id for n in numbers}
     for table in tables | (index.carried if transaction == 0 else set()):
         index.faults.setdefault(table, (at, code, {}))

@@ -14,7 +14,7 @@ from replicators.connectors.model.schema import Column
 from replicators.connectors.model.types import arrow_type
 from replicators.sources.mysql import kernels as k
 from replicators.sources.mysql.forms import NotText, finish
-from replicators.sources.mysql.shapes import code_of, label_texts
+from replicators.sources.mysql.schemas import code_of, label_texts
 from replicators.sources.mysql.tablemaps import (
     BIT,
     ENUM,

@@ -124,9 +124,9 @@ class PostgresqlChecks(Closing):
             return [Problem.of("source:no-tables")]
         try:
             with connect(self.params) as connection:
-                shapes = describe(connection, tables)
-                followed = [s.native_id for s in shapes.values()]
-                refusing = slots.refusing(connection, list(shapes.values()), followed)
+                schemas = describe(connection, tables)
+                followed = [s.native_id for s in schemas.values()]
+                refusing = slots.refusing(connection, list(schemas.values()), followed)
                 wanted = [t.id for t in tables]
                 rows = connection.execute(
                     RIGHTS, [[t.schema for t in wanted], [t.name for t in wanted]]
@@ -134,7 +134,7 @@ class PostgresqlChecks(Closing):
         except psycopg.Error as err:
             raise translate(err, self.params) from err
         rights = {TableId(row[0], row[1]): row[2:] for row in rows}
-        found = [p for t in tables for p in self._table(t, shapes.get(t.id), rights.get(t.id))]
+        found = [p for t in tables for p in self._table(t, schemas.get(t.id), rights.get(t.id))]
         return found + [
             Problem.of("source:partition-identity", table=t.id, statement=refusing[t.id])
             for t in tables
@@ -142,18 +142,18 @@ class PostgresqlChecks(Closing):
         ]
 
     def _table(
-        self, selection: TableSelection, shape: TableSchema | None, rights: tuple[Any, ...] | None
+        self, selection: TableSelection, schema: TableSchema | None, rights: tuple[Any, ...] | None
     ) -> Iterator[Problem]:
-        if shape is None or rights is None:
+        if schema is None or rights is None:
             yield Problem.of("source:table-missing", table=selection.id)
             return
         yield from self._rights(selection.id, rights)
-        if not shape.key:
-            code = "source:kept-by-count" if shape.full_before else "source:no-key"
-            quoted = sql.table(shape.id)
-            yield Problem.of(code, severity=Severity.WARNING, table=shape.id, quoted=quoted)
-        yield from column_problems(selection, shape, PARTIAL)
-        yield from filter_problems(selection, shape, filters.refusal, filters.may_be_unsent)
+        if not schema.key:
+            code = "source:kept-by-count" if schema.full_before else "source:no-key"
+            quoted = sql.table(schema.id)
+            yield Problem.of(code, severity=Severity.WARNING, table=schema.id, quoted=quoted)
+        yield from column_problems(selection, schema, PARTIAL)
+        yield from filter_problems(selection, schema, filters.refusal, filters.may_be_unsent)
 
     def _rights(self, table: TableId, rights: tuple[Any, ...]) -> Iterator[Problem]:
         usage, select, owns, is_logged, unread, has_policies = rights

@@ -29,10 +29,10 @@ from replicators.sources.postgresql import kernels
 from replicators.sources.postgresql.labels import with_labels
 from replicators.sources.postgresql.relations import (
     Relation,
-    Shape,
+    Schema,
     find_table,
     parse_relation,
-    shape_of,
+    schema_of,
     version_of,
 )
 from replicators.sources.postgresql.unsupported import read_images_with_unsupported
@@ -66,13 +66,13 @@ class Rows:
     passed: tuple[PassedOver, ...]
 
 
-class Shapes:
+class Schemas:
     """Every shape that the segment's Relations have, by number; tables that are not selected are
     numbered from below `NOT_TOLD` downwards."""
 
     def __init__(self, tables: Sequence[TableSchema]) -> None:
         self._tables = tables
-        self.known: list[Shape] = []
+        self.known: list[Schema] = []
         self._others: list[int] = []
 
     def number(self, relation: Relation) -> int:
@@ -82,20 +82,20 @@ class Shapes:
             if relation.oid not in self._others:
                 self._others.append(relation.oid)
             return NOT_TOLD - 1 - self._others.index(relation.oid)
-        for i, shape in enumerate(self.known):
-            if shape.relation == relation:
+        for i, schema in enumerate(self.known):
+            if schema.relation == relation:
                 return i
-        self.known.append(shape_of(relation, table))
+        self.known.append(schema_of(relation, table))
         return len(self.known) - 1
 
     def passed(
-        self, row_shape: np.ndarray, row_begin: np.ndarray, positions: np.ndarray
+        self, row_schema: np.ndarray, row_begin: np.ndarray, positions: np.ndarray
     ) -> Iterator[PassedOver]:
         """The rows of tables that are not selected."""
-        if not self._others or not len(row_shape) or row_shape.min() >= NOT_TOLD:
+        if not self._others or not len(row_schema) or row_schema.min() >= NOT_TOLD:
             return
         for i, oid in enumerate(self._others):
-            mine = row_begin[row_shape == NOT_TOLD - 1 - i]
+            mine = row_begin[row_schema == NOT_TOLD - 1 - i]
             if len(mine):
                 yield PassedOver(oid, len(mine), int(positions[mine].max()))
 
@@ -109,9 +109,9 @@ def decode(
     tables = [TableSchema.from_json(t) for t in head["tables"]]
     data = np.frombuffer(body, np.uint8)
     data.flags.writeable = False
-    shapes = Shapes(tables)
+    schemas = Schemas(tables)
     try:
-        rows = _read_rows(head["context"], data, shapes)
+        rows = _read_rows(head["context"], data, schemas)
     except Damaged as damage:
         for table in tables:
             yield _corrupt(table, damage.offset, segment)
@@ -119,10 +119,10 @@ def decode(
     for table in tables:
         numbers = [
             i
-            for i, shape in enumerate(shapes.known)
-            if shape.schema.id == table.id and rows.starts[i] < rows.starts[i + 1]
+            for i, schema in enumerate(schemas.known)
+            if schema.schema.id == table.id and rows.starts[i] < rows.starts[i + 1]
         ]
-        yield from _decode_table([(shapes.known[i], i) for i in numbers], rows, segment)
+        yield from _decode_table([(schemas.known[i], i) for i in numbers], rows, segment)
     yield from rows.passed
 
 
@@ -138,34 +138,34 @@ def warm() -> None:
     list(decode({"context": {"relations": {}}, "tables": [table]}, body, 0))
 
 
-def _read_rows(context: dict[str, Any], data: np.ndarray, shapes: Shapes) -> Rows:
+def _read_rows(context: dict[str, Any], data: np.ndarray, schemas: Schemas) -> Rows:
     count, relation_at, begin_count, largest = _scan(data)
     known: dict[int, int] = {}
     for relid, message in context.get("relations", {}).items():
         relation = _relation(base64.b64decode(message), 0)
-        known[int(relid)] = shapes.number(relation)
+        known[int(relid)] = schemas.number(relation)
     events: list[tuple[int, int]] = []
     for offset in relation_at.tolist():
         size = int.from_bytes(data[offset : offset + 4].tobytes(), "little")
         relation = _relation(data[offset + 4 : offset + 4 + size].tobytes(), offset)
-        events.append((relation.oid, shapes.number(relation)))
+        events.append((relation.oid, schemas.number(relation)))
     relids = np.array(sorted({*known, *(relid for relid, _ in events)}), np.int64)
     current = np.array([known.get(int(r), NOT_TOLD) for r in relids], np.int64)
     begins = np.zeros((begin_count + 1, 3), np.int64)
     begins[0] = _open_transaction(context.get("transaction"))
     row_at = np.empty(count, np.uint32 if len(data) < 2**32 else np.int64)
-    row_shape = np.empty(count, np.int32)
+    row_schema = np.empty(count, np.int32)
     row_begin = np.empty(count, np.int32)
     fault, offset = kernels.index(
         data, relids, current,
         np.searchsorted(relids, np.array([r for r, _ in events], np.int64)),
-        np.array([n for _, n in events], np.int64), begins, row_at, row_shape, row_begin,
+        np.array([n for _, n in events], np.int64), begins, row_at, row_schema, row_begin,
     )  # fmt: skip
     if fault:
         raise Damaged(offset)
-    starts = np.zeros(len(shapes.known) + 1, np.int64)
+    starts = np.zeros(len(schemas.known) + 1, np.int64)
     order = np.empty(count, np.uint32)
-    kernels.group(row_shape, starts, order)
+    kernels.group(row_schema, starts, order)
     return Rows(
         data,
         row_at,
@@ -174,7 +174,7 @@ def _read_rows(context: dict[str, Any], data: np.ndarray, shapes: Shapes) -> Row
         order,
         starts,
         np.empty(largest + 1, np.uint8),
-        tuple(shapes.passed(row_shape, row_begin, begins[:, 0])),
+        tuple(schemas.passed(row_schema, row_begin, begins[:, 0])),
     )
 
 
@@ -209,13 +209,13 @@ def _open_transaction(message: str | None) -> tuple[int, int, int]:
 
 
 def _decode_table(
-    shapes: list[tuple[Shape, int]], rows: Rows, segment: int
+    schemas: list[tuple[Schema, int]], rows: Rows, segment: int
 ) -> Iterator[DecodedTable | Poison]:
     """Every shape of one table, or only a Poison."""
     decoded = []
-    for shape, number in shapes:
+    for schema, number in schemas:
         mine = rows.order[rows.starts[number] : rows.starts[number + 1]]
-        result = _decode_shape(shape, mine, rows, segment)
+        result = _decode_schema(schema, mine, rows, segment)
         if isinstance(result, Poison):
             yield result
             return
@@ -223,17 +223,17 @@ def _decode_table(
     yield from decoded
 
 
-def _decode_shape(
-    shape: Shape, mine: np.ndarray, rows: Rows, segment: int
+def _decode_schema(
+    table_schema: Schema, mine: np.ndarray, rows: Rows, segment: int
 ) -> DecodedTable | Poison:
-    schema = shape.schema
-    if shape.code:
-        about = {"column": shape.column} if shape.column else {"change": UNCLEAR}
+    schema = table_schema.schema
+    if table_schema.code:
+        about = {"column": table_schema.column} if table_schema.column else {"change": UNCLEAR}
         facts = {"table": str(schema.id), **about}
-        return Poison(schema.id, int(rows.at[mine[0]]), shape.code, facts)
+        return Poison(schema.id, int(rows.at[mine[0]]), table_schema.code, facts)
     before = list(schema.columns) if schema.full_before else [schema.column(n) for n in schema.key]
-    where = {c.name: n for c, n in zip(schema.columns, shape.where, strict=True)}
-    keys = np.zeros(len(shape.relation.columns), np.bool_)
+    where = {c.name: n for c, n in zip(schema.columns, table_schema.where, strict=True)}
+    keys = np.zeros(len(table_schema.relation.columns), np.bool_)
     keys[[where[name] for name in schema.key]] = True
     given = Input(rows.body, rows.at, mine, rows.scratch)
     try:
@@ -245,7 +245,7 @@ def _decode_shape(
         facts = {"table": str(schema.id), "column": fault.column, "reason": fault.reason}
         return Poison(schema.id, offset, "source:value-unsupported", facts)
     told = with_labels(schema, images.after)
-    version = shape.version if told == schema else version_of(shape.relation, told)
+    version = table_schema.version if told == schema else version_of(table_schema.relation, told)
     counts = np.bincount(images.ops, minlength=4).tolist()
     begin = rows.begin[mine]
     position, committed_at, xid = (np.take(line, begin) for line in rows.begins)

@@ -39,7 +39,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Schema:
     """A table as one Relation sends it: `schema` holds the columns decoded, `where` their numbers
     in the messages.
 
@@ -148,7 +148,7 @@ def _by_names(relation: Relation, table: TableSchema) -> dict[int, int] | None:
     return {ordinal: at for at, ordinal in enumerate(found)}
 
 
-def shape_of(relation: Relation, table: TableSchema) -> Shape:
+def schema_of(relation: Relation, table: TableSchema) -> Schema:
     """How rows of `relation` become rows of `table`: the chosen columns that it has, with its own
     types."""
     numbers = places(relation, table) if table.layout else None
@@ -189,7 +189,7 @@ def shape_of(relation: Relation, table: TableSchema) -> Shape:
     if not code and not is_clear:
         code = "source:schema-ambiguous"
     at = tuple(where[c.name] for c in columns)
-    return Shape(schema, version_of(relation, schema), relation, at, code, reserved)
+    return Schema(schema, version_of(relation, schema), relation, at, code, reserved)
 
 
 def _is_known(sent: RelationColumn, kind: int | None) -> bool:

@@ -136,8 +136,8 @@ class _Growing:
         self._parquet: pq.ParquetWriter | None = None
         self._stream: Any = None
         if work.form.is_parquet:
-            shape = record_schema(work.schema, has_before)
-            self._parquet = pq.ParquetWriter(self._sink, shape, compression=codec or "none")
+            schema = record_schema(work.schema, has_before)
+            self._parquet = pq.ParquetWriter(self._sink, schema, compression=codec or "none")
         else:
             self._stream = pa.CompressedOutputStream(self._sink, codec) if codec else self._sink
         self.size = self._rows = 0

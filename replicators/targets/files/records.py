@@ -76,7 +76,7 @@ def record_schema(schema: TableSchema, has_before: bool) -> pa.Schema:
 
 def records(batch: pa.RecordBatch, schema: TableSchema, version: int, has_before: bool) -> Records:
     """The records of rows in the form of `changes.change_schema`."""
-    shape = record_schema(schema, has_before)
+    table_schema = record_schema(schema, has_before)
     op = batch.column("_op").to_numpy(zero_copy_only=False)
     is_gone = (op == int(Op.DELETE)) | (op == int(Op.TRUNCATE))
     before = _before(batch, schema)
@@ -94,13 +94,15 @@ def records(batch: pa.RecordBatch, schema: TableSchema, version: int, has_before
     ]
     if schema.key:
         key = [columns[name] for name in schema.key]
-        arrays.append(_struct(key, shape.field("key").type, op == int(Op.TRUNCATE)))
-        arrays.append(_old_key(key, before, shape.field("key").type, op))
-    arrays.append(_struct(list(columns.values()), shape.field("after").type, is_gone))
+        arrays.append(_struct(key, table_schema.field("key").type, op == int(Op.TRUNCATE)))
+        arrays.append(_old_key(key, before, table_schema.field("key").type, op))
+    arrays.append(_struct(list(columns.values()), table_schema.field("after").type, is_gone))
     if has_before:
-        sent = before if before is not None else pa.nulls(len(op), shape.field("before").type)
-        arrays.append(sent.cast(shape.field("before").type))
-    return Records(pa.RecordBatch.from_arrays(arrays, schema=shape), unsent)
+        sent = (
+            before if before is not None else pa.nulls(len(op), table_schema.field("before").type)
+        )
+        arrays.append(sent.cast(table_schema.field("before").type))
+    return Records(pa.RecordBatch.from_arrays(arrays, schema=table_schema), unsent)
 
 
 def _before(batch: pa.RecordBatch, schema: TableSchema) -> pa.StructArray | None:

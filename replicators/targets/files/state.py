@@ -75,8 +75,8 @@ class Generation:
         for path, _ in files.listed(folder):
             name = path.rpartition("/")[2]
             if name.startswith("_schema-"):
-                shape = json.loads(bytes(files.read(path)))
-                made.schemas[json.dumps(shape["table"], sort_keys=True)] = shape["version"]
+                schema = json.loads(bytes(files.read(path)))
+                made.schemas[json.dumps(schema["table"], sort_keys=True)] = schema["version"]
         for bucket in made.open_buckets():
             if files.is_there(made.manifest_path(bucket)):
                 made.closed = max(made.closed, buckets.end(bucket))
@@ -119,12 +119,13 @@ class Generation:
     # --- writing -------------------------------------------------------------------------------------------------  # noqa: E501
     def version(self, schema: TableSchema) -> int:
         """The version of a table's shape; a new one is written down."""
-        shape = _shape(schema)
-        key = json.dumps(shape, sort_keys=True)
+        table_schema = _schema(schema)
+        key = json.dumps(table_schema, sort_keys=True)
         if key not in self.schemas:
             version = max(self.schemas.values(), default=0) + 1
             _put(
-                f"{self.folder}/{layout.schema_name(version)}", {"version": version, "table": shape}
+                f"{self.folder}/{layout.schema_name(version)}",
+                {"version": version, "table": table_schema},
             )
             self.schemas[key] = version
         return self.schemas[key]
@@ -279,7 +280,7 @@ def _put(path: str, data: dict[str, Any]) -> None:
     files.publish(path, json.dumps(data, ensure_ascii=False, indent=1).encode())
 
 
-def _shape(schema: TableSchema) -> dict[str, Any]:
+def _schema(schema: TableSchema) -> dict[str, Any]:
     """What a reader has to know of a table's shape; another shape is another version."""
     return {
         "schema": schema.id.schema,

@@ -16,7 +16,7 @@ from replicators.connectors.files import is_url, open_url
 from replicators.targets.lakehouse import dialect
 
 INVENTORY = "replicator_inventory"
-SHAPE = "path STRING, length LONG, isDir BOOLEAN, modificationTime LONG"
+SCHEMA = "path STRING, length LONG, isDir BOOLEAN, modificationTime LONG"
 UUID_CHARACTERS = 20
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _RFC1924 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
@@ -69,7 +69,7 @@ def vacuum(session: Any, folder: str, hours: float, spared: frozenset[str] = fro
     table."""
     listed = ""
     if spared:
-        frame = session.createDataFrame(inventory(folder, spared), SHAPE)
+        frame = session.createDataFrame(inventory(folder, spared), SCHEMA)
         session.show(frame, INVENTORY)
         listed = f" USING INVENTORY (SELECT * FROM {INVENTORY})"  # noqa: S608 - a name of ours
     target = dialect.quote(folder)

@@ -183,8 +183,8 @@ class LakehouseWriter:
                 raise ReplicationError(
                     "target:table-taken", table=table.source, target=".".join(names)
                 )
-            shape, is_rewind = stored(schema, table.mode), place in self._rewound
-            made = self.format.publish(session, table, shape, sequence, is_rewind=is_rewind)
+            table_schema, is_rewind = stored(schema, table.mode), place in self._rewound
+            made = self.format.publish(session, table, table_schema, sequence, is_rewind=is_rewind)
             with self._lock:
                 self._rewound.discard(place)
                 self._written[place] = Written(sequence)

@@ -36,7 +36,7 @@ BYTES_A_MERGE = 256 << 20
 memory at once, again and again."""
 
 
-def same_shape(old: TableSchema, new: TableSchema) -> bool:
+def same_schema(old: TableSchema, new: TableSchema) -> bool:
     """Whether a target made for `old` takes rows of `new` as they are."""
     return new.upto <= old.upto and not compare(old, with_known_labels(old, new))
 

@@ -23,7 +23,7 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.target import KeptVersion, MergeTarget, Rewindable, TargetTable
 from replicators.connectors.tasks import Tasks
 from runners.engine import failpoints
-from runners.engine.apply.merge import fold_plan, next_batch, same_shape
+from runners.engine.apply.merge import fold_plan, next_batch, same_schema
 from runners.engine.changelog.frontier import frontier_at
 from runners.engine.changelog.segments import ChangeLog
 from runners.engine.fold.filtering import undecided_keys
@@ -139,8 +139,8 @@ class Rewinder:
             raise ReplicationError("target:rewind-quarantined", table=row.id)
         found = self._found(row, sequence_at(files, moment, row.merged_sequence), moment)
         since = [f for f in files if f.last_sequence > found.sequence]
-        is_older = row.shape_sequence > 0 and found.sequence <= row.shape_sequence
-        if is_older or any(not same_shape(row.schema, f.schema) for f in since):
+        is_older = row.schema_sequence > 0 and found.sequence <= row.schema_sequence
+        if is_older or any(not same_schema(row.schema, f.schema) for f in since):
             raise ReplicationError("target:rewind-shape", table=row.id)
         self._store.table_event(row.id, "table_rewind_started")
         self._writer.begin_rewind(table, found.version)

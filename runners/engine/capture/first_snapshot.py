@@ -13,12 +13,12 @@ FirstSnapshot = tuple[SnapshotSession, Sequence[TableSchema], Mapping[TableId, s
 """A session, the shapes of the tables in it, and where their rows lie."""
 
 
-def places(session: SnapshotSession, shapes: Sequence[TableSchema]) -> dict[TableId, str]:
+def places(session: SnapshotSession, schemas: Sequence[TableSchema]) -> dict[TableId, str]:
     """Where the rows of each table lie, as far as this session tells it; asked before the shapes
     are asked again, so that a rewrite in between is seen by one of the two."""
     found: dict[TableId, str] = {}
     if isinstance(session, ResumableSession):
-        for shape in shapes:
+        for schema in schemas:
             with suppress(ReplicationError):  # gone: its copy says so
-                found[shape.id] = session.layout(shape)
+                found[schema.id] = session.layout(schema)
     return found

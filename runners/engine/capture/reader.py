@@ -81,11 +81,11 @@ class Capture(CaptureThread):
 
     def _take(self, block: LogBlock) -> None:
         current = self._open
-        is_new_shape = self._version != block.context_version or self._is_stale.is_set()
-        if current is not None and (is_new_shape or (current.is_closed and not block.ends_closed)):
+        is_new_schema = self._version != block.context_version or self._is_stale.is_set()
+        if current is not None and (is_new_schema or (current.is_closed and not block.ends_closed)):
             self._seal()
         if self._open is None:
-            self._begin(block, is_new_shape)
+            self._begin(block, is_new_schema)
         current = self._open
         assert current is not None
         current.file.append(block.data)
@@ -95,8 +95,8 @@ class Capture(CaptureThread):
         self.messages += block.messages
         self.bytes += len(block.data)
 
-    def _begin(self, block: LogBlock, is_new_shape: bool) -> None:
-        if is_new_shape or self._tables is None:
+    def _begin(self, block: LogBlock, is_new_schema: bool) -> None:
+        if is_new_schema or self._tables is None:
             self._is_stale.clear()  # before the question: a change during it makes another head
             self._tables = [t.to_json() for t in self._describe()]
             self._version = block.context_version

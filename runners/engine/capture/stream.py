@@ -31,7 +31,7 @@ from runners.engine.errors import fail_all, fail_table
 from runners.engine.job import Job
 from runners.engine.schema.describe import Described, describe_tables
 from runners.engine.schema.evolution import VANISHED
-from runners.engine.schema.selection import followed, known_shape, unmoved
+from runners.engine.schema.selection import followed, known_schema, unmoved
 from runners.engine.settings import RunnerSettings
 from runners.engine.store.protocol import (
     ChangeFileRow,
@@ -86,7 +86,7 @@ class Streaming:
         self._open()
         self._members = threading.RLock()
         self._chosen = chosen(store)
-        self._shapes: dict[TableId, TableSchema] = {}
+        self._schemas: dict[TableId, TableSchema] = {}
         self._policy = job.options.schema_changes
         self._columns = job.source.capabilities.columns
         self.capture: CaptureThread
@@ -102,22 +102,22 @@ class Streaming:
         """Missing tables that were not told to be gone, as they were: by the log where it tells
         such things, and otherwise by a look into the catalog. One that is away for a moment only
         would leave a hole that nobody sees."""
-        self._shapes |= {t.id: t for t in found}
+        self._schemas |= {t.id: t for t in found}
         there = {t.id for t in found}
         missing = [t for t in self._chosen if t.id not in there]
         rows = {r.id: r for r in self._store.tables()} if missing else {}
-        shapes = []
+        schemas = []
         for table in missing:
             row = rows.get(table.id)
             if row is None or (row.state is TableState.FAILING and row.error_code in VANISHED):
                 continue
-            known, last = known_shape(row), self._shapes.get(table.id)
-            shape = last if known is None else known
-            if shape is not None and self._columns is ColumnKnowledge.BY_STATEMENTS:
-                shapes.append(self._followed(shape.bare, table, known))
-            elif shape is not None and shape.native_id:
-                shapes.append(last or self._followed(shape, table, known))
-        return shapes
+            known, last = known_schema(row), self._schemas.get(table.id)
+            schema = last if known is None else known
+            if schema is not None and self._columns is ColumnKnowledge.BY_STATEMENTS:
+                schemas.append(self._followed(schema.bare, table, known))
+            elif schema is not None and schema.native_id:
+                schemas.append(last or self._followed(schema, table, known))
+        return schemas
 
     def _describe(self, tables: Sequence[TableSelection]) -> list[TableSchema]:
         rows = {r.id: r for r in self._store.tables()}
@@ -131,9 +131,9 @@ class Streaming:
             )
         self._fail_renamed(found, rows)
         return [
-            self._followed(found.shapes[t.id], t, known_shape(rows.get(t.id)))
+            self._followed(found.schemas[t.id], t, known_schema(rows.get(t.id)))
             for t in tables
-            if t.id in found.shapes
+            if t.id in found.schemas
         ]
 
     def _followed(
@@ -145,10 +145,10 @@ class Streaming:
         """A table that goes on under another name, and is not followed there, fails at once: at the
         next look into the catalog it may have its old name again."""
         for table, now in found.renamed.items():
-            if table not in found.shapes and rows[table].state is TableState.REPLICATING:
+            if table not in found.schemas and rows[table].state is TableState.REPLICATING:
                 fail_table(self._store, table, "source:table-renamed", {"now": str(now)})
 
-    def shapes(self) -> list[TableSchema]:
+    def schemas(self) -> list[TableSchema]:
         """The tables of the stream as the catalog has them now."""
         return [t.bare for t in self._describe(self._chosen)]
 
@@ -182,8 +182,8 @@ class Streaming:
         by now."""
         with self._members, self._control() as control:
             self._chosen = tuple(t for t in self._chosen if t.id != table.id)
-            shapes = [*self._describe([table]), *([known] if known is not None else [])]
-            control.remove_tables(shapes)
+            schemas = [*self._describe([table]), *([known] if known is not None else [])]
+            control.remove_tables(schemas)
             self._follow(self.describe())
         failpoints.hit("tables_withdrawn")
 
@@ -222,19 +222,19 @@ class Streaming:
         self._store.record_start(session.point.position)
         self._backlog.begun_again(session.point.position)
         where = places(session, told)
-        return session.point.position, (session, unmoved(told, self.shapes()), where)
+        return session.point.position, (session, unmoved(told, self.schemas()), where)
 
     def _note_members(self) -> None:
         """Copies of a time that did not remember their tables' places in the stream do so from now
         on."""
         rows = [r for r in self._store.tables() if r.schema is not None and not r.schema.member]
-        shapes = [r.schema for r in rows if r.schema is not None and r.is_snapshot_done]
-        if not shapes:
+        schemas = [r.schema for r in rows if r.schema is not None and r.is_snapshot_done]
+        if not schemas:
             return
         with self._control() as control:
-            for shape in _with_members(control, shapes):
-                if shape.member:
-                    self._store.table_progress(shape.id, schema=shape)
+            for schema in _with_members(control, schemas):
+                if schema.member:
+                    self._store.table_progress(schema.id, schema=schema)
 
     def start(self, position: Position) -> None:
         """Read after `position`, in a thread."""

@@ -77,7 +77,7 @@ def decode_segment(task: DecodeTask, decoder: str) -> dict[str, Any]:
             )  # fmt: skip
         elif isinstance(item, PassedOver):
             passed.append((item.native_id, item.position))
-        elif item.changes.num_rows or item.shape_at is not None:
+        elif item.changes.num_rows or item.schema_at is not None:
             word = file_word(str(item.schema.id))
             files.append(write_file(f"{task.prefix}-{word}-{item.version}.parquet", item))
     if files:
@@ -136,7 +136,7 @@ def _facts(item: DecodedTable, path: str, data: pa.Buffer) -> dict[str, Any]:
 
 def _places(item: DecodedTable) -> tuple[list[int], list[int], list[int]]:
     """First and last sequence, commit time and position of a file."""
-    changes, place = item.changes, item.shape_at
+    changes, place = item.changes, item.schema_at
     if place is not None and not changes.num_rows:
         return [place.sequence] * 2, [place.committed_at] * 2, [place.position] * 2
     sequence = changes.column("_sequence")

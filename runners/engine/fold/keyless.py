@@ -60,8 +60,8 @@ def _images(
     gone: np.ndarray[Any, Any],
 ) -> pa.Table:
     """The after images of rows `came`, then the before images of rows `gone`."""
-    shape = schema.arrow_schema()
-    after = changes.select(shape.names).take(pa.array(came)).cast(shape)
+    table_schema = schema.arrow_schema()
+    after = changes.select(table_schema.names).take(pa.array(came)).cast(table_schema)
     if not len(gone):
         return after
     is_sent = "_before" in changes.column_names
@@ -69,7 +69,12 @@ def _images(
     if before is None or before.null_count:
         raise ReplicationError("source:before-missing", table=schema.id)
     return pa.concat_tables(
-        [after, pa.table([before.field(n) for n in shape.names], names=shape.names).cast(shape)]
+        [
+            after,
+            pa.table([before.field(n) for n in table_schema.names], names=table_schema.names).cast(
+                table_schema
+            ),
+        ]
     )
 
 
@@ -88,10 +93,10 @@ def _net(rows: pa.Table, sign: np.ndarray[Any, Any]) -> pa.Table:
     return rows.take(pa.array(first[kept])).append_column(OCCURRENCE, pa.array(net[kept]))
 
 
-def with_hashes(rows: pa.Table, columns: list[str], shape: pa.Schema) -> pa.Table:
+def with_hashes(rows: pa.Table, columns: list[str], schema: pa.Schema) -> pa.Table:
     """Rows of a snapshot with the digest of their `columns` where `shape`, in which they are
     staged, has a place for it."""
-    if ROW_HASH not in shape.names or ROW_HASH in rows.column_names:
+    if ROW_HASH not in schema.names or ROW_HASH in rows.column_names:
         return rows
     rows = rows.append_column(ROW_HASH, row_hashes(rows, columns))
     return rows.append_column(OCCURRENCE, pa.nulls(rows.num_rows, pa.int64()))

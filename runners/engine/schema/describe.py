@@ -18,7 +18,7 @@ class Described:
     """`shapes`: the tables that are there, all of their columns, by the name under which they were
     chosen; `renamed`: those that have another name than was known, and are not followed there."""
 
-    shapes: Mapping[TableId, TableSchema]
+    schemas: Mapping[TableId, TableSchema]
     renamed: Mapping[TableId, TableId] = field(default_factory=dict)
 
 
@@ -33,11 +33,11 @@ def describe_tables(
     has another name now, it is described under that name (`follows`) or told as renamed. Otherwise,
     and where its number is gone, its name counts. What is renamed between the question for names
     and that for shapes is asked for again: it is there, and must not be taken for gone."""
-    shapes = {s.id: s for s in known}
+    schemas = {s.id: s for s in known}
     for _ in range(TRIES):
-        now = names_now(catalog, list(shapes.values()))
-        found = _described(catalog, tables, shapes, now, follows=follows)
-        if all(_is_it(found, shapes[t], n) for t, n in now.items()):
+        now = names_now(catalog, list(schemas.values()))
+        found = _described(catalog, tables, schemas, now, follows=follows)
+        if all(_is_it(found, schemas[t], n) for t, n in now.items()):
             break
     return found
 
@@ -46,19 +46,19 @@ def _is_it(found: Described, known: TableSchema, now: TableId) -> bool:
     """Whether what was described is the table whose number the catalog had under the name `now`."""
     if known.id in found.renamed:
         return True
-    shape = found.shapes.get(known.id)
-    return shape is not None and (shape.native_id, shape.source_id) == (known.native_id, now)
+    schema = found.schemas.get(known.id)
+    return schema is not None and (schema.native_id, schema.source_id) == (known.native_id, now)
 
 
 def _described(
     catalog: Catalog,
     tables: Sequence[TableSelection],
-    shapes: Mapping[TableId, TableSchema],
+    schemas: Mapping[TableId, TableSchema],
     now: Mapping[TableId, TableId],
     *,
     follows: bool,
 ) -> Described:
-    renamed = {t: n for t, n in now.items() if n != shapes[t].source_id and not follows}
+    renamed = {t: n for t, n in now.items() if n != schemas[t].source_id and not follows}
     names = {
         t.id: t.id if t.id in renamed else now.get(t.id, t.id)
         for t in sorted(tables, key=lambda t: t.id not in now)
@@ -69,13 +69,13 @@ def _described(
     described: dict[TableId, TableSchema] = {}
     selections = {t.id: t for t in tables}
     for table, name in names.items():
-        shape = found.get(name)
-        if shape is None or shape.native_id in taken:
+        schema = found.get(name)
+        if schema is None or schema.native_id in taken:
             continue  # a name that a table followed by its number has now stands for no second one
-        taken |= {shape.native_id} - {0}
-        was_told = table in shapes and shapes[table].called is not None
+        taken |= {schema.native_id} - {0}
+        was_told = table in schemas and schemas[table].called is not None
         called = name if was_told or name != table else None
-        described[table] = replace(shape, id=table, called=called, filter=selections[table].filter)
+        described[table] = replace(schema, id=table, called=called, filter=selections[table].filter)
     return Described(described, renamed)
 
 

@@ -29,7 +29,7 @@ class SchemaDrift:
     table before it is merged."""
 
     error: ReplicationError | None = None
-    shape: TableSchema | None = None
+    schema: TableSchema | None = None
     position: int = 0
     called: TableId | None = None
     resync: str = ""
@@ -42,7 +42,7 @@ class _Seen:
     """What looks said of a table and its copy (`shape` None: it is not there), and the log's place
     by which the first of those that said the same was over."""
 
-    shape: TableSchema | None
+    schema: TableSchema | None
     copy: tuple[TableSchema | None, int]
     position: int
 
@@ -63,13 +63,13 @@ class SchemaDrifts:
     def see(self, look: Look) -> None:
         """A new look."""
         self._look = look
-        self._left = set(look.shapes) | set(look.renamed) | look.missed
+        self._left = set(look.schemas) | set(look.renamed) | look.missed
         before, self._seen = self._seen, {}
         for table in self._left & set(look.known):
             row = look.known[table]
-            now = _Seen(look.shapes.get(table), (row.schema, row.generation), look.position)
+            now = _Seen(look.schemas.get(table), (row.schema, row.generation), look.position)
             then = before.get(table)
-            is_same = then is not None and (then.shape, then.copy) == (now.shape, now.copy)
+            is_same = then is not None and (then.schema, then.copy) == (now.schema, now.copy)
             self._seen[table] = then if then is not None and is_same else now
 
     def tables(self) -> set[TableId]:
@@ -91,7 +91,7 @@ class SchemaDrifts:
             return self._of_failing(row)
         if row.id in self._look.renamed:
             return _stops(row, "source:table-renamed", now=str(self._look.renamed[row.id]))
-        if row.id not in self._look.shapes:
+        if row.id not in self._look.schemas:
             return self._of_missing(row)
         if row.id in self._look.refused:
             statement = self._look.refused[row.id]
@@ -99,7 +99,7 @@ class SchemaDrifts:
             return SchemaDrift(err, is_refused=True)
         if row.id in self._look.left:
             return _stops(row, "source:table-unpublished")
-        return self._of_shape(row, schema)
+        return self._of_schema(row, schema)
 
     def _of_missing(self, row: TableRow) -> SchemaDrift:
         """A log that tells of columns tells also what became of the table, in its place: another
@@ -114,19 +114,19 @@ class SchemaDrifts:
         then = self._look.known[row.id]
         if (then.state, then.error_code) != (row.state, row.error_code):
             return None
-        if row.id not in self._look.shapes:
+        if row.id not in self._look.schemas:
             is_missing = row.error_code == "source:table-missing"
             return SchemaDrift(is_gone=True) if is_missing else None
         if row.error_code == REFUSED and row.id in self._look.refused:
             return None
-        if self._evolver.mends_name(row, self._look.shapes[row.id]):
+        if self._evolver.mends_name(row, self._look.schemas[row.id]):
             column = row.error_facts.get("column", "")
             return SchemaDrift(resync=f"the source has no column {column} any more")
         is_back = row.error_code in VANISHED or row.error_code == REFUSED
         return _stops(row, "source:table-replaced") if is_back else None
 
-    def _of_shape(self, row: TableRow, old: TableSchema) -> SchemaDrift | None:
-        found = self._look.shapes[row.id]
+    def _of_schema(self, row: TableRow, old: TableSchema) -> SchemaDrift | None:
+        found = self._look.schemas[row.id]
         if found.called is not None and found.called != old.source_id:
             return SchemaDrift(called=found.called)
         if self._evolver.columns is ColumnKnowledge.BY_LOG:
@@ -134,7 +134,9 @@ class SchemaDrifts:
         new = followed(found, row.selection, old, self._evolver.policy, self._evolver.columns)
         if self._by_statements:  # the log tells of every change, but only where rows come
             is_same = _told(new) == _told(old)
-            return None if is_same else SchemaDrift(shape=new, position=self._seen[row.id].position)
+            return (
+                None if is_same else SchemaDrift(schema=new, position=self._seen[row.id].position)
+            )
         new = replace(new.bare, member=old.member)
         if new == old:
             return None
@@ -148,7 +150,7 @@ class SchemaDrifts:
             return SchemaDrift(resync=decision.text, position=position)
         if decision.verdict is Verdict.STOP and any(c.kind in UNSENT for c in changes):
             return SchemaDrift(self._evolver.stopped(row, decision))
-        return SchemaDrift(shape=new, position=self._seen[row.id].position)
+        return SchemaDrift(schema=new, position=self._seen[row.id].position)
 
 
 def _told(schema: TableSchema) -> tuple[object, ...]:

@@ -34,7 +34,7 @@ from replicators.connectors.source import SourcePlugin
 from replicators.connectors.target import MergeTarget, TargetTable
 from runners.engine import failpoints
 from runners.engine.errors import fail_table
-from runners.engine.schema.keyless import check_shape
+from runners.engine.schema.keyless import check_schema
 from runners.engine.store.protocol import Store, TableRow
 from runners.engine.store.quarantine import image_names
 
@@ -125,7 +125,7 @@ def _changes_digests(row: TableRow, old: TableSchema, new: TableSchema) -> bool:
     if any(c.missing is not None and c.name not in known for c in new.columns):
         return True
     try:
-        check_shape(old, new)
+        check_schema(old, new)
     except ReplicationError:
         return True
     return False
@@ -162,7 +162,7 @@ class Evolver:
         source: SourcePlugin | None = None,
     ) -> None:
         self._keeps_values = source.keeps_values if source is not None else None
-        self._shape_at = source.shape_at if source is not None else None
+        self._schema_at = source.schema_at if source is not None else None
         known = source.capabilities.columns if source is not None else None
         self.columns = known or ColumnKnowledge.BY_CATALOG
         self._writer = writer
@@ -196,11 +196,11 @@ class Evolver:
             self._asked[row.id] = asked
         return True
 
-    def mends_name(self, row: TableRow, shape: TableSchema) -> bool:
+    def mends_name(self, row: TableRow, schema: TableSchema) -> bool:
         """Whether the policy is to copy a table afresh that failed with a column's name, now that
         the source has no such column. The log before the renaming has the old name for ever, so
         only a fresh copy goes on."""
-        is_gone = row.error_facts.get("column") not in {c.name for c in shape.columns}
+        is_gone = row.error_facts.get("column") not in {c.name for c in schema.columns}
         is_ours = self.policy is SchemaPolicy.EVOLVE and not row.keeps_past
         return message_of(row.error_code).is_of_name and is_gone and is_ours
 
@@ -218,9 +218,9 @@ class Evolver:
     def told(self, schema: TableSchema, reached: Position | None, at: int) -> TableSchema | None:
         """A description by the catalog as rows would tell it at the log's position `at`, the log
         being captured up to `reached`; None where it does not fit the log."""
-        if self._shape_at is None or reached is None:
+        if self._schema_at is None or reached is None:
             return schema
-        return self._shape_at(schema, reached, at)
+        return self._schema_at(schema, reached, at)
 
     def follow(
         self, row: TableRow, table: TargetTable, new: TableSchema, *, is_look: bool = False
@@ -242,16 +242,16 @@ class Evolver:
             raise self.stopped(row, decision)
         if decision.verdict is Verdict.RESYNC:
             raise ResyncDue(row.id, decision.text)
-        shape_sequence = row.shape_sequence
+        schema_sequence = row.schema_sequence
         if changes:
             self._apply(replace(row, schema=found.old), table, decision, found.new)
-            shape_sequence = row.token_sequence
-        shape = _kept_marks(old, found.new, is_newer=bool(changes) or is_look)
+            schema_sequence = row.token_sequence
+        schema = _kept_marks(old, found.new, is_newer=bool(changes) or is_look)
         if is_look and new.left_out != old.left_out:
-            shape = replace(shape, left_out=new.left_out)
+            schema = replace(schema, left_out=new.left_out)
             self._tell_left_out(row, set(new.left_out) - set(old.left_out))
-        if shape != old:
-            self._store.table_progress(row.id, schema=shape, shape_sequence=shape_sequence)
+        if schema != old:
+            self._store.table_progress(row.id, schema=schema, schema_sequence=schema_sequence)
 
     def _misread(self, row: TableRow, changes: Sequence[SchemaChange]) -> tuple[SchemaChange, ...]:
         """What follows for quarantined rows, which have their values by the columns' names of then:
@@ -318,8 +318,8 @@ class Evolver:
         kept = [c for c in decision.changes if verdict(self.policy, c) is Verdict.KEEP]
         if decision.verdict is Verdict.FOLLOW or self.policy is SchemaPolicy.LENIENT:
             staying = {c.old.name for c in kept if c.old is not None}
-            shape = replace(old, columns=tuple(c for c in old.columns if c.name not in staying))
-            writer.evolve(table, shape, new)
+            schema = replace(old, columns=tuple(c for c in old.columns if c.name not in staying))
+            writer.evolve(table, schema, new)
             for column in _filled(decision.changes):
                 assert column.missing is not None
                 value = value_of(column.type, column.missing)

@@ -9,7 +9,7 @@ from replicators.connectors.model.types import arrow_type
 from replicators.connectors.problems.errors import ReplicationError
 
 
-def check_shape(old: TableSchema, new: TableSchema) -> None:
+def check_schema(old: TableSchema, new: TableSchema) -> None:
     """`target:evolve` where a change of shape changes the digests of rows that the copy holds
     already: all but columns that are added and numbers that become wider."""
     for column in old.supported:

@@ -12,7 +12,7 @@ from replicators.connectors.schema.policy import SchemaPolicy
 from runners.engine.store.protocol import TableRow
 
 
-def known_shape(row: TableRow | None) -> TableSchema | None:
+def known_schema(row: TableRow | None) -> TableSchema | None:
     """The shape that the table's copy has, where it is to stay: not one that waits for a fresh
     copy."""
     if row is None or not row.is_snapshot_done or row.is_resync_asked:
@@ -37,8 +37,8 @@ def followed(
     kept = [c for c in found.supported if _is_chosen(c, found, selection, numbers)]
     left_out: list[str] = []
     if policy is SchemaPolicy.IGNORE and known is not None:
-        shape = {(c.name, c.ordinal) for c in known.columns} | {(c.name, 0) for c in known.columns}
-        same = [c for c in kept if (c.name, c.ordinal) in shape or c.name in found.key]
+        schema = {(c.name, c.ordinal) for c in known.columns} | {(c.name, 0) for c in known.columns}
+        same = [c for c in kept if (c.name, c.ordinal) in schema or c.name in found.key]
         left_out, kept = [c.name for c in kept if c not in same], same
     found = replace(found, columns=tuple(kept), left_out=tuple(left_out))
     if columns is ColumnKnowledge.BY_STATEMENTS:
@@ -63,6 +63,6 @@ def unmoved(before: Sequence[TableSchema], after: Sequence[TableSchema]) -> list
     return [s for s in before if now.get(s.id) == _told(s)]
 
 
-def _told(shape: TableSchema) -> TableSchema:
+def _told(schema: TableSchema) -> TableSchema:
     """Without the places in the log and in the stream."""
-    return replace(shape, upto=0, read_upto=0, member=0)
+    return replace(schema, upto=0, read_upto=0, member=0)

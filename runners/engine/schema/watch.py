@@ -29,7 +29,7 @@ class Look:
     statement that mends it. `position`: everything that was seen was committed before this log
     position."""
 
-    shapes: Mapping[TableId, TableSchema]
+    schemas: Mapping[TableId, TableSchema]
     renamed: Mapping[TableId, TableId] = field(default_factory=dict)
     missed: frozenset[TableId] = frozenset()
     left: frozenset[TableId] = frozenset()
@@ -59,20 +59,20 @@ def look(job: Job, store: Store, *, follows: bool) -> Look:
             [r.schema for r in live if r.schema is not None],
             follows=follows,
         )
-    shapes = found.shapes
+    described = found.schemas
     renamed = {t.id: found.renamed[t.id] for t in known if t.id in found.renamed}
     reached = store.memory().position
     with job.source.control(job.source_params, job.slot, reached) as control:
-        same = [t for t in known if t.id in shapes and shapes[t.id].native_id == t.native_id]
+        same = [t for t in known if t.id in described and described[t.id].native_id == t.native_id]
         left = _left(control, same)
         refused = _refused(control, known)
         position = control.status().end
     schemas = {r.id.schema for r in live}
-    asked = {r.id for r in rows} | {s.source_id for s in shapes.values()}
+    asked = {r.id for r in rows} | {s.source_id for s in described.values()}
     return Look(
-        shapes,
+        described,
         renamed,
-        frozenset(t.id for t in known if t.id not in shapes and t.id not in renamed),
+        frozenset(t.id for t in known if t.id not in described and t.id not in renamed),
         left,
         tuple(t for t in listed if t not in asked and t.schema in schemas),
         position,

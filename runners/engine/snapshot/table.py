@@ -71,7 +71,7 @@ class TableSnapshots:
             merged_sequence=snapshot.sequence,
             token_sequence=snapshot.sequence,
             snapshot_position=snapshot.position,
-            shape_sequence=0,
+            schema_sequence=0,
             is_snapshot_done=True,
             error_code="",
             error_facts={},

@@ -110,7 +110,7 @@ class ConsistentSnapshots(SnapshotSource):
         self._lock = threading.Lock()
         self._forgotten: set[TableId] = set()
         self._session = first[0] if first else None
-        self._shapes = {s.id: s for s in first[1]} if first else {}
+        self._schemas = {s.id: s for s in first[1]} if first else {}
         self._places = dict(first[2]) if first else {}
 
     def snapshot(self, table: TableId, *, is_exact: bool = False) -> ConsistentSnapshot | None:
@@ -120,14 +120,14 @@ class ConsistentSnapshots(SnapshotSource):
         with self._lock:
             for gone in list(self._forgotten):
                 self._forgotten.discard(gone)
-                self._shapes.pop(gone, None)
+                self._schemas.pop(gone, None)
             session = self._session
-            if session is None or table not in self._shapes or not session.is_alive():
+            if session is None or table not in self._schemas or not session.is_alive():
                 try:
                     session = self._open(table)
                 except StopAsked:
                     return None
-            schema = self._shapes.pop(table, None)
+            schema = self._schemas.pop(table, None)
             if schema is None:
                 raise ReplicationError("source:table-missing", table=table)
             point = session.point
@@ -148,18 +148,18 @@ class ConsistentSnapshots(SnapshotSource):
     def _open(self, table: TableId) -> SnapshotSession:
         for _ in range(OPENINGS):
             self._close()
-            shapes = self._publish()
+            schemas = self._publish()
             self._session = self._open_snapshot(self._wait())
-            self._places = places(self._session, shapes)
-            self._shapes = {s.id: s for s in unmoved(shapes, self._describe())}
-            if table in self._shapes or all(s.id != table for s in shapes):
+            self._places = places(self._session, schemas)
+            self._schemas = {s.id: s for s in unmoved(schemas, self._describe())}
+            if table in self._schemas or all(s.id != table for s in schemas):
                 return self._session
             logger.info("The shape changed while a view was opened.", extra={"table": str(table)})
         raise ReplicationError("source:table-altered", table=table)
 
     def _close(self) -> None:
         session, self._session = self._session, None
-        self._shapes = {}
+        self._schemas = {}
         if session is not None:
             session.close()
 

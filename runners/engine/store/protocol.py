@@ -60,7 +60,7 @@ class TableRow:
     merged_sequence: int = 0
     token_sequence: int = 0
     snapshot_position: int = 0
-    shape_sequence: int = 0
+    schema_sequence: int = 0
     is_snapshot_done: bool = False
     error_code: str = ""
     error_facts: dict[str, str] = field(default_factory=dict)

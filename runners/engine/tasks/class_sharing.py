@@ -38,7 +38,7 @@ from runners.engine.tasks.spark import QUIET_SHARING, class_archive, open_sessio
 EXIT_SECONDS = 600.0
 _ROWS = 100
 _MERGES = 3
-_SHAPE = TableSchema(
+_SCHEMA = TableSchema(
     TableId("rehearsal", "rows"),
     (
         Column("id", Int(64), "bigint", nullable=False, ordinal=1),
@@ -91,22 +91,22 @@ def _end_jvm(spark: Any) -> None:
 def _use(spark: Any, writer: MergeTarget, folder: Path) -> None:
     """What runs do most: Arrow through Python tasks, a first copy, some merges."""
     spark.range(_ROWS).mapInArrow(_through, "id bigint").collect()
-    table = TargetTable(_SHAPE.id, "rehearsal", 1)
-    writer.begin_snapshot(table, _SHAPE)
-    place = writer.snapshot_place(table, _SHAPE)
+    table = TargetTable(_SCHEMA.id, "rehearsal", 1)
+    writer.begin_snapshot(table, _SCHEMA)
+    place = writer.snapshot_place(table, _SCHEMA)
     path = f"{place.folder}/1.parquet"
-    rows = pa.table({"id": range(_ROWS), "name": ["a"] * _ROWS}, schema=_SHAPE.arrow_schema())
+    rows = pa.table({"id": range(_ROWS), "name": ["a"] * _ROWS}, schema=_SCHEMA.arrow_schema())
     with pq.ParquetWriter(path, place.arrow, **place.options) as out:
         out.write_table(rows.cast(place.arrow))
-    writer.load_snapshot_files(table, _SHAPE, [path])
-    uuid = writer.publish_snapshot(table, _SHAPE, 1)
-    table = TargetTable(_SHAPE.id, "rehearsal", 1, uuid)
+    writer.load_snapshot_files(table, _SCHEMA, [path])
+    uuid = writer.publish_snapshot(table, _SCHEMA, 1)
+    table = TargetTable(_SCHEMA.id, "rehearsal", 1, uuid)
     for turn in range(_MERGES):
         changes = rows.append_column("_delete", pa.array([i % 7 == turn for i in range(_ROWS)]))
         batch = str(folder / f"{turn}.parquet")
         pq.write_table(changes, batch)
         ranges = (KeyRange(0, _ROWS),)
-        writer.merge(table, FoldedBatch(_SHAPE, (batch,), 2 + turn, _ROWS, ranges=ranges))
+        writer.merge(table, FoldedBatch(_SCHEMA, (batch,), 2 + turn, _ROWS, ranges=ranges))
     if isinstance(writer, Maintained):
         writer.maintain(table)
     writer.drop(table)

@@ -42,14 +42,14 @@ class Session:
 class Source:
     """Publishes what is in `shapes` and opens snapshots by number."""
 
-    def __init__(self, *shapes: TableSchema) -> None:
-        self.shapes = list(shapes)
+    def __init__(self, *schemas: TableSchema) -> None:
+        self.schemas = list(schemas)
         self.acts: list[str] = []
         self.sessions = [Session(0)]
 
     def publish(self) -> Sequence[TableSchema]:
         self.acts.append("publish")
-        return list(self.shapes)
+        return list(self.schemas)
 
     def open(self, wait: SnapshotWait) -> Any:
         self.acts.append("open")
@@ -67,7 +67,7 @@ def make(
     snapshots = ConsistentSnapshots(
         backlog=Backlog([], 0),
         publish=source.publish,
-        describe=lambda: list(source.shapes),
+        describe=lambda: list(source.schemas),
         open_snapshot=source.open,
         snapshotter=lambda session, table: session,  # type: ignore[arg-type, return-value]
         wait=lambda: PatientWait(60, lambda: stop),
@@ -105,7 +105,7 @@ def test_a_shape_that_changed_while_the_view_was_opened_is_not_the_views() -> No
 
     def open_late(wait: SnapshotWait) -> Any:
         if len(source.sessions) == 1:
-            source.shapes[0] = wider
+            source.schemas[0] = wider
         return opened(wait)
 
     source.open = open_late  # type: ignore[method-assign]

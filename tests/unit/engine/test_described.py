@@ -37,7 +37,7 @@ def described(source: Source, *known: TableSchema, follows: bool = True) -> Desc
 
 
 def numbers(found: Described) -> dict[str, tuple[int, str]]:
-    return {t.name: (s.native_id, s.source_id.name) for t, s in found.shapes.items()}
+    return {t.name: (s.native_id, s.source_id.name) for t, s in found.schemas.items()}
 
 
 @pytest.mark.parametrize(
@@ -58,10 +58,10 @@ def test_a_table_is_known_by_its_number_and_by_its_name_where_that_is_gone(
     table of the old name would be taken for the one that was renamed."""
     found = described(source)
     assert numbers(found) == expected and not found.renamed
-    assert all(s.id == t for t, s in found.shapes.items())
-    assert found.shapes[B].called in (None, A)
-    if A in found.shapes:
-        assert found.shapes[A].filter == "x"
+    assert all(s.id == t for t, s in found.schemas.items())
+    assert found.schemas[B].called in (None, A)
+    if A in found.schemas:
+        assert found.schemas[A].filter == "x"
 
 
 def test_without_following_a_renamed_table_is_told_and_its_name_counts() -> None:
@@ -79,7 +79,7 @@ def test_a_table_that_was_followed_goes_on_under_another_policy_and_back_to_its_
     found = described(Source(c=1, b=2), known, KNOWN[B], follows=False)
     assert numbers(found)["a"] == (1, "c") and not found.renamed
     back = described(Source(a=1, b=2), known, KNOWN[B])
-    assert back.shapes[A].called == A
+    assert back.schemas[A].called == A
 
 
 def test_two_chosen_names_never_stand_for_one_table() -> None:
@@ -91,8 +91,8 @@ def test_two_chosen_names_never_stand_for_one_table() -> None:
 def test_the_name_at_the_source_survives_the_stored_form() -> None:
     """Guards `TableSchema.called` in its JSON: forgotten by a restart, a renamed table would be
     looked for under its old name and told as missing."""
-    shape = replace(KNOWN[A], called=C)
-    assert TableSchema.from_json(shape.to_json()) == shape
+    schema = replace(KNOWN[A], called=C)
+    assert TableSchema.from_json(schema.to_json()) == schema
 
 
 class Renamed(Source):
@@ -117,7 +117,7 @@ def test_a_table_that_is_renamed_between_two_questions_is_not_taken_for_gone(tur
     """Found by the adversary. Asked once, the segments that begin then did not name the table: its
     rows in them were lost, and nothing told so, since every later look found it."""
     found = described(Renamed(turns))
-    assert {t.name: s.native_id for t, s in found.shapes.items()} == {"a": 1, "b": 2}
+    assert {t.name: s.native_id for t, s in found.schemas.items()} == {"a": 1, "b": 2}
 
 
 def test_a_number_that_never_comes_with_a_shape_ends_the_questions() -> None:

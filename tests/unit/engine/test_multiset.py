@@ -17,7 +17,7 @@ from replicators.connectors.model.schema import Column, TableSchema
 from replicators.connectors.model.types import Decimal, Int, LogicalType, String
 from replicators.connectors.problems.errors import ReplicationError
 from runners.engine.fold.keyless import Counted, fold_counts, with_hashes
-from runners.engine.schema.keyless import check_shape
+from runners.engine.schema.keyless import check_schema
 from tests.unit.engine.keyless import SCHEMA, Change, Row, replay, table_of, workload
 
 
@@ -95,13 +95,13 @@ def test_rows_of_a_snapshot_get_the_digests_of_the_log() -> None:
     away."""
     rows: list[Row] = [("a", 1), (None, None)]
     by_log = fold_counts(table_of([Change(Op.INSERT, r) for r in rows]), SCHEMA).rows
-    shape = pa.schema(
+    schema = pa.schema(
         [*SCHEMA.arrow_schema(), (ROW_HASH, pa.binary()), ("_occurrence", pa.int64())]
     )
     copied = pa.table([by_log["page"], by_log["n"]], schema=SCHEMA.arrow_schema())
-    staged = with_hashes(copied, ["n", "page"], shape)
+    staged = with_hashes(copied, ["n", "page"], schema)
     assert staged[ROW_HASH].to_pylist() == by_log[ROW_HASH].to_pylist()
-    assert staged.schema.names == shape.names
+    assert staged.schema.names == schema.names
     assert with_hashes(copied, ["page"], SCHEMA.arrow_schema()) is copied
 
 
@@ -122,7 +122,7 @@ def test_a_change_of_shape_that_changes_digests_stops_the_table(new: TableSchema
     """Guards the rows that are there: their digests hold the dropped column, and no delete would
     find them."""
     with pytest.raises(ReplicationError) as caught:
-        check_shape(shaped(a=String(), n=Int(32)), new)
+        check_schema(shaped(a=String(), n=Int(32)), new)
     assert caught.value.code == "target:evolve"
 
 
@@ -130,4 +130,4 @@ def test_added_columns_and_wider_numbers_go_on() -> None:
     """Guards the other half of `multiset.check_shape`: digests leave NULLs out and know no width
     (CORRECTNESS 12), so stopping the table here would ask for a copy without need."""
     old = shaped(n=Int(32), d=Decimal(6, 2))
-    check_shape(old, shaped(new=String(), n=Int(64), d=Decimal(12, 2)))
+    check_schema(old, shaped(new=String(), n=Int(64), d=Decimal(12, 2)))

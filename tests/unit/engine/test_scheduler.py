@@ -205,7 +205,7 @@ def test_a_table_that_is_chosen_again_while_it_is_removed_is_copied_in_a_view_of
 
     def drop(table: TargetTable) -> None:
         rows[TABLE] = replace(rows[TABLE], is_chosen=True, is_drop_asked=False)
-        source.shapes = [SCHEMA, OTHER]
+        source.schemas = [SCHEMA, OTHER]
         seen.append(point(snapshots, OTHER.id))
 
     jobs.jobs._writer = cast(Any, SimpleNamespace(drop=drop))

@@ -30,7 +30,7 @@ CATALOG, STATEMENTS = ColumnKnowledge.BY_CATALOG, ColumnKnowledge.BY_STATEMENTS
 ID = Column("id", Int(64), "bigint", False, 1)
 NOTE = Column("note", String(), "text", True, 2)
 N = Column("n", Int(32), "integer", True, 3)
-SHAPE = TableSchema(TABLE, (ID, NOTE, N), ("id",), ("id",), 70, storage="7", partitions=(70,))
+SCHEMA = TableSchema(TABLE, (ID, NOTE, N), ("id",), ("id",), 70, storage="7", partitions=(70,))
 ADDED = Column("b", Int(32), "integer", True, 4, missing="5")
 
 
@@ -59,11 +59,11 @@ class Place:
     ) -> None:
         self.store = MemoryStore([TABLE])
         self.store.table_event(
-            TABLE, "table_snapshot_done", schema=SHAPE, is_snapshot_done=True, mode=mode
+            TABLE, "table_snapshot_done", schema=SCHEMA, is_snapshot_done=True, mode=mode
         )
         self.writer = Writer()
         known_by = SimpleNamespace(columns=columns)
-        source = SimpleNamespace(capabilities=known_by, keeps_values=None, shape_at=None)
+        source = SimpleNamespace(capabilities=known_by, keeps_values=None, schema_at=None)
         self.evolver = Evolver(self.writer, self.store, SchemaPolicy(policy), source)  # type: ignore[arg-type]
 
     @property
@@ -76,7 +76,7 @@ class Place:
 
     def follow(self, *columns: Column, is_look: bool = False, **changes: Any) -> str:
         """What became of a new shape: `resync`, an error's code, or nothing."""
-        new = replace(SHAPE, columns=columns or SHAPE.columns, **changes)
+        new = replace(SCHEMA, columns=columns or SCHEMA.columns, **changes)
         try:
             self.evolver.follow(self.row, TargetTable(TABLE, "r", 1), new, is_look=is_look)
         except ResyncDue:
@@ -111,7 +111,7 @@ def test_what_can_not_be_followed_exactly_is_copied_afresh(
     """Following it in place would leave old rows with other values than the source has."""
     place = Place("evolve")
     assert place.follow(*columns, **changes) == "resync"
-    assert place.writer.done == [] and place.row.schema == SHAPE
+    assert place.writer.done == [] and place.row.schema == SCHEMA
     for other in ("lenient", "stop"):
         assert Place(other).follow(*columns, **changes) == "source:schema-changed"
 
@@ -135,8 +135,8 @@ def test_rows_known_by_a_hash_are_read_again_where_it_changes() -> None:
 def quarantine_one(policy: str, mode: Mode = Mode.MIRROR) -> Place:
     """A table with a row that waits."""
     place = Place(policy, mode)
-    held = of_snapshot(pa.table({"id": [1], "note": ["x"], "n": [2]}), SHAPE, 0, -1)
-    rows = quarantined_rows(held, SHAPE, -2)
+    held = of_snapshot(pa.table({"id": [1], "note": ["x"], "n": [2]}), SCHEMA, 0, -1)
+    rows = quarantined_rows(held, SCHEMA, -2)
     place.store.record_quarantined(TABLE, place.row.generation, rows)
     return place
 
@@ -189,8 +189,10 @@ def test_ignore_keeps_the_shape_and_empties_what_is_gone() -> None:
 
 def test_ignore_follows_no_column_that_the_copy_has_not() -> None:
     """A column that came into the log's shape would fail the merge, or change the copy."""
-    found = replace(SHAPE, columns=(ID, replace(NOTE, name="z"), N, ADDED), layout=((1, "id", 20),))
-    kept = followed(found, TableSelection(TABLE), SHAPE, SchemaPolicy.IGNORE, CATALOG)
+    found = replace(
+        SCHEMA, columns=(ID, replace(NOTE, name="z"), N, ADDED), layout=((1, "id", 20),)
+    )
+    kept = followed(found, TableSelection(TABLE), SCHEMA, SchemaPolicy.IGNORE, CATALOG)
     assert [c.name for c in kept.columns] == ["id", "n"]
     assert kept.left_out == ("z", "b")
     fresh = followed(found, TableSelection(TABLE), None, SchemaPolicy.IGNORE, CATALOG)
@@ -211,12 +213,12 @@ def test_a_column_that_is_left_out_is_told_once_also_over_a_restart() -> None:
 def test_a_chosen_column_is_followed_under_its_new_name() -> None:
     """The choice has the name of when it was made; by names alone the column would seem to be
     dropped."""
-    found = replace(SHAPE, columns=(ID, replace(NOTE, name="z"), N))
+    found = replace(SCHEMA, columns=(ID, replace(NOTE, name="z"), N))
     chosen = TableSelection(TABLE, ("note",))
-    shape = followed(
-        found, chosen, replace(SHAPE, columns=(ID, NOTE)), SchemaPolicy.EVOLVE, CATALOG
+    schema = followed(
+        found, chosen, replace(SCHEMA, columns=(ID, NOTE)), SchemaPolicy.EVOLVE, CATALOG
     )
-    assert [c.name for c in shape.columns] == ["id", "z"]
+    assert [c.name for c in schema.columns] == ["id", "z"]
 
 
 def test_what_changes_nothing_for_rows_is_noted_silently_from_a_look_only() -> None:
@@ -227,7 +229,7 @@ def test_what_changes_nothing_for_rows_is_noted_silently_from_a_look_only() -> N
     assert place.events == []
     for storage in ("7", ""):
         assert place.follow(storage=storage, partitions=()) == ""
-    assert place.row.schema == replace(SHAPE, storage="8", partitions=(70, 71))
+    assert place.row.schema == replace(SCHEMA, storage="8", partitions=(70, 71))
     place = Place("evolve")
     assert place.follow(ID, N, storage="") == ""
     assert place.row.schema is not None and place.row.schema.storage == "7"
@@ -248,8 +250,8 @@ def drift(place: Place, look: Look) -> Any:
 
 
 def seen(**changes: Any) -> Look:
-    shape = replace(SHAPE, layout=((1, "id", 20),), **changes)
-    return Look({TABLE: shape}, position=50)
+    schema = replace(SCHEMA, layout=((1, "id", 20),), **changes)
+    return Look({TABLE: schema}, position=50)
 
 
 def test_a_look_finds_what_no_row_tells() -> None:
@@ -261,7 +263,7 @@ def test_a_look_finds_what_no_row_tells() -> None:
     assert "attached" in drift(place, seen(partitions=(70, -80))).resync
     assert drift(place, Look({}, renamed={TABLE: TableId("a", "b")})).error.facts["now"] == "a.b"
     assert drift(place, Look({}, missed=frozenset({TABLE}))).is_gone
-    left = Look({TABLE: SHAPE}, left=frozenset({TABLE}))
+    left = Look({TABLE: SCHEMA}, left=frozenset({TABLE}))
     assert drift(place, left).error.code == "source:table-unpublished"
     assert drift(Place("stop"), seen(native_id=71)).error.code == "source:schema-changed"
 
@@ -271,7 +273,7 @@ def test_parts_with_other_files_are_read_again_unless_the_log_tells_that_all_row
     those would be a fresh copy, or the end of a copy that holds the past. So the log is merged up
     to the look first."""
     place = Place("evolve")
-    place.store.table_progress(TABLE, schema=replace(SHAPE, marks=((70, 1), (71, 1))))
+    place.store.table_progress(TABLE, schema=replace(SCHEMA, marks=((70, 1), (71, 1))))
     emptied = seen(marks=((70, 2), (71, 1)))
     found = drift(place, emptied)
     assert ("partitions emptied" in found.resync, found.position) == (True, 50)
@@ -282,7 +284,7 @@ def test_parts_with_other_files_are_read_again_unless_the_log_tells_that_all_row
     assert drifts.of(place.row) is None
     assert place.row.schema is not None and place.row.schema.marks == ()
     again = drift(place, emptied)
-    assert again.resync == "" and again.shape.marks == ((70, 2), (71, 1))
+    assert again.resync == "" and again.schema.marks == ((70, 2), (71, 1))
     assert place.follow(is_look=True, marks=((70, 2), (71, 1))) == ""
     assert place.follow(marks=()) == "" and place.row.schema.marks == ((70, 2), (71, 1))
     assert drift(place, emptied) is None
@@ -293,11 +295,11 @@ def test_a_new_name_is_noted_and_told_once_and_the_log_does_not_take_it_back() -
     every look."""
     place, now = Place("evolve"), TableId("shop", "z")
     found = drift(place, seen(called=now))
-    assert (found.called, found.shape, found.error) == (now, None, None)
+    assert (found.called, found.schema, found.error) == (now, None, None)
     place.evolver.renamed(place.row, found.called)
-    assert place.row.schema == replace(SHAPE, called=now) and place.events == ["schema_followed"]
+    assert place.row.schema == replace(SCHEMA, called=now) and place.events == ["schema_followed"]
     assert place.follow(storage="") == "" and place.follow(is_look=True) == ""
-    assert place.row.schema == replace(SHAPE, called=now)
+    assert place.row.schema == replace(SCHEMA, called=now)
     assert drift(place, seen(called=now)) is None
     assert drift(place, seen(called=TABLE)).called == TABLE
 
@@ -305,10 +307,10 @@ def test_a_new_name_is_noted_and_told_once_and_the_log_does_not_take_it_back() -
 def test_a_shape_waits_for_the_rows_before_it() -> None:
     """Followed at once, rows of the older shape would come after it."""
     found = drift(Place("stop"), seen(columns=(ID, N)))
-    assert (found.error, found.position) == (None, 50) and found.shape is not None
+    assert (found.error, found.position) == (None, 50) and found.schema is not None
 
 
-@pytest.mark.parametrize("since", [{"generation": 2}, {"schema": replace(SHAPE, columns=(ID,))}])
+@pytest.mark.parametrize("since", [{"generation": 2}, {"schema": replace(SCHEMA, columns=(ID,))}])
 def test_a_look_at_another_copy_says_nothing(since: dict[str, Any]) -> None:
     """The table may have been merged or copied since, to a newer shape: the look would take that
     back."""
@@ -352,7 +354,7 @@ def test_a_table_whose_columns_name_was_mended_is_copied_afresh(
     )
     drifts = SchemaDrifts(place.evolver, lambda *_: True)
     known = {TABLE: place.row}
-    drifts.see(Look({TABLE: replace(SHAPE, columns=columns)}, known=known))
+    drifts.see(Look({TABLE: replace(SCHEMA, columns=columns)}, known=known))
     found = drifts.of(place.row)
     assert (found is not None and "_pos" in found.resync) is is_mended
 
@@ -361,7 +363,7 @@ def test_a_table_whose_last_column_goes_says_so() -> None:
     """Guards `Evolver.follow`: Spark would be asked for a table without columns, and fail with a
     ParseException for ever."""
     place = Place("evolve")
-    bare = replace(SHAPE, columns=(), key=(), primary_key=())
+    bare = replace(SCHEMA, columns=(), key=(), primary_key=())
     with pytest.raises(ReplicationError, match="no column that can be copied"):
         place.evolver.follow(place.row, TargetTable(TABLE, "r", 1), bare)
 
@@ -429,9 +431,9 @@ def told(place: Place, *names: str, steps: list[tuple[str, str, str]], upto: int
     """What became of rows with these columns after these steps."""
     found = tuple(SchemaStep(upto, StepKind(kind), old, new) for kind, old, new in steps)
     columns = tuple(Column(n, String(), "text", missing="x") for n in names)
-    shape = replace(COPY, columns=columns, steps=found, upto=upto)
+    schema = replace(COPY, columns=columns, steps=found, upto=upto)
     try:
-        place.evolver.follow(place.row, TargetTable(TABLE, "r", 1), shape)
+        place.evolver.follow(place.row, TargetTable(TABLE, "r", 1), schema)
     except ResyncDue:
         return "resync"
     except ReplicationError as err:
@@ -499,12 +501,12 @@ def test_a_shape_without_rows_waits_for_the_log() -> None:
     tell what it was."""
     place = stepping("evolve")
     drifts = SchemaDrifts(place.evolver, at_once)
-    shape = replace(COPY, columns=COPY.columns[:2], upto=1, layout=((0, "id", 0), (0, "a", 0)))
-    drifts.see(Look({TABLE: shape}, position=7, known={TABLE: place.row}))
+    schema = replace(COPY, columns=COPY.columns[:2], upto=1, layout=((0, "id", 0), (0, "a", 0)))
+    drifts.see(Look({TABLE: schema}, position=7, known={TABLE: place.row}))
     found = drifts.of(place.row)
     assert found is not None
-    assert found.shape is not None
-    assert (found.position, found.shape.known) == (7, COPY)
+    assert found.schema is not None
+    assert (found.position, found.schema.known) == (7, COPY)
     same = replace(COPY, upto=1, layout=((0, "id", 0),))
     drifts.see(Look({TABLE: same}, position=7, known={TABLE: place.row}))
     assert drifts.of(place.row) is None
@@ -572,9 +574,9 @@ def test_a_change_without_rows_waits_through_looks_that_say_the_same() -> None:
     then."""
     place, reached = stepping("evolve"), [40]
     drifts = SchemaDrifts(place.evolver, lambda row, position: reached[0] >= position)
-    shape = replace(COPY, columns=COPY.columns[:2], upto=1, layout=((0, "id", 0), (0, "a", 0)))
+    schema = replace(COPY, columns=COPY.columns[:2], upto=1, layout=((0, "id", 0), (0, "a", 0)))
     for position in (50, 60):
-        drifts.see(Look({TABLE: shape}, position=position, known={TABLE: place.row}))
+        drifts.see(Look({TABLE: schema}, position=position, known={TABLE: place.row}))
         assert drifts.of(place.row) is None
     reached[0] = 55
     found = drifts.of(place.row)

@@ -88,8 +88,8 @@ def test_a_table_that_somebody_took_out_does_not_come_back_silently() -> None:
     there, copied, asked, again = (TableId("s", n) for n in ("there", "copied", "asked", "again"))
     store = MemoryStore([there, copied, asked, again, TableId("s", "new")])
     for table in (there, copied, asked, again):
-        shape = TableSchema(table, (), native_id=7 if table is again else 0)
-        store.table_event(table, "table_snapshot_done", is_snapshot_done=True, schema=shape)
+        schema = TableSchema(table, (), native_id=7 if table is again else 0)
+        store.table_event(table, "table_snapshot_done", is_snapshot_done=True, schema=schema)
     store.table_progress(asked, is_resync_asked=True)
     told: list[Any] = []
     streaming: Any = Streaming.__new__(Streaming)
@@ -108,10 +108,10 @@ def test_a_table_that_the_catalog_lacks_already_stays_in_the_stream_until_the_lo
     store = MemoryStore([copied, copying, gone, never])
     column = Column("id", Int(64), "bigint", False)
     for table in (copied, gone):
-        shape = TableSchema(table, (column,), ("id",), upto=100)
-        store.table_event(table, "table_snapshot_done", is_snapshot_done=True, schema=shape)
+        schema = TableSchema(table, (column,), ("id",), upto=100)
+        store.table_event(table, "table_snapshot_done", is_snapshot_done=True, schema=schema)
     streaming: Any = Streaming.__new__(Streaming)
-    streaming._store, streaming._chosen, streaming._shapes = store, chosen(store), {}
+    streaming._store, streaming._chosen, streaming._schemas = store, chosen(store), {}
     streaming._policy, streaming._columns = SchemaPolicy.EVOLVE, ColumnKnowledge.BY_STATEMENTS
     seen = [TableSchema(copying, (column,), ("id",), upto=1, layout=((0, "id", 0),))]
     streaming._describe = lambda tables: list(seen)

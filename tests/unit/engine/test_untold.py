@@ -27,7 +27,7 @@ def carried(row: TableRow, *, last: TableSchema | None = None, found: bool = Fal
     streaming._store, streaming._policy = Rows(), SchemaPolicy.EVOLVE
     streaming._columns = ColumnKnowledge.BY_CATALOG
     streaming._chosen = (TableSelection(NAME),)
-    streaming._shapes = {NAME: last} if last else {}
+    streaming._schemas = {NAME: last} if last else {}
     return streaming._untold([COPY] if found else [])
 
 

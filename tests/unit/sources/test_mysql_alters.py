@@ -22,7 +22,7 @@ from replicators.sources.mysql.alters import alteration
 from replicators.sources.mysql.conversions import keeps_values
 from replicators.sources.mysql.defaults import missing_of
 from replicators.sources.mysql.queries import Statement, query_of, statement
-from replicators.sources.mysql.shapes import described, shape_of
+from replicators.sources.mysql.schemas import described, schema_of
 from replicators.sources.mysql.steps import KEPT_A_TABLE, TableStep, steps_of, with_statement
 from replicators.sources.mysql.tablemaps import LONG, VARCHAR, MapColumn, TableMap
 from replicators.sources.mysql.types import text
@@ -334,25 +334,28 @@ def test_rows_older_than_the_description_keep_their_columns() -> None:
     """Guards against an emptied column where the catalog has the next name already when older rows
     are described."""
     ahead = replace(COPY, columns=(ID, replace(V, name="w")), upto=1, known=COPY)
-    shape = shape_of(sent("id", "v"), ahead, CHARSETS)
-    assert [(c.name, c.type) for c in shape.schema.columns] == [("id", Int(32)), ("v", V.type)]
-    after = shape_of(sent("id", "w"), ahead, CHARSETS, [renamed(20, "v", "w")])
+    schema = schema_of(sent("id", "v"), ahead, CHARSETS)
+    assert [(c.name, c.type) for c in schema.schema.columns] == [("id", Int(32)), ("v", V.type)]
+    after = schema_of(sent("id", "w"), ahead, CHARSETS, [renamed(20, "v", "w")])
     assert [c.name for c in after.schema.columns] == ["id", "w"]
-    assert (after.schema.upto, shape.schema.upto) == (20, 1)
-    assert after.version != shape.version
+    assert (after.schema.upto, schema.schema.upto) == (20, 1)
+    assert after.version != schema.version
     gone = replace(COPY, columns=(ID,), upto=1, known=COPY)
-    assert [c.name for c in shape_of(sent("id", "v"), gone, CHARSETS).schema.columns] == ["id", "v"]
+    assert [c.name for c in schema_of(sent("id", "v"), gone, CHARSETS).schema.columns] == [
+        "id",
+        "v",
+    ]
     key = replace(ahead, columns=(replace(ID, name="no"), V), key=("no",))
-    assert shape_of(sent("id", "v"), key, CHARSETS).schema.key == ("id",)
+    assert schema_of(sent("id", "v"), key, CHARSETS).schema.key == ("id",)
 
 
 def test_a_description_that_is_ahead_hides_no_conversion() -> None:
     """Guards the type that a conversion starts from: it is the copy's, or the last statement's, not
     the catalog's."""
     ahead = replace(COPY, columns=(ID, replace(V, native="char(50)")), upto=1, known=COPY)
-    assert shape_of(sent("id", "v"), ahead, CHARSETS).schema.column("v").native == "varchar(50)"
+    assert schema_of(sent("id", "v"), ahead, CHARSETS).schema.column("v").native == "varchar(50)"
     step = SchemaStep(20, StepKind.MODIFIED, "v", "v", "varchar(60)")
-    after = shape_of(sent("id", "v"), ahead, CHARSETS, [step]).schema.column("v")
+    after = schema_of(sent("id", "v"), ahead, CHARSETS, [step]).schema.column("v")
     assert after.native == "varchar(60)"
 
 
@@ -361,9 +364,9 @@ def test_a_description_counts_where_it_fits_the_log() -> None:
     what the log tells."""
     layout = ((0, "id", 0), (0, "w", 0))
     found = replace(COPY, columns=(ID, replace(V, name="w")), upto=1, known=COPY, layout=layout)
-    shape = described(found, [renamed(20, "v", "w")])
-    assert shape is not None
-    assert ([c.name for c in shape.columns], shape.upto, shape.known) == (["id", "w"], 20, None)
+    schema = described(found, [renamed(20, "v", "w")])
+    assert schema is not None
+    assert ([c.name for c in schema.columns], schema.upto, schema.known) == (["id", "w"], 20, None)
     assert described(found, []) is None, "the statement has not been read"
     added = SchemaStep(30, StepKind.ADDED, "int", "n", "n5")
     assert described(found, [renamed(20, "v", "w"), added]) is None, "it was looked at before"

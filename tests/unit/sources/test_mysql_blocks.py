@@ -50,9 +50,9 @@ def codes(found: Sequence[DecodedTable | Poison]) -> dict[str, str]:
 
 def group(log: Log, name: str, number: int, *values: int) -> list[bytes]:
     """A transaction with rows of a table."""
-    begin, shape = log.begin(), log.table_map(number, name)
+    begin, schema = log.begin(), log.table_map(number, name)
     rows = [log.insert(number, value) for value in values]
-    return [begin, shape, *rows, log.commit()]
+    return [begin, schema, *rows, log.commit()]
 
 
 def rotate(file: str, flags: int = ARTIFICIAL) -> bytes:

@@ -24,7 +24,7 @@ INT = Column("", Int(32), "int", wire="int")
 TEXT = Column("", String(), "varchar(50)", wire="text:utf8mb4")
 
 
-def shape(**columns: Column) -> TableSchema:
+def schema(**columns: Column) -> TableSchema:
     """A description by the catalog."""
     made = tuple(replace(c, name=n) for n, c in columns.items())
     return TableSchema(T, made, ("id",), upto=1, layout=tuple((n, n, "") for n in columns))
@@ -61,10 +61,10 @@ def followed(copy: TableSchema, now: TableSchema, *statements: str) -> list[str]
     return told
 
 
-AK = shape(id=INT, a=TEXT, k=INT)
-KK = shape(id=INT, k=INT, k2=INT)
-AB = shape(id=INT, a=INT, b=TEXT)
-BA = shape(id=INT, b=INT, a=TEXT)
+AK = schema(id=INT, a=TEXT, k=INT)
+KK = schema(id=INT, k=INT, k2=INT)
+AB = schema(id=INT, a=INT, b=TEXT)
+BA = schema(id=INT, b=INT, a=TEXT)
 SWAPPED = ["column k renamed to k2", "column k2 renamed to k"]
 
 

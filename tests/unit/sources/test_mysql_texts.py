@@ -9,7 +9,7 @@ import pytest
 
 from replicators.connectors.model.types import Unsupported
 from replicators.sources.mysql.jsonb import OPAQUE, json_text
-from replicators.sources.mysql.shapes import sent_type
+from replicators.sources.mysql.schemas import sent_type
 from replicators.sources.mysql.tablemaps import ENUM, SET, MapColumn
 from replicators.sources.mysql.types import NativeType, column_type, labels
 

@@ -100,7 +100,7 @@ def rows_with_days(*days: tuple[int, int, int] | None) -> pa.Table:
     `zero_dates = null`."""
     fed, log = Fed("t"), Log()
     begin, head = log.begin(), (7).to_bytes(6, "little") + b"\1\0"
-    shape = log.event(TABLE_MAP, head + b"\4shop\0\1t\0\2\3\x0a\0\2\4\5\2id\1d")
+    schema = log.event(TABLE_MAP, head + b"\4shop\0\1t\0\2\3\x0a\0\2\4\5\2id\1d")
     rows = [
         bytes([2 * (day is None)])
         + n.to_bytes(4, "little")
@@ -108,7 +108,7 @@ def rows_with_days(*days: tuple[int, int, int] | None) -> pa.Table:
         for n, day in enumerate(days)
     ]
     written = log.event(WRITE_ROWS, head + b"\2\xff" + b"".join(rows))
-    (block,) = fed.feed([begin, shape, written, log.commit()])
+    (block,) = fed.feed([begin, schema, written, log.commit()])
     columns = (ID, Column("d", Date(), "date", wire="date"))
     table = TableSchema(TableId("shop", "t"), columns, ("id",)).to_json()
     body = np.frombuffer(bytearray(block.data), np.uint8)

@@ -14,7 +14,7 @@ from replicators.sources.postgresql.relations import (
     RelationColumn,
     fits,
     places,
-    shape_of,
+    schema_of,
 )
 
 INT4, TEXT = 23, 25
@@ -107,15 +107,15 @@ def test_a_column_is_known_by_its_number_or_not_at_all(case: str) -> None:
 def test_values_of_an_older_name_come_under_the_name_of_now() -> None:
     """Guards `shape_of` (CORRECTNESS 21): matched by name, a renamed column would look dropped, and
     its values would be lost."""
-    shape = shape_of(sent("id", "old", "b"), PLAIN)
-    assert ([c.name for c in shape.schema.columns], shape.where) == (["id", "a", "b"], (0, 1, 2))
-    assert shape.code == "" and shape.schema.layout == ()
+    schema = schema_of(sent("id", "old", "b"), PLAIN)
+    assert ([c.name for c in schema.schema.columns], schema.where) == (["id", "a", "b"], (0, 1, 2))
+    assert schema.code == "" and schema.schema.layout == ()
 
 
 def test_what_has_two_readings_stops_the_table() -> None:
     """A guess would be silent."""
     table, relation, _ = CASES["a name that another column has now"]
-    assert shape_of(relation, table).code == "source:schema-ambiguous"
+    assert schema_of(relation, table).code == "source:schema-ambiguous"
 
 
 @pytest.mark.parametrize("name", ["_op", "_delete", "_Origin", "_unsent"])
@@ -123,23 +123,23 @@ def test_a_column_with_a_name_of_ours_stops_its_table(name: str) -> None:
     """Guards against a column that came later: two columns of one name in a batch would give one
     the other's values."""
     table = described((1, "id"), (2, name))
-    shape = shape_of(sent("id", name), table)
-    assert (shape.code, shape.column) == ("source:column-reserved", name)
+    schema = schema_of(sent("id", name), table)
+    assert (schema.code, schema.column) == ("source:column-reserved", name)
 
 
 def test_a_type_of_users_that_is_not_the_described_one_is_unclear() -> None:
     """Its values would be decoded as the type that the column has now."""
     relation = sent("id", "a", "b")
     columns = (*relation.columns[:2], replace(relation.columns[2], oid=OTHER_TYPE))
-    assert shape_of(replace(relation, columns=columns), PLAIN).code == "source:schema-ambiguous"
+    assert schema_of(replace(relation, columns=columns), PLAIN).code == "source:schema-ambiguous"
 
 
 def test_columns_made_again_are_another_version() -> None:
     """With one version for both, a merge would cross the change."""
     again = described((1, "id"), (3, "a"))
     assert (
-        shape_of(sent("id", "a"), described((1, "id"), (2, "a"))).version
-        != shape_of(sent("id", "a"), again).version
+        schema_of(sent("id", "a"), described((1, "id"), (2, "a"))).version
+        != schema_of(sent("id", "a"), again).version
     )
 
 
@@ -147,9 +147,9 @@ def test_a_part_of_a_description_does_not_say_how_rows_are_stored() -> None:
     """The rewrite that came with a later addition would be taken for known, and its rows never be
     read."""
     table = replace(PLAIN, storage="5", marks=((0, 5),))
-    assert shape_of(sent("id", "a", "b"), table).schema.marks == ()
-    assert shape_of(sent("id", "a"), table).schema.storage == ""
-    assert shape_of(sent("id", "a", "b"), table).schema.storage == "5"
+    assert schema_of(sent("id", "a", "b"), table).schema.marks == ()
+    assert schema_of(sent("id", "a"), table).schema.storage == ""
+    assert schema_of(sent("id", "a", "b"), table).schema.storage == "5"
 
 
 def test_a_first_relation_that_is_newer_than_the_description_is_seen() -> None:

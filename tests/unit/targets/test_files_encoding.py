@@ -122,7 +122,7 @@ def test_every_type_has_a_place_in_both_formats() -> None:
         assert fit(odd).kind is FitKind.UNSUPPORTED
 
 
-def _shape(*, full: bool, key: tuple[str, ...] = ("id",), columns: int = 12) -> TableSchema:
+def _schema(*, full: bool, key: tuple[str, ...] = ("id",), columns: int = 12) -> TableSchema:
     wide = [Column(f'c"{i}', String(), "text", ordinal=i + 2) for i in range(columns)]
     return TableSchema(
         TableId("s", "t"), (Column("id", Int(64), "int8", ordinal=1), *wide), key, key,
@@ -130,25 +130,25 @@ def _shape(*, full: bool, key: tuple[str, ...] = ("id",), columns: int = 12) -> 
     )  # fmt: skip
 
 
-def _bits(shape: TableSchema, names: list[str]) -> bytes:
-    made = bytearray((len(shape.columns) + 7) // 8)
-    for i, column in enumerate(shape.columns):
+def _bits(schema: TableSchema, names: list[str]) -> bytes:
+    made = bytearray((len(schema.columns) + 7) // 8)
+    for i, column in enumerate(schema.columns):
         made[i >> 3] |= (column.name in names) << (i & 7)
     return bytes(made)
 
 
-def _batch(shape: TableSchema, rows: list[dict[str, Any]]) -> pa.RecordBatch:
+def _batch(schema: TableSchema, rows: list[dict[str, Any]]) -> pa.RecordBatch:
     whole = [
         {"_sequence": i, "_committed_at": datetime(2026, 1, 1, tzinfo=UTC), "_transaction": 7,
-         "_position": 1, "_unchanged": _bits(shape, r.pop("unsent")) if "unsent" in r else None,
+         "_position": 1, "_unchanged": _bits(schema, r.pop("unsent")) if "unsent" in r else None,
          **r}
         for i, r in enumerate(rows, 1)
     ]  # fmt: skip
-    return pa.RecordBatch.from_pylist(whole, schema=change_schema(shape))
+    return pa.RecordBatch.from_pylist(whole, schema=change_schema(schema))
 
 
-def _lines(found: Records, shape: TableSchema) -> list[dict[str, Any]]:
-    text = jsonlines.lines(found, shape).to_pybytes().decode()
+def _lines(found: Records, schema: TableSchema) -> list[dict[str, Any]]:
+    text = jsonlines.lines(found, schema).to_pybytes().decode()
     assert text.endswith("\n")
     return [_strict(line) for line in text[:-1].split("\n")]
 
@@ -156,45 +156,45 @@ def _lines(found: Records, shape: TableSchema) -> list[dict[str, Any]]:
 def test_what_was_not_sent_is_named_and_no_null() -> None:
     """Guards `_unsent` (CORRECTNESS 9), over more than one byte of bits: named in both formats, and
     left out of a line."""
-    shape = _shape(full=False)
-    lost = [c.name for c in shape.columns[1:] if int(c.name[2:]) % 2]
+    schema = _schema(full=False)
+    lost = [c.name for c in schema.columns[1:] if int(c.name[2:]) % 2]
     found = records(
-        _batch(shape, [
+        _batch(schema, [
             {"_op": Op.UPDATE, "id": 1, 'c"0': "x", "unsent": lost},
             {"_op": Op.UPDATE, "id": 2, 'c"1': None},
             {"_op": Op.DELETE, "id": 3},
             {"_op": Op.TRUNCATE},
         ]),
-        shape, 3, has_before=False,
+        schema, 3, has_before=False,
     )  # fmt: skip
     rows = found.rows.to_pylist()
     assert [r["_unsent"] for r in rows] == [lost, None, None, None]
     assert [r["key"] for r in rows] == [{"id": 1}, {"id": 2}, {"id": 3}, None]
     assert [r["after"] is None for r in rows] == [False, False, True, True]
     assert {r["_schema"] for r in rows} == {3}
-    lines = _lines(found, shape)
-    assert set(lines[0]["after"]) == {c.name for c in shape.columns} - set(lost)
-    assert set(lines[1]["after"]) == {c.name for c in shape.columns}
+    lines = _lines(found, schema)
+    assert set(lines[0]["after"]) == {c.name for c in schema.columns} - set(lost)
+    assert set(lines[1]["after"]) == {c.name for c in schema.columns}
     assert [n for n in rows[0] if n not in lines[0]] == []
     cut = Records(found.rows, found.unsent).slice(1, 3)
-    assert _lines(cut, shape) == lines[1:3]
+    assert _lines(cut, schema) == lines[1:3]
 
 
 def test_a_table_whose_every_column_may_be_unsent_still_gives_json() -> None:
     """Guards the commas of an object whose first field is left out in some rows."""
-    shape = _shape(full=False, key=(), columns=2)
-    names = [c.name for c in shape.columns]
+    schema = _schema(full=False, key=(), columns=2)
+    names = [c.name for c in schema.columns]
     rows = [{"_op": Op.UPDATE, "id": 1, "unsent": names[:n]} for n in range(4)]
     rows += [{"_op": Op.UPDATE, "id": 2, 'c"0': ",x", "unsent": [names[0], names[2]]}]
-    found = records(_batch(shape, rows), shape, 1, has_before=False)
+    found = records(_batch(schema, rows), schema, 1, has_before=False)
     assert "key" not in found.rows.schema.names
-    left = [set(line["after"]) for line in _lines(found, shape)]
+    left = [set(line["after"]) for line in _lines(found, schema)]
     assert left == [set(names), set(names[1:]), set(names[2:]), set(), {names[1]}]
 
 
 def test_whole_old_rows_fill_what_was_not_sent_and_are_kept_where_wanted() -> None:
     """Guards `before`, `old_key` and CORRECTNESS 9's first source of an unsent value."""
-    shape = _shape(full=True, columns=2)
+    schema = _schema(full=True, columns=2)
     old = {"id": 1, 'c"0': "old", 'c"1': "kept"}
     rows = [
         {"_op": Op.UPDATE, "id": 1, 'c"0': "new", "unsent": ['c"1'], "_before": old},
@@ -203,26 +203,26 @@ def test_whole_old_rows_fill_what_was_not_sent_and_are_kept_where_wanted() -> No
         {"_op": Op.INSERT, "id": 4, 'c"0': "x"},
         {"_op": Op.UPDATE, "id": 5, "unsent": ['c"1']},
     ]
-    kept = records(_batch(shape, [dict(r) for r in rows]), shape, 1, has_before=True)
+    kept = records(_batch(schema, [dict(r) for r in rows]), schema, 1, has_before=True)
     found = kept.rows.to_pylist()
     assert found[0]["after"] == {"id": 1, 'c"0': "new", 'c"1': "kept"}
     assert [r["_unsent"] for r in found] == [None, None, None, None, ['c"1']]
     assert [r["old_key"] for r in found] == [None, {"id": 1}, None, None, None]
     assert [r["before"] for r in found] == [old, old, old, None, None]
-    assert [line["before"] for line in _lines(kept, shape)] == [old, old, old, None, None]
-    bare = records(_batch(shape, [dict(r) for r in rows]), shape, 1, has_before=False)
+    assert [line["before"] for line in _lines(kept, schema)] == [old, old, old, None, None]
+    bare = records(_batch(schema, [dict(r) for r in rows]), schema, 1, has_before=False)
     assert "before" not in bare.rows.schema.names
     assert bare.rows.column("old_key") == kept.rows.column("old_key")
 
 
 def test_a_changed_key_is_told_without_whole_old_rows() -> None:
     """Guards CORRECTNESS 8 where only the old key is sent."""
-    shape = _shape(full=False, columns=1)
+    schema = _schema(full=False, columns=1)
     rows = [
         {"_op": Op.UPDATE, "id": 2, "_before": {"id": 1}},
         {"_op": Op.UPDATE, "id": 2, "_before": {"id": 2}},
         {"_op": Op.UPDATE, "id": 2},
         {"_op": Op.DELETE, "id": 2, "_before": {"id": 2}},
     ]
-    found = records(_batch(shape, rows), shape, 1, has_before=False).rows
+    found = records(_batch(schema, rows), schema, 1, has_before=False).rows
     assert found.column("old_key").to_pylist() == [{"id": 1}, None, None, None]

@@ -41,7 +41,7 @@ from runners.engine.tasks.local import LocalTasks
 from tests import replayed
 from tests.contract.test_files import seen
 
-SHAPE = TableSchema(
+SCHEMA = TableSchema(
     TableId("shop", "orders"),
     (
         Column("id", Int(64), "bigint", nullable=False, ordinal=1),
@@ -50,7 +50,7 @@ SHAPE = TableSchema(
     ("id",),
     ("id",),
 )
-TABLE = TargetTable(SHAPE.id, "r1", 1)
+TABLE = TargetTable(SCHEMA.id, "r1", 1)
 
 
 @pytest.fixture(autouse=True)
@@ -82,12 +82,12 @@ def story(folder: Path) -> list[Callable[[], None]]:
     """The calls of a run, each with a sink of its own as after a crash; a call that was cut off
     comes again, since it was not recorded."""
     acts: list[Callable[[FilesSink], None]] = [
-        lambda s: s.begin(TABLE, SHAPE),
-        lambda s: s.deliver(TABLE, snapshot([(1, "a"), (2, "b")], SHAPE, 1, 10)),
-        lambda s: s.deliver(TABLE, snapshot([(3, "c")], SHAPE, 2, 10)),
-        lambda s: s.deliver(TABLE, batch(CHANGES[:70], SHAPE, 10, 2)),
+        lambda s: s.begin(TABLE, SCHEMA),
+        lambda s: s.deliver(TABLE, snapshot([(1, "a"), (2, "b")], SCHEMA, 1, 10)),
+        lambda s: s.deliver(TABLE, snapshot([(3, "c")], SCHEMA, 2, 10)),
+        lambda s: s.deliver(TABLE, batch(CHANGES[:70], SCHEMA, 10, 2)),
         lambda s: s.resolved(TABLE, resolved(80, 125)),
-        lambda s: s.deliver(TABLE, batch(CHANGES[70:], SHAPE, 80, 3, resolved=125)),
+        lambda s: s.deliver(TABLE, batch(CHANGES[70:], SCHEMA, 80, 3, resolved=125)),
         lambda s: s.resolved(TABLE, resolved(130, 100_000)),
     ]
     return [lambda act=act: act(sink_in(folder)) for act in acts]  # type: ignore[misc]
@@ -145,8 +145,8 @@ def test_a_task_that_goes_on_after_its_run_adds_nothing(tmp_path: Path) -> None:
     """Guards the notes: a file that a task wrote late, of a try that was given up, is in no
     manifest."""
     sink = sink_in(tmp_path)
-    sink.begin(TABLE, SHAPE)
-    sink.deliver(TABLE, batch(CHANGES[:20], SHAPE, 10))
+    sink.begin(TABLE, SCHEMA)
+    sink.deliver(TABLE, batch(CHANGES[:20], SCHEMA, 10))
     (file,) = generation(tmp_path).rglob("*.parquet")
     late = file.with_name(file.name.replace(".parquet", "zombie.parquet"))
     late.write_bytes(file.read_bytes())
@@ -172,7 +172,7 @@ def test_names_sort_as_changes_do_whatever_the_clocks_say(
     that was open and no later change came before it."""
     folder = tmp_path_factory.mktemp("clocks")
     sink = sink_in(folder)
-    sink.begin(TABLE, SHAPE)
+    sink.begin(TABLE, SCHEMA)
     after, done, mark, before = 10, [], 0.0, []
     for at, count, is_new_run, ahead in steps:
         some = [
@@ -180,7 +180,7 @@ def test_names_sort_as_changes_do_whatever_the_clocks_say(
             for i in range(count * 2)
         ]
         sink = sink_in(folder) if is_new_run else sink
-        sink.deliver(TABLE, batch(some, SHAPE, after, count, resolved=mark))
+        sink.deliver(TABLE, batch(some, SCHEMA, after, count, resolved=mark))
         after, done = some[-1].sequence, [*done, *some]
         mark = max(mark, float(at + ahead - 200), 1.0)
         sink.resolved(TABLE, resolved(after, mark))
@@ -196,14 +196,14 @@ def test_names_sort_as_changes_do_whatever_the_clocks_say(
 def test_a_bucket_has_the_changes_of_its_minute_and_closes_after_it(tmp_path: Path) -> None:
     """Guards what a loader relies on: names, bounds, numbers and operations of a manifest."""
     sink = sink_in(tmp_path)
-    sink.begin(TABLE, SHAPE)
-    sink.deliver(TABLE, snapshot([(1, "a")], SHAPE, 1, 10))
+    sink.begin(TABLE, SCHEMA)
+    sink.deliver(TABLE, snapshot([(1, "a")], SCHEMA, 1, 10))
     changes = [
         Change(11, Op.INSERT, 3, "c", 59.999999),
         Change(12, Op.UPDATE, 3, "d", 60),
         Change(13, Op.DELETE, 3, at=180),
     ]
-    sink.deliver(TABLE, batch(changes, SHAPE, 10))
+    sink.deliver(TABLE, batch(changes, SCHEMA, 10))
     sink.resolved(TABLE, resolved(13, 59.9))
     assert replayed.generations(tmp_path / "shop.orders") == []
     sink.resolved(TABLE, resolved(13, 179.9))
@@ -228,9 +228,9 @@ def test_buckets_of_any_length_have_names_of_their_own(
 ) -> None:
     """Guards a bucket's name: two buckets in one folder would have one manifest."""
     sink = sink_in(tmp_path, bucket=bucket)
-    sink.begin(TABLE, SHAPE)
+    sink.begin(TABLE, SCHEMA)
     changes = [Change(11 + i, Op.INSERT, i, "x", at=i * seconds / 2) for i in range(10)]
-    sink.deliver(TABLE, batch(changes, SHAPE, 10, 2))
+    sink.deliver(TABLE, batch(changes, SCHEMA, 10, 2))
     sink.resolved(TABLE, resolved(20, 100 * seconds))
     told = replayed.manifests(generation(tmp_path))
     assert len({m["bucket"] for m in told}) == len(told) >= 5
@@ -240,9 +240,9 @@ def test_buckets_of_any_length_have_names_of_their_own(
 def test_a_bucket_that_another_run_closed_is_not_closed_again(tmp_path: Path) -> None:
     """Guards manifests that never change, also where two runs write side by side."""
     one, two = sink_in(tmp_path), sink_in(tmp_path)
-    one.begin(TABLE, SHAPE)
-    one.deliver(TABLE, batch(CHANGES[:5], SHAPE, 10))
-    two.deliver(TABLE, batch([Change(16, Op.INSERT, 9, "x", at=9)], SHAPE, 15))
+    one.begin(TABLE, SCHEMA)
+    one.deliver(TABLE, batch(CHANGES[:5], SCHEMA, 10))
+    two.deliver(TABLE, batch([Change(16, Op.INSERT, 9, "x", at=9)], SCHEMA, 15))
     one.resolved(TABLE, resolved(15, 1000))
     with pytest.raises(ReplicationError) as caught:
         two.resolved(TABLE, resolved(16, 1000))
@@ -253,7 +253,7 @@ def test_time_that_passed_is_told_though_nothing_changed(tmp_path: Path) -> None
     """Guards `_resolved.json`: an empty bucket has no manifest, and a mark within a bucket writes
     nothing."""
     sink = sink_in(tmp_path)
-    sink.begin(TABLE, SHAPE)
+    sink.begin(TABLE, SCHEMA)
     sink.resolved(TABLE, resolved(10, 125))
     told = generation(tmp_path) / "_resolved.json"
     assert replayed.closed_before(generation(tmp_path)) == "2024-11-24T07:07:00.000000Z"
@@ -267,12 +267,12 @@ def test_a_clock_that_jumped_ahead_keeps_no_bucket_open_for_years(tmp_path: Path
     """Guards the limit of commit times that lie ahead of our clock, of changes and of marks."""
     now = START.timestamp() + 30
     sink = sink_in(tmp_path, lambda: now)
-    sink.begin(TABLE, SHAPE)
+    sink.begin(TABLE, SCHEMA)
     wrong = Change(11, Op.INSERT, 1, "from 2030", at=200_000_000)
     after = [Change(12, Op.UPDATE, 1, "right", at=31), Change(13, Op.UPDATE, 1, "too", at=400)]
-    sink.deliver(TABLE, batch([wrong], SHAPE, 10))
+    sink.deliver(TABLE, batch([wrong], SCHEMA, 10))
     sink.resolved(TABLE, resolved(11, 200_000_000))
-    sink.deliver(TABLE, batch(after, SHAPE, 11))
+    sink.deliver(TABLE, batch(after, SCHEMA, 11))
     now += AHEAD_MICROS / 1e6 + 200
     sink.resolved(TABLE, resolved(13, 700))
     found = list(replayed.records(generation(tmp_path)))
@@ -283,12 +283,12 @@ def test_a_clock_that_jumped_ahead_keeps_no_bucket_open_for_years(tmp_path: Path
 def test_changes_that_are_not_recorded_keep_their_bucket_open(tmp_path: Path) -> None:
     """Guards `resolved` against a delivery beyond the mark: it may be taken back."""
     sink = sink_in(tmp_path)
-    sink.begin(TABLE, SHAPE)
-    sink.deliver(TABLE, batch(CHANGES[:10], SHAPE, 10))
+    sink.begin(TABLE, SCHEMA)
+    sink.deliver(TABLE, batch(CHANGES[:10], SCHEMA, 10))
     sink.resolved(TABLE, Resolved(10, START.timestamp() + 100_000))
     assert replayed.manifests(generation(tmp_path)) == []
     again = sink_in(tmp_path)
-    again.deliver(TABLE, batch(CHANGES[:5], SHAPE, 10))
+    again.deliver(TABLE, batch(CHANGES[:5], SCHEMA, 10))
     again.resolved(TABLE, resolved(15, 100_000))
     assert len(list(replayed.records(generation(tmp_path)))) == 5
 
@@ -301,13 +301,15 @@ def test_large_lanes_make_several_files_and_many_deliveries_few_notes(
     monkeypatch.setattr("replicators.targets.files.lanes.SLICE_BYTES", 1000)
     monkeypatch.setattr(state, "JOINED", 10)
     sink = sink_in(tmp_path)
-    sink.begin(TABLE, SHAPE)
+    sink.begin(TABLE, SCHEMA)
     changes = [Change(11 + i, Op.INSERT, i, f"v{i}", at=1) for i in range(600)]
-    lane = HeldLane(1, 10, 10, 90, rows_of([Change(10, Op.READ, i, "r") for i in range(90)], SHAPE))
-    sink.deliver(TABLE, ChangeBatch(BatchKind.SNAPSHOT, SHAPE, 10, 10, (lane,)))
-    sink.deliver(TABLE, batch(changes[:300], SHAPE, 10))
+    lane = HeldLane(
+        1, 10, 10, 90, rows_of([Change(10, Op.READ, i, "r") for i in range(90)], SCHEMA)
+    )
+    sink.deliver(TABLE, ChangeBatch(BatchKind.SNAPSHOT, SCHEMA, 10, 10, (lane,)))
+    sink.deliver(TABLE, batch(changes[:300], SCHEMA, 10))
     for at in range(300, 600, 10):
-        sink.deliver(TABLE, batch(changes[at : at + 10], SHAPE, 10 + at))
+        sink.deliver(TABLE, batch(changes[at : at + 10], SCHEMA, 10 + at))
         sink = sink_in(tmp_path) if at % 70 == 0 else sink
     notes = list((generation(tmp_path) / layout.DELIVERIES).iterdir())
     assert 2 < len(notes) < 20
@@ -321,13 +323,13 @@ def test_large_lanes_make_several_files_and_many_deliveries_few_notes(
 def test_a_schema_is_written_once_and_its_number_is_in_names_and_rows(tmp_path: Path) -> None:
     """Guards schema versions over runs: the same shape is the same version."""
     wider = TableSchema(
-        SHAPE.id, (*SHAPE.columns, Column("extra", String(), "text", ordinal=3)), ("id",), ("id",)
+        SCHEMA.id, (*SCHEMA.columns, Column("extra", String(), "text", ordinal=3)), ("id",), ("id",)
     )
-    for n, shape in enumerate((SHAPE, wider, SHAPE)):
+    for n, schema in enumerate((SCHEMA, wider, SCHEMA)):
         sink = sink_in(tmp_path)
         if n == 0:
-            sink.begin(TABLE, SHAPE)
-        sink.deliver(TABLE, batch(CHANGES[n : n + 1], shape, 10 + n))
+            sink.begin(TABLE, SCHEMA)
+        sink.deliver(TABLE, batch(CHANGES[n : n + 1], schema, 10 + n))
     sink.resolved(TABLE, resolved(13, 100_000))
     (manifest,) = replayed.manifests(generation(tmp_path))
     assert [f["schema_version"] for f in manifest["files"]] == [1, 2, 1]
@@ -396,10 +398,10 @@ def test_a_look_writes_nothing_and_an_assessment_leaves_nothing(tmp_path: Path) 
     again."""
     checks = FilesChecks(FilesParams(location=f"{tmp_path}/new"))
     assert checks.connection() == []
-    assert checks.tables([SHAPE], "r1") == []
+    assert checks.tables([SCHEMA], "r1") == []
     assert list(tmp_path.iterdir()) == []
     here = FilesChecks(FilesParams(location=str(tmp_path)))
-    assert here.tables([SHAPE], "r1") == []
+    assert here.tables([SCHEMA], "r1") == []
     assert list(tmp_path.iterdir()) == []
 
 
@@ -413,7 +415,7 @@ def test_a_location_that_takes_no_files_is_found_by_the_assessment(
 
     monkeypatch.setattr(files, "write", refuse)
     checks = FilesChecks(FilesParams(location=str(tmp_path)))
-    assert [p.code for p in checks.tables([SHAPE], "r1")] == ["target:not-writable"]
+    assert [p.code for p in checks.tables([SCHEMA], "r1")] == ["target:not-writable"]
 
 
 def test_a_folder_that_holds_something_else_is_taken(tmp_path: Path) -> None:
@@ -421,7 +423,7 @@ def test_a_folder_that_holds_something_else_is_taken(tmp_path: Path) -> None:
     (tmp_path / "shop.orders").mkdir()
     (tmp_path / "shop.orders" / "mine.txt").write_text("x")
     with pytest.raises(ReplicationError) as caught:
-        sink_in(tmp_path).begin(TABLE, SHAPE)
+        sink_in(tmp_path).begin(TABLE, SCHEMA)
     assert caught.value.code == "target:table-taken"
     checks = FilesChecks(FilesParams(location=str(tmp_path)))
-    assert [p.code for p in checks.tables([SHAPE], "r1")] == ["target:table-taken"]
+    assert [p.code for p in checks.tables([SCHEMA], "r1")] == ["target:table-taken"]

@@ -18,7 +18,7 @@ from replicators.targets.lakehouse import evolve
 from replicators.targets.lakehouse.types import fit
 
 
-def shape(**columns: int) -> TableSchema:
+def schema(**columns: int) -> TableSchema:
     """A shape by names and numbers; names that begin with n are integers."""
     made = (
         Column(name, Int(32) if name.startswith("n") else String(), "", ordinal=number)
@@ -78,24 +78,24 @@ class Lake:
         return {name: value for name, (_, value) in self.columns.items()}
 
 
-OLD = shape(id=1, a=2, b=3)
+OLD = schema(id=1, a=2, b=3)
 CASES = {
-    "renamed": (shape(id=1, z=2, b=3), {"z": "values of 2", "b": "values of 3"}),
-    "swapped": (shape(id=1, b=2, a=3), {"b": "values of 2", "a": "values of 3"}),
-    "moved on": (shape(id=1, b=2, c=3), {"b": "values of 2", "c": "values of 3"}),
-    "dropped, and its name taken": (shape(id=1, a=3), {"a": "values of 3"}),
-    "dropped and added": (shape(id=1, b=3, c=4), {"b": "values of 3", "c": "NULL"}),
-    "made again": (shape(id=1, a=4, b=3), {"a": "NULL", "b": "values of 3"}),
+    "renamed": (schema(id=1, z=2, b=3), {"z": "values of 2", "b": "values of 3"}),
+    "swapped": (schema(id=1, b=2, a=3), {"b": "values of 2", "a": "values of 3"}),
+    "moved on": (schema(id=1, b=2, c=3), {"b": "values of 2", "c": "values of 3"}),
+    "dropped, and its name taken": (schema(id=1, a=3), {"a": "values of 3"}),
+    "dropped and added": (schema(id=1, b=3, c=4), {"b": "values of 3", "c": "NULL"}),
+    "made again": (schema(id=1, a=4, b=3), {"a": "NULL", "b": "values of 3"}),
     "renamed, and its name taken": (
-        shape(id=1, z=2, a=4, b=3),
+        schema(id=1, z=2, a=4, b=3),
         {"z": "values of 2", "a": "NULL", "b": "values of 3"},
     ),
     "moved on, and the first name taken": (
-        shape(id=1, b=2, c=3, a=4),
+        schema(id=1, b=2, c=3, a=4),
         {"b": "values of 2", "c": "values of 3", "a": "NULL"},
     ),
     "round of three": (
-        shape(id=2, a=3, b=1),
+        schema(id=2, a=3, b=1),
         {"id": "values of 2", "a": "values of 3", "b": "values of 1"},
     ),
 }
@@ -119,33 +119,36 @@ def test_values_follow_their_columns_number_also_when_cut_off_anywhere(case: str
 
 
 AFTER_KEPT = {
-    "made again": (shape(id=1, a=2, b=4), {"a": "values of 2", "b": "NULL"}),
-    "made again under its number": (shape(id=1, a=2, b=3), {"a": "values of 2", "b": "NULL"}),
+    "made again": (schema(id=1, a=2, b=4), {"a": "values of 2", "b": "NULL"}),
+    "made again under its number": (schema(id=1, a=2, b=3), {"a": "values of 2", "b": "NULL"}),
     "its number used again": (
-        shape(id=1, a=2, c=3),
+        schema(id=1, a=2, c=3),
         {"a": "values of 2", "b": "values of 3", "c": "NULL"},
     ),
-    "its name taken": (shape(id=1, b=2), {"b": "values of 2"}),
-    "its name taken, and that one's": (shape(id=2, b=1), {"id": "values of 2", "b": "values of 1"}),
+    "its name taken": (schema(id=1, b=2), {"b": "values of 2"}),
+    "its name taken, and that one's": (
+        schema(id=2, b=1),
+        {"id": "values of 2", "b": "values of 1"},
+    ),
     "another's name taken": (
-        shape(id=1, z=2, a=4),
+        schema(id=1, z=2, a=4),
         {"z": "values of 2", "a": "NULL", "b": "values of 3"},
     ),
     "others moved": (
-        shape(id=2, a=1, d=4),
+        schema(id=2, a=1, d=4),
         {"id": "values of 2", "a": "values of 1", "b": "values of 3", "d": "NULL"},
     ),
 }
 
 
 @pytest.mark.parametrize("case", sorted(AFTER_KEPT))
-@pytest.mark.parametrize("between", [shape(id=1, a=2), shape(id=1, a=2, d=4)])
+@pytest.mark.parametrize("between", [schema(id=1, a=2), schema(id=1, a=2, d=4)])
 def test_a_kept_column_is_none_that_comes_later(case: str, between: TableSchema) -> None:
     """Guards the policy lenient: were a column forgotten that the source dropped, one made later
     would show its values. MySQL's columns take the numbers of dropped ones again."""
     new, expected = AFTER_KEPT[case]
     kept = Lake.of(OLD)
-    for change in kept.plan(shape(id=1, a=2), between):
+    for change in kept.plan(schema(id=1, a=2), between):
         kept.apply(change)
     assert kept.plan(between, between) == []
     assert kept.values()["b"] == "values of 3"
@@ -164,7 +167,7 @@ def test_a_kept_column_is_none_that_comes_later(case: str, between: TableSchema)
 def test_readers_see_a_kept_column_until_the_next_copy_is_published() -> None:
     """Guards what stays readable: taken for another column as the copy begins, it would be emptied
     at once."""
-    lake, left, new = Lake.of(OLD), shape(id=1, a=2), shape(id=1, a=2, b=4)
+    lake, left, new = Lake.of(OLD), schema(id=1, a=2), schema(id=1, a=2, b=4)
     for change in lake.plan(left, left):
         lake.apply(change)
     for change in lake.plan(left, new, is_start=True):
@@ -175,7 +178,7 @@ def test_readers_see_a_kept_column_until_the_next_copy_is_published() -> None:
 
 def test_a_column_that_is_renamed_and_widened_keeps_its_values() -> None:
     """The type is altered under the new name: under the old one there is no column any more."""
-    old = shape(n=1)
+    old = schema(n=1)
     new = TableSchema(old.id, (Column("m", Int(64), "", ordinal=1),))
     lake = Lake.of(old)
     for change in lake.plan(old, new):
@@ -185,7 +188,7 @@ def test_a_column_that_is_renamed_and_widened_keeps_its_values() -> None:
 
 def test_a_type_that_loses_something_is_refused() -> None:
     """Followed silently, it would empty the column."""
-    old = shape(n=1)
+    old = schema(n=1)
     new = TableSchema(old.id, (Column("n", String(), "", ordinal=1),))
     with pytest.raises(ReplicationError, match="target:evolve"):
         Lake.of(old).plan(old, new)
@@ -194,21 +197,21 @@ def test_a_type_that_loses_something_is_refused() -> None:
 def test_where_types_are_not_widened_a_wider_one_is_refused_before_anything_is_done() -> None:
     """As with Delta, which has no way to do it that other readers know: told as an unknown fault it
     was tried again for ever."""
-    old = shape(n=1)
+    old = schema(n=1)
     new = TableSchema(old.id, (Column("n", Int(64), "", ordinal=1),))
     assert evolve.plan("t", {"n": "int"}, {"n": 1}, new, drops=frozenset())
     with pytest.raises(ReplicationError, match="target:evolve"):
         evolve.plan("t", {"n": "int"}, {"n": 1}, new, drops=frozenset(), widens=False)
 
 
-@pytest.mark.parametrize(("is_copys", "became"), [(True, OLD), (False, shape(id=1, b=2, a=3))])
+@pytest.mark.parametrize(("is_copys", "became"), [(True, OLD), (False, schema(id=1, b=2, a=3))])
 def test_numbers_of_a_copy_mean_nothing_for_the_next_one(
     is_copys: bool, became: TableSchema
 ) -> None:
     """Where a source has no numbers, each copy counts its columns anew: taken for the same, they
     would rename columns that readers still see; and left in the table, they would rename the new
     copy's as it is published."""
-    new = replace(shape(id=1, b=2, a=3), copy_numbers=is_copys)
+    new = replace(schema(id=1, b=2, a=3), copy_numbers=is_copys)
     lake = Lake.of(OLD)
     for change in lake.plan(OLD, new, is_start=True):
         lake.apply(change)
@@ -216,7 +219,7 @@ def test_numbers_of_a_copy_mean_nothing_for_the_next_one(
     assert lake.plan(OLD, new) == []
 
 
-SHAPES = st.lists(
+SCHEMAS = st.lists(
     st.tuples(st.sampled_from(["a", "b", "c", "n", "m", "N"]), st.integers(1, 6), st.booleans()),
     min_size=1,
     max_size=5,
@@ -239,7 +242,9 @@ def typed(made: TableSchema) -> TableSchema:
     return replace(made, columns=columns)
 
 
-@given(old=SHAPES.map(typed), new=SHAPES.map(typed), kept=st.integers(0, 4), cut=st.integers(0, 20))
+@given(
+    old=SCHEMAS.map(typed), new=SCHEMAS.map(typed), kept=st.integers(0, 4), cut=st.integers(0, 20)
+)
 @settings(deadline=None)
 def test_values_follow_their_numbers_between_any_two_shapes(
     old: TableSchema, new: TableSchema, kept: int, cut: int
@@ -262,7 +267,7 @@ def test_values_follow_their_numbers_between_any_two_shapes(
     assert lake.plan(old, new) == []
 
 
-@given(old=SHAPES, new=SHAPES, is_copys=st.booleans())
+@given(old=SCHEMAS, new=SCHEMAS, is_copys=st.booleans())
 @settings(deadline=None)
 def test_what_a_copy_wrote_stays_under_its_names_when_it_is_published(
     old: TableSchema, new: TableSchema, is_copys: bool
@@ -286,7 +291,7 @@ def test_a_table_from_before_numbers_gets_them_and_keeps_its_values() -> None:
     """Taken for other columns, all would be emptied."""
     lake = Lake.of(OLD)
     lake.known = dict.fromkeys(lake.known, 0)
-    for change in lake.plan(OLD, shape(id=1, a=2, b=3, c=4)):
+    for change in lake.plan(OLD, schema(id=1, a=2, b=3, c=4)):
         lake.apply(change)
     assert lake.values() == {**Lake.of(OLD).values(), "c": "NULL"}
     assert lake.known == {"id": 1, "a": 2, "b": 3, "c": 4}

@@ -254,8 +254,8 @@ def test_a_column_with_a_name_of_icebergs_is_refused_by_its_name(
     """Guards `naming.refuse_reserved`: Spark said AnalysisException, which nobody could mend."""
     writer = lakehouse("iceberg", tmp_path, session)
     odd = replace(SCHEMA, columns=(*COLUMNS, Column("_Pos", Int(64), "bigint", ordinal=3)))
-    shapes = (SCHEMA, odd) if act == "evolve" else (odd,)
+    schemas = (SCHEMA, odd) if act == "evolve" else (odd,)
     with pytest.raises(ReplicationError) as caught:
-        getattr(writer, act)(TABLE, *shapes)
+        getattr(writer, act)(TABLE, *schemas)
     assert (caught.value.code, caught.value.facts["column"]) == ("target:column-reserved", "_Pos")
     assert session.told == []

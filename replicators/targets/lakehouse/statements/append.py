@@ -17,9 +17,9 @@ def batch_ddl(batch: FoldedBatch) -> str:
 
 def statement(target: str, batch: FoldedBatch, view: str) -> str:
     """INSERT of every row of a batch."""
-    shape = stored(batch.schema, Mode.APPEND)
-    names = ", ".join(quote(c.name) for c in shape.supported)
-    values = ", ".join(image_columns(shape, {}))
+    schema = stored(batch.schema, Mode.APPEND)
+    names = ", ".join(quote(c.name) for c in schema.supported)
+    values = ", ".join(image_columns(schema, {}))
     return f"INSERT INTO {target} ({names})\nSELECT {values} FROM {view}"
 
 

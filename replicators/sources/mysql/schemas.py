@@ -66,7 +66,7 @@ from replicators.sources.mysql.types import (
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Schema:
     """A table as one TABLE_MAP sends it: `schema` holds the columns decoded, `where` their numbers
     in the rows.
 
@@ -96,12 +96,12 @@ def find_table(table: TableId, tables: Iterable[TableSchema]) -> TableSchema | N
     return next((t for t in tables if t.id == table), None)
 
 
-def shape_of(
+def schema_of(
     found: TableMap,
     table: TableSchema,
     charsets: Mapping[int, str],
     steps: Sequence[SchemaStep] = (),
-) -> Shape:
+) -> Schema:
     """How rows of `found` become rows of `table`: the chosen columns that it has, with its own
     types. `steps`: what became of the table's columns before; the description of the table may be
     newer than the rows."""
@@ -125,7 +125,7 @@ def shape_of(
     elif not set(schema.key) <= {c.name for c in columns}:
         code, strange = code or "source:key-changed", strange
     where = tuple(numbers[c.name] for c in columns)
-    return Shape(schema, _version(found.columns, schema), found, where, code, strange, reason)
+    return Schema(schema, _version(found.columns, schema), found, where, code, strange, reason)
 
 
 def _why(sent: MapColumn, native: str) -> tuple[str, str]:
@@ -135,7 +135,7 @@ def _why(sent: MapColumn, native: str) -> tuple[str, str]:
     return "source:value-unsupported", f"the log has it in a form that is not known ({native})"
 
 
-def shape_without_rows(table: TableSchema, steps: Sequence[SchemaStep]) -> tuple[TableSchema, str]:
+def schema_without_rows(table: TableSchema, steps: Sequence[SchemaStep]) -> tuple[TableSchema, str]:
     """The table as rows would tell it where there are none, and its version: by the copy's shape
     and these steps, since the description may be newer."""
     past = Past(table.known, steps)
