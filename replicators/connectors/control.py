@@ -1,4 +1,4 @@
-"""Small questions to a source, and acts at it, beside the stream of its changes."""
+"""Small questions to a source and small actions at it, beside the stream of its changes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from replicators.connectors.snapshot import SnapshotWait
 
 @dataclass(frozen=True, slots=True)
 class LogStatus:
-    """What the source says of its log: bytes it keeps for us, hours until it would give up what was
-    not read (None: no limit, or, where it `is_limited`, not known yet). `bytes_per_second`: the
-    rate that the hours assume, None where they do not depend on one."""
+    """What the source says of its log: the bytes it keeps for us, and the hours until it would
+    discard what we have not read. None hours: there is no limit, or it is not known yet (where the
+    log `is_limited`). `bytes_per_second`: the rate that the hours assume; None where they depend on
+    no rate."""
 
     retained_bytes: int = 0
     is_active: bool = False
@@ -28,33 +29,33 @@ class LogStatus:
 
 
 class SourceControl(Closing, Protocol):
-    """Small questions and acts beside the stream, on a connection of its own."""
+    """Small questions and actions beside the stream, on a connection of its own."""
 
     def heartbeat(self) -> int:
-        """Write a mark into the log, so that the stream moves on an idle database; the log position
-        after it."""
+        """Write a heartbeat into the log, so that the stream moves on an idle database. Returns the
+        log position after it."""
         ...
 
     def status(self, reached: Position | None = None) -> LogStatus:
-        """How much log the source keeps, and for how long for a stream that has come to `reached`;
-        its clock (seconds since the epoch)."""
+        """How much log the source keeps, how long it keeps it for a stream that has reached
+        `reached`, and the source's clock (seconds since the epoch)."""
         ...
 
     def add_tables(
         self, tables: Sequence[TableSchema], wait: SnapshotWait | None = None
     ) -> Sequence[TableSchema]:
-        """Let the stream carry these tables too; idempotent; committed when it returns. Those that
-        it did not carry before: what was done to them until now it will never tell. `wait` hears of
-        locks that keep it waiting."""
+        """Add these tables to the stream. Idempotent; committed when it returns. It returns those
+        that the stream did not carry before: the source will never send the changes made to them
+        until now. `wait` is called while locks keep it waiting."""
         ...
 
     def remove_tables(self, tables: Sequence[TableSchema]) -> None:
-        """Take tables out of the stream; idempotent."""
+        """Remove tables from the stream; idempotent."""
         ...
 
     def drop(self) -> None:
-        """Remove everything this replicator made at the source (slot, publication); idempotent.
-        `source:unreachable` where it can't be asked."""
+        """Remove everything that this replicator made at the source (slot, publication);
+        idempotent. `source:unreachable` where the source does not answer."""
         ...
 
     def drop_statements(self) -> list[str]:
@@ -73,11 +74,11 @@ class HasMembers(Protocol):
 
 @runtime_checkable
 class TellsUnpublished(Protocol):
-    """A control whose source lists the tables that the stream carries, and where others may change
-    that list."""
+    """A control whose source lists the tables of the stream, and where others may change that
+    list."""
 
     def unpublished(self, tables: Sequence[TableSchema]) -> Sequence[TableSchema]:
-        """Those of `tables` that the stream does not carry, or did not carry for a time."""
+        """Those of `tables` that the stream does not carry now, or did not carry for some time."""
         ...
 
 
@@ -86,14 +87,15 @@ class TellsRefused(Protocol):
     """A control whose source refuses writes to some tables while the stream carries them."""
 
     def refused(self, tables: Sequence[TableSchema]) -> Mapping[TableId, str]:
-        """Those of `tables` that can't be followed as they are, with the statement that mends
+        """Those of `tables` that can't be followed as they are, each with the statement that mends
         it."""
         ...
 
 
 class ControlOpener(Protocol):
-    """Makes a `SourceControl`. `after`: a position that the stream has reached; the positions that
-    are told are in one order with it, also where the stream has gone on at another server."""
+    """Makes a `SourceControl`. `after`: a position that the stream has reached. All positions that
+    the control returns are in one order with it, also where the stream has moved to another
+    server."""
 
     def __call__(
         self, params: Any, name: str, after: Position | None = None, /

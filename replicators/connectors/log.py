@@ -1,5 +1,5 @@
-"""A source that is followed by the bytes of its log: its reader, what is decoded, and the part of
-the plugin that names them."""
+"""A source that is followed by the bytes of its log: the reader, what decoding gives, and the part
+of the plugin that names them."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ from replicators.connectors.snapshot import FirstSnapshotOpener, SnapshotWait
 class LogBlock:
     """A run of log messages, ready for a raw segment.
 
-    `data` is repeated [u32 little-endian length][message bytes]. `ends_closed`: the block ends at a
-    transaction's end and starts outside of one, or ends the one that earlier open blocks began; an
-    open block holds part of exactly one transaction. `position` is the end of the last complete
-    transaction so far. `context` is what decoding needs at the block's *start* (JSON-able; the
-    engine puts it in the head of a segment that begins with this block) and `context_version`
-    changes whenever a relation's shape changed within or before this block: such a block starts a
-    new segment.
+    `data` is repeated [u32 little-endian length][message bytes]. A block with `ends_closed` ends at
+    a transaction's end. It also starts outside of a transaction, or ends the transaction that
+    earlier open blocks began. An open block holds part of exactly one transaction. `position` is
+    the end of the last complete transaction so far.
+
+    `context` is what decoding needs at the block's *start*, as JSON. The engine puts it in the head
+    of a segment that begins with this block. `context_version` changes whenever a relation's schema
+    changed within or before this block: such a block starts a new segment.
     """
 
     data: bytes | bytearray | memoryview
@@ -47,26 +48,26 @@ class LogReader(Closing, Protocol):
         position: Position | None,
         wait: SnapshotWait | None = None,
     ) -> None:
-        """Make what is needed at the source (slot, publication) where it is missing and `position`
-        is None, otherwise verify that the log continues at `position`: `source:position-lost`,
-        `source:slot-missing`, `source:slot-invalidated`. Idempotent. `wait` hears of locks that
-        keep it waiting."""
+        """Where `position` is None, make what is needed at the source (slot, publication) and is
+        missing. Otherwise verify that the log continues at `position`: `source:position-lost`,
+        `source:slot-missing`, `source:slot-invalidated`. Idempotent. `wait` is called while a lock
+        keeps it waiting."""
         ...
 
     def start(self, position: Position, tables: Sequence[TableSchema]) -> None:
-        """Open the stream after `position`; transactions that end at or before it are dropped
+        """Open the stream after `position`. Transactions that end at or before it are dropped as a
         whole."""
         ...
 
     def read(self, *, wait_seconds: float, max_bytes: int) -> LogBlock | None:
-        """The next block, or None where nothing came within `wait_seconds`. Answers the server's
+        """The next block, or None where nothing came within `wait_seconds`. It answers the server's
         keepalives."""
         ...
 
     def follow(self, tables: Sequence[TableSchema]) -> None:
-        """Another thread says that these tables are chosen now: what the server has not sent yet
-        comes with all of them. Nothing to do where `SourceControl.add_tables` sees to it at the
-        server."""
+        """Follow these tables from now on: what the server has not sent yet comes with all of them.
+        Another thread calls this. It does nothing where `SourceControl.add_tables` does the work at
+        the server."""
         ...
 
     def acknowledge(self, position: Position) -> None:
@@ -74,14 +75,14 @@ class LogReader(Closing, Protocol):
         ...
 
     def idle_position(self) -> Position | None:
-        """Where the server says there is nothing to send before, while no transaction is open: may
-        be recorded and then acknowledged. None when unknown."""
+        """The position before which the server says it has nothing to send, while no transaction is
+        open. It may be recorded and then acknowledged. None where it is unknown."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """Where in the log something without rows is: its `_sequence`, when it was committed
+    """The place in the log of something without rows: its `_sequence`, its commit time
     (microseconds), and its position."""
 
     sequence: int
@@ -91,9 +92,9 @@ class LogPlace:
 
 @dataclass(frozen=True, slots=True)
 class DecodedTable:
-    """The changes of one table, of one version of its shape, in one segment. `shape_at`: a
-    statement changed the shape there; told without rows, so that the copy follows though none may
-    ever come."""
+    """The changes of one table, of one version of its schema, in one segment. `schema_at`: the
+    place where a statement changed the schema. It is reported even without rows, so that the copy's
+    schema changes although no row may ever come."""
 
     schema: TableSchema
     version: str
@@ -104,8 +105,9 @@ class DecodedTable:
 
 @dataclass(frozen=True, slots=True)
 class Poison:
-    """A table whose bytes can't be decoded: the others of the segment are not touched. `position`:
-    where in the log what happened begins; a copy made after it has that in it (0: not known)."""
+    """A table whose bytes can't be decoded. The segment's other tables are not affected.
+    `position`: where the failed part begins in the log (0: not known). A copy made after that
+    position contains it."""
 
     table: TableId
     offset: int
@@ -116,9 +118,9 @@ class Poison:
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """Rows of a table that the segment's head does not name: nothing of them is decoded.
-    `native_id`: the source's own number of the table (`TableSchema.native_id`); `position`: the
-    highest position of their transactions."""
+    """Rows of a table that the segment's head does not name. They are not decoded. `native_id`: the
+    source's own number of the table (`TableSchema.native_id`). `position`: the highest position of
+    their transactions."""
 
     native_id: int
     rows: int
@@ -126,25 +128,25 @@ class PassedOver:
 
 
 class LogDecoder(Protocol):
-    """Pure: the same head and body give the same rows and numbers. Runs inside a Spark task;
-    imports no Django."""
+    """A pure function: the same head and body give the same rows and numbers. It runs inside a
+    Spark task and imports no Django."""
 
     def __call__(
         self, head: dict[str, Any], body: Any, segment: int
     ) -> Iterator[DecodedTable | Poison | PassedOver]:
         """Decode a raw segment's body (a uint8 buffer of [u32 length][message]) column-wise.
-        `head["context"]` is the `LogBlock.context` of its first block, `head["tables"]` the frozen
-        selection (`TableSchema.to_json`)."""
+        `head["context"]` is the `LogBlock.context` of its first block. `head["tables"]` is the
+        frozen selection (`TableSchema.to_json`)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ByteLog:
-    """The part of a plugin whose source has a log of bytes: one thread reads it into raw segments,
-    and tasks decode those later.
+    """The part of a plugin whose source has a log of bytes. One thread reads the log into raw
+    segments, and tasks decode them later.
 
-    `reader` gets params and the name of what the replicator makes at the source. `decoder` is a
-    `LogDecoder`; it is called in tasks, and so it is named by dotted path.
+    `reader` gets the params and the name of what the replicator makes at the source. `decoder` is a
+    `LogDecoder`. It is called in tasks, so it is named by dotted path.
     """
 
     reader: Callable[[Any, str], LogReader]

@@ -1,5 +1,5 @@
-"""A source that is asked for its changes, and answers with Arrow: its reader, and the part of the
-plugin that names it."""
+"""A source that is asked for its changes and answers with Arrow: its reader, and the part of the
+plugin that names the reader."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from replicators.connectors.snapshot import FirstSnapshotOpener, SnapshotWait
 
 
 def polled_schema(schema: TableSchema) -> pa.Schema:
-    """The Arrow schema of `TableChanges.rows`: a change file's without `_sequence`, which the
-    engine gives."""
+    """The Arrow schema of `TableChanges.rows`: that of a change file without `_sequence`, which the
+    engine adds."""
     return change_schema(schema).remove(0)
 
 
@@ -37,21 +37,20 @@ class TableChanges:
 
     @property
     def arrow(self) -> pa.Schema:
-        """What `rows` has to look like."""
+        """The Arrow schema that `rows` must have."""
         has_faults = FAULT_FIELDS[0].name in self.rows.column_names
         return pa.schema([*polled_schema(self.schema), *(FAULT_FIELDS if has_faults else ())])
 
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """What one poll found: the changes of whole transactions, and the position after the last of
-    them.
+    """What one poll found: the changes of whole transactions, and the position after the last one.
 
     A table has an entry for each version of its schema, in order. The position also moves where
     nothing changed in the chosen tables. `has_more`: the source has more changes now, so the next
-    poll need not wait. `schema_version` is another number whenever a chosen table's schema changed
-    within or before this poll: the engine describes the tables anew then, and asks the same again,
-    so that it learns which of the new columns are followed.
+    poll need not wait. `schema_version` is a new number whenever a chosen table's schema changed
+    within or before this poll. The engine then describes the tables anew and polls again from the
+    same position, so that it learns which of the new columns are followed.
     """
 
     position: Position
@@ -69,15 +68,15 @@ class PollReader(Closing, Protocol):
         position: Position | None,
         wait: SnapshotWait | None = None,
     ) -> None:
-        """Make what is needed at the source where it is missing and `position` is None. Otherwise
+        """Where `position` is None, make what is needed at the source and is missing. Otherwise
         verify that the source still has every change after `position`: `source:position-lost`,
         `source:slot-missing`. Idempotent."""
         ...
 
     def poll(self, after: Position, tables: Sequence[TableSchema], *, max_bytes: int) -> Polled:
         """The changes of these tables after `after`, up to now, with the columns that `tables` have
-        and those of older schemas; about `max_bytes` of them at most. The same question again gives
-        the same changes first, until they are acknowledged; more may follow them."""
+        and those of older schemas. It returns at most about `max_bytes` of changes. Until they are
+        acknowledged, the same question gives the same changes first; more may follow them."""
         ...
 
     def acknowledge(self, position: Position) -> None:
@@ -88,11 +87,12 @@ class PollReader(Closing, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChangePoll:
-    """The part of a plugin whose source is asked for changes. What a poll brings is recorded as
-    decoded at once.
+    """The part of a plugin whose source is asked for changes. The engine records the result of a
+    poll as decoded at once.
 
-    `reader` gets params and the name of what the replicator makes at the source. `seconds` says, by
-    the params, how long to wait before the next poll where the last one brought all that there was.
+    `reader` gets the params and the name of what the replicator makes at the source. `seconds`
+    gives, from the params, how long to wait before the next poll when the last one brought
+    everything.
     """
 
     reader: Callable[[Any, str], PollReader]

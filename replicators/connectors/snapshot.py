@@ -1,4 +1,4 @@
-"""How a source is copied: consistent views of its tables, and their chunks."""
+"""How a source is copied: consistent snapshots of its tables, and their chunks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from replicators.connectors.model.schema import TableId, TableSchema
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A part of a table, read by one task. `spec` says which part, in the plugin's own words, as
-    plain JSON: a text, numbers, lists. The engine keeps it and hands it to the `ChunkReader`, and
-    never looks into it."""
+    """A part of a table, read by one task. `spec` says which part, in the plugin's own form, as
+    plain JSON: a text, numbers, lists. The engine keeps `spec` and hands it to the `ChunkReader`,
+    and never looks into it."""
 
     table: TableId
     number: int
@@ -27,10 +27,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """A transaction at the source that a consistent view, or the stream's tables, have to wait for:
-    its process there (0: a prepared one, known by `name`), how long it has been open, and how long
-    ago its last query began; the `application` of its session, and the `lock` that is waited for,
-    where it is that."""
+    """A transaction at the source for which a consistent snapshot, or the stream's tables, must
+    wait. `pid` is its process there (0: a prepared transaction, known by `name`). `age_seconds`:
+    how long it has been open. `query_seconds`: how long ago its last query began. `application` is
+    that of its session. `lock` is the lock that is waited for, if it is a lock."""
 
     pid: int
     age_seconds: float | None = None
@@ -53,8 +53,8 @@ class OpenTransaction:
 
 
 class SnapshotWait(Protocol):
-    """Hears about once a second that a view, or a table's lock, can't be had yet; gives up by
-    raising."""
+    """Called about once a second while a consistent snapshot, or a table's lock, can't be had yet.
+    It raises in order to give up."""
 
     def __call__(self, waited_seconds: float, holders: Sequence[OpenTransaction], /) -> None: ...
 
@@ -63,8 +63,8 @@ R_contra = TypeVar("R_contra", contravariant=True)
 
 
 class FirstSnapshotOpener(Protocol[R_contra]):
-    """Decides where the source's changes begin for this replicator, and opens the view that belongs
-    to that place. `reader` is the kind's own, prepared and not started. It waits as
+    """Decides where the source's changes begin for this replicator, and opens the consistent
+    snapshot of that place. `reader` is of the source's kind, prepared and not started. It waits as
     `SnapshotOpener` does."""
 
     def __call__(
@@ -73,8 +73,8 @@ class FirstSnapshotOpener(Protocol[R_contra]):
 
 
 class SnapshotOpener(Protocol):
-    """Opens a consistent view of now. `wait` may be called where the source lets it wait; what it
-    raises is raised here, and nothing is left at the source then. `after`: as in
+    """Opens a consistent snapshot of now. `wait` may be called while the source makes it wait. An
+    exception of `wait` is raised here too, and then nothing is left at the source. `after`: as in
     `ControlOpener`."""
 
     def __call__(
@@ -89,60 +89,60 @@ class SnapshotOpener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPoint:
-    """A consistent view of the source: `token` opens it in other sessions while its holder lives;
-    changes with a commit position lower than `position.ordinal` are inside."""
+    """A consistent snapshot of the source. `token` opens it in other sessions while its holder
+    lives. It contains the changes with a commit position lower than `position.ordinal`."""
 
     token: str
     position: Position
 
 
 class SnapshotSession(Closing, Protocol):
-    """Holds a consistent view open (CORRECTNESS 16). `create` of a first snapshot also makes the
-    log's start."""
+    """Holds a consistent snapshot open (CORRECTNESS 16). `create` of a first snapshot also makes
+    the log's start."""
 
     @property
     def point(self) -> SnapshotPoint: ...
 
     def is_alive(self) -> bool:
-        """Whether the view can still be used."""
+        """Whether the consistent snapshot can still be used."""
         ...
 
     def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
-        """Disjoint chunks that cover the table in this view."""
+        """Disjoint chunks that cover the table in this consistent snapshot."""
         ...
 
 
 @runtime_checkable
 class ResumableSession(SnapshotSession, Protocol):
-    """A session whose chunks stay good in a later one, so that a snapshot that was cut off can go
+    """A session whose chunks stay good in a later session, so that an interrupted snapshot can go
     on."""
 
     def layout(self, table: TableSchema) -> str:
-        """Text that stays the same while the table's chunks stay good in later views: a row that no
-        transaction touched is in the same chunk of the same plan. Empty where that can't be
-        promised."""
+        """A text that stays the same while the table's chunks stay good in later consistent
+        snapshots: a row that no transaction touched is in the same chunk of the same plan. Empty
+        where the source can't promise that."""
         ...
 
     def keyed_chunk(self, table: TableSchema, number: int, keys: pa.Table) -> Chunk:
-        """A chunk of the rows with these keys; `keys` has the key's columns, a thousand rows at
-        most."""
+        """A chunk of the rows with these keys. `keys` has the key's columns, and at most a thousand
+        rows."""
         ...
 
 
 @runtime_checkable
 class OwnSnapshotSession(SnapshotSession, Protocol):
-    """A session whose chunks are read while rows change, but that can read single tables in a view
-    of their own."""
+    """A session whose chunks are read while rows change. It can also read single tables in a
+    consistent snapshot of their own."""
 
     def point_of(self, table: TableSchema, *, is_exact: bool) -> SnapshotPoint:
-        """The point that the chunks of the table's next plan belong to. `is_exact`: every row as it
-        was right there; so it is for a table without a key too."""
+        """The point that the chunks of the table's next plan belong to. `is_exact`: the chunks have
+        every row exactly as it was at that point. This always holds for a table without a key."""
         ...
 
 
 class ChunkReader(Protocol):
-    """Reads one chunk, inside a Spark task. Picklable by reference: made from params and the
-    point's token."""
+    """Reads one chunk, inside a Spark task. It is made from params and the point's token, and
+    pickled by reference."""
 
     def __call__(self, chunk: Chunk, schema: TableSchema) -> Iterator[pa.RecordBatch]:
         """Batches with `schema.arrow_schema()`, at most some tens of MB each."""

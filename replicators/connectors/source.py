@@ -37,26 +37,26 @@ class Catalog(Closing, Protocol):
         ...
 
     def describe(self, tables: Sequence[TableSelection]) -> dict[TableId, TableSchema]:
-        """The shapes of those tables that exist, chosen columns only (keys are always in); missing
-        ones are left out."""
+        """The schemas of those tables that exist, with the chosen columns only (and always the
+        key). Missing tables are left out."""
         ...
 
 
 @runtime_checkable
 class FindsByNumber(Protocol):
-    """A catalog whose source has numbers for tables that stay when a table is renamed."""
+    """A catalog whose source numbers its tables; a number stays when its table is renamed."""
 
     def find(self, numbers: Sequence[int]) -> Mapping[int, TableId]:
-        """What the tables with these numbers (`TableSchema.native_id`) are called now."""
+        """The present names of the tables with these numbers (`TableSchema.native_id`)."""
         ...
 
 
 class Checks(Closing, Protocol):
-    """Preflight."""
+    """Checks before a run."""
 
     def connection(self) -> list[Problem]:
-        """Can it be reached, logged in to, followed? Never raises for what a user can mend; at most
-        10 s."""
+        """Can the source be reached, logged in to, followed? It returns faults that a user can mend
+        as problems and never raises them. It takes at most 10 s."""
         ...
 
     def tables(self, tables: Sequence[TableSelection]) -> list[Problem]:
@@ -65,13 +65,13 @@ class Checks(Closing, Protocol):
 
 
 class RowReader(Closing, Protocol):
-    """Reads rows by key as they are now: the last resort for values that the log did not carry
-    (CORRECTNESS 9)."""
+    """Reads rows by key as they are now. This is the last resort for values that the log did not
+    carry (CORRECTNESS 9)."""
 
     def read(self, table: TableSchema, keys: pa.Table) -> tuple[pa.Table, int]:
-        """Those of the rows that are there, with `table.arrow_schema()`, in any order, and a log
-        position: whatever the rows show was committed at or before it. `keys` has the key's
-        columns; few thousand rows at most."""
+        """Returns those of the rows that exist, with `table.arrow_schema()`, in any order, and a
+        log position. Whatever the rows show was committed at or before that position. `keys` has
+        the key's columns, and at most a few thousand rows."""
         ...
 
 
@@ -79,18 +79,18 @@ class RowReader(Closing, Protocol):
 class SourcePlugin:
     """A source's light descriptor: every callable imports its driver inside.
 
-    How changes come is told by one of two parts: `log` or `poll`. `control` and `snapshot_again`
-    are for both. `chunk_reader` is called in tasks, and so it is named by dotted path. `setup` is
-    given raw params, also half-filled ones, and tells what to do at the source beforehand.
-    `objects` gives kind and name of everything a replicator of that slot name makes at the source,
-    and a delete removes. `places`: the hosts and files that the params lead to, so that they are
-    judged before anything is opened. `messages`: the texts of the codes that only this source has.
-    `rank`: pages list the lower ones first.
+    Either `log` or `poll` says how changes come. `control` and `snapshot_again` are for both kinds.
+    `chunk_reader` is called in tasks, so it is named by dotted path. `setup` gets raw params, also
+    half-filled ones, and says what a person has to do at the source beforehand. `objects` gives
+    kind and name of everything that a replicator of that slot name makes at the source; deleting
+    the replicator removes these objects. `places`: the hosts and files that the params lead to, so
+    that they are checked before anything is opened. `messages`: the texts of the codes that only
+    this source has. `rank`: pages list lower ranks first.
 
-    Where columns are known BY_STATEMENTS: `keeps_values` tells whether a conversion from one column
-    to another, by a statement with that type's text, leaves every value as it is. `shape_at` gives
-    a description by the catalog as rows would tell it at a position, the log being captured up to
-    another (None: they don't fit).
+    Where columns are known BY_STATEMENTS: `keeps_values` says whether a statement with that type's
+    text converts one column to the other and leaves every value as it is. `schema_at` gets a schema
+    from the catalog, the position up to which the log is captured, and the position of some rows.
+    It returns the schema as those rows would show it (None: they don't fit).
     """
 
     name: str
@@ -123,13 +123,13 @@ class SourcePlugin:
 
     @property
     def stream(self) -> ByteLog | ChangePoll:
-        """The part that tells how changes come."""
+        """The part that says how changes come."""
         stream = self.log or self.poll
         assert stream is not None
         return stream
 
     @property
     def task_modules(self) -> tuple[str, ...]:
-        """The modules of what is called in tasks."""
+        """The modules of everything that is called in tasks."""
         paths = (self.log.decoder if self.log else "", self.chunk_reader)
         return tuple(path.partition(":")[0] for path in paths if path)

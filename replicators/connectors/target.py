@@ -45,8 +45,8 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What a target table remembers with its data (CORRECTNESS 13): whose it is and up to where it
-    is merged."""
+    """What a target table stores with its data (CORRECTNESS 13): which replicator owns it, and the
+    sequence up to which it is merged."""
 
     replicator: str
     generation: int
@@ -56,8 +56,8 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """A version of a target table by which readers can open it (Iceberg's snapshot id, Delta's
-    version), and the token that its commit carries."""
+    """A version of a target table, and the token that its commit carries. Readers open the table at
+    `version` (Iceberg's snapshot id, Delta's version)."""
 
     token: Token
     version: str
@@ -86,17 +86,23 @@ class KeyRange:
 class FoldedBatch:
     """One merge: Parquet files made by `fold`, all of one schema version.
 
-    Columns: the table's own (`TableSchema.arrow_schema()`), `_delete` bool, and, where `unsent`
-    names columns, `_unsent` (binary, bit i of column i) and `_origin` (struct of the key columns:
-    whose target row fills the unsent ones; NULL: the row itself). One row per key. `truncate`:
-    everything in the table goes first, in the same commit. `mode` says how the rows are to be
-    applied, and which further columns they have (the modes' folds say); `truncated_at`: when the
-    first TRUNCATE was committed, where the mode keeps what it emptied. `no_inserts`: only rows that
-    the target has are changed: a row is that of its `_origin`, or without one that of its key, and
-    where the target does not have it (with soft delete: living) nothing is added, and nothing stays
-    under the row's key. With soft delete a key may have several rows, told apart by `_sequence`:
-    the last one counts whose origin lives. `ranges` cover the keys and origins (empty: no pruning
-    possible); where their first columns have few values, `keys` holds them all.
+    The files have the table's own columns (`TableSchema.arrow_schema()`) and `_delete` (bool).
+    Where `unsent` names columns, they also have `_unsent` (binary, bit i of column i) and `_origin`
+    (struct of the key columns). `_origin` is the key of the target row that fills the unsent
+    columns; NULL means the row itself. There is one row per key.
+
+    `mode` says how the rows are applied, and which further columns they have (see the modes'
+    folds). `truncate`: the commit first removes every row of the table. `truncated_at`: when the
+    first TRUNCATE was committed, where the mode keeps the rows that it removed.
+
+    `no_inserts`: the merge changes only rows that the target has. Such a row is found by its
+    `_origin`, or by its key where there is no origin. Where the target does not have that row (with
+    soft delete: not as a living row), the merge adds nothing and leaves nothing under the row's
+    key.
+
+    With soft delete a key may have several rows, which `_sequence` tells apart. The last one whose
+    origin lives counts. `ranges` cover the keys and origins (empty: no pruning is possible). Where
+    their first columns have few values, `keys` holds all of these values.
     """
 
     schema: TableSchema
@@ -116,9 +122,9 @@ class FoldedBatch:
 
 @dataclass(frozen=True, slots=True)
 class TargetTable:
-    """A table at the target as this replicator knows it: `generation` grows with each re-sync, and
-    is copied in one `mode`. Schemas are the source's everywhere: the writer adds the mode's columns
-    (`modes.stored`)."""
+    """A table at the target as this replicator knows it. `generation` grows with each re-sync. A
+    generation is copied in one `mode`. Schemas are the source's everywhere: the writer adds the
+    mode's columns (`modes.stored`)."""
 
     source: TableId
     replicator: str
@@ -129,9 +135,10 @@ class TargetTable:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlace:
-    """Where tasks may write a snapshot's Parquet files themselves: an empty folder (path or URL)
-    that exists, the files' Arrow schema, and keyword arguments for `pyarrow.parquet.ParquetWriter`.
-    `constants`: what the columns that the mode adds hold in every row; the engine sets them."""
+    """Where tasks may write a snapshot's Parquet files themselves: an existing empty folder (path
+    or URL), the files' Arrow schema, and keyword arguments for `pyarrow.parquet.ParquetWriter`.
+    `constants`: the value that each column added by the mode has in every row. The engine sets
+    these columns."""
 
     folder: str
     arrow: pa.Schema
@@ -141,7 +148,8 @@ class SnapshotPlace:
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What a merge did; `was_applied` False: the token showed that it had been done before."""
+    """What a merge did. `was_applied` False: the token showed that this batch was already
+    merged."""
 
     was_applied: bool
     table_uuid: str
@@ -157,12 +165,12 @@ class BatchKind(StrEnum):
 
 
 class Lane(Protocol):
-    """A part of a `ChangeBatch` that one task reads. It is pickled to get there.
+    """A part of a `ChangeBatch` that one task reads. It is pickled on its way to the task.
 
-    `number` is unique in its table's snapshot, or in its batch of changes, where lanes are
-    contiguous and ascending ranges of `_sequence`: all rows of lane 1 come before all rows of lane
-    2. So the changes of a key are in order where lanes are read in order, however many there are.
-    `first` and `last` are the range's ends; `rows` is about how many rows it has.
+    `number` is unique in its table's snapshot, or in its batch of changes. Lanes of changes are
+    contiguous, ascending ranges of `_sequence`: all rows of lane 1 come before all rows of lane 2.
+    So the changes of a key are in order for whoever reads the lanes in order. `first` and `last`
+    are the ends of the range. `rows` is the approximate number of rows.
     """
 
     @property
@@ -175,24 +183,28 @@ class Lane(Protocol):
     def rows(self) -> int: ...
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """The rows in order of `_sequence`, with `changes.change_schema` of the batch's schema.
-        Rows of a snapshot have `_op` READ, the sequence at which the table's changes begin, the
-        time at which the snapshot was opened, and no before image. Each call reads again."""
+        """The rows in order of `_sequence`, with `changes.change_schema` of the batch's schema. A
+        snapshot's rows have `_op` READ, the sequence at which the table's changes begin, the time
+        at which the snapshot was opened, and no before image. Each call reads again."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeBatch:
-    """Rows of one table for a `ChangeSink`, all of one schema version, of whole transactions.
+    """Rows of one table for a `ChangeSink`. All are of one schema version and of whole
+    transactions.
 
-    Changes: everything with `after` < `_sequence` <= `sequence` is in this batch. An earlier try
-    may have delivered some of it, up to another `sequence`, before a crash: where the target can,
-    what lies beyond `after` in this generation is replaced. Snapshot: it comes in several batches;
-    lanes that were not delivered before are added, and a lane that was is replaced. `after` and
-    `sequence` are both where the table's changes begin. What an earlier try left, `begin` has
-    thrown away. `resolved_at`: the time of the last `Resolved` that may have been told of this
-    table (seconds; 0: none). A change may carry an earlier commit time (a source's clock was set
-    back); it counts as one of this time.
+    Changes: the batch has every change with `after` < `_sequence` <= `sequence`. Before a crash, an
+    earlier try may have delivered some of them, up to another `sequence`. A target that can
+    replaces everything beyond `after` in this generation.
+
+    Snapshot: it comes in several batches. A lane that was not delivered before is added; a lane
+    that was delivered before is replaced. `after` and `sequence` are both the place where the
+    table's changes begin. `begin` has already removed what an earlier try left.
+
+    `resolved_at`: the time of the last `Resolved` that the target may have received for this table
+    (seconds; 0: none). A change may have an earlier commit time, since a source's clock can be set
+    back. Such a change counts as one of this time.
     """
 
     kind: BatchKind
@@ -206,24 +218,24 @@ class ChangeBatch:
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """Every change of a table that was committed at the source before `at` (seconds since the
-    epoch, by the source's clock) has been delivered and recorded; so has everything up to
-    `sequence`. Marks of a generation never go back. One may be told twice."""
+    epoch, by the source's clock) is delivered and recorded. So is every change up to `sequence`.
+    Marks of a generation never go back. The target may receive the same mark twice."""
 
     sequence: int
     at: float
 
 
 class Target(Protocol):
-    """What every target has; it is a `MergeTarget` or a `ChangeSink` besides. Thread safe for
-    different tables; one call at a time for each table. Every method is idempotent for the same
-    arguments. Errors are `ReplicationError`s."""
+    """What every target has. A target is also a `MergeTarget` or a `ChangeSink`. It is thread safe
+    for different tables; each table gets one call at a time. Every method is idempotent for the
+    same arguments. Errors are `ReplicationError`s."""
 
     def names(self, table: TableId) -> tuple[str, ...]:
         """The target table's name parts (namespace, name), not quoted."""
         ...
 
     def drop(self, table: TargetTable) -> None:
-        """Remove the table and its data, of every generation, if it is this replicator's."""
+        """Remove the table and its data, of every generation, if this replicator owns it."""
         ...
 
 
@@ -233,104 +245,107 @@ class MergeTarget(Target, Protocol):
     token (CORRECTNESS 13), so that a merge is applied once."""
 
     def token(self, table: TargetTable) -> Token | None:
-        """What the live table remembers; None where there is no such table or no token."""
+        """The token stored in the live table; None where there is no such table or no token."""
         ...
 
     def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
-        """Make an empty staging place for this generation; what an earlier try left there is thrown
-        away. `target:table-taken` where a live table exists that isn't this replicator's."""
+        """Make an empty staging place for this generation. What an earlier try left there is
+        removed. `target:table-taken` where a live table exists that this replicator does not
+        own."""
         ...
 
     def snapshot_place(self, table: TargetTable, schema: TableSchema) -> SnapshotPlace:
-        """After `begin_snapshot`: a new folder for the files of one `load_snapshot_files`."""
+        """Make a new folder for the files of one `load_snapshot_files`. Call `begin_snapshot`
+        first."""
         ...
 
     def snapshot_place_again(
         self, table: TargetTable, schema: TableSchema, folder: str
     ) -> SnapshotPlace | None:
-        """The place with this folder, of the same generation's `begin_snapshot`; None where it is
-        gone."""
+        """The place with this folder, made after the same generation's `begin_snapshot`; None where
+        the folder no longer exists."""
         ...
 
     def load_snapshot_files(
         self, table: TargetTable, schema: TableSchema, paths: Sequence[str]
     ) -> None:
-        """Append the Parquet files of one `SnapshotPlace` to the staging place; other files in its
-        folder (of tasks that failed) are removed. The files belong to the target from then on."""
+        """Append the Parquet files of one `SnapshotPlace` to the staging place. Other files in its
+        folder (of failed tasks) are removed. From then on the files belong to the target."""
         ...
 
     def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
-        """Make the staged rows the live table in one step, together with the token; the table's
-        UUID. Called again after a crash it sees the token and does nothing."""
+        """Make the staged rows the live table in one step, together with the token, and return the
+        table's UUID. A second call, after a crash, finds the token and does nothing."""
         ...
 
     def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
-        """After `target:row-missing`: the keys (the key's columns, as in the batch) of the batch's
-        rows whose unsent values belong to a row that the target does not have."""
+        """Call this after `target:row-missing`. It returns keys (the key's columns, as in the
+        batch): those of the batch's rows whose unsent values are in a row that the target does not
+        have."""
         ...
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
-        """Apply a batch and its sequence in one commit; reads the token first and skips what is
-        already there. `target:table-missing`, `target:table-replaced`, `target:table-behind`,
-        `target:row-missing`."""
+        """Apply a batch and its sequence in one commit. It reads the token first and skips a batch
+        that is already merged. `target:table-missing`, `target:table-replaced`,
+        `target:table-behind`, `target:row-missing`."""
         ...
 
     def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
-        """Make the live table fit `new`, a shape that came after `old`: columns that `old` lacks
-        are added, those that only `old` has are dropped, others are renamed (known by
-        `Column.ordinal`) and widened; the changes made, as text. `target:evolve` for a type that
-        can't be changed in place."""
+        """Change the live table so that it fits `new`, a schema that came after `old`. It adds
+        columns that only `new` has, drops columns that only `old` has, and renames (matched by
+        `Column.ordinal`) and widens others. It returns the changes made, as text. `target:evolve`
+        for a type that can't be changed in place."""
         ...
 
     def fill_column(self, table: TargetTable, column: Column, value: Any) -> None:
-        """Set a column of every row of the live table to one value (None: NULL); the token stays
-        what it was."""
+        """Set a column of every row of the live table to one value (None: NULL). The token stays
+        the same."""
         ...
 
 
 @runtime_checkable
 class ChangeSink(Target, Protocol):
-    """A target that takes every change in order of `_sequence`, a snapshot's rows too. It carries
-    no token: the engine's store keeps how far a table is delivered, and records it once `deliver`
-    has returned. After a crash in between the same changes come again. The order of one batch:
-    `deliver`, recorded, `resolved`."""
+    """A target that takes every change in order of `_sequence`, and a snapshot's rows too. It
+    carries no token. The engine's store keeps how far a table is delivered, and records it once
+    `deliver` has returned. After a crash between the two, the same changes come again. The order
+    for one batch is: `deliver`, record, `resolved`."""
 
     def begin(self, table: TargetTable, schema: TableSchema) -> None:
-        """A new generation begins, with a snapshot: throw away what an earlier try of the same
-        generation left, and what generations before left unfinished. `target:table-taken` where the
-        place is not this replicator's."""
+        """Begin a new generation, which starts with a snapshot. Remove what an earlier try of the
+        same generation left, and what earlier generations left unfinished. `target:table-taken`
+        where the place belongs to somebody else."""
         ...
 
     def deliver(self, table: TargetTable, batch: ChangeBatch) -> int:
-        """Write the batch, and say how many rows it had; when this returns, they are durable. Lanes
-        are read in tasks (`Tasks.map`)."""
+        """Write the batch and return its number of rows. The rows are durable when this returns.
+        Tasks read the lanes (`Tasks.map`)."""
         ...
 
     def resolved(self, table: TargetTable, mark: Resolved) -> None:
-        """Nothing older than the mark can come any more. Also told of tables without changes, every
-        few seconds (`TargetPlugin.resolved_seconds`): a mark that changes nothing here has to cost
-        nothing."""
+        """Nothing older than the mark can come any more. This is also called for tables without
+        changes, every few seconds (`TargetPlugin.resolved_seconds`), so a mark that changes nothing
+        here must cost nothing."""
         ...
 
 
 @runtime_checkable
 class Rewindable(Protocol):
-    """A `MergeTarget` that keeps older versions of a table, from which the change log can be
-    applied again."""
+    """A `MergeTarget` that keeps older versions of a table. The change log can be applied again
+    from such a version."""
 
     def version_at(self, table: TargetTable, sequence: int) -> KeptVersion | None:
-        """The newest version of this generation at or before `sequence` that can still be opened;
-        where all are later, the oldest of them; None where there is none."""
+        """The newest version of this generation at or before `sequence` that can still be opened.
+        Where all versions are later, the oldest one; None where there is none."""
         ...
 
     def begin_rewind(self, table: TargetTable, version: str) -> None:
-        """The staging place of this generation, with the live table's rows at an older version of
-        it; what an earlier try left there is thrown away. `target:rewind-shape` where its columns
-        were others."""
+        """Fill the staging place of this generation with the live table's rows at an older version
+        of it. What an earlier try left there is removed. `target:rewind-shape` where that version
+        had other columns."""
         ...
 
     def merge_staged(self, table: TargetTable, batch: FoldedBatch) -> None:
-        """Apply a batch to the staging place, once after the other."""
+        """Apply a batch to the staging place. Batches come one after the other."""
         ...
 
     def abandon_rewind(self, table: TargetTable) -> None:
@@ -345,7 +360,7 @@ class Watermarked(Protocol):
 
     @property
     def history_seconds(self) -> float:
-        """How long a version stays readable after another took its place."""
+        """How long a version stays readable after a newer one replaced it."""
         ...
 
     def version(self, table: TargetTable) -> TableVersion | None:
@@ -354,8 +369,8 @@ class Watermarked(Protocol):
         ...
 
     def publish_watermark(self, replicator: str, mark: Watermark) -> None:
-        """A row of the progress table that readers of the target look at; keeps that table small.
-        `target:progress-taken` where its name is another's."""
+        """Add a row to the progress table, which readers of the target look at. That table is kept
+        small. `target:progress-taken` where something else has its name."""
         ...
 
     def forget_watermarks(self, replicator: str) -> None:
@@ -368,8 +383,8 @@ class Maintained(Protocol):
     """A `MergeTarget` whose files have to be tidied up now and then."""
 
     def maintain(self, table: TargetTable, keep_seconds: float = 0.0) -> dict[str, Any]:
-        """Compact and expire, keeping the token readable; figures of what was done. Of what is
-        older than the history, single versions stay where the plugin's `apart_seconds` says so:
+        """Compact and expire, and keep the token readable. It returns figures of what was done. Of
+        the versions older than the history, some stay where the plugin's `apart_seconds` says so:
         enough for a rewind to any time within `keep_seconds`."""
         ...
 
@@ -382,23 +397,28 @@ class TargetChecks(Closing, Protocol):
         ...
 
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
-        """Names that are taken or that two tables would share."""
+        """Names that are taken, and names that two tables would share."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TargetPlugin:
-    """A target's light descriptor. `writer` opens the target; it gets the run's tasks, and with
-    them the Spark session that `spark_conf` and `jars` were put into, which a target that writes
-    without Spark leaves out. `resolved_seconds`: about how often a `ChangeSink` is told how far a
-    table is resolved. `rehearsals`: params of throw-away targets inside a folder, on which set-up
-    tries the writer so that its classes are archived. `modules`: what the writer imports at its
-    first use, imported beforehand while Spark starts. `driver_properties`: Java's properties for
-    drivers that Spark's driver loads; what is secret they name by files, which are put into the
-    folder given. `apart_seconds`: for a time that changes are kept, how far apart older versions
-    lie that are kept for rewinds beyond the history; 0: none are. `places`: the hosts and files
-    that the params lead to, so that they are judged before anything is opened. `messages`: the
-    texts of the codes that only this target has. `rank`: pages list the lower ones first."""
+    """A target's light descriptor.
+
+    `writer` opens the target. It gets the run's tasks, and through them the Spark session, which
+    was made with `spark_conf` and `jars`. A target that writes without Spark leaves these two out.
+    `modules`: what the writer imports at its first use; they are imported beforehand, while Spark
+    starts. `driver_properties`: Java properties for drivers that Spark's driver loads. Secrets are
+    not in the properties but in files that they name; these files are put into the folder given.
+    `rehearsals`: params of throw-away targets inside a folder. Set-up tries the writer on them, so
+    that its classes are archived.
+
+    `resolved_seconds`: about how often a `ChangeSink` hears how far a table is resolved.
+    `apart_seconds`: given how long changes are kept, the time between the older versions that are
+    kept for rewinds beyond the history; 0: none are kept. `places`: the hosts and files that the
+    params lead to, so that they are checked before anything is opened. `messages`: the texts of the
+    codes that only this target has. `rank`: pages list lower ranks first.
+    """
 
     name: str
     label: str
