@@ -1,5 +1,5 @@
-"""Changes the definition of a replicator that was deployed: its name, its connections, its options.
-No HTTP."""
+"""Changes the definition of a deployed replicator: its name, its connections, its options. No
+HTTP."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NEXT_START = frozenset(
 
 
 class ChangeRefused(Exception):
-    """Tables can't be copied as they would have to be; `problems` say which and why."""
+    """The change can't be applied to tables; `problems` name these tables and the reasons."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("Tables can't be copied in that mode, so nothing was changed.")
@@ -49,12 +49,12 @@ class ChangeRefused(Exception):
 
 
 class StaleReplicator(Exception):
-    """Somebody else changed the replicator since it was read."""
+    """Another person or program changed the replicator after `seen_at`."""
 
 
 class AnotherServer(ReplicationError):
-    """The log does not go on where the changed params lead; `errors` names those that were
-    changed."""
+    """The log at the changed params does not continue the captured log; `errors` names the params
+    that changed."""
 
     def __init__(self, reason: str, names: tuple[str, ...]) -> None:
         super().__init__("config:another-server", reason=reason)
@@ -66,8 +66,9 @@ class AnotherServer(ReplicationError):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a change did: the fields that are different now (`name`, `source.host`, `options.mode`),
-    and whether a run was asked to stop so that another starts with them."""
+    """What a change did. `fields` are those that differ now (`name`, `source.host`,
+    `options.mode`). `is_restarted`: a run was asked to stop, so that the next one starts with the
+    new definition."""
 
     replicator: Replicator
     fields: tuple[str, ...]
@@ -75,12 +76,12 @@ class Change:
 
     @property
     def is_of_connection(self) -> bool:
-        """Whether another connection is used from the next start on."""
+        """Whether the next start uses another connection."""
         return any(name.startswith(("source.", "target.")) for name in self.fields)
 
     @property
     def waits_for_start(self) -> bool:
-        """Whether a run that runs goes on without a part of it."""
+        """Whether some of the change takes effect only at the next start."""
         return self.is_of_connection or bool(NEXT_START & set(self.fields))
 
 
@@ -93,15 +94,15 @@ def replicator_change(
     seen_at: datetime | None = None,
     **changes: Any,
 ) -> Change:
-    """Change what `replicators.services.replicator_update` changes, and have it tried at once where
-    a connection changed. `restart` ends a run that runs, so that the next one begins with all of
-    it.
+    """Change what `replicators.services.replicator_update` changes. A changed connection is tried
+    at once. `restart` ends a live run, so that the next one starts with the whole change.
 
-    InvalidConfig and `NameTaken` name fields (`SecretAsked`: stored secrets would go elsewhere);
-    `AnotherServer` where the source says that its log does not go on (`accept_lost_position` takes
-    it all the same); `StaleReplicator` where it was changed since `seen_at`; `ChangeRefused` where
-    tables can't have the new mode; `config:not-now` while it is being deleted;
-    `config:place-refused`. Blocks while source and target answer.
+    Errors: InvalidConfig and `NameTaken` name fields. `SecretAsked`: stored secrets would go to
+    another place. `AnotherServer`: the source says that its log does not continue
+    (`accept_lost_position` accepts that). `StaleReplicator`: the replicator was changed after
+    `seen_at`. `ChangeRefused`: tables can't have the new mode. `config:not-now`: the replicator is
+    being deleted. `config:place-refused`: no connection may use the new place. Blocks while source
+    and target answer.
     """
     now = Replicator.objects.get(pk=replicator.pk)
     with secrets_asked(now, actor):
@@ -117,7 +118,8 @@ def replicator_change(
 
 @contextmanager
 def secrets_asked(replicator: Replicator, actor: User | None) -> Iterator[None]:
-    """Tell of it where stored secrets were to go to another place: somebody may be after them."""
+    """Record that a change would have sent stored secrets to another place: somebody may be after
+    them."""
     try:
         yield
     except SecretAsked as err:
@@ -129,14 +131,14 @@ def secrets_asked(replicator: Replicator, actor: User | None) -> Iterator[None]:
 
 
 def changed_fields(before: Replicator, after: Replicator) -> tuple[str, ...]:
-    """The names of what differs; of secrets that can't be read any more every one that is there
-    now."""
+    """The names of the fields that differ. Where the stored secrets can't be read any more, every
+    secret that is set now counts as different."""
     was, now = _values(before), _values(after)
     return tuple(name for name, value in now.items() if was[name] != value)
 
 
 def _require_places(asked: Replicator, found: tuple[str, ...]) -> None:
-    """`config:place-refused` where changed params lead to what no connection may use."""
+    """`config:place-refused` where changed params lead to a place that no connection may use."""
     for role, params_object in (("source", source_of), ("target", target_of)):
         if any(name.startswith(f"{role}.") for name in found):
             kind = getattr(asked, f"{role}_kind")
@@ -161,9 +163,9 @@ def _params(row: Replicator, role: str) -> tuple[Param, ...]:
 
 
 def _require_log(asked: Replicator, found: tuple[str, ...]) -> None:
-    """Ask a source that was named anew; with other secrets alone it is the same one. A run that
-    goes on meanwhile moves the place in the log, so a refusal counts only while that stands
-    still."""
+    """Ask the source whether its log continues, where params other than secrets changed; new
+    secrets alone do not mean another server. A live run moves the log position meanwhile, so a
+    refusal counts only while the position stands still."""
     said = {f"source.{p.name}" for p in _params(asked, "source") if not p.secret}
     names = tuple(n for n in found if n in said)
     position = _position(asked) if names else None
@@ -186,13 +188,14 @@ def _require_log(asked: Replicator, found: tuple[str, ...]) -> None:
 
 
 def _position(replicator: Replicator) -> Position | None:
-    """Where the log was captured to; None before it began."""
+    """The log position up to which changes were captured; None before the first capture."""
     progress = Progress.objects.filter(replicator=replicator).first()
     return Position.from_json(progress.position) if progress and progress.position else None
 
 
 def _require_modes(asked: Replicator) -> None:
-    """Errors other than of the mode do not count: the tables are copied already."""
+    """Refuse a mode that tables can't have. Other errors do not count: the tables are copied
+    already."""
     config = config_of(asked)
     own = {t.id for t in config.tables if t.mode}
     mine = tuple(p for p in assess(config).problems if ":mode-" in p.code and p.table not in own)

@@ -1,5 +1,5 @@
-"""What runs: runs, their tables' progress, figures, events, log lines, and the change log's
-listing, which is the truth about it."""
+"""The rows of running replicators: runs, progress of tables, metrics, events, log lines, and the
+list of the change log's files. That list is authoritative."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ def _in(field: str, states: type) -> Q:
 
 
 class RunQuerySet(models.QuerySet["Run"]):
-    """Names for the filters that services and selectors use."""
+    """Names the filters that services and selectors use."""
 
     def active(self) -> RunQuerySet:
-        """Those that may still have a process."""
+        """Runs that may still have a process."""
         return self.filter(state__in=sorted(str(s) for s in RUN_ACTIVE))
 
 
 class Run(models.Model):
-    """One process that runs a replicator. Only `services.run_transition` writes `state`."""
+    """One process that runs a replicator. Only `transitions.run_transition` writes `state`."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="runs")
@@ -68,7 +68,7 @@ class Run(models.Model):
 
 class Progress(models.Model):
     """A replicator's own progress: captured position, segment numbers, the supervisor's back-off,
-    last figures."""
+    last metrics."""
 
     replicator = models.OneToOneField(Replicator, on_delete=models.CASCADE, related_name="progress")
     position = models.JSONField(null=True, blank=True)
@@ -89,10 +89,10 @@ class Progress(models.Model):
 
 
 class TableQuerySet(models.QuerySet["Table"]):
-    """Names for the filters that selectors use."""
+    """Names the filters that selectors use."""
 
     def shown(self) -> TableQuerySet:
-        """Those that are copied; one whose removal was asked for is not shown any more."""
+        """Tables that are copied; a table whose removal was asked for is left out."""
         return self.filter(is_chosen=True).exclude(state=TableState.REMOVED)
 
 
@@ -152,7 +152,7 @@ class Table(models.Model):
 
     @property
     def needs_resync(self) -> bool:
-        """Whether it fails and nothing but a fresh copy brings it back."""
+        """Whether the table fails and only a fresh copy can bring it back."""
         lasts = is_lasting(self.error_code, self.retry_at, is_given_up=self.is_given_up)
         return self.state == TableState.FAILING and lasts
 
@@ -221,8 +221,9 @@ class ChangeFile(models.Model):
 
 
 class QuarantinedRow(models.Model):
-    """A change that waits beside the target (`engine.store.quarantine.QuarantinedRow`), known by
-    generation and sequence; `freed_at` is the sequence of the merge that took it."""
+    """A quarantined row: a change that waits beside the target
+    (`engine.store.quarantine.QuarantinedRow`). Generation and sequence identify it. `freed_at` is
+    the sequence of the merge that took it."""
 
     table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="quarantined")
     generation = models.PositiveIntegerField()
@@ -247,8 +248,8 @@ class QuarantinedRow(models.Model):
 
 
 class SnapshotCopy(models.Model):
-    """A table's snapshot that is going on (`engine.store.CopyRow`): a run that was cut off is gone
-    on with from here."""
+    """A table's unfinished snapshot (`engine.store.CopyRow`). The next run continues an interrupted
+    snapshot from here."""
 
     table = models.OneToOneField(Table, on_delete=models.CASCADE, related_name="copy")
     generation = models.PositiveIntegerField()
@@ -285,7 +286,7 @@ class SnapshotChunk(models.Model):
 
 class Watermark(models.Model):
     """A commit sequence that tables of the target have reached exactly
-    (`engine.watermarks.Watermark`): published by this row. `versions` holds [schema, table,
+    (`engine.watermarks.Watermark`). This row publishes it. `versions` holds [schema, table,
     version], `left_out` [schema, table, why]."""
 
     replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="watermarks")
@@ -306,8 +307,8 @@ class Watermark(models.Model):
 
 
 class Event(models.Model):
-    """Something that happened: a change of state, or an act of a person. Written in the transaction
-    of the change."""
+    """Something that happened: a change of state, or a person's action. It is written in the
+    transaction of the change."""
 
     replicator = models.ForeignKey(
         Replicator, null=True, on_delete=models.CASCADE, related_name="events"
@@ -352,14 +353,14 @@ class LogLine(models.Model):
 
     @property
     def trace(self) -> str:
-        """What follows the message: the trace of a fault, or more lines; empty where there is
+        """The lines after the message, such as an exception's traceback; empty where there are
         none."""
         return self.text.partition("\n")[2]
 
 
 class TableMetric(models.Model):
-    """A table's figures over time: every 10 s kept an hour, every minute kept 7 days
-    (`resolution_seconds`)."""
+    """A table's metrics over time (`resolution_seconds`): samples of every 10 s are kept for an
+    hour, samples of every minute for 7 days."""
 
     table = models.ForeignKey(Table, on_delete=models.CASCADE, related_name="metrics")
     at = models.DateTimeField()
@@ -385,9 +386,9 @@ class TableMetric(models.Model):
 
 
 class ReplicatorMetric(models.Model):
-    """All tables of a replicator together at a moment, kept like `TableMetric`: charts read these,
-    however many tables. `changes` and `rows_snapshotted` are sums since ever; lags are over the
-    tables whose lag was known."""
+    """Metrics of all tables of a replicator together at one moment, kept as long as `TableMetric`.
+    Charts read these rows, so their cost does not grow with the number of tables. `changes` and
+    `rows_snapshotted` are running totals. Lags are over the tables whose lag was known."""
 
     replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="metrics")
     at = models.DateTimeField()
@@ -411,7 +412,7 @@ class ReplicatorMetric(models.Model):
 
 
 class Sign(models.Model):
-    """The last time a part of the machinery was seen alive; the banner "No worker" reads it."""
+    """When a worker or the scheduler was last seen alive; the banner "No worker" reads it."""
 
     name = models.CharField(max_length=40, primary_key=True)
     at = models.DateTimeField()
@@ -421,8 +422,8 @@ class Sign(models.Model):
 
 
 class NewTable(models.Model):
-    """A table of the source that nobody chose, in a schema that is copied from; `is_ignored`:
-    nobody is asked about it. Only `discovery` writes it."""
+    """A table that nobody chose, in a schema of the source that is copied from. `is_ignored`:
+    people are not asked about it. Only `discovery` writes it."""
 
     replicator = models.ForeignKey(Replicator, on_delete=models.CASCADE, related_name="new_tables")
     schema_name = models.CharField(max_length=255)

@@ -1,4 +1,4 @@
-"""What pages and REST read of running replicators; writes nothing."""
+"""What pages and REST read about running replicators. Writes nothing."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def progress_seen(replicator: Replicator) -> Progress | None:
 
 
 class _Annotated(Protocol):
-    """What `replicators_loaded` adds to a replicator's row."""
+    """The columns that `replicators_loaded` adds to a replicator's row."""
 
     live_runs: list[Run]
     last_state: str | None
@@ -71,7 +71,7 @@ class _Annotated(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """A replicator with what its state is made of; `run`: the one that is alive."""
+    """A replicator with all that determines its state; `run` is its live run."""
 
     replicator: Replicator
     progress: Progress | None
@@ -81,14 +81,14 @@ class _Loaded:
 
     @classmethod
     def of(cls, row: Replicator) -> _Loaded:
-        """`row` is one of `replicators_loaded`."""
+        """From `row`, which is one of `replicators_loaded`."""
         more = cast(_Annotated, row)
         run = more.live_runs[0] if more.live_runs else None
         return cls(row, progress_seen(row), run, more.last_state, more.last_started_at)
 
     @property
     def is_live(self) -> bool:
-        """Whether a run of it runs."""
+        """Whether a run of it is running."""
         return self.run is not None and self.run.state == RunState.RUNNING
 
 
@@ -113,15 +113,15 @@ def _shown(loaded: _Loaded, totals: Totals, live: int, now: datetime) -> Shown:
 
 
 def _all_failing(totals: Totals) -> dict[str, Any] | None:
-    """That it runs and keeps nothing up; None while a table is well."""
+    """The error `run:tables-failing` where every table fails; None while one table is well."""
     if not totals.failing or totals.failing < totals.tables:
         return None
     return error_shown("run:tables-failing", {"count": str(totals.failing)}, totals.failing_since)
 
 
 def _error(loaded: _Loaded, totals: Totals) -> dict[str, Any] | None:
-    """What keeps it from running; nothing of what it has outlived. Given up, it is not advised to
-    wait for the next try."""
+    """The error that keeps it from running; None where it has run well since. Once retries are
+    given up, the suggestion does not say to wait for the next retry."""
     progress, is_outlived = loaded.progress, loaded.last_started_at and loaded.last_state in _WELL
     if loaded.is_live:
         return _all_failing(totals)
@@ -136,7 +136,7 @@ def _error(loaded: _Loaded, totals: Totals) -> dict[str, Any] | None:
 
 
 def _waits_for_run(names: list[str]) -> dict[str, Any] | None:
-    """That as many replicators run as may, and which they are."""
+    """The notice that the limit of runs is reached, with the names of those that run."""
     facts = run_limit_facts(names)
     found = error_shown("run:limit", facts, None)
     return found and found | {"severity": Severity.INFO}
@@ -173,7 +173,7 @@ def replicators_for_list() -> list[ReplicatorView]:
 def replicators_found(
     *, state: str = "", name: str = "", source_kind: str = "", target_kind: str = ""
 ) -> list[ReplicatorView]:
-    """The replicators that fit all that is said, by name; `name` is a part of it."""
+    """The replicators that match every filter, by name; `name` matches a part of the name."""
     rows = replicators_loaded().filter(name__icontains=name)
     kinds = {"source_kind": source_kind, "target_kind": target_kind}
     views = _views(rows.filter(**{field: kind for field, kind in kinds.items() if kind}))
@@ -181,7 +181,7 @@ def replicators_found(
 
 
 def replicator_view(replicator: Replicator) -> ReplicatorView:
-    """One replicator with its state, its tables' totals and its last error;
+    """One replicator with its state, its tables' totals and its last error. Raises
     `Replicator.DoesNotExist`."""
     return _views([replicators_loaded().get(pk=replicator.pk)])[0]
 
@@ -192,8 +192,7 @@ def replicator_badge(replicator: Replicator) -> Shown:
 
 
 def tables_shown(replicator: Replicator) -> QuerySet[Table]:
-    """The tables of a replicator, by name; one whose removal was asked for is not shown any
-    more."""
+    """The tables of a replicator, by name, without those whose removal was asked for."""
     rows = Table.objects.shown().filter(replicator=replicator)
     return rows.annotate(called=KeyTransform("called", "schema")).defer("schema")
 
@@ -201,7 +200,7 @@ def tables_shown(replicator: Replicator) -> QuerySet[Table]:
 def tables_found(
     view: ReplicatorView, *, state: str = "", schema: str = "", table: str = ""
 ) -> QuerySet[Table]:
-    """The tables that fit all that is said, by name; `state` is what they are shown as, `table` a
+    """The tables that match every filter, by name. `state` is the state shown; `table` matches a
     part of the name."""
     said = {"schema_name": schema, "name__icontains": table}
     found = tables_shown(view.replicator).filter(**{k: v for k, v in said.items() if v})
@@ -213,7 +212,7 @@ def tables_found(
 
 
 def table_views(view: ReplicatorView, rows: Iterable[Table]) -> list[TableView]:
-    """These tables of a replicator as they are shown."""
+    """These tables of a replicator in the form that pages and REST show."""
     now, progress = timezone.now(), progress_seen(view.replicator)
     held = view.held
     return [_table_view(row, progress, view.is_live, held, now) for row in rows]
@@ -235,7 +234,7 @@ def _table_view(
 
 
 def tables_accepted(replicator: Replicator, rows: Iterable[Table]) -> list[dict[str, str]]:
-    """These tables after an act on them, as REST tells it."""
+    """These tables after an action on them, in the form of REST."""
     found = table_views(replicator_view(replicator), rows)
     return [
         {"schema": t.row.schema_name, "table": t.row.name, "state": t.shown.state} for t in found
@@ -262,8 +261,8 @@ def replicator_status(replicator: Replicator) -> dict[str, Any]:
 def events(
     replicator: Replicator, *, after: int = 0, table: TableId | None = None, limit: int = 200
 ) -> list[Event]:
-    """Events, newest first; `after`: the next ones past that id, so that whoever goes on from the
-    newest misses none."""
+    """Events, newest first. With `after`: the next events after that id, so that a reader who
+    continues from the newest misses none."""
     found = Event.objects.filter(replicator=replicator, pk__gt=after)
     if table is not None:
         found = found.filter(schema_name=table.schema, table_name=table.name)
@@ -275,7 +274,7 @@ def events(
 def events_shown(
     replicator: Replicator | None, *, before: int = 0, is_people: bool = False, limit: int
 ) -> list[Event]:
-    """Events of one replicator or of all, newest first; `is_people`: only what a person did."""
+    """Events of one replicator or of all, newest first. `is_people`: only people's actions."""
     found = Event.objects.select_related("replicator").order_by("-pk")
     if replicator is not None:
         found = found.filter(replicator=replicator)
@@ -300,8 +299,8 @@ def deletion(pk: uuid.UUID | str) -> Event | None:
 
 
 def target_after(event: Event) -> str:
-    """What a deletion meant for the target: `kept` where its tables were to stay, `left` where they
-    could not be dropped, `dropped`; empty where it was not recorded."""
+    """What happened to the target's tables in a deletion: `kept` where they were to stay,
+    `dropped`, `left` where they could not be dropped; empty where it was not recorded."""
     keeps = event.facts.get("keep_target")
     if keeps is None:
         return ""
@@ -312,8 +311,8 @@ def target_after(event: Event) -> str:
 
 
 def deletion_told(pk: uuid.UUID | str) -> dict[str, Any] | None:
-    """What became of a deleted replicator, as REST tells it; None for one that is there, or never
-    was."""
+    """How the deletion of a replicator ended, in the form of REST; None for a replicator that still
+    exists or never existed."""
     event = deletion(pk)
     if event is None:
         return None
@@ -341,8 +340,8 @@ def runs_shown(replicator: Replicator, *, limit: int) -> list[RunView]:
 def metrics(
     replicator: Replicator, *, table: TableId | None = None, seconds: int
 ) -> list[dict[str, Any]]:
-    """Figures of the last `seconds`, oldest first: every 10 s up to an hour, every minute beyond.
-    InvalidConfig where they are too many for one answer."""
+    """Metrics of the last `seconds`, oldest first: every 10 s up to an hour, every minute beyond.
+    Raises InvalidConfig where one answer can't hold them all."""
     resolution = 10 if seconds <= 3600 else 60
     found = TableMetric.objects.filter(
         table__replicator=replicator,

@@ -1,5 +1,5 @@
-"""What people do with replicators that run: start, pause, resume, delete, re-sync; each act is an
-event row."""
+"""What people do with replicators that run: start, pause, resume, delete, re-sync. Each action
+writes an event row."""
 
 from __future__ import annotations
 
@@ -56,17 +56,17 @@ _CALM: dict[str, Any] = {
 
 
 def actor_name(actor: Actor) -> str:
-    """Who acts, as event rows have it; empty for the program itself."""
+    """The actor's name for event rows; empty for the program itself."""
     return actor.get_username() if actor is not None else ""
 
 
 def progress_of(replicator: Replicator) -> Progress:
-    """The replicator's progress row, made where it is missing."""
+    """The replicator's progress row; created where it is missing."""
     return Progress.objects.get_or_create(replicator=replicator)[0]
 
 
 def tables_sync(replicator: Replicator) -> None:
-    """A row for every selected table; idempotent."""
+    """Create a row for every selected table; idempotent."""
     rows = [
         Table(replicator=replicator, schema_name=t.id.schema, name=t.id.name)
         for t in parse_tables(replicator.tables)
@@ -75,23 +75,23 @@ def tables_sync(replicator: Replicator) -> None:
 
 
 def _state(before: str, after: str) -> dict[str, Any]:
-    """What the audit trail is told of another wanted state."""
+    """The values that the audit trail records when the desired state changes."""
     if before == after:
         return {}
     return {"old": {"desired_state": str(before)}, "new": {"desired_state": str(after)}}
 
 
 def back_off_clear(replicator: Replicator) -> None:
-    """Forget failures: the next start is at once."""
+    """Forget failures, so that the next start is at once."""
     progress_of(replicator)
     Progress.objects.filter(replicator=replicator).update(**_CALM)
 
 
 def replicator_locked(replicator: Replicator, event: str) -> Replicator:
-    """Its row, locked for this transaction, for an act that may change its tables: its run reads
-    them again.
+    """Lock the replicator's row for this transaction, for an action that may change its tables, and
+    make its run read them again.
 
-    IllegalTransition while it is being deleted.
+    Raises IllegalTransition while it is being deleted.
     """
     row = Replicator.objects.select_for_update().get(pk=replicator.pk)
     if row.deleting_since is not None:
@@ -107,7 +107,7 @@ def _ask(replicator: Replicator, state: DesiredState) -> bool:
 
 @transaction.atomic
 def run_from_now(replicator: Replicator, actor: Actor, event: str) -> Replicator:
-    """Ask it to run at once, failures forgotten; `event` says by which act."""
+    """Ask it to run at once and forget its failures; `event` names the action."""
     row = replicator_locked(replicator, event)
     tables_sync(row)
     back_off_clear(row)
@@ -120,19 +120,21 @@ def run_from_now(replicator: Replicator, actor: Actor, event: str) -> Replicator
 
 
 def replicator_start(*, replicator: Replicator, actor: Actor) -> Replicator:
-    """Ask it to run; does not wait. Idempotent. IllegalTransition while it is being deleted."""
+    """Ask it to run; does not wait. Idempotent. Raises IllegalTransition while it is being
+    deleted."""
     return run_from_now(replicator, actor, "replicator_started")
 
 
 def replicator_resume(*, replicator: Replicator, actor: Actor) -> Replicator:
-    """Ask it to run again at once: clears back-off and given-up too; does not wait."""
+    """Ask it to run again at once. Clears the back-off, also where retries were given up. Does not
+    wait."""
     return run_from_now(replicator, actor, "replicator_resumed")
 
 
 @transaction.atomic
 def replicator_retry(*, replicator: Replicator, actor: Actor) -> Replicator:
-    """Try it again now; does not wait. IllegalTransition where it neither waits for its next try
-    nor has failed."""
+    """Retry it now; does not wait. Raises IllegalTransition where it neither waits for its next
+    retry nor has failed."""
     row, progress = Replicator.objects.get(pk=replicator.pk), progress_of(replicator)
     is_wanted = row.desired_state == DesiredState.RUNNING and row.deleting_since is None
     has_failed = progress.is_given_up or progress.retry_at is not None
@@ -144,7 +146,7 @@ def replicator_retry(*, replicator: Replicator, actor: Actor) -> Replicator:
 
 @transaction.atomic
 def replicator_pause(*, replicator: Replicator, actor: Actor) -> Replicator:
-    """Ask it to stop; the run seals what it has read and ends. Idempotent; does not wait."""
+    """Ask it to stop. The run seals what it has read and ends. Idempotent; does not wait."""
     row = replicator_locked(replicator, "replicator_paused")
     if _ask(row, DesiredState.PAUSED):
         wanted = _state(row.desired_state, DesiredState.PAUSED)
@@ -162,8 +164,8 @@ def _stop_runs(replicator: Replicator, actor: str) -> None:
 
 @transaction.atomic
 def run_ask_stop(*, run: Run, origin: str, actor: str = "") -> Run:
-    """Ask a run to stop, for the reason `user`, `error` or `shutdown`; idempotent, also for an
-    ended run."""
+    """Ask a run to stop; `origin` is `user`, `error` or `shutdown`. Idempotent, also for a run that
+    has ended."""
     run.refresh_from_db()
     Run.objects.filter(pk=run.pk, is_stop_asked=False).update(
         is_stop_asked=True, stop_origin=origin, stop_asked_at=timezone.now()
@@ -202,13 +204,13 @@ def replicator_delete(*, replicator: Replicator, actor: Actor, keep_target: bool
 
 
 def table_of(replicator: Replicator, schema: str, name: str) -> Table:
-    """Its table of that name; `Table.DoesNotExist`."""
+    """Its table of that name. Raises `Table.DoesNotExist`."""
     return Table.objects.get(replicator=replicator, schema_name=schema, name=name)
 
 
 @transaction.atomic
 def table_resync(*, replicator: Replicator, schema: str, name: str, actor: Actor) -> Table:
-    """Ask for a fresh copy of a table; works while the run runs. `Table.DoesNotExist`;
+    """Ask for a fresh copy of a table; works while the run is live. Raises `Table.DoesNotExist`;
     IllegalTransition for a removed table."""
     names = [TableId(schema, name)]
     return tables_resync(replicator=replicator, names=names, actor=actor)[0]
@@ -221,8 +223,8 @@ def tables_resync(
     names: Sequence[TableId] | None = None,
     actor: Actor,
 ) -> list[Table]:
-    """Ask for fresh copies of these tables, or without names of every one; of all or of none. As
-    `table_resync`."""
+    """Ask for fresh copies of these tables, or of every table where no names are given; either all
+    are asked for or none. Raises what `table_resync` raises."""
     row = replicator_locked(replicator, "table_resync_asked")
     if names is None:
         tables = list(Table.objects.shown().filter(replicator=row))
@@ -252,9 +254,9 @@ def _resync(row: Replicator, table: Table, actor: Actor) -> None:
 def table_rewind(
     *, replicator: Replicator, schema: str, name: str, at: datetime, actor: Actor
 ) -> Table:
-    """Ask that a table is taken back to that time and the changes since are applied again; works
-    while the run runs. `Table.DoesNotExist`; IllegalTransition where it does not replicate, or for
-    a time that can't be reached."""
+    """Ask to take a table back to that time and apply the later changes again; works while the run
+    is live. Raises `Table.DoesNotExist`; IllegalTransition where the table does not replicate or
+    the time can't be reached."""
     row = replicator_locked(replicator, "table_rewind_asked")
     table = table_of(row, schema, name)
     text, window = "", rewind_window(row)
@@ -284,9 +286,9 @@ def table_rewind(
 def table_remove(
     *, replicator: Replicator, schema: str, name: str, actor: Actor, keep_target: bool = True
 ) -> Table:
-    """Follow this table no longer; the run, or the next one, takes it out of the source's stream
-    and the change log. Its rows stay in the target unless told otherwise. `Table.DoesNotExist`;
-    IllegalTransition for the last table."""
+    """Stop copying this table. The live run, or the next one, removes it from the source's stream
+    and the change log. Its rows stay in the target unless told otherwise. Raises
+    `Table.DoesNotExist`; IllegalTransition for the last table."""
     row = replicator_locked(replicator, "table_remove_asked")
     table, known = TableId(schema, name), parse_tables(row.tables)
     found = table_of(row, schema, name)
@@ -313,9 +315,9 @@ def table_remove(
 
 @transaction.atomic
 def table_retry(*, replicator: Replicator, schema: str, name: str, actor: Actor) -> Table:
-    """Try a failing table again now instead of at the end of its back-off; one whose copy never
-    came to its end is copied from the start. IllegalTransition where it isn't failing, or where
-    changes are missing that only a re-sync brings."""
+    """Retry a failing table now instead of at the end of its back-off. A table whose first copy
+    never finished is copied from the start. Raises IllegalTransition where it isn't failing, or
+    where changes are missing that only a re-sync brings."""
     row = replicator_locked(replicator, "table_retry_asked")
     table = table_of(row, schema, name)
     if table.state != TableState.FAILING:
@@ -344,8 +346,8 @@ def table_retry(*, replicator: Replicator, schema: str, name: str, actor: Actor)
 
 @transaction.atomic
 def table_replay(*, replicator: Replicator, schema: str, name: str, actor: Actor) -> Table:
-    """Merge the table's quarantined rows with NULL in place of what the target can't hold; the run
-    does it with its next merge. Those that are quarantined later wait again. `Table.DoesNotExist`;
+    """Ask to merge the table's quarantined rows, with NULL for each unsupported value; the run does
+    it in its next merge. Rows quarantined later wait again. Raises `Table.DoesNotExist`;
     IllegalTransition where nothing is quarantined."""
     row = replicator_locked(replicator, "table_replay_asked")
     table = table_of(row, schema, name)

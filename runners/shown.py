@@ -29,7 +29,7 @@ class TableView:
 
     @property
     def called(self) -> str:
-        """The table's name at the source where that is another one by now, empty otherwise."""
+        """The table's present name at the source where it was renamed; empty otherwise."""
         now = getattr(self.row, "called", None)  # only what `tables_shown` read has it
         return "" if now in (None, [self.row.schema_name, self.row.name]) else ".".join(now)
 
@@ -49,7 +49,7 @@ class TableView:
         }
 
     def asked_json(self) -> dict[str, Any]:
-        """The same, with what was asked of the table and is not done yet."""
+        """The status form, with what was asked of the table and is not done yet."""
         row = self.row
         return self.to_json() | {
             "mode": row.mode,
@@ -80,44 +80,44 @@ class ReplicatorView:
 
     @property
     def lag_seconds(self) -> float | None:
-        """That of the worst table."""
+        """The lag of the table that is furthest behind."""
         return self.totals.lag_seconds
 
     @property
     def is_live(self) -> bool:
-        """Whether a run writes figures."""
+        """Whether a run writes metrics."""
         return self.run is not None and self.run.state == RunState.RUNNING
 
     @property
     def is_log_full(self) -> bool:
-        """Whether reading waits for room in the change log."""
+        """Whether reading is paused until the change log has room."""
         return self.is_live and bool(self.facts.get("is_backpressure"))
 
     @property
     def waits_for(self) -> str:
-        """What the source keeps its run waiting for, as it was told within the last seconds; empty
-        where nothing."""
+        """What the run waits for at the source, as reported within the last seconds; empty where it
+        waits for nothing."""
         return waits_told(self.facts, timezone.now()) if self.is_live else ""
 
     @property
     def is_paused(self) -> bool:
-        """Whether its tables stand still because a person asked for it."""
+        """Whether its tables stand still because a person paused it."""
         return self.shown.state in {"paused", "stopping"}
 
     @property
     def may_retry(self) -> bool:
-        """Whether it waits for its next try, or failed and has none."""
+        """Whether it waits for its next retry, or failed and has none."""
         return self.shown.state in {"failed", "failing"} and self.run is None
 
     @property
     def held(self) -> Shown | None:
-        """What its tables are shown as while nothing copies them, those that fail apart; None while
-        its run does."""
+        """The state shown for its tables, except failing ones, while nothing copies them; None
+        while its run copies them."""
         return tables_held(self.shown, is_live=self.is_live, desired=self.replicator.desired_state)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Its tables by what they are shown as, the most urgent first."""
+        """Number of its tables in each state shown, the most urgent state first."""
         held, counts = self.held, self.totals.counts
         if held is None:
             return counts
@@ -127,7 +127,7 @@ class ReplicatorView:
 
 
 def told(error: dict[str, Any] | None) -> dict[str, Any] | None:
-    """An error as REST tells it: without what only a page's notice has."""
+    """An error in the form of REST, without the fields that only a page's notice has."""
     return error and {k: v for k, v in error.items() if k not in {"title", "severity"}}
 
 
@@ -141,7 +141,7 @@ class RunView:
 
     @property
     def ended(self) -> str:
-        """Why it ended, where that was no error."""
+        """Why it ended, where no error ended it."""
         match self.run.stop_origin:
             case "user":
                 return f"Stopped by {self.stopped_by}" if self.stopped_by else "Stopped by request"
@@ -154,7 +154,7 @@ class RunView:
 
     @property
     def seconds(self) -> float | None:
-        """How long it ran, or runs; None before it started."""
+        """How long it ran, or has run so far; None before it started."""
         if self.run.started_at is None:
             return None
         return ((self.run.ended_at or timezone.now()) - self.run.started_at).total_seconds()
@@ -180,6 +180,6 @@ def error_shown(
 
 
 def waits_told(facts: dict[str, Any], now: datetime) -> str:
-    """What a run said within the last seconds that the source keeps it waiting for."""
+    """What the run waits for at the source, as it reported within the last seconds."""
     age = now.timestamp() - facts.get("waits_at", 0.0)
     return str(facts["waits"]) if age <= FRESH_SECONDS else ""

@@ -21,7 +21,7 @@ __all__ = [
 
 
 class RunState(StrEnum):
-    """Where a run's process is."""
+    """State of a run's process."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -43,8 +43,8 @@ REPLICATOR_STATES = (
 )
 
 TABLES_SHOWN = ("failing", "stopped", "paused", "snapshotting", "waiting", "replicating")
-"""What a table is shown as, the most urgent first: its own state, or that of a replicator that does
-not run."""
+"""The states shown for a table, the most urgent first: its own state, or that of a replicator that
+does not run."""
 
 RUN_ACTIVE = frozenset({RunState.STARTING, RunState.RUNNING, RunState.STOPPING})
 RUN_FINAL = frozenset(RunState) - RUN_ACTIVE
@@ -75,7 +75,7 @@ TABLE_TRANSITIONS: dict[tuple[TableState, str], TableState] = {
     **{(s, "table_removed"): TableState.REMOVED for s in _LIVE},
 }
 TOLD_ALWAYS = frozenset({"table_rewind_started", "table_rewind_refused", "table_rewound"})
-"""Events that are told also where neither state nor error changes."""
+"""Events that are recorded even where neither state nor error changes."""
 assert {e for _, e in TABLE_TRANSITIONS} == set(EVENTS_STATE)
 
 LABELS: dict[str, str] = {

@@ -1,4 +1,4 @@
-"""What the workers do; each task is one call."""
+"""Tasks of the workers; each task is one call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _closing = threading.Event()
 
 @worker_shutting_down.connect
 def _close(**_: Any) -> None:
-    """Supervisors of this process ask their runs to stop; what people asked for stays as it is."""
+    """Make this process's supervisors ask their runs to stop. The desired states of replicators
+    stay as they are."""
     _closing.set()
 
 
@@ -32,7 +33,7 @@ def supervise_run(run_id: str) -> None:
 
 @shared_task(acks_late=True, ignore_result=True, time_limit=60)
 def reconcile_runs() -> None:
-    """Make runs equal what was asked."""
+    """Start, stop and clean up runs until they match the desired states."""
     reconcile.reconcile_runs()
 
 
@@ -44,7 +45,7 @@ def drop_replicator(replicator_id: str) -> None:
 
 @shared_task(acks_late=True, ignore_result=True, time_limit=120)
 def prune_metrics() -> None:
-    """Drop figures, activity, audit rows, tokens and run logs past their time."""
+    """Drop expired metrics, activity, audit rows, tokens and run logs."""
     record.prune_metrics()
     retention.prune_activity()
     audit.prune()

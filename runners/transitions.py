@@ -1,5 +1,4 @@
-"""The one door through which the states of runs and tables change: compare-and-set, with an event
-row."""
+"""The only code that changes the state of runs and tables: compare-and-set, with an event row."""
 
 from __future__ import annotations
 
@@ -25,7 +24,8 @@ _TRIES = 5
 
 
 class IllegalTransition(Exception):
-    """`event` does not fit `state`; `legal` are those that would. `message` is for people."""
+    """`event` is not allowed in `state`; `legal` are the allowed events. `message` is for
+    people."""
 
     def __init__(
         self, state: str, event: str, legal: tuple[str, ...] = (), message: str = ""
@@ -52,9 +52,9 @@ def run_transition(
     actor: str = "",
     **changes: Any,
 ) -> Run:
-    """Move a run by `event` and change other fields with it; the run as it is then. Someone was
-    first: the new state decides whether the event still fits. IllegalTransition where it does
-    not."""
+    """Move a run by `event`, change other fields with it, and return the run afterwards. Where
+    another writer was first, the new state decides whether the event is still allowed. Raises
+    IllegalTransition where it is not."""
     for _ in range(_TRIES):
         now = Run.objects.select_related("replicator").get(pk=run.pk)
         state = _next(RUN_TRANSITIONS, RunState(now.state), event)
@@ -83,8 +83,9 @@ def table_transition(
     actor: str = "",
     **changes: Any,
 ) -> Table:
-    """The same for a table; a repeated failure of one cause keeps its `error_since` and writes no
-    second event. A fault that only a fresh copy mends stays until there is one."""
+    """Move a table by `event`, as `run_transition` moves a run. A repeated failure with the same
+    cause keeps its `error_since` and writes no second event. An error that only a fresh copy can
+    clear stays until that copy."""
     for _ in range(_TRIES):
         now = Table.objects.select_related("replicator").get(pk=table.pk)
         state = _next(TABLE_TRANSITIONS, TableState(now.state), event)

@@ -1,1 +1,1 @@
-"""What happened, as rows with texts."""
+"""Events: their rows and their texts."""

@@ -1,5 +1,4 @@
-"""What events about schemas, about tables that come and go, and about waits at the source say
-besides their names."""
+"""Sentences for events about schemas, tables that appear or vanish, and waits at the source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes event rows; called inside the transaction of the change they tell of."""
+"""Writes event rows, inside the transaction of the change that each event describes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def event_add(
     code: str = "",
     facts: dict[str, Any] | None = None,
 ) -> Event:
-    """One event row."""
+    """Write one event row."""
     return Event.objects.create(
         replicator=replicator,
         run=run,
@@ -46,8 +46,8 @@ def act_add(
     old: Mapping[str, Any] | None = None,
     new: Mapping[str, Any] | None = None,
 ) -> None:
-    """An event of what somebody asked for, and a row of the audit trail, which outlives the
-    replicator: with `facts`, and with `old` and `new` values where something changed."""
+    """Write an event of a person's action and a row of the audit trail, which outlives the
+    replicator. The audit row has `facts`, and `old` and `new` values where something changed."""
     name = actor.get_username() if actor is not None else ""
     event_add(kind, replicator=replicator, table=table, actor=name, facts=facts)
     told = {"table": str(table)} if table else {}

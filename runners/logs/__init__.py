@@ -1,1 +1,1 @@
-"""The log lines of runs: written, read, cleared of secrets."""
+"""The log lines of runs: written, read, with secrets masked."""

@@ -1,4 +1,4 @@
-"""Reads the log of a replicator's runs: filtered, by cursor, and whole."""
+"""Reads the log of a replicator's runs: filtered, by cursor, or whole."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _levels_from(level: str) -> tuple[str, ...]:
 def _filtered(
     replicator: Replicator, *, level: str = "", table: str = "", search: str = ""
 ) -> QuerySet[LogLine]:
-    """Lines of this level and those above, of this table, with this text."""
+    """Lines of this level or a higher one, of this table, with this text."""
     found = LogLine.objects.filter(replicator=replicator)
     if level:
         found = found.filter(level__in=_levels_from(level))
@@ -44,8 +44,8 @@ def log_lines(
     search: str = "",
     limit: int = LOG_LINES,
 ) -> list[LogLine]:
-    """Lines after the cursor, oldest first; without one the last `limit` lines (ahead of `before`,
-    where that is given)."""
+    """Lines after the cursor, oldest first. Without a cursor: the last `limit` lines (before
+    `before`, where that is given)."""
     found = _filtered(replicator, level=level, table=table, search=search)
     if after:
         return list(found.filter(pk__gt=after).order_by("pk")[:limit])
@@ -55,8 +55,8 @@ def log_lines(
 
 
 def log_pages(replicator: Replicator, **query: str) -> Iterator[LogLine]:
-    """All lines of the filter, oldest first, page by page: whoever reads slowly holds neither
-    memory nor the database."""
+    """All lines of the filter, oldest first, page by page: a slow reader holds neither memory nor
+    the database."""
     found, after = _filtered(replicator, **query).order_by("pk"), 0
     while lines := list(found.filter(pk__gt=after)[:_PAGE]):
         yield from lines
@@ -64,8 +64,8 @@ def log_pages(replicator: Replicator, **query: str) -> Iterator[LogLine]:
 
 
 def log_levels(replicator: Replicator) -> tuple[str, ...]:
-    """The levels that lines can have: DEBUG only where the replicator is set to write such lines,
-    or has some."""
+    """The levels that lines can have. DEBUG is one only where the replicator is set to write such
+    lines or has some."""
     shown = _LEVELS[1:-1]
     is_debug = Options.readable(replicator.options).log_level == "debug"
     lines = LogLine.objects.filter(replicator=replicator, level="DEBUG")
@@ -73,6 +73,6 @@ def log_levels(replicator: Replicator) -> tuple[str, ...]:
 
 
 def log_tables(replicator: Replicator) -> list[str]:
-    """The tables that the log tells of, by name."""
+    """The tables that the log mentions, by name."""
     found = LogLine.objects.filter(replicator=replicator).exclude(table="").order_by("table")
     return list(found.values_list("table", flat=True).distinct())

@@ -1,5 +1,4 @@
-"""Takes secrets out of texts of a log, in time that grows with their length only. Knows no
-database."""
+"""Masks secrets in log texts, in time linear in their length. Uses no database."""
 
 from __future__ import annotations
 
@@ -11,10 +10,11 @@ from urllib.parse import quote, quote_plus
 from replicators.connectors.params import MASK
 
 SURE_CHARACTERS = 8
-"""A secret of so many characters is masked wherever it stands; a shorter one may be a part of any
+"""A secret of at least this length is masked wherever it stands; a shorter one may be a part of any
 word."""
 WORD_CHARACTERS = 4
-"""A secret of so many is masked where it is a word; a shorter one only in the places below."""
+"""A secret of at least this length is masked where it is a word; a shorter one only in the places
+below."""
 _NAMES = (
     r"password|passwd|passphrase|pwd|secret(?:[_.-]?(?:access[_.-]?)?key)?|token|credential|sslkey"
     r"|(?:api|access|account|private)[_.-]?key"
@@ -30,7 +30,8 @@ _TOKENS = re.compile(r"\S+")
 
 
 class Scrubber:
-    """Masks these secrets, and what looks like one, in texts that it cuts to a length."""
+    """Masks the given secrets, and whatever looks like a secret, in texts that it cuts to a
+    length."""
 
     def __init__(self, secrets: Iterable[str] = (), *, characters: int) -> None:
         self._characters = characters
@@ -43,8 +44,8 @@ class Scrubber:
         self._margin = max(map(len, ordered), default=0)
 
     def __call__(self, text: str) -> str:
-        """The text, at most so long, without secrets; also not with the beginning of one that it
-        was cut in."""
+        """The text without secrets, cut to the length limit. Where the cut runs through a secret,
+        the secret's beginning is masked too."""
         end = self._characters + self._margin
         is_cut = len(text) > end
         text = self._without_cut_one(text[:end]) if is_cut else text
@@ -56,7 +57,7 @@ class Scrubber:
         return _TOKENS.sub(_masked_url(is_cut, len(text)), text)[: self._characters]
 
     def _without_cut_one(self, text: str) -> str:
-        """Masks the beginning of a secret where the text ends."""
+        """Masks the beginning of a secret at the text's end."""
         for secret in (*self._sure, *self._short):
             for length in range(len(secret) - 1, 0, -1):
                 if text.endswith(secret[:length]):
@@ -65,7 +66,7 @@ class Scrubber:
 
 
 def _forms(secret: str) -> set[str]:
-    """A secret as it stands in connection strings, in addresses and in JSON."""
+    """The forms of a secret in connection strings, in addresses and in JSON."""
     return {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]} - {""}
 
 
@@ -74,8 +75,8 @@ def _masked_value(found: re.Match[str]) -> str:
 
 
 def _masked_url(is_cut: bool, length: int) -> Callable[[re.Match[str]], str]:
-    """Masks the passwords of the addresses in a word. In one that the text was cut in, what follows
-    `user:` may be one."""
+    """Masks the passwords of the addresses in a word. Where the text was cut in an address, what
+    follows `user:` may be a password."""
 
     def masked(found: re.Match[str]) -> str:
         head, *rest = found[0].split("://")
@@ -87,7 +88,7 @@ def _masked_url(is_cut: bool, length: int) -> Callable[[re.Match[str]], str]:
 
 
 def _masked_part(part: str, is_open: bool) -> str:
-    """What follows `://`, up to the next one."""
+    """Masks what follows `://`, up to the next one."""
     colon = part.find(":")
     if colon < 0 or "/" in part[:colon]:
         return part

@@ -1,5 +1,5 @@
-"""A run's log in rows: written in batches by a thread, capped, scrubbed of secrets; never makes the
-engine wait."""
+"""Writes a run's log to rows: in batches, by a thread, with a limit of lines and secrets masked. It
+never makes the engine wait."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _MARK = re.compile(r"replication-error<[A-Za-z0-9+/=]*>\s*")
 
 
 def is_ours(record: logging.LogRecord) -> bool:
-    """Whether a line is for the people who watch the run: ours, or a library's warning."""
+    """Whether a line is for the people who watch the run: our own line, or a library's warning."""
     return record.levelno >= logging.WARNING or record.name.partition(".")[0] in OURS
 
 
 def trace_text(err: BaseException) -> str:
-    """The trace of an exception: without what tasks carry to the driver, and with the first of the
-    JVM's frames in a row only."""
+    """The traceback of an exception, without what tasks carry to the driver. Of consecutive JVM
+    frames only the first is kept."""
     lines: list[str] = []
     hidden = 0
     text = _MARK.sub("", "".join(traceback.format_exception(err)))
@@ -56,7 +56,7 @@ def trace_text(err: BaseException) -> str:
 
 
 class _Scrubbed(logging.Formatter):
-    """Another formatter's text without secrets."""
+    """Another formatter's text with secrets masked."""
 
     def __init__(self, inner: logging.Formatter | None, scrub: Scrubber) -> None:
         super().__init__()
@@ -68,8 +68,8 @@ class _Scrubbed(logging.Formatter):
 
 
 class RowHandler(logging.Handler):
-    """Queues records and lets a thread write them. When the database is locked or the queue is full
-    the lines go to stderr, which the supervisor keeps in a file."""
+    """Queues records for a thread that writes them. When the database is locked or the queue is
+    full, lines go to stderr, which the supervisor keeps in a file."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class RowHandler(logging.Handler):
         self._thread.start()
 
     def cover(self, others: Iterable[logging.Handler]) -> None:
-        """Keep the secrets out of what other handlers write too, until this one is closed."""
+        """Mask secrets in the output of other handlers too, until this one is closed."""
         for other in others:
             formatter = _Scrubbed(other.formatter, self._scrub_whole)
             self._covered.append((other, formatter))
@@ -116,7 +116,7 @@ class RowHandler(logging.Handler):
             self._lines.append(line)
 
     def flush(self) -> None:
-        """Write what is queued, in this thread."""
+        """Write the queued records, in this thread."""
         batch = [self._lines.popleft() for _ in range(len(self._lines))]
         if not batch:
             return
@@ -155,8 +155,8 @@ class RowHandler(logging.Handler):
 
 
 def prune_run_logs() -> None:
-    """Remove the output files of runs that are older than a week. One that has grown large begins
-    again, and what it held is kept once beside it: processes append to it for months."""
+    """Remove the output files of runs that are older than a week. A large file starts again, and
+    its old content is kept once beside it: processes append to it for months."""
     limit = time.time() - RUN_LOG_DAYS * 86400
     for path in settings.RUN_LOG_DIR.glob("*.log*"):
         with suppress(FileNotFoundError):

@@ -1,1 +1,1 @@
-"""Figures of runs and tables: recorded, added up, drawn."""
+"""Metrics of runs and tables: recorded, added up, drawn."""

@@ -1,4 +1,4 @@
-"""Figures over time as the pages draw them: sums of a replicator's tables, thinned to what a chart
+"""Metrics over time for the pages' charts: sums of a replicator's tables, thinned to what a chart
 can show. Reads only."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SPARK_POINTS = 60
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A span of time that can be chosen, and the width of its points."""
+    """A selectable span of time, and the time between its points."""
 
     name: str
     label: str
@@ -42,7 +42,8 @@ RANGES = {
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A moment: lags in seconds, rates in rows a second; None where nobody measured."""
+    """Metrics at one moment: lags in seconds, rates in rows a second; None where nothing was
+    measured."""
 
     at: float
     lag_worst: float | None
@@ -58,7 +59,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Points of a range, oldest first; percentiles of the worst table's lag over all samples in
+    """Points of a range, oldest first, and percentiles of the worst table's lag over all samples in
     it."""
 
     range: Range
@@ -72,9 +73,9 @@ class Series:
         return self.points[::-1]
 
     def columns(self) -> dict[str, Any]:
-        """The form the script draws: of each chart its lines, always the same ones. First copies
-        have a chart of their own: they are so much faster than changes that their line would leave
-        those flat."""
+        """The form that the script draws: the lines of each chart, always the same ones. First
+        copies have a chart of their own: they are so much faster than changes that they would
+        flatten the changes' line."""
         return {
             "at": [p.at for p in self.points],
             "changes": [[p.changes_rate for p in self.points]],
@@ -87,7 +88,7 @@ _Sample = tuple[float, float | None, float | None, int, int]
 
 
 def series(replicator: Replicator, chosen: Range, now: datetime) -> Series:
-    """A replicator's figures over a range."""
+    """A replicator's metrics over a range."""
     found = ReplicatorMetric.objects.filter(
         replicator=replicator,
         resolution_seconds=chosen.resolution_seconds,
@@ -108,8 +109,8 @@ def series(replicator: Replicator, chosen: Range, now: datetime) -> Series:
 
 
 def _points(samples: Sequence[_Sample], chosen: Range) -> Iterable[Point]:
-    """One point a bucket, with its worst lags and its mean rates; a point without values where a
-    gap begins."""
+    """One point for each bucket, with its worst lags and its mean rates. A gap begins with a point
+    without values."""
     buckets: dict[int, list[tuple[_Sample, _Sample | None]]] = defaultdict(list)
     width = chosen.bucket_seconds
     for before, sample in pairwise([None, *samples]):
@@ -140,8 +141,8 @@ def _worst(values: Iterable[float | None]) -> float | None:
 
 
 def _rate(steps: Sequence[tuple[_Sample, _Sample]], column: int) -> float | None:
-    """Growth a second over these steps. A counter that fell began anew (a re-sync), which is no
-    growth."""
+    """Growth a second over these steps. A counter that fell was reset by a re-sync; such a step
+    does not count."""
     if not steps:
         return None
     passed = sum(s[0] - b[0] for b, s in steps)
@@ -151,7 +152,7 @@ def _rate(steps: Sequence[tuple[_Sample, _Sample]], column: int) -> float | None
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """The last hour in small: lag once a minute for a sparkline, and rows a second over the last
+    """The last hour in brief: lag once a minute for a sparkline, and rows a second over the last
     minute."""
 
     spark: tuple[float | None, ...] = ()
@@ -194,8 +195,8 @@ def _rates(pks: Collection[Any], now: datetime) -> dict[Any, float]:
 
 
 def copy_rate(replicator: Replicator, now: datetime) -> float | None:
-    """Rows a second that all copies of a replicator together bring, over the last two minutes. None
-    where nobody measured."""
+    """Rows a second of all copies of a replicator together, over the last two minutes. None where
+    nothing was measured."""
     found = ReplicatorMetric.objects.filter(
         replicator=replicator,
         resolution_seconds=10,
@@ -228,8 +229,8 @@ def snapshot_rates(tables: Collection[Table], now: datetime) -> dict[Any, float]
 def line_path(
     values: Sequence[float | None], width: float, height: float, top: float | None = None
 ) -> str:
-    """An SVG path through these values, evenly spread, with breaks where one isn't known. `top` (or
-    else the greatest) touches the upper edge."""
+    """An SVG path through these evenly spread values, with a break at each unknown one. `top` (by
+    default the greatest value) touches the upper edge."""
     highest = top or max((v for v in values if v is not None), default=0.0) or 1.0
     step = width / max(1, len(values) - 1)
     path, is_drawing = [], False

@@ -1,4 +1,4 @@
-"""How far the copies of a replicator are that go on now, as one sum of its tables; reads only."""
+"""Progress of a replicator's current copies, summed over its tables; reads only."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _COPYING = (TableState.WAITING, TableState.SNAPSHOTTING)
 
 @dataclass(frozen=True, slots=True)
 class CopyProgress:
-    """Tables that are or were copied together, and their rows. `rows_expected` is None while a
-    table's are not known."""
+    """Tables that are or were copied together, and their rows. `rows_expected` is None while one
+    table's rows are not known."""
 
     tables: int
     tables_done: int
@@ -36,14 +36,14 @@ class CopyProgress:
 
     @property
     def percent(self) -> int | None:
-        """Never 100: then there is no copy any more."""
+        """Never 100: at 100 there is no copy any more."""
         if not self.rows_expected:
             return None
         return min(99, self.rows * 100 // self.rows_expected)
 
     @property
     def seconds_left(self) -> float | None:
-        """At the present rate."""
+        """Seconds left at the present rate."""
         left = (self.rows_expected or 0) - self.rows
         return left / self.rate if self.rate and left > 0 else None
 
@@ -61,7 +61,7 @@ class CopyProgress:
 
 
 def copy_progress(view: ReplicatorView, now: datetime) -> CopyProgress | None:
-    """None where no table waits for its copy or is being copied."""
+    """Progress of the current copies; None where no table waits for its copy or is being copied."""
     counts = view.totals.counts
     if not any(counts.get(state) for state in _COPYING):
         return None
@@ -82,18 +82,18 @@ def copy_progress(view: ReplicatorView, now: datetime) -> CopyProgress | None:
 
 
 def _rows(table: Table) -> int:
-    """One that waits has none yet: what is counted is its last copy."""
+    """Rows of the current copy. A waiting table has none yet: its counter is of its last copy."""
     return table.rows_snapshotted if table.state == TableState.SNAPSHOTTING else 0
 
 
 def _expected(table: Table) -> int | None:
-    """An estimate is never less than what is copied already."""
+    """Rows expected. The estimate is raised to the rows already copied."""
     return None if table.rows_total is None else max(table.rows_total, _rows(table))
 
 
 def _done(replicator: Replicator, tables: Sequence[Table]) -> list[Table]:
-    """Those that were copied together with the ones that are not done: all in a first copy, else
-    since the last act that asked for one."""
+    """Tables of the same group of copies that are finished: all of them in a first copy, otherwise
+    those copied since the last action that asked for a copy."""
     mine = Event.objects.filter(replicator=replicator)
     asked = mine.filter(kind__in=_ASKED).order_by("-pk").values_list("pk", flat=True).first()
     if asked is None:

@@ -1,5 +1,5 @@
-"""Figures of tables, and of all of a replicator together, over time: every 10 s kept an hour, every
-minute kept 7 days."""
+"""Metrics of tables, and of each replicator as a whole, over time: samples of every 10 s are kept
+for an hour, samples of every minute for 7 days."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def _moment(now: datetime, resolution: int) -> datetime:
 
 
 def record_metrics(replicator: Replicator, now: datetime | None = None) -> None:
-    """A row per table and resolution and one for their sum, once for every moment; idempotent
-    within it."""
+    """Write one row per table and resolution, and one for their sum, once for each moment;
+    idempotent within the moment."""
     now = now or timezone.now()
     due = {
         resolution: at
@@ -79,8 +79,8 @@ def _metric(table: Table, at: datetime, resolution: int) -> TableMetric:
 
 
 def prune_metrics(now: datetime | None = None) -> int:
-    """Drop the rows past their time, in portions, for `PRUNE_SECONDS` at most; how many. What is
-    left goes the next time."""
+    """Drop expired rows in portions, for `PRUNE_SECONDS` at most; returns their number. The next
+    call drops the rest."""
     now, dropped = now or timezone.now(), 0
     end = time.monotonic() + PRUNE_SECONDS
     for model in (TableMetric, ReplicatorMetric):

@@ -1,4 +1,4 @@
-"""What a replicator is doing, in a word and a label: pure functions of what was asked and what is.
+"""A replicator's state and label, computed by pure functions from the desired state and the facts.
 No I/O."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FRESH_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the state is made from; `run_state` is that of the live run, None without one."""
+    """What determines the state. `run_state` is that of the live run; None without one."""
 
     desired: str
     run_state: RunState | None = None
@@ -33,7 +33,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A state with the words and the colour it is shown with."""
+    """A state with its label and colour."""
 
     state: str
     label: str
@@ -53,8 +53,8 @@ def _title(code: str) -> str:
 
 
 def _running(facts: Facts) -> Shown:
-    """With what a person should look into: tables that fail, and a change log without room, which
-    makes reading wait."""
+    """A running replicator's state, with what a person should look into: failing tables, and a full
+    change log, which pauses reading."""
     count = facts.failing_tables
     words = ["change log full"] if facts.is_log_full else []
     if count and count == facts.tables:
@@ -70,8 +70,8 @@ def _running(facts: Facts) -> Shown:
 
 
 def replicator_state(facts: Facts, now: datetime) -> Shown:
-    """deleting, starting, running, stopping, paused, failed (waits for a person), failing (tried
-    again by itself; or it runs and all of its tables fail), or waiting (for a free run)."""
+    """One of: deleting, starting, running, stopping, paused, failed (waits for a person), failing
+    (retried by itself, or running while all of its tables fail), waiting (for a free slot)."""
     if facts.is_deleting:
         return Shown("deleting", "Deleting", "amber")
     if facts.run_state is RunState.STOPPING or (facts.run_state and facts.desired == "paused"):
@@ -88,7 +88,7 @@ def replicator_state(facts: Facts, now: datetime) -> Shown:
 
 
 def _wanted(facts: Facts, now: datetime) -> Shown:
-    """It should run and does not."""
+    """The state of a replicator that should run and does not."""
     if facts.is_given_up:
         title = _title(facts.error_code)
         label = f"Failed: {title[0].lower()}{title[1:]}" if title else "Failed"
@@ -117,8 +117,8 @@ _HELD = {
 
 
 def tables_held(shown: Shown, *, is_live: bool, desired: str) -> Shown | None:
-    """What the tables of a replicator in this state are shown as, those that fail apart: nothing
-    copies them then. None while its run does."""
+    """The state shown for the tables of a replicator that copies nothing, except failing tables.
+    None while its run copies them."""
     if is_live and shown.state != "deleting":
         return None
     if shown.state == "stopping" and desired != "paused":
@@ -127,7 +127,7 @@ def tables_held(shown: Shown, *, is_live: bool, desired: str) -> Shown | None:
 
 
 def table_shown(state: TableState, held: Shown | None) -> Shown:
-    """A table's state with its words and colour; `held` as `tables_held` says it."""
+    """A table's state with its label and colour; `held` comes from `tables_held`."""
     if held is not None and state not in (TableState.FAILING, TableState.REMOVED):
         return held
     return Shown(str(state), LABELS[state], COLOURS[state])
@@ -135,7 +135,7 @@ def table_shown(state: TableState, held: Shown | None) -> Shown:
 
 @dataclass(frozen=True, slots=True)
 class LagFacts:
-    """What a table's lag is made from; `facts_at`: when the run last wrote figures."""
+    """What determines a table's lag; `facts_at` is when the run last wrote metrics."""
 
     state: TableState
     is_snapshot_done: bool
@@ -147,9 +147,9 @@ class LagFacts:
 
 
 def table_lag(facts: LagFacts, now: datetime) -> float | None:
-    """Seconds the target is behind; None while not known (before and during a snapshot). While
-    nobody writes figures (paused, failing, cut off) it grows from the last moment that is known to
-    be in the target."""
+    """Seconds the target is behind; None while not known (before and during a snapshot). While no
+    run writes metrics (paused, failing, interrupted) the lag grows from the last moment known to be
+    in the target."""
     copied = facts.state in (TableState.REPLICATING, TableState.FAILING) and facts.is_snapshot_done
     if not copied:
         return None
@@ -164,14 +164,14 @@ def table_lag(facts: LagFacts, now: datetime) -> float | None:
 
 
 def worst_lag(lags: list[float | None]) -> float | None:
-    """A replicator's lag: that of its worst table; None while one isn't known."""
+    """A replicator's lag: that of its worst table; None while one table's lag isn't known."""
     known = [lag for lag in lags if lag is not None]
     return max(known) if known and len(known) == len(lags) else None
 
 
 def snapshot_percent(rows: int, total: int | None, is_done: bool) -> int | None:
-    """How much of a snapshot is there; 100 only when it is done; None where the total isn't known,
-    or was estimated too low."""
+    """Percent of a snapshot that is copied; 100 only when it is done. None where the total isn't
+    known or was estimated too low."""
     if is_done:
         return 100
     if rows == 0:

@@ -1,5 +1,5 @@
-"""What all tables of a replicator come to, added up by the database: a list of replicators costs
-one query, however many tables they have."""
+"""Totals of a replicator's tables, added up by the database: a list of replicators costs one query,
+however many tables they have."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SINCE = Coalesce("unmerged_since", "error_since")
 @dataclass(frozen=True, slots=True)
 class Totals:
     """Tables by state, failing first; their worst lag (None while one isn't known); rows and
-    changes; since when those that fail all do."""
+    changes. `failing_since`: since when all failing tables have been failing."""
 
     counts: dict[str, int] = field(default_factory=dict)
     lag_seconds: float | None = None
@@ -34,17 +34,17 @@ class Totals:
 
     @property
     def tables(self) -> int:
-        """How many there are."""
+        """Number of tables."""
         return sum(self.counts.values())
 
     @property
     def failing(self) -> int:
-        """How many fail."""
+        """Number of failing tables."""
         return self.counts.get(TableState.FAILING, 0)
 
 
 def lag_facts(row: dict[str, Any] | Table, progress: Progress | None, *, is_live: bool) -> LagFacts:
-    """What a table's lag is made from, of a row or of a group of rows."""
+    """What determines the lag of a table's row, or of a group of rows."""
     values = row if isinstance(row, dict) else vars(row)
     return LagFacts(
         state=TableState(values["state"]),
@@ -60,7 +60,8 @@ def lag_facts(row: dict[str, Any] | Table, progress: Progress | None, *, is_live
 def totals_of(
     replicators: Iterable[tuple[Replicator, Progress | None, bool]], now: datetime
 ) -> dict[uuid.UUID, Totals]:
-    """Totals by primary key, of (replicator, its progress, whether its run runs)."""
+    """Totals by primary key; each argument is (replicator, its progress, whether its run is
+    running)."""
     known = {r.pk: (progress, is_live) for r, progress, is_live in replicators}
     groups: dict[uuid.UUID, list[dict[str, Any]]] = defaultdict(list)
     for group in _groups(known.keys()):
@@ -69,7 +70,7 @@ def totals_of(
 
 
 def _groups(pks: Collection[uuid.UUID]) -> Any:
-    """Tables that differ neither in state nor in what of their lag is known, as one row."""
+    """Tables with the same state and the same known facts of their lag, as one row."""
     return (
         Table.objects.shown()
         .filter(replicator__in=pks)
@@ -112,8 +113,8 @@ def _totals(
 def _lag(
     group: dict[str, Any], progress: Progress | None, is_live: bool, now: datetime
 ) -> float | None:
-    """The worst lag of a group: that of a table with the greatest lag and the earliest moment of
-    the group."""
+    """The worst lag of a group: the lag of a table with the group's greatest lag and earliest
+    moment."""
     dated = {
         **group,
         "lag_seconds": group["worst"],

@@ -1,1 +1,1 @@
-"""The engine's memory in Django's database."""
+"""The engine's store in Django's database."""

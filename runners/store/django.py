@@ -1,4 +1,4 @@
-"""The engine's memory in the database: every write is one transaction that first proves the
+"""The engine's store in the database. Every write is one transaction that first proves the
 lease."""
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def _portions(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
 
 @database_errors_told
 class DjangoStore:
-    """`runners.engine.store.protocol.Store` for one run. Thread safe; `tables()` may be half a
-    second behind what people ask. A database that does not answer is waited for, `patience_seconds`
-    at most."""
+    """`runners.engine.store.protocol.Store` for one run. Thread safe. `tables()` may be half a
+    second behind people's actions. Where the database does not answer, a call waits up to
+    `patience_seconds`."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class DjangoStore:
 
     @contextmanager
     def _write(self, *tables: TableId) -> Iterator[None]:
-        """A transaction that proves the lease first; `tables`: whose rows it changes."""
+        """A transaction that proves the lease first; `tables` are those whose rows it changes."""
         try:
             with written():
                 held = Run.objects.active().filter(pk=self._run.pk, lease=self._lease)
@@ -351,7 +351,8 @@ class DjangoStore:
         self._tables.merged(tables, sequence)
 
     def _count_quarantined(self, table: TableId) -> None:
-        """So many rows wait, as the pages show it; asked only where some did or do."""
+        """Store the number of quarantined rows, which the pages show. It queries only where rows
+        wait or waited."""
         row = self._row(table).get()
         if row.rows_quarantined or row.quarantined.exists():
             row.rows_quarantined = len(self.quarantined(table, row.generation, row.merged_sequence))
@@ -375,7 +376,7 @@ class DjangoStore:
         with self._write():
             for found, mine in keys.items():
                 known = {"unmerged_since": moment(found.unmerged_since)}
-                is_start = found.unmerged_since is found.lag_seconds is None  # the last one holds
+                is_start = found.unmerged_since is found.lag_seconds is None  # keep the last value
                 since = {} if is_start else known
                 for portion in _portions(mine):
                     self._rows.filter(pk__in=portion).update(

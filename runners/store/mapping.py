@@ -1,4 +1,4 @@
-"""Turns the engine's rows into models and back; no queries."""
+"""Converts the engine's rows to models and back; no queries."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def moment(seconds: float | None) -> datetime | None:
 
 
 def seconds(at: datetime | None) -> float | None:
-    """The inverse."""
+    """Seconds since the epoch of a datetime."""
     return None if at is None else at.timestamp()
 
 
 def selections(
     replicator: Replicator, only: TableId | None = None
 ) -> dict[TableId, TableSelection]:
-    """The chosen tables (or `only` this one), and what is copied of each and how.
+    """The chosen tables (or `only` this one), with the columns, rows and mode of each copy.
 
-    Where a table says nothing, the replicator's options hold.
+    The replicator's options apply where a table sets none of its own.
     """
     said = replicator.tables
     if only is not None:
@@ -91,8 +91,8 @@ def table_row(row: Table, chosen: Mapping[TableId, TableSelection]) -> TableRow:
 
 
 def table_values(changes: dict[str, Any]) -> dict[str, Any]:
-    """Changes of a `TableRow`'s fields as values of `Table`; TypeError for a field that isn't
-    one."""
+    """Changes of a `TableRow`'s fields as values of `Table`. Raises TypeError for an unknown
+    field."""
     values: dict[str, Any] = {}
     for name, value in changes.items():
         if name == "schema":
@@ -179,7 +179,7 @@ _CHUNK_SAME = ("number", "spec", "rows_estimated", "path", "rows", "is_done")
 
 
 def copy_model(table: Table, row: CopyRow) -> SnapshotCopy:
-    """A going snapshot's row without its chunks, not saved."""
+    """An unfinished snapshot's row without its chunks, not saved."""
     return SnapshotCopy(
         table=table,
         generation=row.generation,
@@ -197,7 +197,7 @@ def chunk_model(copy: SnapshotCopy, row: CopyChunk) -> SnapshotChunk:
 
 
 def copy_row(table: TableId, row: SnapshotCopy) -> CopyRow:
-    """The engine's view of a going snapshot."""
+    """The engine's view of an unfinished snapshot."""
     return CopyRow(
         table=table,
         generation=row.generation,

@@ -1,5 +1,5 @@
-"""What happens while the program's own database can't be reached: wait a while, then an error of
-the engine's."""
+"""Handles an outage of the program's own database: wait a while, then raise an error of the
+engine's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ logger = logging.getLogger("replicator.run")
 C = TypeVar("C", bound=type)
 WAIT_SECONDS = 0.5
 IMPATIENT = frozenset({"renew"})
-"""What its caller tries again itself."""
+"""Methods whose caller tries again itself."""
 LOST = (OperationalError, InterfaceError)
 
 
@@ -52,10 +52,10 @@ def _told(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def database_errors_told(kind: C) -> C:
-    """Where the database does not answer, every public method of the class is tried again for
-    `patience_seconds`, then it raises `run:database-lost`: a driver's error could be taken for one
-    of the source's. A method makes at most one transaction, by `written`, and nothing after it:
-    only then may it be made again."""
+    """Try every public method of the class again while the database does not answer, for
+    `patience_seconds`; then raise `run:database-lost`. A driver's error could be mistaken for one
+    of the source's. A method makes at most one transaction, by `written`, and does nothing after
+    it: only then is it safe to call again."""
     for name, method in list(vars(kind).items()):
         if not name.startswith("_") and callable(method):
             setattr(kind, name, _told(method))
@@ -64,8 +64,8 @@ def database_errors_told(kind: C) -> C:
 
 @contextmanager
 def written() -> Iterator[None]:
-    """A transaction. Where the database goes away at its commit nobody knows whether it was made:
-    `run:database-lost` at once, and the next run reads what is there."""
+    """A transaction. If the database is lost during the commit, nobody knows whether it was
+    committed. It raises `run:database-lost` at once, and the next run reads what is there."""
     if not connection.in_atomic_block:
         close_old_connections()
     is_whole = False

@@ -1,5 +1,4 @@
-"""The tables of one replicator as its run sees them: kept in memory, read again where they
-changed."""
+"""The tables of one replicator as its run sees them: kept in memory, read again after a change."""
 
 from __future__ import annotations
 
@@ -18,17 +17,18 @@ from runners.models import Table
 from runners.store.mapping import selections, table_row
 
 PORTION = 500
-"""SQLite takes so many parameters only, and nobody else writes meanwhile."""
+"""Parameters in one query: SQLite allows only a limited number, and nobody else writes
+meanwhile."""
 WHOLE_SECONDS = 60.0
-"""After so long all rows are read again, as somebody may have changed them by SQL."""
+"""Interval after which all rows are read again, as somebody may have changed them by SQL."""
 
 
 class KnownTables:
-    """Thread safe. Two others change the rows of a run's tables.
+    """A cache of the rows of a run's tables. Thread safe. The run and people change these rows.
 
-    The run itself: it says which ones by `changed`, and these alone are read again. And people:
-    each of their acts makes `Replicator.tables_version` grow, which is asked for every `seconds`;
-    then all rows are read again. A row that did not change is the same object as before.
+    The run names the rows that it changed by `changed`; only these are read again. Each action of a
+    person increases `Replicator.tables_version`, which is checked every `seconds`; after an
+    increase all rows are read again. A row that did not change stays the same object.
     """
 
     def __init__(self, replicator: Replicator, seconds: float) -> None:
@@ -40,7 +40,7 @@ class KnownTables:
         self._keys: dict[TableId, int] = {}
         self._changed: set[TableId] = set()
         self._chosen: dict[TableId, TableSelection] = {}
-        self._version = -1  # none is known
+        self._version = -1  # no version is known
         self._asked_at = self._read_at = float("-inf")
 
     def changed(self, table: TableId) -> None:
@@ -49,13 +49,13 @@ class KnownTables:
             self._changed.add(table)
 
     def forget(self) -> None:
-        """Read everything anew the next time."""
+        """Read everything again the next time."""
         with self._lock:
             self._version = -1
 
     def all(self, *, is_exact: bool = False) -> list[TableRow]:
-        """Every table, by its row's number; `seconds` behind what people ask at most, `is_exact`:
-        not at all."""
+        """Every table, by its row's number. It is at most `seconds` behind people's actions; with
+        `is_exact` it is not behind at all."""
         with self._reading:
             now = time.monotonic()
             if self._version < 0 or is_exact or now - self._asked_at >= self._seconds:
@@ -68,8 +68,8 @@ class KnownTables:
             return list(self._rows.values())
 
     def one(self, table: TableId) -> TableRow:
-        """One table as it is now, in one query where nobody chose since; KeyError for an unknown
-        one."""
+        """One table as it is now, in one query unless the selection changed. Raises KeyError for an
+        unknown table."""
         mine = self._mine().filter(schema_name=table.schema, name=table.name)
         with self._lock:
             chosen, known = self._chosen, self._version
@@ -83,7 +83,8 @@ class KnownTables:
         return table_row(fresh, selections(fresh.replicator, table))
 
     def merged(self, tables: Iterable[TableId], sequence: int) -> None:
-        """The run wrote that these are merged up to there: known without reading them."""
+        """The run wrote that these tables are merged up to `sequence`; updates the cache without a
+        query."""
         with self._reading:
             for table in tables:
                 row = self._rows.get(table)
@@ -91,7 +92,7 @@ class KnownTables:
                     self._rows[table] = replace(row, merged_sequence=sequence)
 
     def keys(self, tables: Iterable[TableId]) -> list[int]:
-        """The numbers of these tables' rows."""
+        """The primary keys of these tables' rows."""
         if not self._keys:
             self.all()
         with self._reading:
@@ -110,8 +111,8 @@ class KnownTables:
         return asked.tables_version, selections(asked)
 
     def _read_all(self) -> None:
-        """Read again where somebody chose between the two readings: without its choice a table
-        would be copied whole."""
+        """Read rows and selections. Repeat where the selection changed between the two queries: a
+        table without its selection would be copied whole."""
         with self._lock:
             written = set(self._changed)
         for _ in range(3):
@@ -126,19 +127,18 @@ class KnownTables:
             self._changed -= written
 
     def _same(self, row: TableRow) -> TableRow:
-        """The object that is known of it, where it says the same."""
+        """The cached object of this row, where the two are equal."""
         known = self._rows.get(row.id)
         return known if known is not None and known == row else row
 
     def _read_changed(self) -> None:
-        """What the run writes meanwhile stays marked, so the next reading has it."""
+        """Read the marked rows again. A row that the run writes meanwhile stays marked for the next
+        reading."""
         with self._lock:
             written, self._changed = self._changed, set()
         try:
             for row in self._rows_of(sorted(written, key=str)):
-                if (
-                    row.version != self._version
-                ):  # somebody chose meanwhile: its choice is not known
+                if row.version != self._version:  # the selection changed meanwhile and is not known
                     self._read_all()
                     return
                 self._rows[_id(row)] = self._same(table_row(row, self._chosen))

@@ -1,5 +1,5 @@
-"""The outer loop's patience: when a failed replicator is tried again, and when it stops for a
-person."""
+"""The supervisor's back-off: when a failed replicator is retried, and when retries end and it waits
+for a person."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ QUIET = timedelta(minutes=10)
 
 
 def delay_seconds(failures: int, retry: Retry) -> float:
-    """How long to wait after the `failures`-th failure in a row: 5 s doubling to 10 min; what a
-    person has to mend is tried more slowly."""
+    """Seconds to wait after the `failures`-th failure in a row: 5 s, doubling to 10 min. An error
+    that a person has to fix is retried more slowly."""
     first = FIX_SECONDS if retry is Retry.AFTER_FIX else FIRST_SECONDS
     return float(min(LAST_SECONDS, first * 2 ** min(failures - 1, 20)))
 
@@ -34,14 +34,14 @@ def _duration(passed: timedelta) -> str:
 
 
 def _patience(options: dict[str, Any]) -> timedelta:
-    """Counting a failure never needs options that this version can read: they may be what
-    failed."""
+    """How long retries go on. Counting a failure must not need options that this version can read:
+    the options may be what failed."""
     return timedelta(minutes=Options.readable(options).retry_minutes)
 
 
 def _idle(progress: Progress, run: Run, now: datetime) -> timedelta:
-    """How much later than it was due the run was begun: such time, when the machine was off or all
-    slots were taken, is no trying."""
+    """How much later than due the run was started. The machine was off or all slots were taken
+    then, so this time does not count as retrying."""
     begun = run.started_at or now
     late = begun - (progress.retry_at or begun)
     return late if late > timedelta(seconds=LAST_SECONDS) else timedelta()
@@ -49,7 +49,7 @@ def _idle(progress: Progress, run: Run, now: datetime) -> timedelta:
 
 @transaction.atomic
 def failure_note(*, run: Run, code: str, facts: dict[str, Any], now: datetime) -> Progress:
-    """Count a failed or lost run of a replicator and set when it is tried again."""
+    """Count a failed or lost run of a replicator and set the time of its next retry."""
     progress = progress_of(run.replicator)
     if is_quiet(run, now):
         progress.failures, progress.failing_since = 0, None
@@ -78,5 +78,5 @@ def failure_note(*, run: Run, code: str, facts: dict[str, Any], now: datetime) -
 
 
 def is_quiet(run: Run, now: datetime) -> bool:
-    """Whether the run went well for so long that earlier failures no longer count."""
+    """Whether the run went well for long enough that earlier failures no longer count."""
     return run.started_at is not None and now - run.started_at >= QUIET

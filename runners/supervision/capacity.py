@@ -1,4 +1,4 @@
-"""How many replicators may run at once, and which of them do."""
+"""The limit of replicators that run at once, and the names of those that run."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ def running_names() -> list[str]:
 
 
 def run_limit_facts(names: list[str]) -> dict[str, str]:
-    """What `run:limit` says: how many run of how many that may, and who they are."""
+    """Facts of `run:limit`: how many replicators run, the limit, and the names."""
     shown = ", ".join(f"`{name}`" for name in names[:NAMED])
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return {"count": str(len(names)), "limit": str(settings.MAX_RUNS), "names": f"{shown}{more}"}
 
 
 def run_waits(replicators: Iterable[Replicator]) -> None:
-    """Tell that each of these waits until another one stops; once for each time that it waits."""
+    """Record that each of these replicators waits until another one stops; one event for each
+    wait."""
     facts = run_limit_facts(running_names())
     for replicator in replicators:
         mine = Event.objects.filter(replicator=replicator, kind__in=_EPISODE)

@@ -1,5 +1,5 @@
-"""Sends tasks to the workers; never fails and never waits long where no broker answers (beat asks
-again)."""
+"""Sends tasks to the workers. It never fails and never waits long when no broker answers: beat
+sends again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BROKER_SECONDS = 0.5
 
 
 def send(task: str, *arguments: str, expires: float = 30.0) -> None:
-    """Queue a task of `runners.tasks` by name; one that waits longer than `expires` seconds is
+    """Queue a task of `runners.tasks` by name. A task that waits longer than `expires` seconds is
     dropped."""
     if not settings.REDIS_URL:
         return
@@ -42,8 +42,8 @@ def send(task: str, *arguments: str, expires: float = 30.0) -> None:
 
 
 def _listens() -> bool:
-    """Whether a connection to the broker is taken. Celery's own first connection is tried for six
-    seconds, whatever it is told, and a page would wait for that."""
+    """Whether the broker accepts a connection. Celery tries its own first connection for six
+    seconds, whatever its settings, and a page would wait for that."""
     place = urlparse(settings.REDIS_URL)
     if not place.hostname:
         return True

@@ -1,4 +1,5 @@
-"""Whether anybody works: read from signs in the database; a banner says which part to start."""
+"""Whether workers and scheduler are alive, read from signs in the database; a banner says which
+part to start."""
 
 from __future__ import annotations
 
@@ -28,12 +29,13 @@ class WorkerHealth:
 
     @property
     def is_ok(self) -> bool:
-        """Whether everything answers."""
+        """Whether every part answers."""
         return not self.message
 
 
 def worker_health() -> WorkerHealth:
-    """Two small queries; the broker is asked for only when the workers are silent."""
+    """Reads the signs with two small queries. It asks the broker only when the workers are
+    silent."""
     at = Sign.objects.filter(name="reconcile").values_list("at", flat=True).first()
     return WorkerHealth(at, _message(at, timezone.now()))
 
@@ -69,7 +71,7 @@ def _who_is_silent() -> str:
 
 
 def _answers(host: str, port: int) -> bool:
-    """Whether somebody listens there; asked at most every ten seconds."""
+    """Whether something listens there; checked at most every ten seconds."""
     key = f"broker-answers:{host}:{port}"
     known: bool | None = cache.get(key)
     if known is None:

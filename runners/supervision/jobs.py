@@ -1,4 +1,4 @@
-"""Puts together what the engine is told: the job and its settings, from a replicator."""
+"""Builds the engine's job and settings from a replicator."""
 
 from __future__ import annotations
 

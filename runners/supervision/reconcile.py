@@ -1,4 +1,5 @@
-"""Makes runs equal what was asked: short, idempotent, and safe to run twice at once."""
+"""Starts, stops and cleans up runs until they match the desired states: short, idempotent, and safe
+to run twice at once."""
 
 from __future__ import annotations
 
@@ -29,8 +30,7 @@ SIGN = "reconcile"
 
 
 def reconcile_runs(now: datetime | None = None) -> None:
-    """One look at everything: end what is lost, have the rest watched, stop what is not wanted,
-    start what is."""
+    """One pass: end lost runs, have the others watched, stop unwanted runs, start wanted ones."""
     now = now or timezone.now()
     Sign.objects.update_or_create(name=SIGN, defaults={"at": now})
     _stop_unwanted()
@@ -48,7 +48,7 @@ def _stop_unwanted() -> None:
 
 
 def _watch(now: datetime) -> None:
-    """Runs nobody watches: a worker takes them; those whose lease is over as well are lost."""
+    """Give a worker each run that nobody watches. A run whose lease has expired too is lost."""
     _shorten(now)
     for run in Run.objects.active().filter(unwatched(now)).select_related("replicator")[:LIMIT]:
         try:
@@ -69,8 +69,8 @@ def _look_after(run: Run, now: datetime) -> None:
 
 
 def _shorten(now: datetime) -> None:
-    """A lease that is longer than any is of a clock that has been set back since. A run that lives
-    renews it within seconds."""
+    """Shorten a lease that is longer than any lease can be: the clock was set back since. A live
+    run renews its lease within seconds."""
     longest = max(timedelta(seconds=settings.RUNNER.lease_seconds), START_LEASE)
     Run.objects.active().filter(lease_until__gt=now + longest + LEASE_MARGIN).update(
         lease_until=now + longest
@@ -87,15 +87,16 @@ def _end_unstarted(run: Run) -> None:
 
 
 def _end_lost(run: Run, now: datetime) -> None:
-    """Its own watchdog has ended it by now; what is left on this machine is killed first."""
+    """End a lost run. Its own watchdog has ended it by now; what is left on this machine is killed
+    first."""
     if run.pid and run.hostname == HOSTNAME and not Adopted(run.pid, run.pid_started_at).end():
         return
     run_lose(run=run, code="run:lost", facts={}, event="run_lost", now=now)
 
 
 def _is_due(now: datetime) -> Q:
-    """Not waiting for its next try. A time further away than any wait was set by a clock that has
-    been set back since."""
+    """Replicators that do not wait for their next retry. A time further away than any wait was set
+    before the clock was set back, so it does not count."""
     is_impossible = Q(progress__retry_at__gt=now + timedelta(seconds=LAST_SECONDS))
     no_wait = Q(progress=None) | Q(progress__retry_at=None)
     return no_wait | Q(progress__retry_at__lte=now) | is_impossible
@@ -103,7 +104,7 @@ def _is_due(now: datetime) -> Q:
 
 @transaction.atomic
 def _start(now: datetime) -> None:
-    """A run for every replicator that should run and has none, as far as slots are free."""
+    """Create a run for every replicator that should run and has none, while slots are free."""
     Sign.objects.select_for_update().get(name=SIGN)
     free = settings.MAX_RUNS - Run.objects.active().count()
     wanted = (

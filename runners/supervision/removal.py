@@ -1,5 +1,5 @@
-"""Removes a replicator that was deleted: what it made at the source, at the target, its change log,
-its rows."""
+"""Removes a deleted replicator: its objects at the source, its target tables, its change log, its
+rows."""
 
 from __future__ import annotations
 
@@ -42,11 +42,12 @@ TRIES = 5
 CLAIM = timedelta(minutes=2)
 TARGET_SECONDS = 300
 LONGEST = max(timedelta(seconds=LAST_SECONDS), timedelta(seconds=TARGET_SECONDS) + CLAIM)
-"""No wait is longer; a time further away was set by a clock that has been set back since."""
+"""The longest wait. A time further away was set before the clock was set back."""
 
 
 def what_goes(replicator: Replicator) -> list[tuple[str, str]]:
-    """Kind and name of everything that a delete removes at the source; asks nobody."""
+    """Kind and name of everything that a delete removes at the source. It does not connect to the
+    source."""
     try:
         return source_plugin(replicator.source_kind).objects(replicator.slot_name)
     except ReplicationError:
@@ -54,9 +55,9 @@ def what_goes(replicator: Replicator) -> list[tuple[str, str]]:
 
 
 def drop_replicator(pk: uuid.UUID | str, now: datetime | None = None) -> bool:
-    """Remove it; True when it is gone. Idempotent. A source that can't be asked is tried again
-    `TRIES` times, then the statements to run there are recorded in an event that outlives the
-    replicator."""
+    """Remove the replicator; True when it is gone. Idempotent. An unreachable source is retried
+    `TRIES` times; then an event that outlives the replicator records the statements to run
+    there."""
     now = now or timezone.now()
     replicator = Replicator.objects.exclude(deleting_since=None).filter(pk=pk).first()
     if replicator is None:
@@ -84,7 +85,7 @@ def _drop(replicator: Replicator, now: datetime) -> bool:
 
 
 def _claim(replicator: Replicator, now: datetime) -> bool:
-    """One task at a time: the others see a time to wait for."""
+    """Let one task at a time work on it: the others see a time to wait for."""
     progress = progress_of(replicator)
     seen = progress.retry_at
     if seen is not None and now < seen <= now + LONGEST:
@@ -94,12 +95,13 @@ def _claim(replicator: Replicator, now: datetime) -> bool:
 
 
 def _wait(replicator: Replicator, until: datetime) -> None:
-    """No other task takes it before then."""
+    """Keep other tasks from it before `until`."""
     Progress.objects.filter(replicator=replicator).update(retry_at=until)
 
 
 def _drop_source(replicator: Replicator, now: datetime) -> list[str] | None:
-    """Statements that were not run (none: all done); None: try again later."""
+    """Drop its objects at the source. Returns the statements that were not run (empty: all done),
+    or None to try again later."""
     statements: list[str] = []
     try:
         plugin = source_plugin(replicator.source_kind)
@@ -130,7 +132,7 @@ def _drop_failed(
 
 
 def _drop_target(replicator: Replicator) -> None:
-    """In a process of its own, since it needs Spark."""
+    """Drop the target tables in a process of its own, since it needs Spark."""
     command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "drop_target"]
     private_folder(settings.RUN_LOG_DIR)
     log = settings.RUN_LOG_DIR / f"drop-{replicator.pk}.log"
@@ -170,8 +172,8 @@ def _forget(replicator: Replicator, statements: list[str]) -> None:
 
 
 def _forget_rows(replicator: Replicator) -> None:
-    """What there may be millions of, in portions: in one transaction nobody else could write for
-    minutes. Done again after a cut."""
+    """Delete its rows in portions. There may be millions, and one transaction would block other
+    writers for minutes. Safe to repeat after an interruption."""
     rows: list[QuerySet[Any]] = [TableMetric.objects.filter(table__replicator=replicator)]
     for model in (ReplicatorMetric, ChangeFile, Segment, LogLine):
         rows.append(model.objects.filter(replicator=replicator))

@@ -1,5 +1,5 @@
-"""What the program's own database keeps for a time only: activity, ended runs, sessions,
-idempotency keys. In portions, so that nobody waits for it."""
+"""Deletes expired rows of the program's own database: activity, ended runs, sessions, idempotency
+keys. It works in portions, so that nobody waits for it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PORTION = 5_000
 
 
 def prune_activity(now: datetime | None = None) -> int:
-    """Drop a portion of what is past its time; how many rows. Events that outlive their replicator
-    stay (statements that are left to run at its source), and the last run of each: it says that
-    there was one."""
+    """Drop a portion of the expired rows; returns the number of rows. Two kinds of rows stay:
+    events that outlive their replicator (they name statements still to run at its source), and each
+    replicator's last run, which shows that it has run."""
     now = now or timezone.now()
     limit = now - timedelta(seconds=settings.ACTIVITY_SECONDS)
     later = Run.objects.filter(
@@ -37,6 +37,7 @@ def prune_activity(now: datetime | None = None) -> int:
 
 
 def drop_portion(found: QuerySet[Any], size: int = PORTION) -> int:
-    """Delete so many of these rows at most, in a transaction of their own; how many."""
+    """Delete at most `size` of these rows in a transaction of their own; returns the number
+    deleted."""
     portion = list(found.order_by().values_list("pk", flat=True)[:size])
     return int(found.model._default_manager.filter(pk__in=portion).delete()[0]) if portion else 0

@@ -1,4 +1,4 @@
-"""Watches one run's process from start (or adoption) to its end, which it records by one
+"""Watches one run's process from start (or adoption) to its end. It records the end by one
 transition."""
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ STEP_DONE = "done"
 
 
 def unwatched(now: datetime) -> Q:
-    """Runs that no supervisor signed of late; a sign from the future was given before the clock was
-    set back."""
+    """Runs that no supervisor signed recently. A sign from the future was given before the clock
+    was set back."""
     return (
         Q(supervised_at=None)
         | Q(supervised_at__lt=now - SUPERVISION)
@@ -55,13 +55,13 @@ def unwatched(now: datetime) -> Q:
 
 
 def default_spawn() -> Spawn:
-    """The real run."""
+    """Starts real run processes."""
     return spawn_command(settings.BASE_DIR, settings.RUN_LOG_DIR)
 
 
 class Supervisor:
-    """`supervise` blocks until the run ended or is another's. Clock, spawn and waiting are given,
-    so that tests decide."""
+    """Supervises one run. `supervise` blocks until the run has ended or another supervisor has
+    taken over. Clock, spawn and waiting are parameters, so that tests control them."""
 
     def __init__(
         self,
@@ -84,8 +84,8 @@ class Supervisor:
         self._process: Process = Elsewhere()
 
     def supervise(self) -> None:
-        """Claim the run, start or adopt its process, watch it to its end. Returns at once where
-        another supervises it."""
+        """Claim the run, start or adopt its process, and watch it to its end. Returns at once where
+        another process supervises it."""
         if not self.begin():
             return
         while self._safe_turn():
@@ -149,7 +149,7 @@ class Supervisor:
             return True
 
     def turn(self) -> bool:
-        """One look at the process and at what is asked; False when there is nothing more to
+        """Check the process and what was asked of it once; False when there is nothing more to
         watch."""
         now = self._clock()
         if not self._sign(now):
@@ -170,14 +170,16 @@ class Supervisor:
         return True
 
     def _sign(self, now: datetime) -> bool:
-        """Say that this run is watched; False where another took over or the run has ended."""
+        """Sign that this run is watched; False where another supervisor took over or the run has
+        ended."""
         if self._signed_at is not None and abs(now - self._signed_at) < SIGN_EVERY:
             return True
         self._signed_at = now
         return bool(self._mine().update(supervised_at=now))
 
     def _press(self, run: Run, now: datetime) -> None:
-        """A stop was asked: after the grace SIGTERM, then SIGKILL to everything of the run."""
+        """Enforce a requested stop: SIGTERM after the grace period, then SIGKILL to all processes
+        of the run."""
         grace = timedelta(seconds=settings.STOP_GRACE_SECONDS)
         if abs(now - (run.stop_asked_at or now)) < grace:
             return
@@ -203,7 +205,8 @@ class Supervisor:
 
     # --- end -----------------------------------------------------------------------------------------------------  # noqa: E501
     def _finish(self, run: Run, code: int) -> None:
-        """One transition by the exit code; nothing of the run lives when it is made."""
+        """Record the end by one transition, chosen by the exit code. No process of the run is alive
+        by then."""
         while not self._process.end():
             logger.error("Processes of run %s can't be killed yet.", run.pk)
             self._wait(TURN_SECONDS)
@@ -239,7 +242,8 @@ class Supervisor:
 
 @transaction.atomic
 def run_lose(*, run: Run, code: str, facts: dict[str, Any], event: str, now: datetime) -> None:
-    """End a run that failed or was lost, and count it; nothing where it has ended already."""
+    """End a run that failed or was lost, and count the failure. Does nothing where it has already
+    ended."""
     try:
         run_transition(run=run, event=event, code=code, facts=facts, lease="", step="")
     except IllegalTransition:

@@ -1,1 +1,1 @@
-"""What happens to single tables of a replicator."""
+"""Actions on single tables of a replicator."""

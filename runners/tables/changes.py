@@ -1,9 +1,9 @@
-"""Adds tables to a replicator that was deployed, and changes what is copied of them: columns, rows,
-kinds of changes, mode.
+"""Adds tables to a deployed replicator, and changes what is copied of them: columns, rows, kinds of
+changes, mode.
 
-Pages and REST call the same service. Each assesses what is asked for first, as a deploy does,
-outside of any transaction: it blocks while source and target answer. `is_assessed` False leaves
-that out, where a policy decides and no person.
+Pages and REST call the same service. Each function first assesses the request, as a deploy does,
+outside of any transaction: it blocks while source and target answer. `is_assessed` False skips the
+assessment; it is for a policy's decisions, not a person's.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from runners.supervision.dispatch import nudge
 
 
 class TableRefused(Exception):
-    """The assessment found errors about a table that was to be added or changed; `problems` are all
-    that it found about it."""
+    """The assessment found errors in a table that was to be added or changed; `problems` are all
+    problems of that table."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("The assessment found errors.")
@@ -50,12 +50,12 @@ class TableRefused(Exception):
 def table_add(
     *, replicator: Replicator, selection: TableSelection, actor: Actor, is_assessed: bool = True
 ) -> Table:
-    """Copy this table too, and then follow it; works while the run runs, and the other tables do
+    """Copy this table too, and then replicate it. Works while the run is live; the other tables do
     not pause.
 
-    One that was removed before is copied afresh, and known by its name alone. `TableRefused` on an
-    error of the table or of the servers; IllegalTransition where it is chosen already, also by the
-    name that it had before.
+    A table that was removed before is copied again and matched by its name alone. Raises
+    `TableRefused` on an error of the table or of the servers; IllegalTransition where the table is
+    already chosen, also under its earlier name.
     """
     if is_assessed and selection.id not in {t.id for t in config_of(replicator).tables}:
         _refuse_faulty(replicator, [selection])
@@ -65,8 +65,8 @@ def table_add(
 def tables_add(
     *, replicator: Replicator, selections: Sequence[TableSelection], actor: Actor
 ) -> list[Table]:
-    """Add tables after one assessment, all of them or none, as `table_add`. Those that are chosen
-    already are passed over."""
+    """Add tables after one assessment, all of them or none, as `table_add` does. Tables already
+    chosen are skipped."""
     known = {t.id for t in config_of(replicator).tables}
     new = [s for s in selections if s.id not in known]
     if new:
@@ -78,10 +78,10 @@ def tables_add(
 def table_change(
     *, replicator: Replicator, selection: TableSelection, actor: Actor, is_assessed: bool = True
 ) -> Table:
-    """Copy other columns, rows or kinds of changes of a table, or in another mode; works while the
-    run runs.
+    """Copy other columns, rows or kinds of changes of a table, or use another mode; works while the
+    run is live.
 
-    Where rows or values may be missing in the copy it is made afresh. `TableRefused`;
+    Where rows or values may be missing in the copy, a fresh copy is made. Raises `TableRefused`;
     `Table.DoesNotExist` for a table that is not chosen.
     """
     if is_assessed:
@@ -102,8 +102,8 @@ def table_mode(
 ) -> Table:
     """Copy this table in another mode (empty: the replicator's).
 
-    Where that differs from the mode of the present copy, the run, or the next one, makes a fresh
-    copy, as a re-sync does. `TableRefused`, InvalidConfig for an unknown mode,
+    Where the mode differs from that of the present copy, the live run, or the next one, makes a
+    fresh copy, as a re-sync does. Raises `TableRefused`, InvalidConfig for an unknown mode,
     `Table.DoesNotExist`.
     """
     (asked,) = parse_tables([{"schema": schema, "name": name, "mode": mode}])
@@ -125,7 +125,8 @@ def _refuse_faulty(replicator: Replicator, selections: Sequence[TableSelection])
 
 
 def _require_mode(config: ReplicatorConfig, asked: TableSelection) -> None:
-    """Errors other than of the mode do not count: the table is copied already."""
+    """Refuse a mode that the table can't have. Other errors do not count: the table is copied
+    already."""
     found = assess(config).problems
     mine = tuple(p for p in found if p.table == asked.id and ":mode-" in p.code)
     if any(p.severity is Severity.ERROR for p in mine):
@@ -200,8 +201,8 @@ def _change(*, replicator: Replicator, selection: TableSelection, actor: Actor) 
 
 
 def _same_columns(one: TableSelection, other: TableSelection, found: Table) -> bool:
-    """Whether both choose the same columns, in whatever order, and with or without those of the
-    key, which are copied anyhow."""
+    """Whether both choose the same columns. Order does not matter, nor whether the key's columns
+    are listed: they are always copied."""
     key = (found.schema or {}).get("key", ())
     is_some = bool(one.columns) == bool(other.columns)
     return is_some and {*one.columns, *key} == {*other.columns, *key}

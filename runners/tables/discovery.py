@@ -1,5 +1,5 @@
-"""Tables that appear and vanish at the source: what the policy says, what people answer. One door
-to `NewTable`."""
+"""Tables that appear and vanish at the source: the policy's decisions and people's answers. Only
+this module writes `NewTable`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SHOWN = 20
 def tables_appeared(
     *, replicator: Replicator, tables: Sequence[TableId], run: Run | None = None
 ) -> list[TableId]:
-    """These tables are at the source, in schemas that are copied from, and nobody chose them: all
-    of them, each time. What is there at the first look into a schema was left out by a person; what
-    comes later is asked about or added, by the policy, and forgotten when it is gone again. Those
-    that are new."""
+    """Record tables of the source that nobody chose, in schemas that are copied from; returns the
+    new ones. Each call gets all such tables. Tables present at the first look into a schema count
+    as left out by a person. For later ones the policy decides: a person is asked, or the table is
+    added. A table that is gone again is forgotten."""
     progress = progress_of(replicator)
     schemas = {t.id.schema for t in parse_tables(replicator.tables)}
     first = schemas - set(progress.schemas_seen)
@@ -58,8 +58,8 @@ def tables_appeared(
 
 
 def _is_added(replicator: Replicator, table: TableId) -> bool:
-    """False for a table that can't be added now, such as one that goes by the name that another one
-    of the replicator has been given: a person is asked."""
+    """Try to add the table. False where it can't be added now, such as where another table of the
+    replicator has its name: then a person is asked."""
     try:
         with transaction.atomic():
             table_add(
@@ -83,7 +83,7 @@ def _remember(replicator: Replicator, tables: Sequence[TableId]) -> None:
 
 @transaction.atomic
 def table_vanished(*, replicator: Replicator, table: TableId) -> bool:
-    """The table is gone at the source, and its copy is to go too. False for the last table: it is
+    """Remove a table that is gone at the source, and its copy. False for the last table, which is
     never removed."""
     try:
         table_remove(
@@ -102,7 +102,7 @@ def table_vanished(*, replicator: Replicator, table: TableId) -> bool:
 
 
 def tables_asked(replicator: Replicator) -> list[NewTable]:
-    """The new tables that a person is asked about: neither answered nor chosen by another way."""
+    """The new tables that a person is asked about: neither answered nor chosen in another way."""
     chosen = {t.id for t in parse_tables(replicator.tables)}
     rows = NewTable.objects.filter(replicator=replicator, is_ignored=False)
     return [r for r in rows if TableId(r.schema_name, r.name) not in chosen]
@@ -112,7 +112,7 @@ def tables_asked(replicator: Replicator) -> list[NewTable]:
 def new_table_ignore(
     *, replicator: Replicator, schema: str, name: str, actor: AbstractBaseUser | None
 ) -> NewTable:
-    """The table is not to be asked about again; it can be added later all the same.
+    """Do not ask about the table again; it can still be added later. Raises
     `NewTable.DoesNotExist`."""
     row = NewTable.objects.get(replicator=replicator, schema_name=schema, name=name)
     if NewTable.objects.filter(pk=row.pk, is_ignored=False).update(is_ignored=True):

@@ -1,4 +1,4 @@
-"""The rows that wait beside a target, as people see them."""
+"""Quarantined rows as pages and REST show them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUARANTINED_SHOWN = 100
 
 
 def quarantined_rows(table: Table) -> QuerySet[QuarantinedRow]:
-    """The table's rows that wait now, oldest first."""
+    """The table's rows in quarantine now, oldest first."""
     return table.quarantined.filter(
         Q(freed_at=None) | Q(freed_at__gt=table.merged_sequence),
         generation=table.generation,
@@ -24,7 +24,7 @@ def quarantined_rows(table: Table) -> QuerySet[QuarantinedRow]:
 def quarantined_page(
     replicator: Replicator, *, schema: str, name: str, after: int | None = None, limit: int
 ) -> tuple[Table, list[QuarantinedRow]]:
-    """A table, and its quarantined rows after that sequence. `Table.DoesNotExist`."""
+    """A table, and its quarantined rows after that sequence. Raises `Table.DoesNotExist`."""
     table = Table.objects.shown().get(replicator=replicator, schema_name=schema, name=name)
     found = quarantined_rows(table)
     if after is not None:

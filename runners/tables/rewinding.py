@@ -23,7 +23,8 @@ EARLIER = (
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The times that a rewind may go back to: both ends count. `reason` says what bounds it."""
+    """The times that a rewind may go back to, both ends included. `reason` says what limits
+    them."""
 
     earliest: datetime
     latest: datetime
@@ -44,15 +45,15 @@ def can_rewind(replicator: Replicator) -> bool:
 
 
 def refusal(table: TableId) -> str:
-    """Why a table can't be rewound where the target keeps none."""
+    """Why a table can't be rewound where the target keeps no older versions."""
     error = ReplicationError("target:no-rewind", table=table)
     return f"{error.message.text} {error.message.suggestion}"
 
 
 def rewind_window(replicator: Replicator, now: datetime | None = None) -> Window:
-    """As far as can be told without opening the target: the change log's keep time and its first
-    segment, and the versions that the target keeps. The run looks again, and refuses what the
-    target does not have."""
+    """The window as known without opening the target. It depends on the change log's keep time and
+    first segment, and on the versions that the target keeps. The run checks again, and refuses a
+    version that the target does not have."""
     now = now or timezone.now()
     keep = Options.parse(replicator.options).keep_hours
     reach = _reach_seconds(replicator, 3600 * keep)
@@ -71,8 +72,9 @@ def rewind_window(replicator: Replicator, now: datetime | None = None) -> Window
 
 
 def _reach_seconds(replicator: Replicator, keep_seconds: float) -> float:
-    """How far back the target has a version to begin with: as long as it keeps each, or, where it
-    keeps single ones beyond that, as long as changes are kept."""
+    """How far back the target has a version to start from. It is the time for which the target
+    keeps every version; where the target keeps single older versions, it is the time for which
+    changes are kept."""
     plugin, params = target_plugin(replicator.target_kind), target_of(replicator)
     if plugin.apart_seconds(params, keep_seconds):
         return keep_seconds
@@ -80,7 +82,7 @@ def _reach_seconds(replicator: Replicator, keep_seconds: float) -> float:
 
 
 def parse_moment(text: str) -> datetime | None:
-    """A time as a form sends it, UTC; None where it is none."""
+    """A form's time, in UTC; None where the text is no time."""
     try:
         found = parse_datetime(text)
     except ValueError:

@@ -1,4 +1,5 @@
-"""Watermarks as rows: published, pruned, and read by pages and REST. Decides nothing about when."""
+"""Watermarks as rows: published, pruned, and read by pages and REST. When to publish is decided
+elsewhere."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ def _pairs(found: dict[TableId, str]) -> list[list[str]]:
 
 
 def watermark_publish(replicator: Replicator, watermark: Published) -> Watermark:
-    """One row. Rows past their time go, and those that are too many; called within the writer's
-    transaction."""
+    """Publish one watermark as a row, and delete expired and surplus rows. Called within the
+    writer's transaction."""
     made = Watermark.objects.create(
         replicator=replicator,
         sequence=watermark.sequence,
@@ -41,7 +42,7 @@ def watermark_publish(replicator: Replicator, watermark: Published) -> Watermark
 
 
 def versions_forget(replicator: Replicator, table: TableId) -> None:
-    """The target's table is gone: rows that name it say so."""
+    """Mark a table as dropped in the rows that name it: the target's table is gone."""
     name = [table.schema, table.name]
     for row in Watermark.objects.filter(replicator=replicator):
         kept = [v for v in row.versions if v[:2] != name]
@@ -51,12 +52,12 @@ def versions_forget(replicator: Replicator, table: TableId) -> None:
 
 
 def watermark_last(replicator: Replicator) -> Watermark | None:
-    """The newest."""
+    """The newest watermark."""
     return Watermark.objects.filter(replicator=replicator).first()
 
 
 def watermarks_shown(replicator: Replicator, *, limit: int) -> list[dict[str, Any]]:
-    """The last ones, newest first, as REST tells them."""
+    """The last watermarks, newest first, in the form of REST."""
     return [_told(row) for row in Watermark.objects.filter(replicator=replicator)[:limit]]
 
 
@@ -73,7 +74,7 @@ def _told(row: Watermark) -> dict[str, Any]:
 
 
 def consistent_at(replicator: Replicator) -> dict[str, Any] | None:
-    """The newest watermark's moment, as the status tells it; None before the first."""
+    """The newest watermark's moment, in the form of the status answer; None before the first."""
     last = Watermark.objects.filter(replicator=replicator).defer("versions").first()
     if last is None:
         return None
