@@ -1,5 +1,5 @@
-"""A source in memory, for tests; hidden elsewhere. It is polled: tests put rows and changes into
-its `database`."""
+"""A source in memory, for tests; it is hidden elsewhere. The engine polls it: tests put rows and
+changes into its `database`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of the in-memory source: some that are always there, and those that tests made in its
+"""The tables of the in-memory source: some that always exist, and those that tests created in its
 database."""
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ TABLES = {
 
 
 def require_reachable(params: MemoryParams) -> None:
-    """Behave as badly as the parameters say."""
+    """Raise the error that the parameters ask for, if any."""
     if params.fault == "unreachable":
         raise ReplicationError("source:unreachable", host=params.host, port=params.port)
     if params.fault == "login":

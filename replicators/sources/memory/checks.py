@@ -17,7 +17,7 @@ from replicators.sources.memory.params import MemoryParams
 
 
 class MemoryChecks(Closing):
-    """`Checks`: what the parameters and the tables themselves say."""
+    """`Checks`: problems that the parameters and the tables name."""
 
     def __init__(self, params: MemoryParams) -> None:
         self._params = params

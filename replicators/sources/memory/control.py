@@ -1,4 +1,4 @@
-"""Small questions to the in-memory source, and what a delete removes there."""
+"""Control of the in-memory source. Tests see in `DROPPED` what a delete removed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DROPPED: list[str] = []
 
 
 class MemoryControl(Closing):
-    """`SourceControl`; what was dropped stands in `DROPPED`."""
+    """`SourceControl`; `DROPPED` records what was dropped."""
 
     def __init__(self, params: MemoryParams, name: str, after: Position | None = None) -> None:
         self._params = params
@@ -26,7 +26,7 @@ class MemoryControl(Closing):
         self._database = database(params.host)
 
     def heartbeat(self) -> int:
-        """A poll comes to the end without any mark."""
+        """Writes nothing: a poll reaches the end of the changes without a mark."""
         require_reachable(self._params)
         return self._database.end
 
@@ -38,11 +38,11 @@ class MemoryControl(Closing):
     def add_tables(
         self, tables: Sequence[TableSchema], wait: SnapshotWait | None = None
     ) -> Sequence[TableSchema]:
-        """Each poll names its tables."""
+        """Does nothing: each poll names its tables."""
         return ()
 
     def remove_tables(self, tables: Sequence[TableSchema]) -> None:
-        """Each poll names its tables."""
+        """Does nothing: each poll names its tables."""
 
     def drop(self) -> None:
         require_reachable(self._params)

@@ -1,4 +1,4 @@
-"""What the in-memory source holds: rows, and the transactions that changed them. Tests fill it."""
+"""The data of the in-memory source: rows, and the transactions that changed them. Tests fill it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to a row: `new` is the row afterwards, `old` the row before; TRUNCATE has
-    neither. `schema` is the whole schema of the table at that time; `commit` sets it."""
+    """A change of one row: `new` is the row afterwards, `old` the row before; TRUNCATE has neither.
+    `schema` is the whole schema of the table at that time; `commit` sets it."""
 
     table: TableId
     op: Op
@@ -32,8 +32,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """Changes that were committed together. `number` counts the transactions, and is the position
-    after this one."""
+    """Changes that were committed together. `number` counts the transactions; it is also the
+    position behind this one."""
 
     number: int
     committed_at: float
@@ -41,8 +41,8 @@ class Transaction:
 
 
 class Database:
-    """Thread safe. `slots` has the position that each reader acknowledged: later transactions are
-    kept for it. `version` counts the schemas that were made."""
+    """Thread safe. `slots` holds the position that each reader acknowledged; transactions after it
+    are kept for that reader. `version` counts the schemas created."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -55,13 +55,14 @@ class Database:
         self.version = 0
 
     def create(self, schema: TableSchema) -> None:
-        """A table, or another schema of it; its rows stay."""
+        """Create a table, or give it another schema; its rows stay."""
         with self._lock:
             self.tables[schema.id] = schema
             self.version += 1
 
     def commit(self, *changes: Change) -> int:
-        """One transaction; the position after it. An update or delete names its row by `old`."""
+        """Commit one transaction; return the position behind it. An update or delete names its row
+        by `old`."""
         with self._lock:
             told = tuple(replace(c, schema=self.tables[c.table]) for c in changes)
             for change in told:
@@ -80,12 +81,12 @@ class Database:
             rows.append(change.new)
 
     def view(self) -> tuple[int, dict[TableId, list[Row]]]:
-        """The position now, and every table's rows."""
+        """The current position, and every table's rows."""
         with self._lock:
             return self.end, {table: list(rows) for table, rows in self._rows.items()}
 
     def after(self, position: int) -> list[Transaction]:
-        """What was committed after a position."""
+        """The transactions committed after a position."""
         with self._lock:
             return [t for t in self._transactions if t.number > position]
 
@@ -94,14 +95,14 @@ class Database:
         return Position(number, {"incarnation": self._incarnation})
 
     def hold(self, slot: str, position: Position) -> None:
-        """Keep what is committed after `position` for that reader."""
+        """Keep the transactions after `position` for that reader."""
         with self._lock:
             self.slots[slot] = max(position.ordinal, self.slots.get(slot, 0))
             kept = min(self.slots.values())
             self._transactions = [t for t in self._transactions if t.number > kept]
 
     def require(self, slot: str, position: Position) -> None:
-        """Raise where something after `position` may be kept no longer."""
+        """Raise where a change after `position` may have been discarded."""
         with self._lock:
             if position.detail.get("incarnation") != self._incarnation:
                 raise ReplicationError("source:position-lost", reason="it is another database")

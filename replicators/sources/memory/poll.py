@@ -1,4 +1,4 @@
-"""Changes of the in-memory source, as a source that is polled gives them."""
+"""Reads the changes of the in-memory source by polling."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class MemoryPoll(Closing):
         position: Position | None,
         wait: SnapshotWait | None = None,
     ) -> None:
-        """Without a position, `snapshot_first` makes the slot."""
+        """Verify the position. Without one, do nothing: `snapshot_first` makes the slot."""
         require_reachable(self._params)
         if position is not None:
             self._database.require(self._name, position)
 
     def poll(self, after: Position, tables: Sequence[TableSchema], *, max_bytes: int) -> Polled:
-        """Whole transactions, at least one where there is one."""
+        """Return whole transactions, at least one where there is one."""
         require_reachable(self._params)
         self._database.require(self._name, after)
         found = self._database.after(after.ordinal)
@@ -98,7 +98,7 @@ class MemoryPoll(Closing):
 
 
 def _cut(then: TableSchema, chosen: TableSchema, now: TableSchema) -> TableSchema:
-    """The schema of that time without the columns that are not followed."""
+    """The schema of that time, without the columns that are not followed."""
     if then == now:
         return chosen.bare
     followed = {c.name for c in chosen.columns}

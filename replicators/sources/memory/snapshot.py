@@ -1,4 +1,4 @@
-"""Consistent views of the in-memory source. A chunk carries its rows itself, so that a task in
+"""Consistent snapshots of the in-memory source. A chunk carries its rows itself, so that a task in
 another process can read it."""
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from replicators.sources.memory.params import MemoryParams
 
 
 class MemorySession(Closing):
-    """`SnapshotSession`: the rows as they were when it was made."""
+    """`SnapshotSession`: holds the rows as they were when it was made."""
 
     def __init__(self, params: MemoryParams) -> None:
         require_reachable(params)
@@ -33,7 +33,7 @@ class MemorySession(Closing):
         return True
 
     def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
-        """One chunk after the other, each with its rows as Arrow's bytes in text."""
+        """Consecutive chunks. Each holds its rows as Arrow IPC bytes, encoded as text."""
         rows = pa.Table.from_pylist(self._rows.get(table.id, []), schema=table.arrow_schema())
         if table.filter:
             rows = rows.filter(matches(bind(table.filter, table), rows))
@@ -55,7 +55,7 @@ def _text(rows: pa.Table) -> str:
 
 
 class MemoryChunks:
-    """`ChunkReader`: what the chunk carries."""
+    """`ChunkReader`: returns the rows that the chunk carries."""
 
     def __init__(self, params: MemoryParams, token: str) -> None:
         self._params = params
@@ -67,7 +67,7 @@ class MemoryChunks:
 def snapshot_first(
     params: MemoryParams, name: str, reader: PollReader, wait: SnapshotWait | None = None
 ) -> MemorySession:
-    """The changes begin where this view ends: they are kept from there on."""
+    """Open the first snapshot. The source keeps all changes after its position."""
     session = MemorySession(params)
     database(params.host).hold(name, session.point.position)
     return session
@@ -76,5 +76,5 @@ def snapshot_first(
 def snapshot_again(
     params: MemoryParams, name: str, wait: SnapshotWait | None = None, after: Position | None = None
 ) -> MemorySession:
-    """A view of now."""
+    """Open a snapshot of the current rows."""
     return MemorySession(params)

@@ -1,5 +1,5 @@
-"""PostgreSQL 14 and newer as a source: a logical replication slot, read with pgoutput. Imports no
-driver here."""
+"""PostgreSQL 14 and newer as a source: a logical replication slot, read with pgoutput. This module
+imports no driver."""
 
 from __future__ import annotations
 

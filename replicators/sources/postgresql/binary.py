@@ -1,5 +1,5 @@
-"""Whether the log may be read in binary: looks at column types, in the catalog at the start and in
-Relation messages later (CORRECTNESS 22)."""
+"""Decides whether the log can be read in binary. It looks at column types: in the catalog at the
+start, in Relation messages later (CORRECTNESS 22)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def relation_columns(message: bytes) -> Iterator[tuple[str, int, int]]:
 
 
 class BinaryGuard:
-    """Knows of which columns the values are decoded, and whether a binary form of them can be."""
+    """Knows which columns are decoded, and whether each of them has a binary decoder."""
 
     def __init__(self, params: PostgresqlParams, tables: Sequence[TableSchema]) -> None:
         self._params = params
@@ -53,7 +53,7 @@ class BinaryGuard:
         self._wires = {c.wire for t in tables for c in t.columns if c.wire}
 
     def follow(self, tables: Sequence[TableSchema]) -> bool:
-        """These are the tables and columns from now on; whether each column has a binary
+        """Use these tables and columns from now on. True where every column has a binary
         decoder."""
         self._take(tables)
         for relid, root in self._roots.items():
@@ -61,7 +61,7 @@ class BinaryGuard:
         return self._wires <= BINARY_WIRES
 
     def allows_at_start(self) -> bool:
-        """Whether every chosen column has a binary decoder now; also notes which columns are left
+        """Whether every chosen column has a binary decoder now. Also notes which columns are left
         out."""
         with connect(self._params) as connection:
             for root, relid, name in connection.execute(LIVE, [list(self._tables)]).fetchall():

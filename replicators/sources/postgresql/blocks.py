@@ -26,7 +26,7 @@ RELID = struct.Struct(">xI")
 
 
 class BlockCutter:
-    """Holds the buffer that `pump` fills, and makes finished blocks of it, which wait in
+    """Holds the buffer that `pump` fills, and cuts it into blocks. Finished blocks wait in
     `ready`."""
 
     def __init__(self, start: int, identity: Identity, *, is_binary: bool) -> None:
@@ -51,8 +51,8 @@ class BlockCutter:
         state[[pump.FIRST_AT, pump.BEGIN_AT]] = pump.NEVER
 
     def restart(self, *, is_binary: bool) -> None:
-        """The stream begins again at the last complete transaction: forget the open one, keep what
-        is known."""
+        """The stream begins again behind the last complete transaction: forget the open one, keep
+        the known Relations."""
         self.emit_closed()
         self._forget_open()
         self.state[pump.START] = self.closed_at
@@ -88,8 +88,8 @@ class BlockCutter:
         self.buffer = larger
 
     def place(self, message: bytes | memoryview) -> int:
-        """Put a message behind the used bytes and settle it, as the compiled loop does; a `pump`
-        answer."""
+        """Append a message to the used bytes and settle it, as the compiled loop does. Returns an
+        answer of `pump`."""
         size = len(message)
         at = int(self.state[pump.USED]) + pump.PREFIX
         if at + size > len(self.buffer):
@@ -98,14 +98,15 @@ class BlockCutter:
         return int(pump.settle(self.state, self.buffer, size))
 
     def placed(self, size: int) -> bytes:
-        """The message that lies behind the used bytes, not taken yet."""
+        """The message that lies behind the used bytes and is not taken yet."""
         at = int(self.state[pump.USED]) + pump.PREFIX
         return self.buffer[at : at + size].tobytes()
 
     def relation(self, message: bytes) -> None:
-        """A table's shape. A changed one starts a new block, with another context version, and so
-        does a new one that differs from what was described; others do not. One within a transaction
-        that is left out goes into the context: the server sends it only once."""
+        """Take a table's schema. A changed Relation starts a new block with another context
+        version. So does a new Relation that differs from the description; other new ones do not. A
+        Relation within a skipped transaction goes into the context, because the server sends it
+        only once."""
         (relid,) = RELID.unpack_from(message)
         known = self._relations.get(relid)
         is_skipping = bool(self.state[pump.IS_SKIPPING])
@@ -118,7 +119,7 @@ class BlockCutter:
         self.append(message)
 
     def expect(self, tables: Sequence[TableSchema]) -> None:
-        """These are the tables as they were described last."""
+        """Compare new Relations with these, the latest descriptions of the tables."""
         self._expected = {t.native_id: t for t in tables}
 
     def _is_described(self, relid: int, message: bytes) -> bool:
@@ -126,14 +127,14 @@ class BlockCutter:
         try:
             return table is None or fits(parse_relation(message), table)
         except ValueError:
-            return True  # damaged: the decoder says so
+            return True  # damaged: the decoder reports it
 
     def knows(self, message: bytes) -> bool:
-        """Whether this very Relation message came before."""
+        """Whether exactly this Relation message came before."""
         return self._relations.get(RELID.unpack_from(message)[0]) == message
 
     def append(self, message: bytes) -> None:
-        """Take a message as it is, unless its transaction is left out."""
+        """Take a message as it is, unless its transaction is skipped."""
         if self.state[pump.IS_SKIPPING]:
             return
         start = int(self.state[pump.USED])
@@ -146,14 +147,15 @@ class BlockCutter:
         self.state[pump.MESSAGES] += 1
 
     def emit_closed(self) -> None:
-        """Put what is complete into a block; an unfinished transaction behind it is carried
-        over."""
+        """Put the complete transactions into a block. An unfinished one behind them stays in the
+        buffer."""
         if self.has_closed:
             cut, messages = self.state[[pump.CUT, pump.CUT_MESSAGES]].tolist()
             self._emit(cut, messages, ends_closed=True)
 
     def emit_open(self) -> None:
-        """Put the unfinished transaction into a block of its own, after what is complete."""
+        """Put the complete transactions into a block, then the unfinished one into a block of its
+        own."""
         self.emit_closed()
         used, messages = self.state[[pump.USED, pump.MESSAGES]].tolist()
         if used:

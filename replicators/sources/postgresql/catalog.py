@@ -1,5 +1,5 @@
-"""Looks into a database's tables by a few native queries, whatever their number; changes
-nothing."""
+"""Describes the tables of a database. The number of queries does not depend on the number of
+tables. Changes nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from replicators.sources.postgresql.params import PostgresqlParams
 from replicators.sources.postgresql.slots import SENDS_GENERATED
 from replicators.sources.postgresql.types import NativeType, column_type
 
-# What was never counted (ANALYZE) has the rows that the server counted as they came, and no size.
+# For a table that was never analyzed, the rows are those that the server's statistics counted; its
+# size is unknown.
 LIST = """
 SELECT n.nspname, c.relname,
        CASE WHEN c.relkind = 'p' THEN p.rows WHEN c.reltuples >= 0 THEN c.reltuples::bigint
@@ -47,11 +48,13 @@ WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p
 ORDER BY n.nspname, c.relname
 """  # noqa: E501
 
-# The columns of an index end where those that it only includes begin. A part that was made as such
-# is of one transaction with its system columns, and some column of its own is older than its
-# membership: ATTACH writes every column again in the command that makes the part one, also in the
-# transaction that made and filled it, whose rows no publication sent. Above the number stands the
-# transaction that made it a part: after it was away and came back it is another one.
+# An index lists its key columns first, then the columns that it only includes. `parts` holds a
+# positive number for a partition that was created as one, a negative number for one that was
+# attached. A created partition and its system columns come from one transaction, and some column of
+# its own is older than its membership. ATTACH writes every column again in the command that
+# attaches; this also holds within the transaction that created and filled the table, whose rows no
+# publication sent. The upper bits hold the transaction that made the table a partition: a partition
+# that was detached and attached again has other bits.
 TABLES = """
 SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text, c.relkind::text, c.relpersistence::text,
        (SELECT (i.indkey::int2[])[0:i.indnkeyatts - 1] FROM pg_index i
@@ -85,8 +88,8 @@ JOIN unnest(%s::text[], %s::text[]) AS w(schema_name, table_name)
 WHERE c.relkind IN ('r', 'p')
 """  # noqa: E501
 
-# What old rows have in a new column is kept by those that have rows: a partitioned table's parts,
-# which may differ.
+# PostgreSQL keeps the value of old rows in a new column with the tables that hold rows. For a
+# partitioned table these are its partitions, and their values may differ.
 COLUMNS = """
 WITH wanted AS (SELECT unnest(%s::oid[]) AS oid),
 parts AS (
@@ -129,7 +132,7 @@ STORED = "s"
 
 
 class TypeBook:
-    """The types named by OIDs, with their elements, bases and labels, read by one query."""
+    """Types by OID, with their elements, bases and labels, read by one query."""
 
     def __init__(self, connection: psycopg.Connection[Any], oids: Sequence[int]) -> None:
         self.sends_generated = connection.info.server_version >= SENDS_GENERATED
@@ -170,7 +173,7 @@ class PostgresqlCatalog(Closing):
         ]
 
     def describe(self, tables: Sequence[TableSelection]) -> dict[TableId, TableSchema]:
-        """The shapes, by three queries. Columns of a type that can't be copied are in, as
+        """The tables' schemas, by three queries. A column whose type can't be copied is included as
         `Unsupported`."""
         try:
             return describe(self._connection, tables)
@@ -178,7 +181,7 @@ class PostgresqlCatalog(Closing):
             raise translate(err, self.params) from err
 
     def find(self, numbers: Sequence[int]) -> dict[int, TableId]:
-        """What the tables with these OIDs are called now."""
+        """The current names of the tables with these OIDs."""
         try:
             rows = self._connection.execute(NAMES, [list(numbers)]).fetchall()
         except psycopg.Error as err:
@@ -193,7 +196,7 @@ class PostgresqlCatalog(Closing):
 def describe(
     connection: psycopg.Connection[Any], tables: Sequence[TableSelection]
 ) -> dict[TableId, TableSchema]:
-    """As `Catalog.describe`, on an open connection (or inside its snapshot)."""
+    """As `Catalog.describe`, on an open connection, which may be inside its snapshot."""
     wanted = {t.id: t for t in tables}
     found = connection.execute(
         TABLES, [[t.schema for t in wanted], [t.name for t in wanted]]
@@ -220,7 +223,7 @@ def _column(row: tuple[Any, ...], book: TypeBook) -> Column:
 
 
 def _element(text: str | None) -> str | None:
-    """The only element of an array in its text form."""
+    """The only element of an array, from the array's text form."""
     if text is None:
         return None
     inner = text[1:-1]
@@ -238,7 +241,7 @@ def _table(
     primary_key = tuple(by_number[n] for n in primary or ())
     immediate = (
         primary_key if is_immediate else ()
-    )  # a deferred one may be of two rows within a statement
+    )  # two rows may share a deferred key within a statement
     index_key = tuple(by_number[n] for n in index or ())
     key = {"d": immediate, "f": immediate, "i": index_key}.get(identity, ())
     chosen = set(selection.columns) | set(key)
@@ -259,24 +262,25 @@ def _table(
 
 
 def _storage(file: str | None, columns: list[tuple[Any, ...]], book: TypeBook) -> str:
-    """Where the rows are; with the columns in which old rows of the parts have different values,
-    which no fill can give, and those that are generated and not sent: where one is no longer, old
-    rows have values that no log told."""
+    """`TableSchema.storage`: the file or files that hold the rows, then two sorts of columns. First
+    come columns whose value in old rows differs between partitions, which no fill can give. Then
+    come generated columns that the log does not send: once such a column becomes a plain one, its
+    old rows hold values that the log never carried."""
     parted = (str(c[1]) for c in columns if c[10])
     unsent = (f"g{c[1]}" for c in columns if c[7] and not _is_sent(c[7], book))
     return ":".join([file or "", *parted, *unsent])
 
 
 def _is_sent(generated: str, book: TypeBook) -> bool:
-    """Whether the log carries a column that is generated so, or not at all ("")."""
+    """Whether the log carries a column with this `attgenerated`; "" is a plain column."""
     return not generated or (generated == STORED and book.sends_generated)
 
 
 def _marks(
     file: str, files: list[list[int]] | None, columns: list[tuple[Any, ...]], *, is_parted: bool
 ) -> tuple[tuple[int, int], ...]:
-    """As `TableSchema.marks` has it: the parts and their files, or the table's file and who last
-    wrote each column's line."""
+    """The value of `TableSchema.marks`: a partitioned table's partitions and their files; for other
+    tables the file, and the last writer of each column's catalog row."""
     if is_parted:
         return tuple((oid, at) for oid, at in files or ())
     return ((0, int(file)), *((c[1], c[11]) for c in columns))

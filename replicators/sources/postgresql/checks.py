@@ -1,5 +1,5 @@
-"""Preflight of a PostgreSQL source: can it be reached, followed, and its tables copied? Changes
-nothing at the server."""
+"""Preflight of a PostgreSQL source: whether it can be reached and followed, and its tables copied.
+Changes nothing at the server."""
 
 from __future__ import annotations
 
@@ -60,13 +60,14 @@ WHERE c.relkind IN ('r', 'p')
 
 
 class PostgresqlChecks(Closing):
-    """See `connectors.source.Checks`. Connects when asked, so that making it never fails."""
+    """See `connectors.source.Checks`. It connects only when asked, so that creating it never
+    fails."""
 
     def __init__(self, params: PostgresqlParams) -> None:
         self.params = params
 
     def connection(self) -> list[Problem]:
-        """Problems of server and role; an unreachable one is a problem, not an exception."""
+        """Problems of server and role. An unreachable server is a problem, not an exception."""
         try:
             with connect(self.params) as connection:
                 problems = list(self._server(connection))

@@ -1,4 +1,4 @@
-"""How a column is asked for in a snapshot's query, and how its values look then; no connection."""
+"""How a snapshot query selects a column, and which form its values have then; no connection."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import replace
 from replicators.connectors.model.schema import Column, TableSchema
 from replicators.sources.postgresql import sql
 
-# What a wire's values are cast to in the query: nothing happens where the column has that type
-# already.
+# The type that the query casts each wire's values to. A column that has this type already is
+# unchanged.
 CASTS = {
     "bool": "bool",
     "int2": "int2",
@@ -30,9 +30,9 @@ CASTS = {
 
 
 def expression(column: Column) -> str:
-    """The column in a SELECT list, in a form whose binary is known. What is not decoded comes as
-    the text that its type's output function gives, as in the log: a cast to text may give another
-    one (`inet`, `char(n)`)."""
+    """The column in a SELECT list, in a form whose binary is known. A value that is not decoded
+    comes as the text of its type's output function, as in the log. A cast to text may give another
+    text (`inet`, `char(n)`)."""
     name = sql.name(column.name)
     wire = column.wire
     if wire in ("text", "text[]"):
@@ -52,5 +52,5 @@ def select_list(table: TableSchema) -> str:
 
 
 def as_copied(table: TableSchema) -> list[Column]:
-    """The columns as they come: text where the query asks for text."""
+    """The columns as the query returns them: text where it selects text."""
     return [replace(c, wire=c.wire.replace("as_text", "text")) for c in table.columns]

@@ -1,5 +1,5 @@
-"""Makes connections to PostgreSQL with the session settings pinned, so that the log and the
-snapshot spell values alike."""
+"""Connects to PostgreSQL with fixed session settings, so that log and snapshot write values
+alike."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ SETTINGS = {
     "idle_in_transaction_session_timeout": "0",
 }
 # Our own commits (heartbeats) are flushed at once, wait for no standby, and never write to the
-# user's data. Policies never hide rows: a query that they would change fails.
+# user's data. Row security never hides rows: a query that a policy would change fails.
 OPTIONS = {
     **SETTINGS,
     "synchronous_commit": "local",
     "default_transaction_read_only": "off",
     "row_security": "off",
 }
-# Limits of a role or a server that would end what has to stay, by the version that brought them: an
-# older one refuses their names.
+# Time limits of a role or server that would end our long sessions, by the version that introduced
+# them: an older server refuses their names.
 LIMITS = {140000: "idle_session_timeout", 170000: "transaction_timeout"}
 
 
@@ -83,7 +83,7 @@ def connection_string(params: PostgresqlParams, **more: Any) -> str:
 
 
 def connect(params: PostgresqlParams) -> psycopg.Connection[tuple[Any, ...]]:
-    """An ordinary connection in autocommit; ReplicationError where it can't be made."""
+    """Open an ordinary connection in autocommit. ReplicationError where that fails."""
     try:
         made = psycopg.connect(connection_string(params), autocommit=True, prepare_threshold=None)
         limits.watch(made.fileno())
@@ -114,8 +114,9 @@ class ReplicationConnection:
     def command(
         self, text: str, *, on_wait: Callable[[float], None] | None = None, **facts: Any
     ) -> list[list[str | None]]:
-        """Run a replication command; its rows as text. `on_wait` is called each second meanwhile
-        with the seconds waited; what it raises ends the command and the connection."""
+        """Run a replication command; return its rows as text. While it runs, `on_wait` is called
+        each second with the seconds waited. An exception from `on_wait` ends the command and the
+        connection."""
         result = (
             self.pgconn.exec_(text.encode()) if on_wait is None else self._waited(text, on_wait)
         )

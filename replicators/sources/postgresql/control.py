@@ -1,4 +1,4 @@
-"""Small questions and acts beside the stream, on an ordinary connection; never reads the log."""
+"""Heartbeat, status and publications, on an ordinary connection; never reads the log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ FROM (SELECT) one LEFT JOIN pg_replication_slots s ON s.slot_name = %s
 
 
 class LogControl(Closing):
-    """See `connectors.source.LogControl`. Connects when first used, and again after a cut."""
+    """See `connectors.source.LogControl`. It connects when first used, and again after a lost
+    connection."""
 
     def __init__(self, params: PostgresqlParams, slot_name: str) -> None:
         self.params = params
@@ -61,8 +62,9 @@ class LogControl(Closing):
         return lsn_to_int(row[0]) if row else 0
 
     def status(self, reached: Position | None = None) -> LogStatus:
-        """Bytes the server keeps for the slot, whose place it knows itself, hours until it gives up
-        at the rate of the last minutes, its clock and log end."""
+        """Bytes that the server keeps for the slot, the hours until the slot is lost at the rate of
+        the last minutes, the server's clock and its log's end. The server itself knows the slot's
+        position."""
         row = self._ask(lambda c: c.execute(STATUS, [self.slot]).fetchone())
         assert row is not None
         retained, is_active, safe, clock, end = row
@@ -76,16 +78,16 @@ class LogControl(Closing):
     def add_tables(
         self, tables: Sequence[TableSchema], wait: SnapshotWait | None = None
     ) -> Sequence[TableSchema]:
-        """Publish these tables too; those that were not published."""
+        """Publish these tables too. Returns those that were not published before."""
         return self._ask(lambda c: slots.publish(c, self.slot, tables, wait))
 
     def remove_tables(self, tables: Sequence[TableSchema]) -> None:
-        """Publish these tables no longer."""
+        """Stop publishing these tables."""
         self._ask(lambda c: slots.unpublish(c, self.slot, tables))
 
     def unpublished(self, tables: Sequence[TableSchema]) -> list[TableSchema]:
-        """Those of `tables` that the stream does not carry: dropped and made again, or taken out by
-        somebody, who may have put them back since."""
+        """Those of `tables` that the stream does not carry. A table was dropped and created again,
+        or somebody took it out of the publication and may have put it back since."""
         return self._ask(lambda c: slots.unpublished(c, self.slot, tables))
 
     def members(self, tables: Sequence[TableSchema]) -> dict[TableId, int]:
@@ -93,15 +95,15 @@ class LogControl(Closing):
         return self._ask(lambda c: slots.memberships(c, self.slot, tables))
 
     def refused(self, tables: Sequence[TableSchema]) -> dict[TableId, str]:
-        """Those of `tables` that can't be followed for a partition, or as one (see
-        `slots.refusing`), with the statement that mends it. Takes those out of the stream for which
-        their owner could not write (`slots.release`)."""
+        """Those of `tables` that can't be followed, because of a partition or because they are
+        partitions (see `slots.refusing`), each with the statement that mends it. Also unpublishes
+        the tables to which their owner could not write otherwise (`slots.release`)."""
         self._ask(lambda c: slots.release(c, self.slot))
         return self._ask(lambda c: slots.refused(c, self.slot, tables))
 
     def drop(self) -> None:
-        """Drop slot and publications, ending the connection that reads the slot. A database that is
-        gone has neither."""
+        """Drop slot and publications; end the connection that reads the slot. If the database no
+        longer exists, there is nothing to drop."""
         try:
             self._ask(lambda c: slots.drop_slot(c, self.slot))
             self._ask(lambda c: slots.drop_publications(c, self.slot))
@@ -110,7 +112,7 @@ class LogControl(Closing):
                 raise
 
     def drop_statements(self) -> list[str]:
-        """The same as statements."""
+        """The statements that do the same as `drop`."""
         return slots.drop_statements(self.slot)
 
     def close(self) -> None:

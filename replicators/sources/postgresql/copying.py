@@ -1,9 +1,9 @@
-"""Reads a query's rows by COPY in binary: blocks of bytes with the rows' places in them; decodes no
-value.
+"""Reads a query's rows by COPY in binary. Returns blocks of bytes with the offsets of the rows;
+decodes no value.
 
-Layout: PostgreSQL's documentation of COPY, "Binary Format"; the server sends a message for each
-row. The loop calls libpq's own functions by their addresses, as `pump` does, so a row costs no
-Python object.
+Layout: PostgreSQL's documentation of COPY, "Binary Format"; the server sends one message per row.
+The loop calls libpq's own functions by their addresses, as `pump` does, so a row costs no Python
+object.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HEAD_BYTES = len(SIGNATURE) + 8
 TRAILER = b"\xff\xff"
 CUT = "server closed the connection within a COPY"
 
-# Fields of the state, and what the loop stops for.
+# Fields of the state, and why the loop stops.
 USED, ROWS, HELD, HELD_SIZE = range(4)
 ENDED, FULL = range(2)
 
@@ -42,8 +42,8 @@ Block = tuple[Buffer, State]
 
 @njit(cache=True, nogil=True)
 def take(connection: int, state: State, buffer: Buffer, row_at: State, cell: State) -> int:
-    """Take rows until nothing comes any more (ENDED) or the next one has no room and is held
-    (FULL). `row_at` gets where each row ends; `cell` is room for a pointer."""
+    """Take rows until no more come (ENDED), or until the next row does not fit and is held (FULL).
+    `row_at` receives the end of each row; `cell` is room for a pointer."""
     while True:
         if state[HELD_SIZE] == 0:
             size = np.int64(get_copy_data(connection, cell.ctypes.data, 0))
@@ -83,8 +83,8 @@ def warm() -> None:
 
 
 class Copying:
-    """The rows of one query; a generator of blocks for one thread. A block is good until the next
-    is asked for."""
+    """The rows of one query, as a generator of blocks for one thread. A block is valid until the
+    next one is requested."""
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._pgconn = connection.pgconn
@@ -96,8 +96,8 @@ class Copying:
         self._held = b""
 
     def blocks(self, query: str) -> Iterator[Block]:
-        """Run the query: read-only bytes, and where each row begins in them, with the end of the
-        last."""
+        """Run the query. Yields read-only bytes, and the offset at which each row begins, then the
+        end of the last row."""
         result = self._pgconn.exec_(f"COPY ({query}) TO STDOUT (FORMAT binary)".encode())
         if result.status != pq.ExecStatus.COPY_OUT:
             raise psycopg.errors.error_from_result(result)
@@ -110,7 +110,7 @@ class Copying:
         self._end()
 
     def _take_head(self) -> None:
-        """The head comes in the first row's message."""
+        """Take the header, which comes in the first row's message."""
         size, data = self._pgconn.get_copy_data(0)
         if size <= 0 or data is None:
             self._end()
@@ -148,7 +148,7 @@ class Copying:
         return int(take(address, self._state, self._buffer, self._row_at, self._cell))
 
     def _take_plain(self) -> int:
-        """The same through psycopg, where its libpq can't be found."""
+        """Do the same through psycopg, where its libpq can't be found."""
         while True:
             if not self._held:
                 size, data = self._pgconn.get_copy_data(0)
@@ -170,7 +170,7 @@ class Copying:
         return True
 
     def _end(self) -> None:
-        """Whether the server says that the copy is whole; anything else is raised."""
+        """Read how the copy ended. Raises unless the server says that it is complete."""
         result = self._pgconn.get_result()
         while self._pgconn.get_result() is not None:
             pass

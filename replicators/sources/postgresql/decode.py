@@ -1,8 +1,8 @@
-"""Raw segments of pgoutput (protocol 1) into Arrow tables, column-wise. Pure; knows no server and
-no Django.
+"""Decodes raw segments of pgoutput (protocol 1) into Arrow tables, column-wise. Pure; knows no
+server and no Django.
 
-A body is repeated [u32 little-endian length][message], its messages without the header of the
-stream. See https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html
+A body is a sequence of [u32 little-endian length][message]. The messages come without the stream's
+header. See https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Damaged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """The rows of a segment: where each begins, the shape and the transaction it belongs to;
-    `order` lists row numbers by shape, those of shape i from starts[i] to starts[i + 1]; `begins`
-    are lines of positions, times and xids; `passed`: those of tables that are not selected."""
+    """The rows of a segment: where each begins, its schema and its transaction. `order` lists row
+    numbers by schema; those of schema i go from starts[i] to starts[i + 1]. `begins` holds lines of
+    position, time and xid. `passed` holds the rows of tables that are not selected."""
 
     body: np.ndarray
     at: np.ndarray
@@ -67,8 +67,8 @@ class Rows:
 
 
 class Schemas:
-    """Every shape that the segment's Relations have, by number; tables that are not selected are
-    numbered from below `NOT_TOLD` downwards."""
+    """Every schema in the segment's Relations, by number. Tables that are not selected are numbered
+    from below `NOT_TOLD` downwards."""
 
     def __init__(self, tables: Sequence[TableSchema]) -> None:
         self._tables = tables
@@ -76,7 +76,7 @@ class Schemas:
         self._others: list[int] = []
 
     def number(self, relation: Relation) -> int:
-        """The relation's."""
+        """The number of the relation's schema."""
         table = find_table(relation, self._tables)
         if table is None:
             if relation.oid not in self._others:
@@ -103,9 +103,9 @@ class Schemas:
 def decode(
     head: dict[str, Any], body: Any, segment: int
 ) -> Iterator[DecodedTable | Poison | PassedOver]:
-    """Decode a raw segment: a `DecodedTable` per table and shape of it, in the selection's order,
-    or one `Poison` for a table that can't be decoded, then a `PassedOver` for each table that is
-    not selected. Implements `LogDecoder`."""
+    """Decode a raw segment. Yields a `DecodedTable` per table and schema of it, in the selection's
+    order, or one `Poison` for a table that can't be decoded, then a `PassedOver` for each table
+    that is not selected. Implements `LogDecoder`."""
     tables = [TableSchema.from_json(t) for t in head["tables"]]
     data = np.frombuffer(body, np.uint8)
     data.flags.writeable = False
@@ -211,7 +211,7 @@ def _open_transaction(message: str | None) -> tuple[int, int, int]:
 def _decode_table(
     schemas: list[tuple[Schema, int]], rows: Rows, segment: int
 ) -> Iterator[DecodedTable | Poison]:
-    """Every shape of one table, or only a Poison."""
+    """Every schema of one table, or only a Poison."""
     decoded = []
     for schema, number in schemas:
         mine = rows.order[rows.starts[number] : rows.starts[number + 1]]
@@ -274,8 +274,8 @@ def _images(
     where: dict[str, int],
     keys: np.ndarray,
 ) -> tuple[Images, UnsupportedValues | None]:
-    """The rows' images; where some values have no neutral form, those as NULL, and which they are.
-    A table without a key has no such rows: nothing could tell later which row was left out."""
+    """The rows' images. Unsupported values come as NULL, and are listed. A table without a key must
+    have none: later, nothing could identify the row that was left out."""
     after = list(schema.columns)
     try:
         return read_images(given, after, before, where, keys), None

@@ -1,5 +1,5 @@
-"""Turns errors of psycopg and libpq into `ReplicationError`s by a table; never lets a driver's text
-into them."""
+"""Maps errors of psycopg and libpq to `ReplicationError`s by a table of rules. A driver's text
+never gets into them."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ ENCODING = "a text is not valid in the database's encoding, or has no form in Un
 
 
 def code_of(err: BaseException) -> str:
-    """The code for a driver's error; `internal:unexpected` where no rule fits."""
+    """The error code for a driver's error; `internal:unexpected` where no rule fits."""
     state = str(getattr(err, "sqlstate", None) or "")
     text = str(err)
     for rule in RULES:
@@ -107,8 +107,8 @@ def translate(
     table: TableId | None = None,
     **facts: object,
 ) -> Exception:
-    """The `ReplicationError` for `err`; raise it `from err`. One that is translated already comes
-    back as it is."""
+    """The `ReplicationError` for `err`; raise it `from err`. An error that is a `ReplicationError`
+    already is returned unchanged."""
     if isinstance(err, ReplicationError):
         return err
     code = code_of(err)

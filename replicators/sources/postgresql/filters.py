@@ -1,4 +1,4 @@
-"""Row filters as PostgreSQL's conditions: values are compared as they are copied, texts byte by
+"""Row filters as PostgreSQL conditions. They compare values as they are copied, and texts byte by
 byte."""
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def refusal(column: Column) -> str:
 
 
 def may_be_unsent(column: Column) -> bool:
-    """Whether a value may be stored apart from its row, and so be left out of an update that does
-    not change it."""
+    """Whether the server may store a value apart from its row (TOAST), so that an update which does
+    not change the value may leave it out."""
     short = isinstance(column.type, String) and (column.type.length or SHORT + 1) <= SHORT
     return isinstance(column.type, String | Json | Bytes | Array) and not short
 
@@ -47,7 +47,7 @@ def _column(column: Column) -> str:
     name = sql.name(column.name)
     match column.type:
         case String():
-            # a cast takes the blanks off a domain over char(n)
+            # a cast strips the trailing blanks of a domain over char(n)
             return f'({sql.printed(name)}) COLLATE "C"'
         case Enum() | Uuid():
             return f'{name}::text COLLATE "C"'

@@ -1,11 +1,11 @@
 """Compiled loops over pgoutput messages (protocol 1): index rows, measure a table's values, fill
 Arrow buffers.
 
-No Python object per row. Every length is checked by `scan`, `index` and `measure` before `fill`
-reads the same bytes again. All of it stands in one file although it is long: numba notices changes
-of the file of a cached function only, so that functions in other files could stay compiled in an
-old form. Message formats: PostgreSQL, "Logical Replication Message Formats"; value formats: each
-type's `*_send` and `*_out`.
+No Python object per row. `scan`, `index` and `measure` check every length before `fill` reads the
+same bytes again. The file is long but must stay one: for a cached function numba notices only
+changes of the function's own file, so functions in other files could stay compiled in an old form.
+Message formats: PostgreSQL, "Logical Replication Message Formats"; value formats: each type's
+`*_send` and `*_out`.
 """
 
 # ruff: noqa: C901, SIM109, SIM110 - compiled code branches by type, and numba has neither cheap
@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-# Codes of how a value looks; an array of them is the code + ARRAY.
+# Codes of a value's form; the code of an array is that of its items + ARRAY.
 BOOL, INT2, INT4, INT8, OID, FLOAT4, FLOAT8, NUMERIC, DATE, TIME, TIMESTAMP, TIMESTAMPTZ = range(12)
 TEXT, JSONB, UUID, BYTEA, NUMERIC_TEXT, AS_TEXT, FLOAT_TEXT = range(12, 19)
 ARRAY = 32
@@ -53,7 +53,7 @@ NAMES = np.frombuffer(b"NaNInfinity-Infinity", np.uint8)
 # --- big-endian integers ---------------------------------------------------------------------------------------  # noqa: E501
 
 
-# Unsigned indexes, so that numba leaves out its test for negative ones and the loads melt into one.
+# Unsigned indexes: numba then omits its test for negative ones, and the loads merge into one.
 
 
 @njit
@@ -156,10 +156,10 @@ def index(d, known, current, event_relation, event_version, begins, row_at, row_
     """Find every row's message, version and transaction: (fault, offset). `scan` has checked the
     frames.
 
-    `known` are the relations' OIDs, sorted, `current` the version in force of each (-2: not yet
-    told; below: not selected), changed by the events in order. `begins` gets (position, committed
-    at, xid); its first line is the open transaction at the start, xid -1 where there is none. A
-    TRUNCATE is a row of each relation in it.
+    `known` holds the relations' OIDs, sorted. `current` holds the version in force of each (-2: not
+    yet told; below: not selected); the events change it in order. `begins` receives (position,
+    committed at, xid). Its first line is the open transaction at the start, with xid -1 where there
+    is none. A TRUNCATE is a row of each relation in it.
     """
     n = len(d)
     p = 0
@@ -213,8 +213,8 @@ def index(d, known, current, event_relation, event_version, begins, row_at, row_
 
 @njit(cache=True, nogil=True)
 def group(row_version, starts, order):
-    """Counting sort of rows by version: `order` gets the row numbers, `starts` (zeros) where each
-    version's begin."""
+    """Counting sort of rows by version. `order` receives the row numbers, `starts` (zeros) the
+    start of each version."""
     for r in range(len(row_version)):
         v = row_version[r]
         if v >= 0:
@@ -234,8 +234,8 @@ def group(row_version, starts, order):
 
 @njit
 def read_tuple(d, q, e, count, i, step, kind, at, size):
-    """Find a tuple's values, storing them at i, i + step ...; the offset after it, or -1 where it
-    does not fit into its message."""
+    """Find a tuple's values and store them at i, i + step ... Returns the offset after it, or -1 if
+    the tuple does not fit into its message."""
     if q + 2 > e or be2(d, q) != count:
         return -1
     q += 2
@@ -273,10 +273,10 @@ def has_unsent(kind, i, step, count):
 
 @njit
 def read_row(d, p, keys, r, step, kind, at, size):
-    """Find the values of a message, as row r of a block: its after image in the lines 0..count, its
-    before image in count..2 count: (fault, whether a before image was sent). Unsent values come
-    from the before image if it has them: NULL there, also in a whole row, says nothing, since a
-    partition known by its key sends its key as its root's whole row."""
+    """Find the values of a message, as row r of a block. The after image goes into the lines
+    0..count, the before image into count..2 count. Returns (fault, whether a before image was
+    sent). Unsent values come from the before image if it has them. A NULL there says nothing, even
+    in a whole row: a partition identified by its key sends its key as its root's whole row."""
     count = len(keys)
     old = count * step + r
     e = p + 4 + le4(d, p)
@@ -346,8 +346,7 @@ def read_block(d, row_at, rows, first, n, keys, slots, first_before, kind, at, s
 
 @njit
 def block_rows(columns):
-    """Rows in a block, a multiple of 8: so many that the places of its values fit into the
-    cache."""
+    """Rows in a block, a multiple of 8, so that the places of its values fit into the cache."""
     return max(16, 1024 // max(columns, 1)) // 8 * 8
 
 
@@ -391,7 +390,7 @@ def numeric_text_size(d, q, length):
 
 @njit
 def measure_value(d, q, length, is_text, code):
-    """Check a value's length and, for those of changing size, count the bytes it takes: (fault,
+    """Check a value's length. For a value of variable size, count the bytes it takes: (fault,
     bytes)."""
     if code == TEXT:
         return FINE, length
@@ -543,7 +542,7 @@ def measure_array(d, q, length, is_text, code, scratch, read):
 
 @njit
 def width_of(code):
-    """Bytes of a binary value whose form is nothing but its size, else 0."""
+    """Bytes of a binary value that needs no check but its size, else 0."""
     if code == INT8 or code == FLOAT8 or code == TIMESTAMP or code == TIMESTAMPTZ:
         return 8
     if code == INT4 or code == FLOAT4:
@@ -871,7 +870,7 @@ def parse_date(d, q, e):
         return CORRUPT, 0, q
     q, day = parse_number(d, q + 1, e, 2)
     if q >= 0 and e - q >= 3 and d[e - 2] == 66 and d[e - 1] == 67:
-        # The leap years before our era are others: 1 BC is one.
+        # The leap years before our era are shifted: 1 BC is one.
         return YEAR, 0, q
     if q < 0 or month < 1 or month > 12 or day < 1 or day > days_in(year, month):
         return CORRUPT, 0, q
@@ -1115,7 +1114,7 @@ def put_binary_form(d, q, length, code, scale, precision, i, data, pos, a8, a16,
 
 @njit
 def put_array(d, q, length, is_text, slots, s, scratch, read, a8, a16, a32, a64):
-    """Store an array's items after those of the rows before."""
+    """Append a row's array items to those of the rows before."""
     code = slots[s, S_CODE] - ARRAY
     fault, q, count, e = array_head(d, q, length, is_text)
     if is_text and q == e - 1:
@@ -1174,7 +1173,7 @@ def fill_valid(kind, n, at, a8):
 
 @njit
 def fill_fixed(d, kind, at, n, code, scale, precision, data, a8, a32, a64):
-    """Store a block of the commonest values of a fixed size, all in binary: (fault, row of the
+    """Store a block of the most common values of fixed size, all in binary: (fault, row of the
     block)."""
     if code == INT8 or code == FLOAT8:
         for r in range(n):
@@ -1210,8 +1209,8 @@ def fill_fixed(d, kind, at, n, code, scale, precision, data, a8, a32, a64):
 
 @njit
 def fill_chars(d, kind, at, size, n, skip, offsets, pos, start, a8, a32):
-    """Store a block of characters, without the first `skip` bytes of each: the position after
-    them."""
+    """Store a block of characters, without the first `skip` bytes of each. Returns the position
+    after them."""
     for r in range(n):
         if kind[r] == 98 or kind[r] == 116:
             q = at[r] + skip

@@ -1,6 +1,6 @@
-"""Values of enums that rows have and their type, as it was described, has not: one was added since
-the description, or renamed before it while the log still has the rows of before. Which of both,
-only a later look into the catalog can say: until then the type has them too."""
+"""Adds enum labels that rows have but the described type lacks. Either a label was added after the
+description, or it was renamed before it while the log still holds older rows. Only a later look
+into the catalog can tell which; until then the type has these labels too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from replicators.connectors.model.types import Array, Enum
 
 
 def with_labels(schema: TableSchema, arrays: Sequence[pa.Array]) -> TableSchema:
-    """The schema, its enums with the values too that the columns' `arrays` have beside them."""
+    """The schema, with the further labels that the columns' `arrays` hold added to its enums."""
     columns = tuple(_labelled(c, a) for c, a in zip(schema.columns, arrays, strict=True))
     return schema if columns == schema.columns else replace(schema, columns=columns)
 

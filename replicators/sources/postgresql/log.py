@@ -1,4 +1,4 @@
-"""Reads a slot's stream as raw bytes, and asks small questions beside it; decodes no row."""
+"""Reads a slot's stream as raw bytes; decodes no row."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class LogReader(Closing):
         position: Position | None,
         wait: SnapshotWait | None = None,
     ) -> None:
-        """Without a position: publications, and no slot of that name (`snapshot_first` makes it).
-        With one: verify."""
+        """Without a position: make the publications, and drop a slot of that name (`snapshot_first`
+        makes it). With one: verify that the log continues there."""
         link = ReplicationConnection(self.params)
         try:
             with connect(self.params) as connection:
@@ -90,8 +90,8 @@ class LogReader(Closing):
             link.close()
 
     def start(self, position: Position, tables: Sequence[TableSchema]) -> None:
-        """Open the stream: binary where every chosen column has a binary decoder, and the log up to
-        there did not need text."""
+        """Open the stream. It is binary if every chosen column has a binary decoder and the log up
+        to there did not need text."""
         self._guard = BinaryGuard(self.params, tables)
         is_binary = self._guard.allows_at_start()
         self._is_binary = is_binary and position.ordinal > TEXT_UPTO.get(self.slot, -1)
@@ -145,7 +145,7 @@ class LogReader(Closing):
                 return None
 
     def _await(self, cutter: BlockCutter, now: float, deadline: float) -> bool:
-        """Wait for the socket; False where the time is over."""
+        """Wait for the socket; False once the time is over."""
         if cutter.has_closed:
             until = self._began_at + BLOCK_SECONDS
             if not cutter.is_open:
@@ -176,7 +176,7 @@ class LogReader(Closing):
         return True
 
     def _gather(self, seconds: float) -> None:
-        """Let the socket's buffer fill, as long as it does."""
+        """Wait while the socket's buffer keeps filling, up to this time."""
         waiting, cell = -1, array.array("i", [0])
         for _ in range(min(GATHER_STEPS, math.ceil(seconds / GATHER_STEP_SECONDS))):
             fcntl.ioctl(self._pgconn.socket, termios.FIONREAD, cell)
@@ -192,7 +192,7 @@ class LogReader(Closing):
         return self._link.pgconn
 
     def _pump(self, cutter: BlockCutter) -> None:
-        """Take messages until a block is ready or nothing is left to read."""
+        """Take messages until a block is ready or there is nothing to read."""
         take = self._take_compiled if pump.load() else self._take_plain
         pgconn = self._pgconn
         while not cutter.ready and self._pgconn is pgconn:
@@ -220,7 +220,7 @@ class LogReader(Closing):
         return todo, int(state[pump.HELD])
 
     def _take_plain(self, cutter: BlockCutter) -> tuple[int, int]:
-        """The same through psycopg, where its libpq can't be found."""
+        """Do the same through psycopg, where its libpq can't be found."""
         pgconn = self._pgconn
         while True:
             size, message = pgconn.get_copy_data(1)
@@ -250,8 +250,8 @@ class LogReader(Closing):
             cutter.relation(message)
 
     def _change_to_text(self, cutter: BlockCutter) -> None:
-        """Read the open transaction again, in text. Where a part of it was handed out, the run has
-        to begin again."""
+        """Read the open transaction again, in text. If a part of it was handed out, the run has to
+        begin again."""
         if cutter.was_open_sent:
             TEXT_UPTO[self.slot] = cutter.closed_at
             raise ReplicationError("source:connection-lost")
@@ -270,16 +270,17 @@ class LogReader(Closing):
         raise found from error
 
     def follow(self, tables: Sequence[TableSchema]) -> None:
-        """The publications say which tables come; their shapes are what first Relation messages are
-        compared with. A column that was left out until now and has no binary form turns the stream
-        to text before the next block is read: its table's Relation message came long ago."""
+        """Take new descriptions of the tables; the publications decide which tables come. First
+        Relation messages are compared with these schemas. A column that was left out so far and has
+        no binary form switches the stream to text before the next block: its table's Relation
+        message came long ago and does not come again."""
         with self._reading:
             if self._cutter is not None and self._guard is not None:
                 self._cutter.expect(tables)
                 self._needs_text = not self._guard.follow(tables)
 
     def acknowledge(self, position: Position) -> None:
-        """Everything up to `position` is durable: the server may forget it."""
+        """Everything up to `position` is durable: the server may discard it."""
         self._flushed = max(self._flushed, position.ordinal)
         if self._link is not None:
             self._send_status()
@@ -299,7 +300,7 @@ class LogReader(Closing):
         self._told_at = time.monotonic()
 
     def idle_position(self) -> Position | None:
-        """The last keepalive's log end, where everything before it was returned from `read`."""
+        """The log end of the last keepalive, if `read` returned everything before it."""
         cutter = self._cutter
         if cutter is None or cutter.is_open or cutter.has_closed or cutter.ready:
             return None

@@ -1,4 +1,4 @@
-"""Log sequence numbers of PostgreSQL: text, integer and `Position`; asks no server."""
+"""Log sequence numbers of PostgreSQL as text, integer and `Position`; asks no server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def lsn_to_text(value: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which server, on which timeline; travels with each position (CORRECTNESS 23)."""
+    """A server and its timeline; each position carries it (CORRECTNESS 23)."""
 
     system_identifier: str
     timeline: int

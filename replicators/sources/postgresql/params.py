@@ -1,4 +1,4 @@
-"""What a person fills in to reach a PostgreSQL server; no connection is made here."""
+"""Parameters of a PostgreSQL server, as a person fills them in; no connection is made here."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ class PostgresqlParams:
 
 
 def places(params: PostgresqlParams) -> tuple[Place, ...]:
-    """The database, at each host that is named."""
+    """The database at each named host."""
     hosts = [host.strip() for host in params.host.split(",")]
     return tuple(Place("host", host, "Host", params.port, params.database) for host in hosts)

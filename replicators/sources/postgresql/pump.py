@@ -1,8 +1,8 @@
-"""The compiled hot loop: moves pgoutput messages from libpq into a buffer and sees where
+"""The compiled hot loop: moves pgoutput messages from libpq into a buffer and finds where
 transactions end.
 
-It calls libpq's own functions by their addresses, so a row costs no Python object and the GIL is
-free meanwhile. Layouts: PostgreSQL's documentation, "Streaming Replication Protocol" (XLogData,
+It calls libpq's own functions by their addresses, so a row costs no Python object and the loop runs
+without the GIL. Layouts: PostgreSQL's documentation, "Streaming Replication Protocol" (XLogData,
 keepalive) and "Logical Replication Message Formats".
 """
 
@@ -25,7 +25,7 @@ Buffer = np.ndarray[Any, np.dtype[np.uint8]]
  FIRST_AT) = range(18)  # fmt: skip
 STATE_FIELDS = 18
 
-# What the loop stops for.
+# Why the loop stops.
 IDLE, BLOCK, OPEN, OTHER, GROW, ENDED, REPLY = range(7)
 
 HEAD = 25
@@ -71,11 +71,11 @@ def _put_length(buffer: Buffer, at: int, size: int) -> None:
 
 @njit(cache=True, nogil=True)
 def settle(state: State, buffer: Buffer, size: int) -> Any:
-    """Account for a pgoutput message of `size` bytes that lies behind `USED` (after room for its
-    length).
+    """Account for a pgoutput message of `size` bytes that lies behind `USED` (with room for its
+    length before it).
 
-    BLOCK, OPEN or OTHER where the caller has something to do, otherwise IDLE. With OTHER the
-    message was not taken.
+    Returns BLOCK, OPEN or OTHER if the caller has to act, else IDLE. With OTHER the message was not
+    taken.
     """
     used = state[USED]
     at = used + PREFIX
@@ -130,7 +130,7 @@ def _commit(state: State, buffer: Buffer, size: int) -> int:
 
 @njit(cache=True, nogil=True)
 def keepalive(state: State, head: Buffer) -> int:
-    """Account for a keepalive message; REPLY where the server wants an answer at once."""
+    """Account for a keepalive message; REPLY if the server wants an answer at once."""
     end = _be8(head, 1)
     if not state[IS_OPEN]:
         state[IDLE_END] = max(state[IDLE_END], end)
@@ -140,8 +140,8 @@ def keepalive(state: State, head: Buffer) -> int:
 
 @njit(cache=True, nogil=True)
 def _hold(connection: int, state: State, cell: State) -> int:
-    """Have the next message in `HELD`: IDLE where there is one, else ENDED or, with nothing to
-    read, GROW."""
+    """Get the next message into `HELD`. Returns IDLE if there is one, ENDED if the stream ended,
+    GROW if there is nothing to read."""
     for is_last in (False, True):
         size = np.int64(get_copy_data(connection, cell.ctypes.data, 1))
         if size > 0:
@@ -163,8 +163,8 @@ def _drop_held(state: State) -> None:
 
 @njit(cache=True, nogil=True)
 def run(connection: int, state: State, buffer: Buffer, cell: State, head: Buffer) -> Any:
-    """Take messages from the libpq connection at this address until there is something to do or
-    nothing to read.
+    """Take messages from the libpq connection at this address until the caller has to act or there
+    is nothing to read.
 
     `cell` is room for a pointer, `head` for 32 bytes. A message too large for `buffer` is held
     until the next call.

@@ -1,5 +1,5 @@
-"""How fast the server writes its log, smoothed: a burst of seconds says nothing about the next
-hours. Pure."""
+"""How fast the server writes its log, smoothed: a short burst says nothing about the next hours.
+Pure."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ WINDOW_SECONDS = 600.0
 
 
 class LogRate:
-    """A running mean over about `WINDOW_SECONDS`, over all that was seen before that time has
-    passed."""
+    """A running mean over about `WINDOW_SECONDS`; until that time has passed, a mean over all
+    samples."""
 
     def __init__(self) -> None:
         self._begun: float | None = None
@@ -35,7 +35,7 @@ class LogRate:
 
     @property
     def bytes_per_second(self) -> float | None:
-        """None while it was not looked at for `LEAST_SECONDS`."""
+        """The rate; None until samples cover `LEAST_SECONDS`."""
         if self._begun is None or self._last[0] - self._begun < LEAST_SECONDS:
             return None
         return self._mean

@@ -1,4 +1,5 @@
-"""Relation messages, and how each is decoded with the tables chosen. Reads no rows."""
+"""Parses Relation messages, and decides how each is decoded with the chosen tables. Reads no
+rows."""
 
 from __future__ import annotations
 
@@ -43,8 +44,8 @@ class Schema:
     """A table as one Relation sends it: `schema` holds the columns decoded, `where` their numbers
     in the messages.
 
-    `code` is set where the table can't be decoded in this shape, `column` where that is for a
-    column's name.
+    `code` is set where the table can't be decoded with this schema; `column` is set too where one
+    column's name is the cause.
     """
 
     schema: TableSchema
@@ -56,7 +57,7 @@ class Schema:
 
 
 class _Reader:
-    """Takes fields off a message; ValueError past its end."""
+    """Reads fields of a message one by one; ValueError past its end."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -95,8 +96,7 @@ def parse_relation(message: bytes) -> Relation:
 
 
 def find_table(relation: Relation, tables: Iterable[TableSchema]) -> TableSchema | None:
-    """The chosen table that a relation is: by its OID, or by name where the selection has no
-    OID."""
+    """The chosen table of a relation: found by OID, or by name where the selection has no OID."""
     named = None
     for table in tables:
         if table.native_id and table.native_id == relation.oid:
@@ -107,20 +107,20 @@ def find_table(relation: Relation, tables: Iterable[TableSchema]) -> TableSchema
 
 
 def fits(relation: Relation, table: TableSchema) -> bool:
-    """Whether a Relation sends exactly the columns that the description names; one that is newer
-    does not."""
+    """Whether a Relation sends exactly the columns of the description. A newer Relation does
+    not."""
     live = [(name, kind) for _, name, kind in table.layout if name]
     return not live or live == [(c.name, c.oid) for c in relation.columns]
 
 
 def places(relation: Relation, table: TableSchema) -> dict[int, int] | None:
-    """Where the columns of a description, by ordinal, stand in a Relation, which may be older than
-    it; None where there is more than one reading (CORRECTNESS 21).
+    """Where a Relation has the columns of a description, by ordinal. The Relation may be older than
+    the description. None where more than one reading is possible (CORRECTNESS 21).
 
-    Where no column was ever dropped, the order alone says it, but for a column that was generated,
-    and so not sent, before: names that all stand for another order say that. Otherwise a name
-    stands for the ordinal that it has now or had before; where these differ, or it is in neither,
-    nobody knows.
+    If no column was ever dropped, the order alone decides. The exception is a column that was
+    generated before, and so was not sent: then the names decide, if all of them agree on another
+    order. Otherwise a name belongs to the ordinal that has it now or had it before. If these two
+    differ, or neither has the name, the place is unknown.
     """
     named = _by_names(relation, table)
     if not all(name for _, name, _ in table.layout):
@@ -149,8 +149,8 @@ def _by_names(relation: Relation, table: TableSchema) -> dict[int, int] | None:
 
 
 def schema_of(relation: Relation, table: TableSchema) -> Schema:
-    """How rows of `relation` become rows of `table`: the chosen columns that it has, with its own
-    types."""
+    """How rows of `relation` become rows of `table`: the chosen columns that the relation has, with
+    its types."""
     numbers = places(relation, table) if table.layout else None
     if numbers is None:
         is_clear = not table.layout
@@ -193,7 +193,7 @@ def schema_of(relation: Relation, table: TableSchema) -> Schema:
 
 
 def _is_known(sent: RelationColumn, kind: int | None) -> bool:
-    """Whether the type that was sent is built in, or the one that was described."""
+    """Whether the type sent is built in, or is the type described."""
     return kind is None or sent.oid == kind or builtin_type(sent.oid, sent.typmod) is not None
 
 
@@ -221,7 +221,7 @@ def _fault(
 
 
 def version_of(relation: Relation, schema: TableSchema) -> str:
-    """What tells this shape from others of the table's."""
+    """A text that tells this schema of the table from its others."""
     told = {
         "relation": [[c.name, c.oid, c.typmod, c.is_key] for c in relation.columns],
         "identity": relation.identity,

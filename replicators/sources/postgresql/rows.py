@@ -1,4 +1,4 @@
-"""Rows read by key as they are now, by COPY, in the form in which the log gives them."""
+"""Reads the current rows of keys by COPY, in the form that the log's values have."""
 
 # ruff: noqa: S608 - names and values go in through `sql`
 
@@ -32,8 +32,8 @@ class RowReader(Closing):
         self.params = params
 
     def read(self, table: TableSchema, keys: pa.Table) -> tuple[pa.Table, int]:
-        """The rows, then the end of the server's log: a commit that a query sees was written to the
-        log before."""
+        """The rows, then the end of the server's log. Every commit that the query sees lies before
+        that end."""
         found: list[pa.RecordBatch] = []
         try:
             with connect(self.params) as connection:

@@ -1,5 +1,5 @@
-"""What an administrator does at a PostgreSQL server before it can be followed. Text only; no
-connection is made here."""
+"""What an administrator does at a PostgreSQL server before it can be followed. Text only; makes no
+connection."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""What a replicator owns at the server: one slot and its two publications; made, checked and
-dropped here.
+"""Makes, checks and drops what a replicator owns at the server: one slot and its two publications.
 
-`<slot>_full` carries tables with a key or with REPLICA IDENTITY FULL, `<slot>_ins` (inserts and
-truncates only) those with neither: publishing updates of such a table would make its owner's UPDATE
-fail (CORRECTNESS 20).
+`<slot>_full` carries tables with a key or with REPLICA IDENTITY FULL. `<slot>_ins` carries the
+tables with neither, inserts and truncates only: publishing updates of such a table would make its
+owner's UPDATE fail (CORRECTNESS 20).
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ LEFT JOIN pg_class c ON c.oid = r.prrelid
 LEFT JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE p.pubname = ANY(%s)
 """
-# Publications that send other changes than ours should: made by an older server, or altered by
-# somebody.
+# Publications whose options differ from ours: an older server made them, or somebody altered them.
 ALTERED = """
 SELECT p.pubname FROM pg_publication p
 WHERE p.pubname = ANY(%s) AND NOT (
@@ -52,9 +50,9 @@ WHERE p.pubname = ANY(%s) AND NOT (
     AND p.pubupdate = (p.pubname = %s) AND p.pubdelete = (p.pubname = %s)
     AND coalesce(to_jsonb(p) ->> 'pubgencols', 's') = 's')
 """
-# Partitions by which a table that is published with its updates makes its owner's fail, and those
-# of another identity than their table's, whose updates and deletes come without its key: rows that
-# nobody finds.
+# Partitions that break a table published with its updates. Some make the owner's UPDATE fail.
+# Others have another identity than their table: their updates and deletes come without its key, so
+# their rows can't be found.
 REFUSING = """
 SELECT root.oid::bigint, min(format('ALTER TABLE %%I.%%I REPLICA IDENTITY FULL;', n.nspname, l.relname))
 FROM unnest(%s::oid[]) AS w (oid)
@@ -77,7 +75,7 @@ WHERE l.relreplident = 'n'
       WHERE i.indrelid = l.oid AND CASE l.relreplident WHEN 'i' THEN i.indisreplident ELSE i.indisprimary END)
 GROUP BY root.oid
 """  # noqa: E501
-# Tables that lost their identity: published with their updates, they make these fail.
+# Tables that lost their identity: while they are published with updates, their updates fail.
 BARE = """
 SELECT c.oid::bigint FROM pg_class c
 WHERE c.oid = ANY(%s::oid[]) AND c.relkind = 'r' AND CASE c.relreplident
@@ -86,8 +84,8 @@ WHERE c.oid = ANY(%s::oid[]) AND c.relkind = 'r' AND CASE c.relreplident
     WHEN 'i' THEN NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = c.oid AND i.indisreplident)
     ELSE c.relreplident = 'n' END
 """
-# Partitions whose changes no log has. A table in a publication can't be made such, but a partition
-# of it can.
+# Partitions whose changes are not logged. A published table can't become unlogged, but its
+# partition can.
 UNLOGGED = """
 SELECT root.oid::bigint, min(format('ALTER TABLE %%I.%%I SET LOGGED;', n.nspname, l.relname))
 FROM unnest(%s::oid[]) AS root (oid)
@@ -96,7 +94,7 @@ JOIN pg_class l ON l.oid = t.relid AND l.relkind = 'r' AND l.oid <> root.oid AND
 JOIN pg_namespace n ON n.oid = l.relnamespace
 GROUP BY root.oid
 """  # noqa: E501
-# Tables whose changes come under the name of one of these only, of which they are partitions.
+# Tables that are partitions of one of these: their changes come under its name only.
 PARTS = """
 SELECT w.oid::bigint, format('ALTER TABLE %%s DETACH PARTITION %%s;', h.inhparent::regclass, w.oid::regclass)
 FROM unnest(%s::oid[]) AS w (oid)
@@ -105,8 +103,8 @@ JOIN pg_inherits h ON h.inhrelid = c.oid
 WHERE EXISTS (SELECT FROM pg_partition_ancestors(w.oid) a
               WHERE a.relid <> w.oid AND a.relid::oid = ANY(%s::oid[]))
 """  # noqa: E501
-# Times of other roles' transactions show only to members of pg_read_all_stats; who blocks is shown
-# to everybody.
+# Only members of pg_read_all_stats see the times of other roles' transactions; everybody sees who
+# blocks.
 HOLDERS = """
 SELECT b.pid, extract(epoch FROM clock_timestamp() - coalesce(a.xact_start, p.prepared))::float8,
        extract(epoch FROM clock_timestamp() - a.query_start)::float8, coalesce(p.gid, ''),
@@ -117,8 +115,8 @@ LEFT JOIN pg_locks l
   ON b.pid = 0 AND l.pid = %s AND l.locktype = 'transactionid' AND NOT l.granted
 LEFT JOIN pg_prepared_xacts p ON p.transaction = l.transactionid
 """
-# Locks that a change of a publication waits for. A prepared transaction has no process; its number
-# stands in another line of its locks.
+# Locks that a change of a publication waits for. A prepared transaction has no process; another
+# line of its locks holds its number.
 LOCKS = """
 SELECT coalesce(l.pid, 0), extract(epoch FROM clock_timestamp() - coalesce(min(a.xact_start), min(p.prepared)))::float8,
        extract(epoch FROM clock_timestamp() - min(a.query_start))::float8, coalesce(min(p.gid), ''),
@@ -139,12 +137,12 @@ LOCK_SECONDS = 1
 
 
 def publications(slot: str) -> dict[str, str]:
-    """The slot's publications: "full" and "ins" with their names."""
+    """The names of the slot's publications, by "full" and "ins"."""
     return {kind: f"{slot}_{kind}" for kind in PUBLISH}
 
 
 def kind_of(table: TableSchema) -> str:
-    """In which publication a table belongs."""
+    """The kind of publication that a table belongs in."""
     return "full" if table.key or table.full_before else "ins"
 
 
@@ -162,8 +160,8 @@ def _members(connection: Connection, slot: str) -> dict[str, dict[int, TableId]]
 def memberships(
     connection: Connection, slot: str, tables: Sequence[TableSchema]
 ) -> dict[TableId, int]:
-    """For those of `tables` that are in the right publication the number of their row there: a
-    table that was taken out and put back has another one."""
+    """The number of each table's row in its publication, for those of `tables` that are in the
+    right one. A table that was taken out and put back has another number."""
     kinds = {name: kind for kind, name in publications(slot).items()}
     rows = connection.execute(MEMBERS, [list(kinds)]).fetchall()
     found = {(kinds[name], oid): number for name, oid, _, _, number in rows if oid is not None}
@@ -177,10 +175,10 @@ def publish(
     tables: Sequence[TableSchema],
     wait: SnapshotWait | None = None,
 ) -> list[TableSchema]:
-    """Make the publications where missing and put `tables` into the right one; committed on return.
-    Idempotent. Those that were not in it. A table whose lock others hold is asked for again and
-    again: who stands in line for it would keep all others waiting too, also those that only want to
-    write. `wait` hears each time who holds it."""
+    """Make missing publications and put `tables` into the right ones; committed on return.
+    Idempotent. Returns the tables that were not in it. If others hold a table's lock, it is
+    requested again and again with a short limit: a long wait in the lock's queue would block all
+    later writers too. `wait` is called each time with the holders."""
     began = time.monotonic()
     while True:
         try:
@@ -191,7 +189,7 @@ def publish(
 
 
 def lock_holders(connection: Connection, tables: Sequence[TableSchema]) -> list[OpenTransaction]:
-    """The transactions whose locks on these tables keep them from being published."""
+    """The transactions whose locks on these tables block publishing them."""
     numbers = [t.native_id for t in tables]
     return [OpenTransaction(*row) for row in connection.execute(LOCKS, [numbers]).fetchall()]
 
@@ -213,7 +211,7 @@ def _publish(connection: Connection, slot: str, tables: Sequence[TableSchema]) -
             wanted = {t.native_id: t.source_id for t in tables if kind_of(t) == kind}
             if kind == "full":
                 for number, _ in connection.execute(REFUSING, [list(wanted)]).fetchall():
-                    del wanted[number]  # its copy says why it can't be made
+                    del wanted[number]  # the copy of this table reports the reason
             other = {t.native_id for t in tables if kind_of(t) != kind}
             _alter(connection, name, "ADD", [t for oid, t in wanted.items() if oid not in mine])
             _alter(connection, name, "DROP", [t for oid, t in mine.items() if oid in other])
@@ -223,11 +221,11 @@ def _publish(connection: Connection, slot: str, tables: Sequence[TableSchema]) -
 def refusing(
     connection: Connection, tables: Sequence[TableSchema], followed: Iterable[int] = ()
 ) -> dict[TableId, str]:
-    """Those of `tables` that can't be followed for a partition, each with the statement that mends
-    it. A partition without an identity, or with another: published with its updates, such a table
-    makes its owner's UPDATE and DELETE of it fail (CORRECTNESS 20), or they are lost. One that is
-    not logged. And a table that is itself a partition of one of `followed`, by their OIDs: its
-    changes come as that one's."""
+    """Those of `tables` that can't be followed because of partitions, each with the statement that
+    mends it. There are three causes. A partition has no identity, or another one: publishing
+    updates makes the owner's UPDATE and DELETE fail (CORRECTNESS 20), or those changes are lost. A
+    partition is not logged. The table is itself a partition of one of `followed` (OIDs): its
+    changes come under that table's name."""
     names = {t.native_id: t.id for t in tables}
     full = [t.native_id for t in tables if kind_of(t) == "full"]
     found = [
@@ -239,14 +237,15 @@ def refusing(
 
 
 def refused(connection: Connection, slot: str, tables: Sequence[TableSchema]) -> dict[TableId, str]:
-    """As `refusing`, with what the slot's publications hold as those that are followed."""
+    """As `refusing`, with the tables in the slot's publications as `followed`."""
     members = _members(connection, slot)
     return refusing(connection, tables, {oid for mine in members.values() for oid in mine})
 
 
 def release(connection: Connection, slot: str) -> None:
-    """Take out those tables whose owner's UPDATE and DELETE fail as long as they are in: a table
-    that lost its key, or got such a partition, may wait for a person, but its owner must not."""
+    """Take out the tables whose owner's UPDATE and DELETE fail while they are published: those that
+    lost their key, or got such a partition. The table can wait for a person; its owner's writes
+    can't."""
     mine = _members(connection, slot).get("full", {})
     refusing = connection.execute(REFUSING, [list(mine)]).fetchall()
     lost = {row[0] for row in refusing + connection.execute(BARE, [list(mine)]).fetchall()}
@@ -262,7 +261,7 @@ def _altered(connection: Connection, slot: str) -> set[str]:
 
 
 def unpublish(connection: Connection, slot: str, tables: Sequence[TableSchema]) -> None:
-    """Take tables out of the publications; those that are gone already do no harm."""
+    """Take tables out of the publications; tables that are out already are ignored."""
     gone = {t.native_id for t in tables}
     with connection.transaction():
         for kind, mine in _members(connection, slot).items():
@@ -277,8 +276,8 @@ def unpublish(connection: Connection, slot: str, tables: Sequence[TableSchema]) 
 def unpublished(
     connection: Connection, slot: str, tables: Sequence[TableSchema]
 ) -> list[TableSchema]:
-    """Those of `tables` whose changes the stream does not carry, for example since they were made
-    anew; or did not carry for a while, since they were taken out and put back."""
+    """Those of `tables` whose changes the stream does not carry, for example because they were
+    created again, or did not carry for a while, because they were taken out and put back."""
     found = memberships(connection, slot, tables)
     return [t for t in tables if t.id not in found or t.member not in (0, found[t.id])]
 
@@ -290,7 +289,7 @@ def _alter(connection: Connection, publication: str, act: str, tables: Sequence[
 
 
 def holders(connection: Connection, pid: int) -> list[OpenTransaction]:
-    """The transactions that keep the process `pid` of the server waiting."""
+    """The transactions that block the server's process `pid`."""
     return [OpenTransaction(*row) for row in connection.execute(HOLDERS, [pid, pid]).fetchall()]
 
 
@@ -302,9 +301,9 @@ def create_slot(
     temporary: bool,
     on_wait: Callable[[float], None] = lambda waited: None,
 ) -> tuple[int, str]:
-    """Make the slot: its consistent point, and the name of the snapshot there, usable while `link`
-    does nothing else. The server waits for transactions that are open: `on_wait` hears of it each
-    second, and ends it by raising."""
+    """Make the slot. Returns its consistent point and the name of the snapshot there, which is
+    usable while `link` runs no other command. The server waits for open transactions: `on_wait` is
+    called each second, and may raise to stop waiting."""
     head = (
         f"CREATE_REPLICATION_SLOT {sql.name(slot)}{' TEMPORARY' if temporary else ''} LOGICAL "
         "pgoutput"
@@ -367,7 +366,7 @@ def _verify_identity(link: ReplicationConnection, position: Position) -> None:
     timeline = int(known.get("timeline", identity.timeline))
     if timeline == identity.timeline:
         return
-    if timeline > identity.timeline:  # the first one has no history to look into
+    if timeline > identity.timeline:  # the first timeline has no history file
         raise ReplicationError(
             "source:position-lost",
             reason="the server is one that a standby had taken over from, or an older copy",
@@ -381,7 +380,7 @@ def _verify_identity(link: ReplicationConnection, position: Position) -> None:
 
 
 def switch_point(history: str, timeline: int) -> int:
-    """Where the server left `timeline`, by its history file; 0 where it was never on it."""
+    """Where the server left `timeline`, from its history file; 0 if the server was never on it."""
     for line in history.splitlines():
         words = line.split()
         if len(words) >= 2 and words[0] == str(timeline):
@@ -390,7 +389,7 @@ def switch_point(history: str, timeline: int) -> int:
 
 
 def drop_slot(connection: Connection, slot: str) -> None:
-    """Drop the slot, ending whoever reads it; idempotent."""
+    """Drop the slot and end the connection that reads it; idempotent."""
     deadline = time.monotonic() + DROP_SECONDS
     while True:
         connection.execute(
@@ -421,7 +420,7 @@ def drop_publications(connection: Connection, slot: str) -> None:
 
 
 def drop_statements(slot: str) -> list[str]:
-    """The statements a person would run to remove everything."""
+    """The statements with which a person removes everything."""
     return [
         f"SELECT pg_drop_replication_slot({sql.literal(slot).strip()});",
         *(f"DROP PUBLICATION IF EXISTS {sql.name(name)};" for name in publications(slot).values()),

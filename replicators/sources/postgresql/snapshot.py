@@ -1,5 +1,5 @@
-"""Consistent snapshots: a session that holds one, chunks of tables in it, and their reading by COPY
-in tasks.
+"""Consistent snapshots: a session that holds one, the chunks of tables in it, and their reading by
+COPY in tasks.
 
 Values come out as `decode` gives them from the log: the same loops read them.
 """
@@ -55,8 +55,8 @@ ORDER BY n.nspname, l.relname
 
 NO_LEAVES = "SELECT 1 FROM pg_class WHERE oid = %s::oid AND relkind = 'p'"
 
-# What was read under a table's name is locked until the transaction's end: another table of that
-# name may have come since.
+# A table that was read stays locked until the transaction ends. This query checks that the lock is
+# on the table described: another table may have taken its name.
 IS_READ = """
 SELECT 1 FROM pg_locks l
 JOIN (SELECT %s::oid AS oid UNION SELECT relid::oid FROM pg_partition_tree(%s::oid)) t ON t.oid = l.relation
@@ -67,23 +67,23 @@ WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' LIMIT 1
 def snapshot_first(
     params: PostgresqlParams, slot_name: str, reader: LogReader, wait: SnapshotWait | None = None
 ) -> SnapshotSession:
-    """Make the slot, and hold the view of its start. `reader.prepare(tables, None)` has made the
-    publications."""
+    """Make the slot, and hold the consistent snapshot of its start. `reader.prepare(tables, None)`
+    must have made the publications."""
     return SnapshotSession(params, slot_name, temporary=False, wait=wait)
 
 
 def snapshot_again(
     params: PostgresqlParams, name: str, wait: SnapshotWait | None = None
 ) -> SnapshotSession:
-    """Hold a view of now, with its log position, by a temporary slot that is gone when this
-    returns."""
+    """Hold a consistent snapshot of now, with its log position. A temporary slot gives both, and is
+    gone on return."""
     short = f"{name[:50]}_{secrets.token_hex(4)}"
     return SnapshotSession(params, short, temporary=True, wait=wait)
 
 
 class SnapshotSession(Closing):
-    """Holds a view by a transaction of its own: the walsender's own snapshot would end with its
-    next command."""
+    """Holds a consistent snapshot by a transaction of its own: the walsender's own snapshot would
+    end with its next command."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class SnapshotSession(Closing):
             link.close()
 
     def is_alive(self) -> bool:
-        """Whether the view can still be used; asks the server."""
+        """Whether the snapshot is still usable; asks the server."""
         try:
             self._holder.execute("SELECT 1")
         except psycopg.Error:
@@ -130,7 +130,8 @@ class SnapshotSession(Closing):
         return True
 
     def plan(self, table: TableSchema, *, rows_per_chunk: int) -> list[Chunk]:
-        """Ranges of pages, a set for each partition; the last range of each has no end."""
+        """Ranges of pages, a set for each partition. The last range of each set has no upper
+        end."""
         columns, kept = select_list(table), where(table)
         self._check_partitions(table)
         chunks: list[Chunk] = []
@@ -143,8 +144,8 @@ class SnapshotSession(Closing):
         return chunks
 
     def _check_partitions(self, table: TableSchema) -> None:
-        """A table with a partition that can't be followed has not all changes to follow its copy
-        with."""
+        """Refuse a table with a partition that can't be followed: the log would lack some changes
+        after its copy."""
         try:
             statement = slots.refusing(self._holder, [table]).get(table.id)
         except psycopg.Error as err:
@@ -154,16 +155,16 @@ class SnapshotSession(Closing):
             raise ReplicationError("source:partition-identity", table=table.id, statement=statement)
 
     def layout(self, table: TableSchema) -> str:
-        """The files that hold the table: a rewrite (VACUUM FULL, CLUSTER, ALTER TABLE) makes new
-        ones. Empty with foreign partitions, whose rows have no place."""
+        """The files that hold the table. A rewrite (VACUUM FULL, CLUSTER, ALTER TABLE) makes new
+        ones. Empty for a table with foreign partitions, whose rows have no place."""
         leaves = self._leaves(table)
         if any(kind != "r" for _, _, kind, *_ in leaves):
             return ""
         return json.dumps([[schema, name, file] for schema, name, _, file, *_ in leaves])
 
     def keyed_chunk(self, table: TableSchema, number: int, keys: pa.Table) -> Chunk:
-        """Rows by key; of a partitioned table through its root, of others without the tables that
-        inherit from them."""
+        """A chunk of the rows with these keys. A partitioned table is read through its root, others
+        without the tables that inherit from them."""
         leaves = self._leaves(table)
         only = "ONLY " if any(TableId(s, n) == table.source_id for s, n, *_ in leaves) else ""
         query = f"SELECT {select_list(table)} FROM {only}{sql.table(table.source_id)}"  # noqa: S608 - all quoted
@@ -180,22 +181,22 @@ class SnapshotSession(Closing):
             raise ReplicationError("source:snapshot-lost") from err
         if has_none:
             return []
-        # The catalog of this view still lists a table that was dropped since; its size is NULL.
+        # This snapshot's catalog still lists a table that was dropped since; its size is NULL.
         if not leaves or any(pages is None for *_, pages in leaves):
             raise ReplicationError("source:table-missing", table=table.id)
         return leaves
 
     def close(self) -> None:
-        """Let the view go; safe to repeat."""
+        """Release the snapshot; safe to repeat."""
         self._holder.close()
 
 
 def _ranges(
     kind: str, density: float, size: int, pages: int, rows_per_chunk: int
 ) -> list[tuple[str, int]]:
-    """Conditions on ctid that cover a table, with estimates of rows. `density`: rows a page when
-    they were counted last, below 0 if they never were; `size`: bytes, with what lies beside its
-    pages (TOAST). A foreign partition has no pages: one range."""
+    """Conditions on ctid that cover a table, with estimated rows. `density`: rows per page at the
+    last count, below 0 if never counted. `size`: bytes, including data outside its pages (TOAST). A
+    foreign partition has no pages: it is one range."""
     rows = pages * (density if density >= 0 else ROWS_PER_PAGE)
     parts = max(rows / rows_per_chunk, size / BYTES_PER_CHUNK)
     if kind != "r" or pages <= 1 or parts <= 1:
@@ -214,7 +215,7 @@ def _ranges(
 
 
 class ChunkReader:
-    """Reads chunks by COPY, each in a connection of its own inside the view named by `token`.
+    """Reads chunks by COPY, each on a connection of its own, inside the snapshot named by `token`.
     Picklable."""
 
     def __init__(self, params: PostgresqlParams, token: str) -> None:
@@ -239,9 +240,9 @@ class ChunkReader:
 def copied(
     connection: psycopg.Connection[Any], query: str, schema: TableSchema
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of a query with `select_list(schema)`; a batch in which values have no neutral form
-    has `FAULT_FIELDS` too. `source:value-unsupported` for a key's, and for a table's without a
-    key."""
+    """The rows of a query with `select_list(schema)`. A batch with unsupported values has
+    `FAULT_FIELDS` too. Raises `source:value-unsupported` for such a value in a key, or in a table
+    without a key."""
     columns = as_copied(schema)
     try:
         for body, row_at in Copying(connection).blocks(query):

@@ -33,14 +33,13 @@ def names(texts: Iterable[str]) -> str:
 
 
 def printed(quoted: str) -> str:
-    """The text of a quoted column's value, by its type's output function; NULL where it has
-    none."""
+    """The text of a quoted column's value, by its type's output function; NULL for a NULL."""
     return f"CASE WHEN {quoted} IS NOT NULL THEN format('%s', {quoted}) END"
 
 
 def any_key(names: Sequence[str], keys: pa.Table) -> str:
-    """A predicate that holds for rows with one of these keys. Its literals have no type: each takes
-    its column's."""
+    """A predicate that holds for rows with one of these keys. Its literals are untyped: each takes
+    the type of its column."""
     columns = [keys.column(n).to_pylist() for n in names]
     quoted = [name(n) for n in names]
     if len(names) == 1 and None not in columns[0]:
@@ -56,7 +55,7 @@ def _is(quoted: str, value: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value as PostgreSQL reads it."""
+    """A value as a text that PostgreSQL reads."""
     match value:
         case bool():
             return "t" if value else "f"

@@ -63,8 +63,8 @@ Known = tuple[LogicalType, str]
 
 
 def column_type(native: NativeType) -> Known:
-    """The neutral type and the wire word of a `native` column; `Unsupported` and "" where not
-    known."""
+    """The neutral type and the wire word of a `native` column; `Unsupported` and "" for an unknown
+    type."""
     if native.kind == "d" and native.base is not None:
         return column_type(native.base)
     if native.kind == "e":
@@ -100,7 +100,8 @@ def _array(native: NativeType, element: NativeType) -> Known:
 
 
 def _is_box(native: NativeType) -> bool:
-    """The one type whose arrays have other marks between their items, also as a domain."""
+    """Whether this is `box` or a domain over it: the only type whose arrays have another
+    delimiter."""
     return native.name == "box" if native.base is None else _is_box(native.base)
 
 

@@ -1,6 +1,5 @@
-"""Reads rows of which some hold values that the neutral types can't carry: those values become
-NULL, and it is told which they are and why. Slower than `values` by far; used only where that found
-such a value."""
+"""Reads rows that hold unsupported values: those values become NULL, and are listed with their
+reasons. Much slower than `values`; used only after `values` found such a value."""
 
 from __future__ import annotations
 
@@ -29,8 +28,8 @@ T = TypeVar("T")
 def read_images_with_unsupported(
     given: Input, after: list[Column], before: list[Column], where: dict[str, int], keys: np.ndarray
 ) -> tuple[Images, UnsupportedValues]:
-    """As `read_images`. ValueFault only for what no row can be read without: a damaged message, or
-    a value of a key."""
+    """As `read_images`. Raises ValueFault only for faults that make rows unreadable: a damaged
+    message, or an unsupported value in a key."""
     key = {name for name, number in where.items() if keys[number]}
 
     def read(bad: set[str]) -> Images:
@@ -57,8 +56,8 @@ def read_images_with_unsupported(
 def _fitting_before(
     given: Input, before: list[Column], bad: set[str], where: dict[str, int], keys: np.ndarray
 ) -> dict[str, pa.Array]:
-    """What fits of the before images' columns. No row is marked for these: what it was does not
-    wait, only what it is."""
+    """The before images' columns, with unsupported values as NULL. No row is quarantined for these:
+    only a row's new values wait, not its old ones."""
     found = {}
     for column in [c for c in before if c.name in bad]:
 
@@ -75,7 +74,7 @@ def _fitting_before(
 def read_copied_with_unsupported(
     body: np.ndarray, row_at: np.ndarray, columns: list[Column], key: Sequence[str]
 ) -> tuple[list[pa.Array], UnsupportedValues]:
-    """As `read_copied`, in the same way."""
+    """As `read_copied`, with unsupported values as NULL."""
     arrays, bad = _without(lambda bad: read_copied(body, row_at, _raw(columns, bad)), set(key))
     rows, faults = len(row_at) - 1, []
     for i in [i for i, c in enumerate(columns) if c.name in bad]:
@@ -90,8 +89,8 @@ def read_copied_with_unsupported(
 
 
 def _without(read: Callable[[set[str]], T], key: set[str]) -> tuple[T, set[str]]:
-    """What can be read once the columns with values that don't fit are left raw, and the names of
-    these."""
+    """Read with the columns that hold unsupported values left raw. Also returns the names of these
+    columns."""
     bad: set[str] = set()
     while True:
         try:
@@ -109,7 +108,8 @@ def _raw(columns: list[Column], bad: set[str]) -> list[Column]:
 def _fitting(
     part: Callable[[int, int], pa.Array], rows: int, column: Column
 ) -> tuple[pa.Array, list[tuple[int, str]]]:
-    """The column's values, NULL where they don't fit, and these rows with their reasons."""
+    """The column's values, with unsupported ones as NULL, and the rows of these with the
+    reasons."""
     pieces: list[pa.Array] = []
     faults: list[tuple[int, str]] = []
     for first in range(0, rows, ROWS_AT_ONCE):
@@ -125,8 +125,8 @@ def _fitting(
 def _pieces(
     part: Callable[[int, int], pa.Array], first: int, count: int
 ) -> Iterator[pa.Array | tuple[int, str]]:
-    """Values of the rows, cut at those that don't fit. What comes before a row that was told is
-    read at once, but for values that only their storing finds."""
+    """Values of the rows, split at unsupported values. The rows before such a value are read in one
+    call, unless they hold a fault that only storing finds."""
     while count:
         try:
             yield part(first, count)

@@ -1,5 +1,5 @@
-"""Arrow columns of one table out of its messages: slots, one arena of buffers, and their fill.
-Knows no segment."""
+"""Reads one table's messages into Arrow columns: slots, one arena of buffers, and their fill. Knows
+no segment."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ TOO_LARGE = "the values of one segment are larger than 2 GiB"
 
 
 class ValueFault(Exception):
-    """A value that can't be decoded: row of the table's rows (or -1), column, and a reason; none:
-    damaged."""
+    """A value that can't be decoded: its row among the table's rows (or -1), its column, and a
+    reason; no reason: damaged."""
 
     def __init__(self, row: int, column: str, reason: str = "") -> None:
         super().__init__(reason)
@@ -52,14 +52,14 @@ class ValueFault(Exception):
 
     @property
     def is_of_row(self) -> bool:
-        """Whether only this row's value is at fault: neither damage, nor the form that the stream
-        is in, nor its size."""
+        """Whether the fault lies in this row's value alone: not in damage, the stream's form, or
+        its size."""
         return self.row >= 0 and self.reason not in ("", REASONS[k.BINARY], TOO_LARGE)
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A segment's bytes and the rows of one table in it; `scratch` is as long as the largest
+    """A segment's bytes and the rows of one table in it. `scratch` is as long as the largest
     message."""
 
     body: np.ndarray
@@ -76,8 +76,8 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """What the rows hold: operations, after images, before images (None where the table sends
-    none), `_unchanged`."""
+    """The contents of rows: operations, after images, before images (None if the table sends none),
+    `_unchanged`."""
 
     ops: np.ndarray
     after: list[pa.Array]
@@ -208,8 +208,8 @@ class _Slot:
             raise ValueFault(row, self.column.name, NOT_UTF8) from err
 
     def _first(self, array: pa.Array, attempt: object) -> int:
-        """The first value that fails, by halving; -1 for array items, whose row isn't looked
-        for."""
+        """The first value that fails, found by halving; -1 for array items, whose row is not
+        searched."""
         if self.code >= k.ARRAY:
             return -1
         low, high = 0, len(array)
@@ -226,8 +226,8 @@ class _Slot:
 def read_images(
     given: Input, after: list[Column], before: list[Column], where: dict[str, int], keys: np.ndarray
 ) -> Images:
-    """Decode a table's rows: `where` gives each column's number in the messages, `keys` marks the
-    key's there. ValueFault for the first value that can't be decoded."""
+    """Decode a table's rows. `where` gives each column's number in the messages; `keys` marks the
+    key's columns there. Raises ValueFault for the first value that can't be decoded."""
     columns = [*after, *before]
     lines = _lines(columns, where)
     lines[len(after) :, k.S_COLUMN] += len(keys)
@@ -284,8 +284,8 @@ def read_images(
 
 
 def read_copied(body: np.ndarray, row_at: np.ndarray, columns: list[Column]) -> list[pa.Array]:
-    """Decode rows of a COPY in binary: row r lies in `body` from row_at[r] to row_at[r + 1] and has
-    these columns. ValueFault for the first value that can't be decoded."""
+    """Decode the rows of a binary COPY. Row r lies in `body` from row_at[r] to row_at[r + 1] and
+    has these columns. Raises ValueFault for the first value that can't be decoded."""
     lines = _lines(columns, {c.name: i for i, c in enumerate(columns)})
     sizes = np.zeros((len(columns), k.Z_FIELDS), np.int64)
     scratch = np.empty(1, np.uint8)
