@@ -1,1 +1,1 @@
-"""The source's log, moved as it is into raw segments."""
+"""Moves the source's log, unchanged, into raw segments."""

@@ -10,12 +10,12 @@ from replicators.connectors.problems.errors import ReplicationError
 from replicators.connectors.snapshot import ResumableSession, SnapshotSession
 
 FirstSnapshot = tuple[SnapshotSession, Sequence[TableSchema], Mapping[TableId, str]]
-"""A session, the shapes of the tables in it, and where their rows lie."""
+"""A session, the schemas of the tables in it, and where their rows lie."""
 
 
 def places(session: SnapshotSession, schemas: Sequence[TableSchema]) -> dict[TableId, str]:
-    """Where the rows of each table lie, as far as this session tells it; asked before the shapes
-    are asked again, so that a rewrite in between is seen by one of the two."""
+    """Where the rows of each table lie, as this session sees it. Ask this before you ask for the
+    schemas again: then one of the two shows a rewrite that happens in between."""
     found: dict[TableId, str] = {}
     if isinstance(session, ResumableSession):
         for schema in schemas:

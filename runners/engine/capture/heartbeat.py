@@ -1,4 +1,4 @@
-"""Heartbeat, lag and figures: a thread that asks the source for its clock and log, and writes what
+"""Heartbeat, lag and metrics: a thread that asks the source for its clock and log, and writes what
 the pages show."""
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ MARKS_KEPT = 1000
 
 
 class Heartbeat:
-    """`known_until` is the source's time up to which everything committed is known here: the moment
-    of the last heartbeat that came back through capture and decoding (CORRECTNESS 33). `marks`: the
-    last of these moments, each with the segment up to which the log was decoded for it."""
+    """`known_until` is a time of the source: everything committed until then is known here. It is
+    the time of the last heartbeat that came back through capture and decoding (CORRECTNESS 33).
+    `marks`: the last of these times, each with the segment up to which the log was decoded by
+    then."""
 
     def __init__(
         self,
@@ -57,11 +58,11 @@ class Heartbeat:
         self.marks: tuple[tuple[int, float], ...] = ()
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def close(self) -> None:
-        """End, and write the last figures."""
+        """End the thread, and write the last metrics."""
         self._stop.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -69,7 +70,7 @@ class Heartbeat:
             self._control.close()
 
     def now(self) -> float:
-        """The source's clock, in seconds since the epoch; ours may be set meanwhile."""
+        """The source's clock, in seconds since the epoch. Ours may be set meanwhile."""
         return time.monotonic() + self._clock_offset
 
     def _run(self) -> None:
@@ -111,7 +112,7 @@ class Heartbeat:
         self._sent_at = time.monotonic()
 
     def _settle(self) -> None:
-        """Has the heartbeat come back through capture, and then through decoding?"""
+        """Check whether the heartbeat has come back through capture, and then through decoding."""
         position = self._capture().position
         if self._sent is not None and position is not None and position.ordinal >= self._sent[0]:
             newest = self._backlog.undecoded(1_000_000)
@@ -124,7 +125,8 @@ class Heartbeat:
             self.marks = (*self.marks[-MARKS_KEPT:], (segment, self.known_until))
 
     def lag(self, table: TableId) -> tuple[float | None, float | None]:
-        """Lag in seconds and since when something is unmerged; both None while nothing is known."""
+        """Lag in seconds, and the time since when something is unmerged. Both are None while
+        nothing is known."""
         oldest = self._backlog.oldest(table)
         if oldest is not None:
             return max(0.0, self.now() - oldest), oldest
@@ -135,8 +137,8 @@ class Heartbeat:
         return (0.0 if is_fresh else quiet), self.known_until
 
     def _write(self) -> None:
-        """A failing table of which nothing is listed is not level: what it lacks may have been
-        dropped. Its lag is not known."""
+        """Write the metrics. A failing table without listed changes is not level: its missing
+        changes may have been dropped. Its lag is not known."""
         figures: dict[TableId, TableFigures] = {}
         for row in self._store.tables():
             is_held = row.state is TableState.FAILING and self._backlog.oldest(row.id) is None
@@ -149,7 +151,7 @@ class Heartbeat:
         self._store.record_figures(figures, self.facts())
 
     def facts(self) -> dict[str, Any]:
-        """What the page says of the source's log and of ours; `source_at`: when the source last
+        """What the page shows of the source's log and of ours. `source_at`: when the source last
         answered."""
         capture = self._capture()
         return {

@@ -1,5 +1,5 @@
-"""The capture thread of a source that is polled: change files durable, then listed together with
-their segment and the position in one transaction, then acknowledged."""
+"""The capture thread of a polled source. First the change files are durable; then they are listed
+with their segment and the position in one transaction; then the position is acknowledged."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ from runners.engine.store.protocol import ChangeFileRow, SegmentRow, Store
 
 
 class PolledFiles(Protocol):
-    """Who makes change files of what was polled. Whoever holds `lock` keeps tables from being
-    dropped meanwhile."""
+    """Makes change files from polled changes. No table is dropped while somebody holds `lock`."""
 
     @property
     def lock(self) -> threading.Lock: ...
 
     def polled(self, number: int, found: Polled) -> list[ChangeFileRow]:
-        """The durable change files of segment `number`, of the tables that are copied."""
+        """The durable change files of segment `number`, for the tables that are copied."""
         ...
 
 
 class PollCapture(CaptureThread):
-    """Polls one source. A segment is what one poll brought: it ends at a transaction's end, and its
-    own file holds its head only."""
+    """Polls one source. A segment holds what one poll brought: it ends at a transaction's end, and
+    its own file holds only its head."""
 
     def __init__(
         self,
@@ -78,7 +77,7 @@ class PollCapture(CaptureThread):
             self._stop.wait(self._seconds)
 
     def _record(self, found: Polled, rows: int) -> None:
-        """The order of writes: files, one transaction, acknowledged."""
+        """The order of writes: files, then one transaction, then acknowledged."""
         began, number = time.time(), self._number
         head = {
             "segment": number,

@@ -1,5 +1,5 @@
-"""The capture thread: the source's log, raw, into raw segments; durable first, then acknowledged.
-Decodes nothing."""
+"""The capture thread: writes the source's log, raw, into raw segments. Each segment is durable
+before it is acknowledged. Decodes nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCK_BYTES = 4 << 20
 
 
 class _Open:
-    """The segment that is being written, and what its row will say."""
+    """The segment that is being written, and the facts for its row."""
 
     def __init__(self, number: int, file: SegmentFile, block: LogBlock, now: float) -> None:
         self.number = number
@@ -33,8 +33,8 @@ class _Open:
 
 
 class Capture(CaptureThread):
-    """Reads one log. `describe` gives the frozen selection for a segment's head; it is asked again
-    also where a relation's shape changed."""
+    """Reads one log. `describe` gives the frozen selection for a segment's head. It is called again
+    when the selection or a relation's schema changed."""
 
     def __init__(
         self,
@@ -163,8 +163,8 @@ class Capture(CaptureThread):
 
 
 def discard_open_tail(store: Store, log: ChangeLog) -> int:
-    """Forget the segments after the last one that ends at a transaction's end: their transaction
-    comes again whole. How many."""
+    """Forget the segments after the last one that ends at a transaction's end: the source sends
+    their transaction again whole. Returns how many."""
     rows = store.segments()
     closed = max((r.number for r in rows if r.is_closed), default=-1)
     tail = [r for r in rows if r.number > closed]

@@ -1,5 +1,5 @@
-"""Owns the source's stream: where the log starts, its reader, the capture thread, and connecting
-again when it was cut. What is done with the bytes is `capture`'s."""
+"""Owns the source's stream: where the log starts, its reader, the capture thread, and reconnecting
+after a cut. `capture` handles the bytes."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ QUIET_SECONDS = 600.0
 
 
 class Streaming:
-    """`prepare`, then `start`; `check` once a turn; `stop` and `close` at the end. `files` makes
-    change files of what is polled; its lock is held while segments of a transaction that was cut
-    are dropped; `on_seal` hears of every sealed segment, and of a fault; `on_fault` of a table that
-    the stream did not carry; `wait` gives who hears of locks that a table's publication waits
-    for."""
+    """Call `prepare`, then `start`; `check` once a turn; `stop` and `close` at the end. `files`
+    makes change files from polled changes; its lock is held while segments of an interrupted
+    transaction are dropped. `on_seal` hears of every sealed segment, and of a fault. `on_fault`
+    hears of a table that the stream did not carry. `wait` gives the one who hears of locks that a
+    table's publication waits for."""
 
     def __init__(
         self,
@@ -93,15 +93,15 @@ class Streaming:
 
     def describe(self) -> list[TableSchema]:
         """The tables of the stream, with the columns that are followed: those that exist, and those
-        whose end is yet to be told. The catalog may be ahead of the log, so that a table is gone,
-        or away for a moment, before rows of it are read."""
+        that are absent but not yet reported dropped. The catalog may be ahead of the log: a table
+        may be gone, or away for a moment, before its rows are read."""
         found = self._describe(self._chosen)
         return found + self._untold(found)
 
     def _untold(self, found: Sequence[TableSchema]) -> list[TableSchema]:
-        """Missing tables that were not told to be gone, as they were: by the log where it tells
-        such things, and otherwise by a look into the catalog. One that is away for a moment only
-        would leave a hole that nobody sees."""
+        """Tables absent from the catalog but not yet reported dropped, with their last known
+        schema. The log reports drops where it can; otherwise a look into the catalog does. Without
+        them, a table that is away for a moment would leave a hole that nobody sees."""
         self._schemas |= {t.id: t for t in found}
         there = {t.id for t in found}
         missing = [t for t in self._chosen if t.id not in there]
@@ -142,20 +142,20 @@ class Streaming:
         return followed(found, table, known, self._policy, self._columns)
 
     def _fail_renamed(self, found: Described, rows: Mapping[TableId, TableRow]) -> None:
-        """A table that goes on under another name, and is not followed there, fails at once: at the
-        next look into the catalog it may have its old name again."""
+        """A table that has another name now, and is not followed there, fails at once: at the next
+        look into the catalog it may have its old name again."""
         for table, now in found.renamed.items():
             if table not in found.schemas and rows[table].state is TableState.REPLICATING:
                 fail_table(self._store, table, "source:table-renamed", {"now": str(now)})
 
     def schemas(self) -> list[TableSchema]:
-        """The tables of the stream as the catalog has them now."""
+        """The tables of the stream as they are in the catalog now."""
         return [t.bare for t in self._describe(self._chosen)]
 
     def publish(self) -> list[TableSchema]:
-        """Let the stream carry every table that is chosen by now (CORRECTNESS 18): a view that is
-        opened afterwards and the segments that begin afterwards meet without a gap. The tables'
-        shapes."""
+        """Add every chosen table to the stream (CORRECTNESS 18). A consistent snapshot that is
+        opened afterwards and the segments that begin afterwards meet without a gap. Returns the
+        tables' schemas."""
         with self._members, self._control() as control:
             self._chosen = chosen(self._store)
             tables = self._describe(self._chosen)
@@ -166,9 +166,10 @@ class Streaming:
         return told
 
     def _tell_missed(self, added: Sequence[TableSchema]) -> None:
-        """A table that is copied, and that the stream did not carry: taken out by somebody, it
-        would come back with a hole, since from now on no look into the catalog misses it. One that
-        was made again under the copy's name is another table, and told as that by the next look."""
+        """Report copied tables that the stream did not carry. If somebody took a table out of the
+        stream, it would come back with a hole: from now on no look into the catalog shows that it
+        was missing. A table that was created again under the copy's name is another table; the next
+        look reports that."""
         rows = {r.id: r for r in self._store.tables()}
         for table in added:
             row = rows.get(table.id)
@@ -178,7 +179,7 @@ class Streaming:
                 self._on_fault(row.id, "source:table-unpublished", {})
 
     def withdraw(self, table: TableSelection, known: TableSchema | None) -> None:
-        """Let the stream carry this table no longer, also where the source has another of its name
+        """Remove this table from the stream, also where the source has another table of that name
         by now."""
         with self._members, self._control() as control:
             self._chosen = tuple(t for t in self._chosen if t.id != table.id)
@@ -188,7 +189,7 @@ class Streaming:
         failpoints.hit("tables_withdrawn")
 
     def _follow(self, tables: Sequence[TableSchema]) -> None:
-        """The stream carries these tables, and the next segment says so in its head."""
+        """The stream carries these tables now; the head of the next segment names them."""
         self.capture.follow(tables)
 
     def _control(self) -> SourceControl:
@@ -199,9 +200,9 @@ class Streaming:
     def prepare(
         self, position: Position | None, wait: SnapshotWait
     ) -> tuple[Position, FirstSnapshot | None]:
-        """Slot and publication made or verified (CORRECTNESS 23). A lost position fails every table
-        until its re-sync is asked for, and the log starts again. Where the log starts, and the
-        first view, with the tables in it, if it does."""
+        """Create or verify slot and publication (CORRECTNESS 23). A lost position fails every table
+        until a person asks for its re-sync, and the log starts again. Returns where the log starts
+        and, if it starts now, the first consistent snapshot with its tables."""
         tables = self._describe(self._chosen)
         if position is not None:
             try:
@@ -225,8 +226,8 @@ class Streaming:
         return session.point.position, (session, unmoved(told, self.schemas()), where)
 
     def _note_members(self) -> None:
-        """Copies of a time that did not remember their tables' places in the stream do so from now
-        on."""
+        """Older copies did not remember their tables' numbers in the stream. Record these numbers
+        now."""
         rows = [r for r in self._store.tables() if r.schema is not None and not r.schema.member]
         schemas = [r.schema for r in rows if r.schema is not None and r.is_snapshot_done]
         if not schemas:
@@ -251,8 +252,8 @@ class Streaming:
         self._thread.start()
 
     def check(self) -> None:
-        """A cut connection is made again here, some times; everything else that ended capture is
-        raised. Where the log goes on no longer, the tables say so at once, as at a start."""
+        """Reconnect after a cut, a limited number of times. Raise everything else that ended
+        capture. Where the log can't go on, the tables say so at once, as at a start."""
         fault = self.capture.fault
         if fault is None:
             return
@@ -267,21 +268,21 @@ class Streaming:
             raise
 
     def copied(self, schema: TableSchema) -> TableSchema:
-        """The shape of a copy that was read up to now: where columns are known by statements, with
-        the place where its log ends."""
+        """The schema of a copy that was read up to now. Where columns are known by statements, it
+        has the place where the copy's log ends."""
         if self._columns is not ColumnKnowledge.BY_STATEMENTS:
             return schema.bare
         with self._control() as control:
             return replace(schema.bare, read_upto=control.status().end)
 
     def is_done(self, row: TableRow, position: int) -> bool:
-        """Whether everything of the table up to that place of the log is decoded and merged. Asks
-        nobody."""
+        """Whether everything of the table up to that place of the log is decoded and merged. Makes
+        no query."""
         captured = self.capture.position
         return captured is not None and self._backlog.is_done(row.id, position, captured.ordinal)
 
     def mark(self) -> None:
-        """Have the log go on by a segment, also where nothing happens."""
+        """Let the log advance by one segment, also where nothing happens at the source."""
         self.capture.mark()
 
     def stop(self) -> None:
@@ -294,7 +295,7 @@ class Streaming:
         self._reader.close()
 
     def _open(self) -> None:
-        """A reader of the source's kind, and the capture thread that it takes."""
+        """Open a reader for this kind of source, and the capture thread that fits it."""
         source, params = self._job.source, self._job.source_params
         if source.poll is not None:
             polls = source.poll.reader(params, self._job.slot)
@@ -362,6 +363,6 @@ class Streaming:
 
 
 def _with_members(control: SourceControl, tables: Sequence[TableSchema]) -> list[TableSchema]:
-    """The shapes with the tables' places in the stream, where the source has any."""
+    """The schemas with the tables' numbers in the stream, where the source has such numbers."""
     found = control.members(tables) if isinstance(control, HasMembers) else {}
     return [replace(t, member=found.get(t.id, 0)) for t in tables]

@@ -1,5 +1,5 @@
-"""What every capture thread does: runs until it is asked to stop, waits for space, marks, and
-records quiet positions. Where changes come from is its subclasses' (`reader`, `polling`)."""
+"""What every capture thread does: it runs until it is asked to stop, waits for space, marks, and
+records quiet positions. The subclasses (`reader`, `polling`) read the changes."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ SPACE_CHECK_SECONDS = 2.0
 
 
 class Acknowledging(Protocol):
-    """A reader of either kind, as far as it hears what is durable."""
+    """The part of either kind of reader that hears which position is durable."""
 
     def acknowledge(self, position: Position) -> None: ...
 
 
 class OnSeal(Protocol):
-    """Hears of every segment that was recorded, with its change files where it has them already,
-    and (None) of a fault."""
+    """Hears of every recorded segment, with its change files if they exist already. None means a
+    fault."""
 
     def __call__(self, row: SegmentRow | None, files: Sequence[ChangeFileRow] = (), /) -> None: ...
 
 
 def _nobody(row: SegmentRow | None, files: Sequence[ChangeFileRow] = ()) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 class CaptureThread:
-    """Reads one source until asked to stop. `run` is the thread's body; a fault ends it and is kept
+    """Reads one source until asked to stop. `run` is the thread's body. A fault ends it and is kept
     in `fault`.
 
-    `describe` gives the tables that are chosen; it is asked again whenever they changed.
+    `describe` gives the chosen tables. It is called again whenever they changed.
     """
 
     def __init__(
@@ -73,12 +73,12 @@ class CaptureThread:
         self.bytes = 0
 
     def begin(self, position: Position, tables: Sequence[TableSchema]) -> None:
-        """What comes after `position` is wanted, of these tables."""
+        """Ask the source for the changes of these tables after `position`."""
         self.position = position
 
     def follow(self, tables: Sequence[TableSchema]) -> None:
-        """Another thread says that these tables are chosen now. What is read from now on has all of
-        them."""
+        """Called from another thread: these tables are chosen now. What is read from now on has all
+        of them."""
         self.refresh_tables()
 
     def stop(self) -> None:
@@ -90,9 +90,9 @@ class CaptureThread:
         self._is_stale.set()
 
     def mark(self) -> None:
-        """At the next quiet moment an empty segment is sealed, so that a merge without changes has
-        a sequence of its own; never within a transaction, whose first part would count as a whole
-        one. Where it is not quiet the log goes on by itself."""
+        """Seal an empty segment at the next quiet moment, so that a merge without changes has a
+        sequence of its own. It is never sealed within a transaction: the first part would count as
+        a whole transaction. Where the source is not quiet, the log advances anyway."""
         self._is_mark_asked.set()
 
     def run(self) -> None:
@@ -152,8 +152,8 @@ class CaptureThread:
         self._idle_recorded_at = now
 
     def _has_space(self) -> bool:
-        """Stop reading at the log's limit or the disk's reserve, and go on telling the source that
-        we live."""
+        """Whether there is space. At the log's limit or the disk's reserve the thread stops
+        reading, but keeps telling the source that it lives."""
         now = time.monotonic()
         if now - self._space_checked_at >= SPACE_CHECK_SECONDS:
             self._space_checked_at = now

@@ -1,1 +1,1 @@
-"""First and fresh copies of tables, in one consistent view of the source."""
+"""First and fresh copies of tables, in one consistent snapshot of the source."""

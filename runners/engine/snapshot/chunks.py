@@ -1,5 +1,5 @@
-"""One table's snapshot: chunks read in Spark tasks into the target's staging place, published in
-one step. A keyed table's goes on where it was cut off (`resume`)."""
+"""One table's snapshot: Spark tasks read chunks into the target's staging place; all are published
+in one step. A keyed table's snapshot resumes where it was interrupted (`resume`)."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ SAMPLE_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """What one task does: read a chunk (only rows with `keys`, where given), or, without a chunk,
-    copy the file `path` but for rows with `keys`."""
+    """What one task does. It reads a chunk (only rows with `keys`, where given). Without a chunk,
+    it copies the file `path` without the rows that have `keys`."""
 
     number: int
     chunk: Chunk | None = None
@@ -56,8 +56,8 @@ class Portion:
 def _write(
     portion: Portion, read: ChunkReader, schema: TableSchema, place: SnapshotPlace
 ) -> tuple[str, int]:
-    """The portion's rows in a durable Parquet file of the target's. A try's file has a name of its
-    own."""
+    """Write the portion's rows to a durable Parquet file of the target. Each try's file has its own
+    name."""
     path = f"{place.folder}/{portion.number:08d}-{uuid.uuid4().hex[:12]}.parquet"
     rows = 0
     tables = _tables(portion, read, schema, place)
@@ -71,8 +71,8 @@ def _write(
 
 
 def _options(place: SnapshotPlace, first: pa.Table | None) -> dict[str, Any]:
-    """The place's options without dictionaries of columns whose first values hardly repeat: they
-    would be built in vain."""
+    """The place's options, without dictionaries for columns whose first values hardly repeat: such
+    a dictionary costs time and saves nothing."""
     names = place.options.get("use_dictionary")
     if first is None or not isinstance(names, list):
         return place.options
@@ -121,7 +121,7 @@ def _sync(path: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Copied:
-    """What a task made of a portion: its file, its rows, and the rows that wait
+    """What a task made from a portion: its file, its number of rows, and the quarantined rows
     (`SupportedRows.held`)."""
 
     number: int
@@ -145,8 +145,8 @@ def _copy_portion(
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """A snapshot under way: the table, its shape and place, its chunks as they are remembered;
-    `is_resumed`: some were read in an earlier view."""
+    """A snapshot in progress: the table, its schema and place, and its chunks as the store has
+    them. `is_resumed`: some chunks were read in an earlier consistent snapshot."""
 
     table: TargetTable
     schema: TableSchema
@@ -160,17 +160,17 @@ def _constants(table: TargetTable, sequence: int) -> Mapping[str, Any]:
 
 
 def is_kept(table: TargetTable, copy: CopyRow) -> bool:
-    """Whether a snapshot that is cut off may go on in a later view (CORRECTNESS 17): not where rows
-    say when, or as what, they were copied, and not without a key that Arrow looks rows up by or a
-    place for each row."""
+    """Whether an interrupted snapshot may resume in a later consistent snapshot (CORRECTNESS 17).
+    False where rows hold the time or operation of their copy. False also without a key that Arrow
+    can look up, or without a place for each row."""
     schema = copy.schema
     has_list = any(isinstance(schema.column(n).type, Array) for n in schema.key)
     return bool(schema.key and not has_list and copy.layout and table.mode in RESUMABLE)
 
 
 class Snapshotter:
-    """Copies tables inside one consistent view. `on_progress` hears of every job that ended, and of
-    so many rows that the next step is about."""
+    """Copies tables inside one consistent snapshot. `on_progress` hears of every job that ended,
+    and of the number of rows in the next step."""
 
     def __init__(
         self,
@@ -229,12 +229,12 @@ class Snapshotter:
         resumes: bool = True,
         place: str | None = None,
     ) -> tuple[str, int] | None:
-        """Copy the table, or go on with a snapshot that `find` gave, and publish it with `sequence`
-        as its token: its UUID and its rows; None where a stop was asked (nothing is published
-        then). `source:snapshot-lost` where the view went away. `quarantines`: rows that the target
-        can't hold wait beside it; otherwise they are an error. `resumes`: one that is cut off may
-        go on in a later view. `place`: where the rows lay when the view was opened (default:
-        now)."""
+        """Copy the table, or resume a snapshot that `find` gave, and publish it with `sequence` as
+        its token. Returns the UUID of the target's table and the number of rows; None where a stop
+        was asked (then nothing is published). `source:snapshot-lost` where the consistent snapshot
+        was lost. `quarantines`: rows with unsupported values are quarantined; otherwise they are an
+        error. `resumes`: an interrupted snapshot may resume in a later consistent snapshot.
+        `place`: where the rows lay when the consistent snapshot was opened (default: now)."""
         self._quarantines, self._resumes = quarantines, resumes
         self._place = layout(self._session, schema) if place is None else place
         check_place(self._session, schema, self._place, self._store)
@@ -311,13 +311,13 @@ class Snapshotter:
     def _tell(
         self, schema: TableSchema, chunks: Sequence[CopyChunk], done: Sequence[CopyChunk] = ()
     ) -> None:
-        """Say how many rows of about how many are copied."""
+        """Report how many rows of the estimated total are copied."""
         rows, total = sum(c.rows for c in done), sum(c.rows_estimated for c in chunks)
         self._store.record_snapshot_rows(schema.id, rows, max(total, rows) if total else None)
         self._on_progress(schema, 0)
 
     def _level(self, work: _Work, done: Sequence[CopyChunk]) -> list[CopyChunk] | None:
-        """Bring chunks of several snapshots to the present one: see `resume`."""
+        """Bring chunks of several consistent snapshots to the present one: see `resume`."""
         position = self._session.point.position.ordinal
         files = resume.wait_for_log(
             self._store,
@@ -344,8 +344,8 @@ class Snapshotter:
         return None if self._should_stop() else level
 
     def _jobs(self, work: _Work, portions: Sequence[Portion]) -> Iterator[list[CopyChunk]]:
-        """The files of one job after the other. The next job waits in Spark while one ends, so that
-        no core idles; none is begun once a stop was asked for."""
+        """The files of each job, one job after the other. The next job waits in Spark while one
+        ends, so that no core idles. No job begins once a stop was asked for."""
         parts = [portions[at : at + CHUNKS_A_JOB] for at in range(0, len(portions), CHUNKS_A_JOB)]
         waiting = deque(parts)
         running: deque[Future[list[CopyChunk]]] = deque()
@@ -385,7 +385,7 @@ class Snapshotter:
         ]
 
     def _quarantine(self, work: _Work, held: Mapping[int, bytes]) -> None:
-        """Record what waits, before its chunks count as done."""
+        """Record the quarantined rows before their chunks count as done."""
         table, position = work.table, self._session.point.position.ordinal
         for number, rows in held.items():
             quarantined = held_rows(rows, work.schema, position, number)

@@ -1,4 +1,4 @@
-"""A consistent view as a table's copy needs it, and who gives it."""
+"""A consistent snapshot as a table's copy needs it, and the protocol of its source."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from runners.engine.store.copies import CopyRow
 
 
 class TableCopier(Protocol):
-    """Copies tables inside one consistent view: `chunks.Snapshotter` or
+    """Copies tables inside one consistent snapshot: `chunks.Snapshotter` or
     `deliver.SinkSnapshotter`."""
 
     def find(self, table: TargetTable, schema: TableSchema) -> CopyRow | None:
-        """The table's snapshot that this view can go on with; one that can't is forgotten."""
+        """The table's snapshot in progress that can be resumed in this consistent snapshot. One
+        that can't is forgotten."""
         ...
 
     def copy(
@@ -28,14 +29,14 @@ class TableCopier(Protocol):
         resumes: bool = True,
         place: str | None = None,
     ) -> tuple[str, int] | None:
-        """Copy the table, whose changes begin after `sequence`: the target's UUID of it and its
-        rows; None where a stop was asked."""
+        """Copy the table, whose changes begin after `sequence`. Returns the UUID of the target's
+        table and the number of rows; None where a stop was asked."""
         ...
 
 
 class ConsistentSnapshot:
-    """A consistent view, as one table's snapshot needs it. `place`: where the table's rows lay when
-    it was opened; None: not told."""
+    """A consistent snapshot, as one table's copy needs it. `place`: where the table's rows lay when
+    it was opened; None: not known."""
 
     def __init__(
         self,
@@ -53,11 +54,11 @@ class ConsistentSnapshot:
 
 
 class SnapshotSource:
-    """Gives the view for a table. Implemented by `waiting.ConsistentSnapshots`."""
+    """Gives the consistent snapshot for a table. Implemented by `waiting.ConsistentSnapshots`."""
 
     def snapshot(self, table: TableId, *, is_exact: bool = False) -> ConsistentSnapshot | None:
-        """The view to copy the table in; None where a stop is near. `source:table-missing` and
-        others of the source."""
+        """The consistent snapshot to copy the table in; None where a stop is near. Raises
+        `source:table-missing` and other errors of the source."""
         raise NotImplementedError
 
     def forget(self, table: TableId) -> None:

@@ -1,6 +1,6 @@
-"""One table's snapshot for a `ChangeSink`: tasks read the chunks and write them to the target in
-one go, as rows that were read. There is no staging place: a try that is cut off is thrown away by
-the next one's `begin`, under a generation of its own."""
+"""One table's snapshot for a `ChangeSink`: tasks read the chunks and write them to the target
+directly, as rows that were read. There is no staging place. The next try's `begin` discards an
+interrupted try; each try has its own generation."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ class ChunkLane:
 
 
 class SinkSnapshotter:
-    """Delivers tables inside one consistent view. `now` is the source's clock; `on_progress` hears
-    of every batch."""
+    """Delivers tables inside one consistent snapshot. `now` is the source's clock; `on_progress`
+    hears of every batch."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class SinkSnapshotter:
         self._should_stop = should_stop
 
     def find(self, table: TargetTable, schema: TableSchema) -> CopyRow | None:
-        """Nothing goes on in a later view."""
+        """No snapshot resumes in a later consistent snapshot."""
         return None
 
     def copy(
@@ -106,9 +106,9 @@ class SinkSnapshotter:
         resumes: bool = True,
         place: str | None = None,
     ) -> tuple[str, int] | None:
-        """Deliver the table's rows as of the view: no UUID, and the rows. None where a stop was
-        asked. `source:snapshot-lost` where the view went away. Changes that follow count as of the
-        time of this copy at least, as `ChangeBatch` says."""
+        """Deliver the table's rows of the consistent snapshot. Returns no UUID, and the number of
+        rows; None where a stop was asked. `source:snapshot-lost` where the consistent snapshot was
+        lost. Later changes never get a time before this copy's, as `ChangeBatch` says."""
         place = layout(self._session, schema) if place is None else place
         check_place(self._session, schema, place, self._store)
         at = self._now()

@@ -1,5 +1,5 @@
-"""About how many rows the tables have that wait for their copy, so that progress counts all of them
-from the start."""
+"""Estimates how many rows the tables have that wait for their copy, so that progress counts all of
+them from the start."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ logger = logging.getLogger("replicator.run")
 
 
 def estimate_rows(job: Job, store: Store) -> None:
-    """Record what the source's catalog says, by one query. Tables with a row filter are left out:
-    of them it knows nothing. A source that does not answer costs the estimates only."""
+    """Record the catalog's estimates, with one query. Tables with a row filter are left out: the
+    catalog knows nothing of them. If the source does not answer, only the estimates are missing."""
     waiting = {
         r.id
         for r in store.tables()

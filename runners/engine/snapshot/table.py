@@ -1,4 +1,4 @@
-"""A table's copy: in which snapshot, under which generation, and its end in the store."""
+"""One table's copy: its consistent snapshot, its generation, and the record of its end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CUTS = frozenset({"source:snapshot-lost", "source:connection-lost", "source:unre
 
 
 class TableSnapshots:
-    """One call for a table at a time, by its job."""
+    """At most one call at a time for each table, by the table's job."""
 
     def __init__(
         self,
@@ -46,7 +46,8 @@ class TableSnapshots:
         return time.monotonic() >= self._after.get(table, 0.0)
 
     def copy(self, row: TableRow) -> bool:
-        """Copy the table and record it; False where it was cut off or a stop was asked."""
+        """Copy the table and record it. False where the copy was interrupted or a stop was
+        asked."""
         began = time.time()
         try:
             done = self._copied(row)
@@ -84,7 +85,7 @@ class TableSnapshots:
         return True
 
     def _cut(self, row: TableRow, err: ReplicationError, began: float) -> None:
-        """Try again after a growing wait, until the retry time is used up. A try that went well for
+        """Try again after a growing wait, until the retry time is used up. A try that ran well for
         long counts as progress."""
         now = time.time()
         if now - began >= QUIET_SECONDS:
@@ -97,8 +98,9 @@ class TableSnapshots:
         self._store.table_progress(row.id, failures=row.failures + 1, failing_seconds=tried)
 
     def _copied(self, row: TableRow) -> tuple[ConsistentSnapshot, str, int] | None:
-        """Copy the table in a consistent snapshot, or go on with a copy that was cut off: the
-        snapshot, the target's UUID and the rows; None where a stop was asked."""
+        """Copy the table in a consistent snapshot, or resume an interrupted copy. Returns the
+        snapshot, the UUID of the target's table and the number of rows; None where a stop was
+        asked."""
         snapshot = self._snapshots.snapshot(row.id, is_exact=row.needs_exact)
         if snapshot is None:
             return None

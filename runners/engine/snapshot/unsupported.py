@@ -1,4 +1,4 @@
-"""Takes rows that a target can't hold out of a snapshot's chunk: they are quarantined, or the table
+"""Takes rows with unsupported values out of a snapshot's chunk: they are quarantined, or the table
 stops."""
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ NUMBERS_A_CHUNK = 1 << 20
 
 
 class SupportedRows:
-    """A `ChunkReader` for one chunk that keeps what does not fit in `held`, or raises
-    `source:value-unsupported`, or `source:value-too-large` for a row of more than `row_limit` bytes
-    (0: none is)."""
+    """A `ChunkReader` for one chunk that keeps rows with unsupported values in `held`. Where it may
+    not, it raises `source:value-unsupported`, or `source:value-too-large` for a row of more than
+    `row_limit` bytes (0: no limit)."""
 
     def __init__(self, read: ChunkReader, *, quarantines: bool, row_limit: int = 0) -> None:
         self._read = read
@@ -55,7 +55,7 @@ class SupportedRows:
 
     @property
     def held(self) -> bytes | None:
-        """The rows that wait, to be sent to the driver."""
+        """The quarantined rows, to be sent to the driver."""
         if not self._held:
             return None
         sink = pa.BufferOutputStream()
@@ -66,8 +66,8 @@ class SupportedRows:
 
 
 def held_rows(held: bytes, schema: TableSchema, position: int, number: int) -> list[QuarantinedRow]:
-    """What the store keeps of chunk `number`: inserts from before the log, with sequences of their
-    own below 0."""
+    """What the store keeps of chunk `number`: inserts from before the log, with their own negative
+    sequences."""
     rows = pa.ipc.open_stream(held).read_all()
     first = -(number + 1) * NUMBERS_A_CHUNK
     changes = of_snapshot(rows, schema, position, first)

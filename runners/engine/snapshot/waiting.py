@@ -1,4 +1,4 @@
-"""The consistent view that tables are copied in: the first start's, or one made again for tables
+"""The consistent snapshot that tables are copied in: the first start's, or a new one for tables
 that wait."""
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ OPENINGS = 5
 
 
 class StopAsked(Exception):
-    """A stop was asked while a view was waited for."""
+    """A stop was asked during the wait for a consistent snapshot."""
 
 
 class PatientWait:
-    """A `SnapshotWait` that says in the log, in an event and in the status which transactions are
-    waited for, and gives up at the limit (`source:snapshot-waits`, or `source:lock-waits`) or at a
-    stop (`StopAsked`)."""
+    """A `SnapshotWait` that reports, in the log, in an event and in the status, which transactions
+    the run waits for. It gives up at the limit (`source:snapshot-waits`, or `source:lock-waits`) or
+    at a stop (`StopAsked`)."""
 
     def __init__(
         self,
@@ -83,10 +83,11 @@ def _what(holders: Sequence[OpenTransaction]) -> str:
 
 
 class ConsistentSnapshots(SnapshotSource):
-    """Holds at most one session open, with the shapes of the tables that were part of the stream
-    before its point: only these may be copied in it. `publish` makes every chosen table part of the
-    stream; `open_snapshot` opens a new view. A shape that `describe` tells differently once the
-    view is open is not the view's: a change that was open before it may be in it."""
+    """Holds at most one session open, with the schemas of the tables that were part of the stream
+    before its point: only these may be copied in it. `publish` adds every chosen table to the
+    stream; `open_snapshot` opens a new consistent snapshot. If `describe` gives another schema for
+    a table once the snapshot is open, the table can't be copied in it: the change may have happened
+    before the snapshot."""
 
     def __init__(
         self,
@@ -114,9 +115,9 @@ class ConsistentSnapshots(SnapshotSource):
         self._places = dict(first[2]) if first else {}
 
     def snapshot(self, table: TableId, *, is_exact: bool = False) -> ConsistentSnapshot | None:
-        """The present view, or a new one where it went away or the table was not part of the stream
-        before it, or was copied in it already. `is_exact`: the copy may not hold what was committed
-        after its point."""
+        """The present consistent snapshot, or a new one. A new one is opened where the present one
+        was lost, the table was not part of the stream before it, or the table was copied in it
+        already. `is_exact`: the copy may not hold what was committed after its point."""
         with self._lock:
             for gone in list(self._forgotten):
                 self._forgotten.discard(gone)
@@ -141,8 +142,8 @@ class ConsistentSnapshots(SnapshotSource):
             return ConsistentSnapshot(self._make(session, table), schema, position, sequence, place)
 
     def forget(self, table: TableId) -> None:
-        """The table left the stream: the present view is no good for it any more. Does not wait for
-        one that is being opened, which may take minutes."""
+        """The table left the stream, so the present consistent snapshot can't be used for it any
+        more. Does not wait for one that is being opened, which may take minutes."""
         self._forgotten.add(table)
 
     def _open(self, table: TableId) -> SnapshotSession:
@@ -164,8 +165,8 @@ class ConsistentSnapshots(SnapshotSource):
             session.close()
 
     def release(self) -> None:
-        """No table waits: the source may forget the view. Left to the next call while one is being
-        opened."""
+        """No table waits: the source may forget the consistent snapshot. While one is being opened,
+        the next call does this."""
         if self._lock.acquire(blocking=False):
             try:
                 self._close()

@@ -1,4 +1,4 @@
-"""What is remembered of a snapshot that is going on."""
+"""What the store remembers of a snapshot in progress."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from replicators.connectors.model.schema import TableId, TableSchema
 
 @dataclass(frozen=True, slots=True)
 class CopyChunk:
-    """A chunk of a snapshot: the source's `Chunk.spec` and, once it is done, the file and its
-    rows."""
+    """A chunk of a snapshot: the source's `Chunk.spec`; once it is done, also the file and its
+    number of rows."""
 
     number: int
     spec: Any
@@ -24,9 +24,9 @@ class CopyChunk:
 
 @dataclass(frozen=True, slots=True)
 class CopyRow:
-    """A keyed table's snapshot that is going on, for a run that has to go on with it. `position` is
-    the first view's, `segment` the last segment before it, `layout` the source's word for where
-    rows lie, `folder` where the files are."""
+    """A keyed table's snapshot in progress, so that a later run can resume it. `position` is the
+    first consistent snapshot's, `segment` the last segment before it, `layout` the source's word
+    for where rows lie, `folder` where the files are."""
 
     table: TableId
     generation: int
@@ -45,10 +45,10 @@ class CopyRow:
 
 
 class Copies(Protocol):
-    """The part of the store that remembers snapshots that are going on."""
+    """The part of the store that remembers snapshots in progress."""
 
     def copy_begun(self, copy: CopyRow) -> None:
-        """Remember a snapshot in the place of what was remembered of the table's."""
+        """Remember a snapshot. It replaces what was remembered for the table."""
         ...
 
     def copy_done(self, table: TableId, chunks: Sequence[CopyChunk]) -> None:
@@ -56,11 +56,11 @@ class Copies(Protocol):
         ...
 
     def copy(self, table: TableId) -> CopyRow | None:
-        """The table's snapshot that is going on."""
+        """The table's snapshot in progress."""
         ...
 
     def copy_forget(self, table: TableId) -> None:
-        """Nothing can be gone on with; idempotent."""
+        """Forget the table's snapshot: it can't be resumed. Idempotent."""
         ...
 
 

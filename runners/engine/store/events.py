@@ -1,5 +1,5 @@
-"""What the engine tells of schemas and tables beside their states: the part of the store that hears
-it."""
+"""The part of the store that records the engine's events about schemas and tables, beside their
+states."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ class Events(Protocol):
     """Events that change no state, and tables that come and go at the source."""
 
     def event(self, kind: str, table: TableId, **facts: str) -> None:
-        """An event row that tells of something that changed no state."""
+        """Write an event row about something that changed no state."""
         ...
 
     def waits(self, text: str, *, is_new: bool) -> None:
-        """The source keeps this run waiting, for what `text` says; told again each second while it
-        does. `is_new`: for somebody else than before, which is an event."""
+        """The source keeps this run waiting; `text` says for what. Called each second while that
+        lasts. `is_new`: the run waits for somebody else than before, so an event is written."""
         ...
 
     def tables_appeared(self, tables: Sequence[TableId]) -> None:
-        """All tables that are there at the source and were never chosen; what becomes of them,
-        people or their policy say."""
+        """All tables that exist at the source and were never chosen. People or their policy decide
+        what becomes of them."""
         ...
 
     def table_vanished(self, table: TableId) -> bool:
-        """The table is gone at the source, and the policy is to remove it with its copy. False
-        where that can't be: it is the last one."""
+        """The table is gone at the source, and the policy is to remove it with its copy. Returns
+        False where that is not possible: it is the last table."""
         ...
 
 

@@ -11,8 +11,9 @@ from replicators.connectors.model.schema import TableId, TableSchema
 
 @dataclass(frozen=True, slots=True)
 class SegmentRow:
-    """A sealed raw segment. `position` is the last complete transaction's end at its seal;
-    `is_closed`: it ends at a transaction's end. `crc32` and `size_bytes` are of the whole file."""
+    """A sealed raw segment. `position` is the end of the last transaction that was complete at its
+    seal. `is_closed`: the segment ends at a transaction's end. `crc32` and `size_bytes` are of the
+    whole file."""
 
     number: int
     path: str
@@ -25,15 +26,15 @@ class SegmentRow:
     sealed_at: float = 0.0
 
     def ended(self, start: Position) -> SegmentRow:
-        """As it is once the log has begun again at `start`, its own positions being of a log that
-        was lost."""
+        """The segment once the log has begun again at `start`. Its own positions belong to a log
+        that was lost."""
         return self if self.position.ordinal <= start.ordinal else replace(self, position=start)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeFileRow:
-    """A change file: one table and one schema version of one segment. `faults`: rows with values
-    that could not be carried."""
+    """A change file: one table and one schema version of one segment. `faults`: the number of rows
+    with unsupported values."""
 
     table: TableId
     segment: int

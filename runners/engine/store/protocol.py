@@ -1,6 +1,6 @@
 """What the engine must remember, as a protocol, and its in-memory twin for tests.
 
-Every write is one transaction and is refused with `run:lease-lost` once another run holds the
+Every write is one transaction. It is refused with `run:lease-lost` once another run holds the
 lease. Progress never moves back.
 """
 
@@ -39,17 +39,20 @@ class TableRow:
     """A table's progress. `generation` counts the copies that were begun: each has rows and a token
     of its own.
 
-    `merged_sequence`: everything up to it is in the target or was not there to be merged;
+    `merged_sequence`: everything up to it is in the target, or there was nothing to merge.
     `token_sequence`: what the target's own token said after our last commit. `snapshot_position`:
-    changes committed before it came by snapshot. `schema` is the shape that the target has now;
-    versions of the target up to `shape_sequence` have another (0: none). What people ask for:
-    `is_chosen` (otherwise it is to be removed, with the target's table where `is_drop_asked`),
-    `columns`, `excluded` and `filter` as in `TableSelection`, `is_resync_asked`, `rewind_to` (a
-    time in seconds since the epoch), `is_replay_asked` (quarantined rows are to be tried again),
-    `mode_asked` and `unsupported` (the table's own or the replicator's). `mode` is the one that the
-    copy was made in. `failures` in a row, and the time that was spent on them; `is_given_up`: the
-    retry time is used up. `resolved_at`: the last `Resolved.at` that a `ChangeSink` was or is to be
-    told of this generation, or when its snapshot was read.
+    changes committed before it came by snapshot. `schema` is the target's schema now; versions of
+    the target up to `schema_sequence` have another one (0: none).
+
+    What people ask for: `is_chosen` (false: the table is to be removed, and the target's table too
+    where `is_drop_asked`), `columns`, `excluded` and `filter` as in `TableSelection`,
+    `is_resync_asked`, `rewind_to` (a time in seconds since the epoch), `is_replay_asked` (try
+    quarantined rows again), `mode_asked` and `unsupported` (the table's own or the replicator's).
+
+    `mode` is the one that the copy was made in. `failures` counts failures in a row;
+    `failing_seconds` is the time spent on them; `is_given_up`: the retry time is used up.
+    `resolved_at`: the last `Resolved.at` of this generation that was recorded for a `ChangeSink`,
+    or when its snapshot was read.
     """
 
     id: TableId
@@ -84,40 +87,41 @@ class TableRow:
 
     @property
     def quarantines(self) -> bool:
-        """Whether a row with a value that can't be carried is quarantined; otherwise the table
-        stops. Only where the last image of a row is all that counts: a history would lack what
-        waits. Not without a key, by which waiting rows are known, nor where inserts are left out:
-        what waits is no row of the copy."""
+        """Whether a row with an unsupported value is quarantined; otherwise the table stops. Only
+        modes where the last image of a row is all that counts quarantine: a history would lack the
+        quarantined changes. A table without a key does not, since quarantined rows are known by
+        their key. Nor does one that leaves inserts out: a quarantined row would be no row of the
+        copy."""
         has_place = self.mode in QUARANTINE and (self.schema is None or bool(self.schema.key))
         return self.unsupported == "quarantine" and has_place and not self.leaves_inserts_out
 
     @property
     def leaves_inserts_out(self) -> bool:
-        """Whether the copy keeps up only the rows that its snapshot had."""
+        """Whether the copy keeps only the rows of its snapshot up to date."""
         return "inserts" in self.excluded
 
     @property
     def keeps_past(self) -> bool:
-        """Whether a fresh copy holds other rows than the present one has to: only a person asks for
-        one."""
+        """Whether a fresh copy would hold other rows than the present copy must hold. Then only a
+        person may ask for one."""
         return self.mode in KEEPS_PAST or self.leaves_inserts_out
 
     @property
     def needs_exact(self) -> bool:
-        """Whether the snapshot has to be of one moment, and may not go on in a later view
-        (CORRECTNESS 17, 19): a row that moved or was inserted meanwhile would count as one of the
-        snapshot's, or not, by chance."""
+        """Whether the snapshot has to be of one moment, and may not go on in a later consistent
+        snapshot (CORRECTNESS 17, 19). Otherwise chance would decide whether a row that was moved or
+        inserted meanwhile counts as one of the snapshot's."""
         return self.mode_asked not in RESUMABLE or self.leaves_inserts_out
 
     @property
     def selection(self) -> TableSelection:
-        """What is copied of the table, where it is chosen."""
+        """What is copied of the table, if it is chosen."""
         return TableSelection(self.id, self.columns, self.excluded, filter=self.filter)
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the copy was made in another mode or with another row filter than asked for: only
-        a fresh copy mends that."""
+        """Whether the copy was made in another mode or with another row filter than people ask for
+        now. Only a fresh copy mends that."""
         if not self.is_snapshot_done or self.schema is None:
             return False
         mode = mode_for(self.mode_asked, self.schema)
@@ -152,22 +156,23 @@ class Store(Copies, Events, Quarantine, Watermarks, Protocol):
         ...
 
     def renew(self, until: float) -> None:
-        """Renew the lease until that time (seconds since the epoch); `run:lease-lost` where it is
-        another's."""
+        """Renew the lease until that time (seconds since the epoch). `run:lease-lost` where another
+        run holds it."""
         ...
 
     # capture
     def record_start(self, position: Position) -> None:
-        """Where the log starts, or starts again after its position was lost: segments of the lost
-        log, whose positions may be higher, end there from now on, so that no copy takes their
-        changes for later ones."""
+        """Where the log starts, or starts again after its position was lost. Segments of the lost
+        log may have higher positions. From now on they end at this position, so that no copy takes
+        their changes for later ones."""
         ...
 
     def record_segment(
         self, segment: SegmentRow, position: Position, files: Sequence[ChangeFileRow] = ()
     ) -> None:
         """Step 2 of the order of writes: segment row and captured position in one transaction.
-        `files`: the change files of a segment that is decoded already, listed in the same one."""
+        `files`: the change files of a segment that is already decoded, listed in the same
+        transaction."""
         ...
 
     def record_position(self, position: Position) -> None:
@@ -175,12 +180,12 @@ class Store(Copies, Events, Quarantine, Watermarks, Protocol):
         ...
 
     def segments(self) -> list[SegmentRow]:
-        """All that are kept, by number."""
+        """All segments that are kept, by number."""
         ...
 
     def discard_segments(self, numbers: Sequence[int]) -> list[str]:
-        """Forget segments (an open transaction cut by a crash) and their change files, whose paths
-        these are. Their numbers stay used."""
+        """Forget segments (an open transaction cut by a crash) and their change files. Returns the
+        paths of these files. The segments' numbers stay used."""
         ...
 
     # decode
@@ -195,18 +200,18 @@ class Store(Copies, Events, Quarantine, Watermarks, Protocol):
 
     # tables
     def tables(self) -> list[TableRow]:
-        """Every table that was ever chosen; people may add tables and ask for removals while the
-        run runs."""
+        """Every table that was ever chosen. People may add tables and ask for removals during the
+        run."""
         ...
 
     def table(self, table: TableId) -> TableRow:
-        """One table as it is now, without a look at the others; KeyError for one that was never
+        """One table as it is now, without reading the others. KeyError for a table that was never
         chosen."""
         ...
 
     def table_event(self, table: TableId, event: str, **changes: Any) -> TableRow:
         """The one door for a table's state: `event` of `runners.states.TABLE_TRANSITIONS`, with
-        fields of `TableRow` to change beside it, compare-and-set, an event row in the same
+        other fields of `TableRow` to change. A compare-and-set with an event row in the same
         transaction."""
         ...
 
@@ -215,11 +220,11 @@ class Store(Copies, Events, Quarantine, Watermarks, Protocol):
         ...
 
     def record_snapshot_rows(self, table: TableId, rows: int, total: int | None) -> None:
-        """So many rows are copied, of about `total`; None: what was estimated before holds."""
+        """`rows` rows are copied, of about `total`. None: the earlier estimate holds."""
         ...
 
     def record_estimates(self, rows: Mapping[TableId, int]) -> None:
-        """About how many rows tables have that wait for their copy."""
+        """About how many rows each table has that waits for its copy."""
         ...
 
     def record_merged(
@@ -233,24 +238,24 @@ class Store(Copies, Events, Quarantine, Watermarks, Protocol):
         ...
 
     def record_skipped(self, tables: Sequence[TableId], sequence: int) -> None:
-        """Nothing of these tables waits up to there: they are merged, and nothing was written for
-        that."""
+        """These tables have no unmerged changes up to `sequence`: they count as merged, and nothing
+        was written for that."""
         ...
 
     def record_figures(self, figures: dict[TableId, TableFigures], facts: dict[str, Any]) -> None:
-        """For the pages and `TableMetric` rows; `facts`: log bytes, retained bytes, hours left,
-        state words."""
+        """Record metrics for the pages and `TableMetric` rows. `facts`: log bytes, retained bytes,
+        hours left, state words."""
         ...
 
     # pruning
     def drop_changes(self, table: TableId) -> list[str]:
-        """Forget all change files of a table; their paths."""
+        """Forget all change files of a table. Returns their paths."""
         ...
 
     def prunable(self, *, older_than: float) -> tuple[list[SegmentRow], list[ChangeFileRow]]:
-        """The first segments (a portion of them) sealed before that time which every table that
-        still needs them has merged, and their change files. Tables that fail until a re-sync is
-        asked for need none: `needs_log`."""
+        """The first segments (a portion of them) that were sealed before that time and that every
+        table which needs them has merged, with their change files. A table that can only go on
+        after a re-sync needs none: `needs_log`."""
         ...
 
     def forget(self, segments: Sequence[int]) -> None:
@@ -273,29 +278,30 @@ FRESH: dict[str, Any] = {
 
 
 def needs_log(row: TableRow) -> bool:
-    """Whether the change log must keep what the table has not merged: not where only a re-sync can
-    go on. A table that waits may wait for its turn in a view that is open already."""
+    """Whether the change log must keep what the table has not merged. False where only a re-sync
+    can help the table. A table that waits for its copy may get it in a consistent snapshot that is
+    open already, so it needs the log."""
     if row.state is TableState.FAILING:
         return (row.retry_at is not None or row.is_given_up) and row.is_snapshot_done
     return row.state is not TableState.REMOVED
 
 
 def has_log_after(store: Store, sequence: int) -> bool:
-    """Whether every segment with rows after that sequence, which may lie within one, is still
-    listed."""
+    """Whether every segment with rows after that sequence is still listed. The sequence may lie
+    within a segment."""
     lowest = min((s.number for s in store.segments()), default=store.memory().last_segment + 1)
     return lowest <= max(1, segment_of(sequence + 1))
 
 
 def is_copied(store: Store, table: TableId) -> bool:
-    """Whether the copy that is being made is still wanted: not where the table failed meanwhile, or
-    is copied no longer."""
+    """Whether the copy that is being made is still wanted. False where the table failed meanwhile,
+    or is no longer copied."""
     row = store.table(table)
     return is_live(row) and row.state is TableState.SNAPSHOTTING
 
 
 def is_live(row: TableRow) -> bool:
-    """Whether the table is copied: chosen, and not one that was removed before."""
+    """Whether the table is copied: it is chosen, and was not removed before."""
     return row.is_chosen and row.state is not TableState.REMOVED
 
 
@@ -305,8 +311,8 @@ def chosen(store: Store) -> tuple[TableSelection, ...]:
 
 
 class MemoryStore(MemoryCopies, MemoryEvents, MemoryQuarantine, MemoryWatermarks):
-    """The twin: the same promises in a dict, for tests of the engine. `lost` makes every write fail
-    with lease-lost."""
+    """The in-memory twin for tests of the engine: the same promises, kept in a dict. `lost` makes
+    every write fail with lease-lost."""
 
     def __init__(self, tables: Sequence[TableId] = ()) -> None:
         self._position: Position | None = None

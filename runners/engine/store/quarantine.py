@@ -1,4 +1,4 @@
-"""What a store remembers of quarantined rows; what is done with them is `quarantine`'s."""
+"""What a store remembers of quarantined rows. `quarantine` decides what happens to them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ NEVER = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedRow:
-    """One change that waits, known by (generation, sequence); negative sequences are of the
-    snapshot. `key` and `reason` are for people, `image` is what `images` wrote. `is_accepted`: NULL
-    may take the place of what does not fit."""
+    """One quarantined change, known by (generation, sequence); negative sequences belong to the
+    snapshot. `key` and `reason` are for people. `image` holds what `images` wrote. `is_accepted`:
+    NULL may replace the unsupported value."""
 
     sequence: int
     key: str
@@ -30,7 +30,7 @@ class Quarantine(Protocol):
     """The part of the store that keeps quarantined rows."""
 
     def quarantined(self, table: TableId, generation: int, upto: int) -> list[QuarantinedRow]:
-        """Those that wait once the table is merged up to `upto`, by sequence."""
+        """The changes that are quarantined once the table is merged up to `upto`, by sequence."""
         ...
 
     def record_quarantined(
@@ -42,15 +42,16 @@ class Quarantine(Protocol):
         at: int = 0,
         after: int | None = None,
     ) -> None:
-        """Before the merge from `after` to `at`: it quarantines these rows and frees those with
-        these sequences. Done again it changes nothing; as long as the table is not merged up to
-        `at`, nothing is freed. What a merge from `after` that was cut off had quarantined and freed
-        is undone: it may have reached less far, or further, than the one that takes its place.
-        None: a first copy's."""
+        """Call it before the merge from `after` to `at`: the merge quarantines these rows and frees
+        those with these sequences. A repeat changes nothing. Nothing is freed until the table is
+        merged up to `at`. It undoes what an interrupted merge from `after` had quarantined and
+        freed: that merge may have ended earlier or later than the one that replaces it. `after`
+        None: a first copy."""
         ...
 
     def quarantined_forget(self, table: TableId, generation: int) -> None:
-        """The table's copy of this generation begins: nothing of it waits yet. Idempotent."""
+        """The table's copy of this generation begins: no row of it is quarantined yet.
+        Idempotent."""
         ...
 
 
@@ -105,12 +106,12 @@ class MemoryQuarantine:
         }
 
     def accept_quarantined(self, table: TableId) -> None:
-        """A person lets NULL take the place of what does not fit."""
+        """A person accepts that NULL replaces the unsupported values."""
         for place, (row, freed) in self._quarantined.items():
             if place[0] == table:
                 self._quarantined[place] = (replace(row, is_accepted=True), freed)
 
 
 def image_names(rows: Sequence[QuarantinedRow]) -> set[str]:
-    """The columns of which quarantined changes have values, by their names of then."""
+    """The names of the columns that have values in quarantined changes, as they were then."""
     return {name for row in rows for name in pa.ipc.open_stream(row.image).schema.names}

@@ -1,4 +1,4 @@
-"""The states of a table, and to which one each event leads."""
+"""The states of a table, and the state that each event leads to."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class TableState(StrEnum):
-    """Where a table is. FAILING ones do not stop the others."""
+    """The state of a table. A FAILING table does not stop the others."""
 
     WAITING = "waiting"
     SNAPSHOTTING = "snapshotting"
@@ -30,25 +30,24 @@ EVENTS_STATE = {
 
 
 def may_be_tried_again(code: str) -> bool:
-    """Whether a person may have a table tried again that fails by this without a time for its next
-    try. Such a fault of the target's work leaves the change log whole; all others say that changes
-    are missing from it, or are in the target twice (a target that is ahead), which only a fresh
-    copy mends."""
+    """Whether a person may ask for another try of a table that fails with this code and has no time
+    for its next try. Such a fault of the target's work leaves the change log whole. All other
+    faults mean that changes are missing from the log, or are in the target twice (a target that is
+    ahead). Only a fresh copy mends those."""
     if code == "target:table-ahead":
         return False
     return code.startswith("target:") or code == "source:schema-changed"
 
 
 def is_lasting(code: str, retry_at: object, *, is_given_up: bool = False) -> bool:
-    """Whether a failing table has to be copied afresh, whatever else goes on: see
-    `may_be_tried_again`. A table whose retry time is used up (`is_given_up`) keeps its change
-    log."""
+    """Whether a failing table has to be copied afresh: see `may_be_tried_again`. A table whose
+    retry time is used up (`is_given_up`) keeps its change log."""
     return retry_at is None and not is_given_up and not may_be_tried_again(code)
 
 
 def is_heard(event: str, code: str, retry_at: object, *, is_given_up: bool = False) -> bool:
     """Whether an event changes a table with a lasting fault. Jobs that began before the fault end
-    after it: what they bring neither ends it nor takes its place, but a rewind that is published is
+    after it: their events neither end the fault nor replace it. But a published rewind is
     recorded."""
     return event != "table_recovered" and (
         event != "table_failed" or is_lasting(code, retry_at, is_given_up=is_given_up)

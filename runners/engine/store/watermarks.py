@@ -1,4 +1,4 @@
-"""What is remembered of the moments at which several tables of the target are level."""
+"""What the store remembers of the moments at which several tables of the target are level."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEAST_KEPT = 20
 
 
 def most_kept(tables: int) -> int:
-    """How many watermarks over so many tables are kept at most: their entries are bounded."""
+    """The most watermarks over that many tables that are kept: this bounds their entries."""
     return max(LEAST_KEPT, ENTRIES_KEPT // max(1, tables))
 
 
@@ -22,8 +22,8 @@ class Watermarks(Protocol):
     """The part of the store that remembers watermarks."""
 
     def record_watermark(self, watermark: Watermark) -> None:
-        """Publish a watermark: one row, in one transaction. Rows that can't be read any more go;
-        the newest always stays."""
+        """Publish a watermark: one row, in one transaction. Watermarks that can't be read any more
+        are deleted; the newest always stays."""
         ...
 
     def forget_versions(self, table: TableId) -> None:
