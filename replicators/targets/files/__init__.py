@@ -1,5 +1,5 @@
-"""The files target: every change in Parquet or JSON lines, in folders by table and time. Importing
-this loads no driver."""
+"""The files target: it writes every change to Parquet or JSON lines, in folders by table and time.
+Importing this loads no driver."""
 
 from __future__ import annotations
 

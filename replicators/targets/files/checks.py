@@ -1,4 +1,5 @@
-"""Preflight of a files target: can the location be used, and whose are the tables' folders?"""
+"""Preflight of a files target. It checks whether the location can be used, and which replicator
+owns the tables' folders."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from replicators.targets.files.types import fit
 
 
 class FilesChecks:
-    """`TargetChecks`. A test of the connection looks and writes nothing; the assessment of chosen
-    tables writes a probe, where the location is there, and removes it again."""
+    """`TargetChecks`. A connection test only reads. An assessment of chosen tables also writes a
+    probe file and removes it again, if the location exists."""
 
     def __init__(self, params: FilesParams) -> None:
         self._params = params
@@ -35,7 +36,7 @@ class FilesChecks:
         self.close()
 
     def connection(self) -> list[Problem]:
-        """Is the folder there, or can it be made; does the store answer?"""
+        """Check that the folder exists or can be made, and that the store answers."""
         root = self._params.root
         if not files.is_url(root):
             found = looks.folder(root)
@@ -43,8 +44,8 @@ class FilesChecks:
         return _told(lambda: looks.store(root))
 
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
-        """Folders that are taken, and types that do not fit; then whether files can be written,
-        read, listed and removed."""
+        """Report folders that belong to others, and types that do not fit. Then test whether files
+        can be written, read, listed and removed."""
         found = [p for t in tables for p in _columns(t)]
         try:
             with translated():

@@ -1,4 +1,4 @@
-"""Turns what a file system or an object store raises into codes. The raw text stays in
+"""Turns exceptions of a file system or an object store into error codes. The raw text stays in
 `__cause__`."""
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FULL_TEXT = re.compile(r"no space left|quota exceeded", re.IGNORECASE)
 
 
 def code_of(err: BaseException) -> str:
-    """The code of an exception."""
+    """The error code for an exception."""
     if not isinstance(err, OSError):
         return "internal:unexpected"
     if err.errno in _FULL or _FULL_TEXT.search(str(err)):
@@ -34,7 +34,7 @@ def code_of(err: BaseException) -> str:
 
 @contextmanager
 def translated(table: TableId | None = None) -> Iterator[None]:
-    """Errors of files come out as `ReplicationError`s."""
+    """Raise file errors as `ReplicationError`s."""
     try:
         yield
     except (OSError, pa.ArrowException) as err:

@@ -1,5 +1,5 @@
-"""Records as JSON lines, by Arrow's string kernels: a line is put together column by column, never
-row by row in Python.
+"""Writes records as JSON lines. Arrow's string kernels build the lines column by column, never row
+by row in Python.
 
 Numbers: integers and finite floats. Strings: decimals, text, dates, times, bytes (base64), and JSON
 documents as their source wrote them. `docs/files.md` has the table.
@@ -63,7 +63,7 @@ def lines(records: Records, schema: TableSchema) -> pa.Buffer:
 
 
 def value(array: pa.Array, kind: LogicalType) -> pa.Array:
-    """JSON text of each value of a neutral type; NULL where the value is."""
+    """JSON text of each value of a neutral type. A NULL value gives NULL."""
     match kind:
         case Boolean():
             return pc.cast(array, TEXT)
@@ -103,9 +103,9 @@ def _quoted(text: pa.Array) -> pa.Array:
 
 
 def _object(rows: pa.StructArray, schema: TableSchema, unsent: dict[str, Mask]) -> pa.Array:
-    """An object for each row, null for a row that is; values that were not sent are left out."""
+    """A JSON object for each row; a null row gives null. Unsent values are left out."""
     fields = [f.name for f in rows.type]
-    fields.sort(key=lambda name: name in unsent)  # the first one is there in every row, if any is
+    fields.sort(key=lambda name: name in unsent)  # a column that is always sent goes first
     pieces: list[Any] = []
     for i, name in enumerate(fields):
         text = _or_null(value(pc.struct_field(rows, [name]), schema.column(name).type))
@@ -122,7 +122,7 @@ def _object(rows: pa.StructArray, schema: TableSchema, unsent: dict[str, Mask]) 
 
 
 def _escaped(text: pa.Array) -> pa.Array:
-    """What JSON wants escaped within a string: quotes, backslashes and control characters."""
+    """Escape quotes, backslashes and control characters, as JSON strings require."""
     for mark in ("\\", '"'):
         text = pc.replace_substring(text, mark, "\\" + mark)
     if pc.any(pc.match_substring_regex(text, r"[\x00-\x1f]")).as_py():
@@ -146,7 +146,7 @@ def _floats(array: pa.Array) -> pa.Array:
 
 
 def _decimals(array: pa.Array, scale: int) -> pa.Array:
-    """Digits with `scale` of them after the point, never with an exponent."""
+    """Decimal digits with `scale` of them after the point, never with an exponent."""
     text = pc.cast(array, TEXT)
     if not pc.any(pc.match_substring(text, "E")).as_py():
         return text
@@ -171,7 +171,7 @@ def _lists(array: pa.Array, of: LogicalType) -> pa.Array:
 
 
 def _base64(array: pa.Array) -> pa.Array:
-    """Each value in base64: all bytes at once, laid out in threes."""
+    """Each value in base64. All bytes are encoded at once, in groups of three."""
     plain = pc.cast(array, pa.large_binary())
     lengths = pc.fill_null(pc.binary_length(plain), 0).to_numpy(zero_copy_only=False)
     lengths = lengths.astype(np.int64)

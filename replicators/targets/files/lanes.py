@@ -1,6 +1,6 @@
-"""Writes one lane into files: what a task does. A row goes into the bucket of its commit time, and
-never into an older one than a row before it, so that the names of a table's files sort as its
-changes do."""
+"""Writes one lane into files; a task runs this. A row goes into the bucket of its commit time, but
+never into an older bucket than the row before it. So the names of a table's files sort in the order
+of its changes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from replicators.targets.files.jsonlines import lines
 from replicators.targets.files.records import Records, keeps_before, record_schema, records
 
 FILE_BYTES = 128 << 20
-"""About how much a file holds before it is compressed: as much is in memory."""
+"""Approximate size of a file before compression; this much is held in memory."""
 SLICE_BYTES = 32 << 20
-"""How much is turned into records at once."""
+"""Bytes that are turned into records at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What files look like. `codec`: Arrow's name of the compression, empty for none."""
+    """The format of the files. `codec` is Arrow's name of the compression; empty for none."""
 
     ending: str
     codec: str
@@ -39,8 +39,8 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file that was written, in a folder within its generation's. `bucket`: the microsecond at
-    which its bucket begins; `operations`: rows by operation."""
+    """A written file in a folder of its generation. `bucket` is the microsecond at which its bucket
+    begins. `operations` counts rows by operation."""
 
     bucket: int
     folder: str
@@ -55,7 +55,7 @@ class DataFile:
 
     @property
     def path(self) -> str:
-        """Its path within the generation's folder."""
+        """The file's path within the generation's folder."""
         return f"{self.folder}/{self.name}"
 
     def to_json(self) -> dict[str, Any]:
@@ -68,9 +68,9 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class LaneWork:
-    """A lane to be written below `folder`, a generation's. No row goes into a bucket before
-    `floor`; a commit time after `ceiling` counts as that. `attempt` is in the files' names, so that
-    no two tries share one."""
+    """A lane to write below `folder`, a generation's folder. No row goes into a bucket before
+    `floor`. A commit time after `ceiling` counts as `ceiling`. File names contain `attempt`, so
+    that no two attempts share a name."""
 
     lane: Lane
     schema: TableSchema
@@ -84,7 +84,7 @@ class LaneWork:
 
 
 def write_lane(work: LaneWork) -> list[DataFile]:
-    """Write the lane's files; they are durable when this returns."""
+    """Write the lane's files. They are durable when this returns."""
     with translated(work.schema.id):
         return list(_written(work))
 
@@ -108,7 +108,7 @@ def _written(work: LaneWork) -> Iterator[DataFile]:
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Parts of a batch, each of about so many bytes."""
+    """Split a batch into parts of about `SLICE_BYTES` each."""
     count = min(batch.num_rows, 1 + batch.nbytes // SLICE_BYTES)
     step = -(-batch.num_rows // count) if count else 1
     for begin in range(0, batch.num_rows, step):
@@ -116,7 +116,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def _by_bucket(made: Records, current: int, work: LaneWork) -> Iterator[tuple[int, Records]]:
-    """Runs of records of one bucket each, in order."""
+    """Consecutive records of one bucket, in order."""
     times = made.rows.column("_committed_at").cast(pa.int64()).to_numpy()
     length = work.buckets.micros
     own = np.minimum(times, work.ceiling) // length * length
@@ -127,7 +127,7 @@ def _by_bucket(made: Records, current: int, work: LaneWork) -> Iterator[tuple[in
 
 
 class _Growing:
-    """A file that is being made, in memory."""
+    """A file that is being built in memory."""
 
     def __init__(self, work: LaneWork, bucket: int, has_before: bool) -> None:
         self._work, self._bucket = work, bucket
@@ -145,7 +145,7 @@ class _Growing:
         self._operations: Counter[str] = Counter()
 
     def add(self, made: Records) -> None:
-        """More records, which come after those that are in it."""
+        """Append records."""
         rows = made.rows
         if self._parquet:
             self._parquet.write_batch(rows)
@@ -162,7 +162,7 @@ class _Growing:
         self._operations.update(dict(zip(names.to_pylist(), numbers.to_pylist(), strict=True)))
 
     def finish(self, part: int) -> DataFile:
-        """Write it to its place."""
+        """Write the file to its final path."""
         work = self._work
         if self._parquet:
             self._parquet.close()
@@ -184,5 +184,5 @@ class _Growing:
 
 
 def with_floor(work: LaneWork, floor: int) -> LaneWork:
-    """The same lane, with no row before this bucket."""
+    """The same lane, with `floor` as its oldest bucket."""
     return replace(work, floor=floor)

@@ -1,10 +1,10 @@
-"""Where files lie and how they are called. Names sort as the changes do. Knows no file system.
+"""Paths and names of files. Names sort in the order of the changes. Accesses no file system.
 
 <location>/<schema>.<table>/                          the table's folder
-    _table.json                                       whose it is
+    _table.json                                       the table's owner
     g000001/                                          a generation: one copy of the table, begun by a snapshot
-        _resolved.json                                how far its buckets are closed
-        _schema-0001.json                             the shape of the rows of version 1
+        _resolved.json                                up to where its buckets are closed
+        _schema-0001.json                             the schema of the rows of version 1
         _deliveries/...json                           the program's own notes, removed when their buckets are closed
         2026-11-24/                                   a day, in UTC
             2026-11-24-07-05/                         a bucket
@@ -25,14 +25,15 @@ RESOLVED = "_resolved.json"
 MARKER = "_table.json"
 DELIVERIES = "_deliveries"
 LONGEST = 100
-"""Characters of a name within a folder's name, which has two and may have 255."""
+"""Longest form of one name in a folder's name. A folder's name has two; its limit is 255."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
 def plain(name: str) -> str:
-    """`name` as part of a file's name, another for each name: other characters as their code
-    between two `~`. Of one that would be too long, a beginning and a digest."""
+    """`name` as a safe part of a file name. Different names give different results. Other
+    characters become their code between two `~`. A name that is too long becomes its beginning and
+    a digest."""
     made = "".join(c if c in _PLAIN else f"~{ord(c):x}~" for c in name)
     if made[:1] == "_":
         made = "~5f~" + made[1:]
@@ -52,12 +53,13 @@ def generation_name(generation: int) -> str:
 
 
 def is_generation(name: str) -> bool:
-    """Whether a folder of this name holds a generation."""
+    """Whether a folder with this name holds a generation."""
     return name[:1] == "g" and name[1:].isascii() and name[1:].isdecimal()
 
 
 def time_of(micros: int) -> datetime:
-    """A moment from microseconds since the epoch; the last one there is for later ones."""
+    """The time at `micros` microseconds since the epoch. Later times than `datetime` can hold
+    become its last one."""
     try:
         return _EPOCH + timedelta(microseconds=micros)
     except OverflowError:
@@ -65,14 +67,14 @@ def time_of(micros: int) -> datetime:
 
 
 def iso(micros: int) -> str:
-    """A moment as text, in UTC."""
+    """The time as text, in UTC."""
     return time_of(micros).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """Spans of time of one length, counted from the epoch, so that a day's begin at its midnight in
-    UTC. A bucket is known by the microsecond at which it begins."""
+    """Time spans of equal length, counted from the epoch: those of a day begin at midnight UTC. A
+    bucket is identified by the microsecond at which it begins."""
 
     seconds: int
 
@@ -81,16 +83,15 @@ class Buckets:
         return self.seconds * 1_000_000
 
     def start(self, micros: int) -> int:
-        """The bucket of a moment."""
+        """The bucket that holds this time."""
         return micros // self.micros * self.micros
 
     def end(self, bucket: int) -> int:
-        """The moment after a bucket, at which the next one begins."""
+        """The time at which the next bucket begins."""
         return bucket + self.micros
 
     def name(self, bucket: int) -> str:
-        """A bucket's name: the time at which it begins, with seconds where buckets are shorter than
-        a minute."""
+        """A bucket's name: its start time, with seconds if buckets are shorter than a minute."""
         return time_of(bucket).strftime("%Y-%m-%d-%H-%M" + ("-%S" if self.seconds % 60 else ""))
 
     def folder(self, bucket: int) -> str:
@@ -99,15 +100,16 @@ class Buckets:
 
 
 def day_name(micros: int) -> str:
-    """The name of a moment's day."""
+    """The name of the day that holds this time."""
     return time_of(micros).strftime("%Y-%m-%d")
 
 
 def file_name(first: int, last: int, lane: int, part: int, attempt: str, ending: str) -> str:
-    """The name of a data file: those of a table sort as the changes in them."""
+    """The name of a data file. The names of a table's files sort in the order of the changes in
+    them."""
     return f"{first:019d}-{last:019d}-{lane:06d}-{part:04d}-{attempt}{ending}"
 
 
 def schema_name(version: int) -> str:
-    """The name of the file with a schema version."""
+    """The name of a schema version's file."""
     return f"_schema-{version:04d}.json"

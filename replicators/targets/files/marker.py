@@ -1,4 +1,4 @@
-"""The file that says whose a table's folder is."""
+"""The marker file: it names the owner of a table's folder."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from replicators.targets.files import layout
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """Whose the folder is, of which table, and which generation is written."""
+    """The folder's owner, its table, and the generation that is being written."""
 
     replicator: str
     table: TableId
     generation: int
 
     def write(self, folder: str, form: str, bucket_seconds: int) -> None:
-        """Put it into the table's folder; OSError."""
+        """Write the marker into the table's folder. Raises OSError."""
         told = {
             "replicator": self.replicator,
             "schema": self.table.schema,
@@ -32,7 +32,7 @@ class Marker:
 
 
 def read_marker(folder: str) -> Marker | None:
-    """What a table's folder says; None where it says nothing. OSError."""
+    """The marker in a table's folder; None if it has none. Raises OSError."""
     text = files.read_if_there(f"{folder}/{layout.MARKER}")
     if text is None:
         return None
@@ -41,7 +41,7 @@ def read_marker(folder: str) -> Marker | None:
 
 
 def is_used(folder: str) -> bool:
-    """Whether something lies in the folder but what a try that was cut off may have left.
+    """Whether the folder holds anything except leftovers of an interrupted attempt. Raises
     OSError."""
     names = [path.rpartition("/")[2] for path, _ in files.listed(folder)]
     return bool(files.folders(folder)) or any(n[:1] != "." for n in names)

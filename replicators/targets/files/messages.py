@@ -1,4 +1,4 @@
-"""Texts of the errors and problems that only the files target has."""
+"""Texts of errors and problems that only the files target has."""
 
 from __future__ import annotations
 

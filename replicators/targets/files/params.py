@@ -22,7 +22,7 @@ COMPRESSIONS = ("automatic", "zstd", "gzip", "snappy", "none")
 
 @dataclass(frozen=True, slots=True)
 class FilesParams:
-    """Where the files go, what they look like, and how much time goes into one bucket."""
+    """The location of the files, their format, and the time span of one bucket."""
 
     location: str = param(
         "Location",
@@ -58,7 +58,7 @@ class FilesParams:
 
     @property
     def root(self) -> str:
-        """The location without a slash at its end, and a local one as a path."""
+        """The location without a trailing slash. A local location is a path."""
         text = self.location.removeprefix("file://") if self.is_local else self.location
         for other in ("s3a://", "s3n://"):
             text = "s3://" + text[len(other) :] if text.startswith(other) else text
@@ -66,26 +66,26 @@ class FilesParams:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a local folder."""
+        """Whether the location is a local folder."""
         return "://" not in self.location or self.location.startswith("file:")
 
     @property
     def codec(self) -> str:
-        """The compression, by Arrow's name; empty for none."""
+        """Arrow's name of the compression; empty for none."""
         if self.compression == "automatic":
             return "zstd" if self.format == PARQUET else "gzip"
         return "" if self.compression == "none" else self.compression
 
     @property
     def ending(self) -> str:
-        """How the files' names end."""
+        """The ending of the files' names."""
         if self.format == PARQUET:
             return ".parquet"
         return ".jsonl" + {"gzip": ".gz", "zstd": ".zst"}.get(self.codec, "")
 
     @property
     def bucket_seconds(self) -> int:
-        """The length of a bucket."""
+        """The length of a bucket in seconds."""
         return LENGTHS[self.bucket]
 
 

@@ -1,17 +1,17 @@
-"""Turns rows of change files into the records that files hold. All by column; knows no file.
+"""Turns rows of change files into the records of the target's files. Works by column; opens no file.
 
 | column | Arrow type | meaning |
 |---|---|---|
-| `_sequence` | int64 | the place of the change in the order of all changes; rows of the first copy share one |
+| `_sequence` | int64 | the change's position in the order of all changes; all rows of the first copy have the same one |
 | `_operation` | string | read, insert, update, delete or truncate |
-| `_committed_at` | timestamp[us, UTC] | the source's commit time; of a read row the time of its snapshot |
+| `_committed_at` | timestamp[us, UTC] | the source's commit time; for a read row, the time of its snapshot |
 | `_transaction` | int64 | the source's transaction number |
 | `_schema` | int32 | the schema version |
-| `_unsent` | list of string, NULL: none | columns whose value was not sent and did not change: NULL in `after`, left out in JSON |
-| `key` | struct of the key's columns | the row's key, of a deleted row its old one; NULL for a truncate |
-| `old_key` | struct of the key's columns | the key before, where the change altered it |
+| `_unsent` | list of string, NULL: none | columns whose value the source did not send because it did not change: NULL in `after`, left out in JSON |
+| `key` | struct of the key's columns | the row's key (for a delete, the old key); NULL for a truncate |
+| `old_key` | struct of the key's columns | the key before the change, if the change altered it |
 | `after` | struct of all columns | the row after the change; NULL for a delete and a truncate |
-| `before` | struct of all columns | the row before the change, where the source sends whole old rows and they are kept |
+| `before` | struct of all columns | the row before the change, if the source sends whole old rows and the target keeps them |
 
 A table without a key has neither `key` nor `old_key`.
 """  # noqa: E501
@@ -29,21 +29,21 @@ from replicators.connectors.model.changes import Op
 from replicators.connectors.model.schema import TableSchema
 
 OPERATIONS = ("insert", "update", "delete", "truncate", "read")
-"""Names of `Op`, by its number."""
+"""Names of the `Op` values, by number."""
 UNSENT = pa.list_(pa.string())
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Records of one table, and which values of `after` were not sent, by column; only columns with
-    such values are named."""
+    """Records of one table, with a mask of unsent values of `after` for each column that has
+    any."""
 
     rows: pa.RecordBatch
     unsent: dict[str, Mask]
 
     def slice(self, begin: int, end: int) -> Records:
-        """The records from `begin` up to and without `end`."""
+        """The records from `begin` up to but not including `end`."""
         cut = {name: mask[begin:end] for name, mask in self.unsent.items()}
         return Records(self.rows.slice(begin, end - begin), cut)
 
@@ -75,7 +75,7 @@ def record_schema(schema: TableSchema, has_before: bool) -> pa.Schema:
 
 
 def records(batch: pa.RecordBatch, schema: TableSchema, version: int, has_before: bool) -> Records:
-    """The records of rows in the form of `changes.change_schema`."""
+    """The records for rows in the form of `changes.change_schema`."""
     table_schema = record_schema(schema, has_before)
     op = batch.column("_op").to_numpy(zero_copy_only=False)
     is_gone = (op == int(Op.DELETE)) | (op == int(Op.TRUNCATE))
@@ -117,7 +117,7 @@ def _struct(arrays: list[pa.Array], kind: pa.StructType, is_null: Mask) -> pa.St
 
 
 def _unsent_masks(bits: pa.Array, schema: TableSchema) -> dict[str, Mask]:
-    """Which values were not sent, by column."""
+    """The masks of unsent values, by column."""
     if bits.null_count == len(bits):
         return {}
     offsets, data = _buffers(bits)
@@ -137,7 +137,7 @@ def _unsent_masks(bits: pa.Array, schema: TableSchema) -> dict[str, Mask]:
 
 
 def _buffers(array: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The offsets of a binary array's values, and the bytes that they count in."""
+    """The offsets of a binary array's values, and the bytes that these offsets point into."""
     offsets = np.frombuffer(array.buffers()[1], np.int32)
     offsets = offsets[array.offset : array.offset + len(array) + 1]
     data = array.buffers()[2]
@@ -145,7 +145,7 @@ def _buffers(array: pa.Array) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any
 
 
 def _fill(columns: dict[str, pa.Array], unsent: dict[str, Mask], before: pa.StructArray) -> None:
-    """Take what was not sent from the whole old row, where there is one (CORRECTNESS 9)."""
+    """Take unsent values from the whole old row, if there is one (CORRECTNESS 9)."""
     is_sent = before.is_valid().to_numpy(zero_copy_only=False)
     for name in list(unsent):
         can = unsent[name] & is_sent
@@ -158,7 +158,7 @@ def _fill(columns: dict[str, pa.Array], unsent: dict[str, Mask], before: pa.Stru
 
 
 def _names(unsent: dict[str, Mask], rows: int) -> pa.Array:
-    """For each row the names of the columns that were not sent, NULL for none."""
+    """The names of each row's unsent columns; NULL for none."""
     if not unsent:
         return pa.nulls(rows, UNSENT)
     matrix = np.column_stack(list(unsent.values()))
@@ -176,7 +176,7 @@ def _old_key(
     kind: pa.StructType,
     op: np.ndarray[Any, Any],
 ) -> pa.Array:
-    """The key before an update that altered it."""
+    """The key before an update that changed it."""
     is_update = op == int(Op.UPDATE)
     if before is None or not is_update.any():
         return pa.nulls(len(op), kind)

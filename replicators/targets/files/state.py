@@ -1,9 +1,8 @@
-"""What is known of a generation's files: which deliveries are in it, and how far its buckets are
-closed. It lies beside the files.
+"""The state of a generation: its deliveries, and up to where its buckets are closed. This state is
+stored beside the files.
 
-The truth is in the notes of deliveries: a file that no note names is no part of the copy, whoever
-wrote it and whenever. A note is written once all its files are there, and removed once all its
-buckets are closed.
+The notes of deliveries decide: a file that no note names is not part of the copy. A note is written
+when all its files exist, and removed when all its buckets are closed.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ from replicators.targets.files import layout
 from replicators.targets.files.lanes import DataFile
 
 JOINED = 100
-"""So many notes become one, so that a new run has few to read."""
+"""This many notes are joined into one, so that a new run has few to read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A delivery: the files that hold a snapshot's lanes, or the changes after `after` up to
-    `sequence`. `covers`: paths of notes whose files are in this one too."""
+    """One delivery: the files of a snapshot's lanes, or of the changes after `after` up to
+    `sequence`. `covers` lists the paths of older notes whose files this note contains too."""
 
     path: str
     number: int
@@ -50,9 +49,9 @@ class Note:
 
 @dataclass(slots=True)
 class Generation:
-    """One generation of a table, as it lies in its folder. `closed`: buckets that begin before this
-    are closed; `newest`: no later row goes into a bucket before this one; `is_swept`: no file lies
-    about that a try left behind. `schemas`: version of each known shape."""
+    """One generation of a table, as its folder holds it. Buckets that begin before `closed` are
+    closed. No later row goes into a bucket before `newest`. `is_swept`: no file of an interrupted
+    attempt remains. `schemas` gives the version of each known schema."""
 
     folder: str
     buckets: layout.Buckets
@@ -65,7 +64,7 @@ class Generation:
     # --- reading -------------------------------------------------------------------------------------------------  # noqa: E501
     @classmethod
     def load(cls, folder: str, buckets: layout.Buckets) -> Generation:
-        """Read what lies in the folder; OSError."""
+        """Read the generation from the folder. Raises OSError."""
         made = cls(folder, buckets)
         told = files.read_if_there(f"{folder}/{layout.RESOLVED}")
         if told is not None:
@@ -88,15 +87,15 @@ class Generation:
         return max((f.bucket for n in self.notes for f in n.files), default=self.closed)
 
     def manifest_path(self, bucket: int) -> str:
-        """The file whose being there says that the bucket is closed."""
+        """The path of the manifest. The bucket is closed if this file exists."""
         return f"{self.folder}/{self.buckets.folder(bucket)}/{layout.MANIFEST}"
 
     def open_buckets(self) -> list[int]:
-        """The buckets that have files and are not closed, the oldest first."""
+        """The buckets that have files and are not closed, oldest first."""
         return sorted({f.bucket for f in self.files() if f.bucket >= self.closed})
 
     def files(self) -> list[DataFile]:
-        """The files that notes name: of a snapshot's lane those that were written last."""
+        """The files that notes name. For a snapshot's lane, only those of its last write."""
         lanes: dict[int, list[DataFile]] = {}
         changes: list[DataFile] = []
         for note in self.notes:
@@ -110,15 +109,15 @@ class Generation:
         return [*(f for some in lanes.values() for f in some), *changes]
 
     def can_begin(self, upto: int) -> bool:
-        """Whether readers may look at the generation once the buckets before `upto` are closed: all
-        of its snapshot is in these."""
+        """Whether readers may use the generation once the buckets before `upto` are closed: these
+        then hold the whole snapshot."""
         return self.is_whole or all(
             f.bucket < upto for n in self.notes if n.is_snapshot for f in n.files
         )
 
     # --- writing -------------------------------------------------------------------------------------------------  # noqa: E501
     def version(self, schema: TableSchema) -> int:
-        """The version of a table's shape; a new one is written down."""
+        """The version of a table's schema; a new schema is written to a file."""
         table_schema = _schema(schema)
         key = json.dumps(table_schema, sort_keys=True)
         if key not in self.schemas:
@@ -131,8 +130,8 @@ class Generation:
         return self.schemas[key]
 
     def forget_after(self, sequence: int) -> None:
-        """Take back changes beyond `sequence`, which were delivered and not recorded: first the
-        notes, then their files."""
+        """Undo deliveries after `sequence`, which were never recorded. Removes first the notes,
+        then their files."""
         gone = [n for n in self.notes if not n.is_snapshot and n.sequence > sequence]
         if gone:
             files.remove_all(n.path for n in gone)
@@ -167,7 +166,7 @@ class Generation:
         made: Sequence[DataFile],
         attempt: str,
     ) -> None:
-        """Write a delivery down: from now on its files count."""
+        """Write a delivery's note. Its files count from now on."""
         superseded = self._superseded(made) if is_snapshot else []
         number = 1 + max((n.number for n in self.notes), default=0)
         self._write(number, is_snapshot, after, sequence, tuple(made), (), attempt)
@@ -197,7 +196,7 @@ class Generation:
         return note
 
     def _join(self, attempt: str) -> None:
-        """Make one note of many: all but the last, which may not be recorded yet."""
+        """Join all notes but the last into one. The last one may not be recorded yet."""
         for is_snapshot in (True, False):
             some = [n for n in self.notes[:-1] if n.is_snapshot is is_snapshot and not n.covers]
             if len(some) < JOINED:
@@ -213,9 +212,9 @@ class Generation:
             files.remove_all(covers)
 
     def close(self, upto: int, mark: dict[str, Any]) -> None:
-        """Close all buckets that begin before `upto`: a manifest for each that has files, the
-        oldest first, then `_resolved.json`. `target:table-replaced` where somebody else closed
-        one."""
+        """Close all buckets that begin before `upto`. Writes a manifest for each bucket with files,
+        oldest first, then `_resolved.json`. Raises `target:table-replaced` if somebody else closed
+        one of them."""
         self.is_whole = True
         open_files: dict[int, list[DataFile]] = {}
         for made in self.files():
@@ -281,7 +280,7 @@ def _put(path: str, data: dict[str, Any]) -> None:
 
 
 def _schema(schema: TableSchema) -> dict[str, Any]:
-    """What a reader has to know of a table's shape; another shape is another version."""
+    """What a reader must know about a table's schema. A different result is a new version."""
     return {
         "schema": schema.id.schema,
         "name": schema.id.name,
@@ -295,7 +294,7 @@ def _schema(schema: TableSchema) -> dict[str, Any]:
 
 
 def _notes(folder: str) -> list[Note]:
-    """The notes in a folder, the oldest first, without those that another one covers."""
+    """The notes in a folder, oldest first, without those that another note covers."""
     paths = [p for p, _ in files.listed(folder) if p.endswith(".json")]
     with ThreadPoolExecutor(files.SIDE_BY_SIDE) as pool:
         texts = list(pool.map(files.read_if_there, paths))

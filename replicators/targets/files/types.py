@@ -1,4 +1,4 @@
-"""How neutral types look in Parquet and in JSON lines. Nothing is lost in either."""
+"""How Parquet and JSON lines store neutral types. Neither loses anything."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _array(kind: Array) -> Fit:
 
 
 def fit(kind: LogicalType) -> Fit:  # noqa: C901 - one line for each type
-    """The types for a neutral type: in Parquet / in JSON lines."""
+    """The target types for a neutral type, written as `Parquet / JSON lines`."""
     match kind:
         case Boolean():
             return Fit(EXACT, "BOOLEAN / JSON true or false")

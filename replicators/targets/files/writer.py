@@ -1,9 +1,9 @@
 """The files target: a `ChangeSink` that writes every change once, into buckets by time, and closes
 a bucket with a manifest.
 
-A delivery is: take back what an earlier, unrecorded one left; write the lanes' files in tasks;
-write the note that names them. Closing is: a manifest for each bucket, the oldest first; then
-`_resolved.json`; then the notes go.
+A delivery first undoes what an earlier, unrecorded delivery left. Then tasks write the lanes'
+files. Then a note names these files. Closing writes a manifest for each bucket, oldest first, then
+`_resolved.json`, and then removes the notes.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from replicators.targets.files.params import PARQUET, FilesParams
 from replicators.targets.files.state import Generation
 
 ROWS_HERE = 20_000
-"""Up to so many rows this process writes by itself: a task costs more."""
+"""Up to this many rows, this process writes the files itself: a task would cost more."""
 AHEAD_MICROS = 300_000_000
-"""A commit time that lies further ahead of our clock counts as so far ahead: a source's clock that
-jumped for a moment must not keep a bucket open for years."""
+"""A commit time further ahead of our clock than this counts as this far ahead. Otherwise a source's
+clock that jumped for a moment would keep a bucket open for years."""
 
 
 class FilesSink:
-    """Writes one location. `clock`: seconds since the epoch."""
+    """Writes to one location. `clock` returns seconds since the epoch."""
 
     def __init__(
         self, params: FilesParams, tasks: Tasks, clock: Callable[[], float] = time.time
@@ -50,7 +50,8 @@ class FilesSink:
         return layout.plain(table.schema), layout.plain(table.name)
 
     def begin(self, table: TargetTable, schema: TableSchema) -> None:
-        """An empty folder for this generation; those before it that never became whole go."""
+        """Make an empty folder for this generation. Remove earlier generations that never became
+        complete."""
         with translated(table.source):
             root = layout.table_folder(self._params.root, table.source)
             self._claim(root, table)
@@ -67,8 +68,8 @@ class FilesSink:
             )
 
     def _claim(self, root: str, table: TargetTable) -> None:
-        """Make the table's folder, or see that it is this replicator's; the marker comes first into
-        it."""
+        """Make the table's folder, or check that it belongs to this replicator. The marker is the
+        first file in it."""
         known = read_marker(root)
         if known is not None and known.replicator != table.replicator:
             raise self._taken(table)
@@ -82,7 +83,7 @@ class FilesSink:
         )
 
     def deliver(self, table: TargetTable, batch: ChangeBatch) -> int:
-        """Write the batch into files, and note them; how many rows they hold."""
+        """Write the batch into files and note them. Returns the number of rows."""
         with translated(table.source):
             known = self._generation(table)
             try:
@@ -127,8 +128,8 @@ class FilesSink:
     def _in_order(
         self, known: Generation, works: Sequence[LaneWork], written: Sequence[list[DataFile]]
     ) -> list[list[DataFile]]:
-        """Lanes are written side by side: one whose first bucket is older than the last of the lane
-        before it is written again."""
+        """Put lanes in order. Lanes are written in parallel. If a lane's first bucket is older than
+        the last bucket of the lane before it, the lane is written again."""
         found, floor = [], works[0].floor
         for number, (work, made) in enumerate(zip(works, written, strict=True)):
             if made and made[0].bucket < floor:
@@ -169,7 +170,7 @@ class FilesSink:
                 raise
 
     def drop(self, table: TargetTable) -> None:
-        """Remove the table's folder, if it is this replicator's."""
+        """Remove the table's folder if it belongs to this replicator."""
         with translated(table.source):
             root = layout.table_folder(self._params.root, table.source)
             known = read_marker(root)
@@ -181,7 +182,8 @@ class FilesSink:
         return round(self._clock() * 1e6)
 
     def _forget(self, table: TableId) -> None:
-        """What is known of a table is read again: another try may have been cut off anywhere."""
+        """Discard what is known of a table, so that it is read again. Another attempt may have been
+        interrupted at any point."""
         for key in [k for k in self._generations if k[0] == table]:
             self._generations.pop(key)
 

@@ -40,7 +40,7 @@ def _rehearsals(folder: str) -> tuple[LakehouseParams, ...]:
 
 
 def _modules(params: LakehouseParams) -> tuple[str, ...]:
-    """What reads the tables' state without Spark; it takes up to two seconds."""
+    """Modules that read the tables' state without Spark. Importing them takes up to two seconds."""
     return ("pyiceberg.catalog.sql",) if params.format == "iceberg" else ("deltalake",)
 
 

@@ -1,4 +1,4 @@
-"""The Iceberg catalog as a reader sees it, through its database and without Spark."""
+"""Reads the Iceberg catalog as a reader does: through its database, without Spark."""
 
 from __future__ import annotations
 
@@ -22,27 +22,28 @@ CONNECT_SECONDS = 5
 
 
 def path(params: LakehouseParams) -> str:
-    """The file of a SQLite catalog; empty for a server."""
+    """The file of a SQLite catalog; empty if the catalog is on a server."""
     url = Url.parse(params.catalog_uri)
     return url.path[1:] if url.scheme.startswith("sqlite") else ""
 
 
 def is_there(params: LakehouseParams) -> bool:
-    """Whether the database holds a catalog, asked without making its file; a server must answer."""
+    """Whether the database holds a catalog. Does not create a missing file; a server must
+    answer."""
     file = path(params)
     return has_tables(params, is_look=True) if not file or os.path.isfile(file) else False
 
 
 def uri(params: LakehouseParams, *, is_look: bool = False) -> str:
-    """The catalog's address with user and password, for SQLAlchemy. `is_look`: a file is opened so
-    that nothing is made or changed; within a look a server gets also its time."""
+    """The catalog's address with user and password, for SQLAlchemy. With `is_look`, a file is
+    opened so that nothing is made or changed, and a server gets a time limit within a look."""
     from sqlalchemy.engine import make_url
 
     url = make_url(params.catalog_uri)
     if is_look and url.drivername.startswith("sqlite"):
         file = path(params)
         is_busy = any(os.path.exists(f"{file}{end}") for end in ("-wal", "-journal"))
-        # The first may make a file beside it.
+        # `mode=ro` may make a file beside the database.
         how = {"mode": "ro"} if is_busy else {"immutable": "1"}
         return str(url.set(database=f"file:{quote(file)}", query={**how, "uri": "true"}))
     if url.drivername == "postgresql":
@@ -64,10 +65,10 @@ def uri(params: LakehouseParams, *, is_look: bool = False) -> str:
 
 
 def _watched(engine: Engine) -> Engine:
-    """The same; its connections are cut off when the look that they were made for is over."""
+    """Cut the engine's connections off when their look is over. Returns the engine."""
     from sqlalchemy import event
 
-    @event.listens_for(engine, "connect", insert=True)  # before SQLAlchemy asks it anything
+    @event.listens_for(engine, "connect", insert=True)  # before SQLAlchemy's first query
     def _made(connection: Any, _: Any) -> None:
         if hasattr(connection, "fileno"):  # SQLite's is a file
             limits.watch(connection.fileno())
@@ -76,7 +77,7 @@ def _watched(engine: Engine) -> Engine:
 
 
 def has_tables(params: LakehouseParams, *, is_look: bool = False) -> bool:
-    """Whether the database holds a catalog; it must answer."""
+    """Whether the database holds a catalog. The database must answer."""
     from sqlalchemy import create_engine, inspect
 
     engine = _watched(create_engine(uri(params, is_look=is_look)))
@@ -97,7 +98,7 @@ def _metadata(catalog: Any, names: tuple[str, ...]) -> TableMetadata | None:
 
 
 def open_catalog(params: LakehouseParams, *, is_look: bool = False) -> Any:
-    """pyiceberg's catalog; it makes no tables in the database."""
+    """pyiceberg's catalog. It makes no tables in the database."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     made = SqlCatalog(
@@ -105,14 +106,14 @@ def open_catalog(params: LakehouseParams, *, is_look: bool = False) -> Any:
         uri=uri(params, is_look=is_look),
         warehouse=params.warehouse_url,
         init_catalog_tables="false",
-        pool_pre_ping="true",  # a server that was restarted is connected again
+        pool_pre_ping="true",  # reconnects after a server's restart
     )
     _watched(made.engine)
     return made
 
 
 class Reader:
-    """Opens the catalog once, whichever thread asks first. Thread safe."""
+    """Opens the catalog once for all threads. Thread safe."""
 
     def __init__(self, params: LakehouseParams) -> None:
         self._params = params
@@ -120,7 +121,7 @@ class Reader:
         self._lock = threading.Lock()
 
     def opened(self) -> Any:
-        """The catalog over a warehouse on this machine's disk; None elsewhere, and before the
+        """The catalog if the warehouse is on this machine's disk. None otherwise, and before the
         catalog's first table."""
         is_here = "://" not in self._params.warehouse_url
         with self._lock:
@@ -149,7 +150,7 @@ def snapshots(catalog: Any, names: tuple[str, ...]) -> Snapshots:
 
 
 def tables(catalog: Any, namespace: tuple[str, ...]) -> list[str]:
-    """The names of the namespace's tables, also of those whose files are gone."""
+    """The names of the namespace's tables, including tables whose files are gone."""
     from pyiceberg.exceptions import NoSuchNamespaceError
 
     try:
@@ -159,13 +160,13 @@ def tables(catalog: Any, namespace: tuple[str, ...]) -> list[str]:
 
 
 def properties(catalog: Any, names: tuple[str, ...]) -> Mapping[str, str] | None:
-    """A table's properties, from its metadata file; None where there is no such table."""
+    """A table's properties, from its metadata file; None if there is no such table."""
     metadata = _metadata(catalog, names)
     return None if metadata is None else metadata.properties
 
 
 def live_table(catalog: Any, names: tuple[str, ...]) -> LiveTable | None:
-    """What a table says of itself, from its metadata file alone; None where there is none."""
+    """A table's own state, from its metadata file alone; None if there is no such table."""
     metadata = _metadata(catalog, names)
     if metadata is None:
         return None

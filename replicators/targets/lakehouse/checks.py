@@ -1,5 +1,5 @@
-"""Preflight of a lakehouse: catalog and warehouse, names that are taken or shared. Needs no
-Spark."""
+"""Preflight of a lakehouse: checks catalog and warehouse, and names that are taken or shared. Needs
+no Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _KNOWN = frozenset({"target:storage-full", "target:not-writable", "target:unreac
 
 
 class LakehouseChecks(Closing):
-    """Looks at the target as a reader would: through the catalog's database and the warehouse's
+    """Reads the target as a reader would: through the catalog's database and the warehouse's
     storage."""
 
     def __init__(self, params: LakehouseParams) -> None:
@@ -34,8 +34,8 @@ class LakehouseChecks(Closing):
         """Nothing stays open."""
 
     def connection(self) -> list[Problem]:
-        """Can the catalog be opened, and the warehouse's folder be written, or its object store be
-        asked? Makes and changes nothing."""
+        """Check that the catalog can be opened, and that the warehouse's folder can be written or
+        its object store answers. Makes and changes nothing."""
         problems = [self._warehouse()]
         if self.params.format == "iceberg":
             problems.append(self._catalog())
@@ -59,7 +59,8 @@ class LakehouseChecks(Closing):
         return _tried(lambda: catalog.is_there(self.params), "target:unreachable")
 
     def tables(self, tables: Sequence[TableSchema], replicator: str) -> list[Problem]:
-        """Names that two tables would share, names that are taken, and types that do not fit."""
+        """Report names that two tables would share, names that are taken, and types that do not
+        fit."""
         found = self._shared(tables) + self._kept(tables) + [p for t in tables for p in _columns(t)]
         per_format = _cases if self.params.format == "delta" else _reserved
         found += [p for t in tables for p in per_format(t)]

@@ -1,4 +1,4 @@
-"""What a Spark session needs to write a lakehouse: settings without secrets, the names of jars, and
+"""Configures a Spark session to write a lakehouse: settings without secrets, the names of jars, and
 the catalog's password in a file."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def jdbc_url(uri: str) -> str:
 
 
 def spark_conf(params: LakehouseParams) -> dict[str, str]:
-    """Settings of the session, fixed at its start. The catalog's password is not among them: see
+    """The session's settings, fixed at its start. They do not contain the catalog's password: see
     `driver_properties`."""
     common = {
         "spark.sql.caseSensitive": "true",
@@ -37,8 +37,8 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
             **common,
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            # A writer looks at its size after so many rows, by itself after hundreds: of large ones
-            # these have no room.
+            # A writer checks its size after this many rows. The default is some hundreds, which
+            # do not fit in memory if rows are large.
             **{
                 f"spark.hadoop.parquet.{of}.size.row.check.{end}": rows
                 for of in ("block", "page")
@@ -61,9 +61,9 @@ def spark_conf(params: LakehouseParams) -> dict[str, str]:
 
 
 def driver_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
-    """Java's property by which PostgreSQL's driver finds the catalog's password: it names a file in
-    `folder` that only this user may read. Neither the process's arguments nor Spark's settings hold
-    it."""
+    """The Java property that tells PostgreSQL's driver where the catalog's password is. It names a
+    file in `folder` that only this user may read. The password is neither in the process's
+    arguments nor in Spark's settings."""
     is_asked = params.format == "iceberg" and not params.catalog_uri.startswith("sqlite")
     if not is_asked or not params.catalog_password:
         return {}
@@ -76,7 +76,7 @@ def driver_properties(params: LakehouseParams, folder: str) -> dict[str, str]:
 
 
 def jars(params: LakehouseParams) -> tuple[str, ...]:
-    """The names of the jars, without version, that must be on the session's class path."""
+    """The names, without version, of the jars that must be on the session's class path."""
     if params.format == "delta":
         return DELTA_JARS
     driver = "sqlite-jdbc" if params.catalog_uri.startswith("sqlite") else "postgresql"

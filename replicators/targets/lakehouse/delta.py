@@ -1,5 +1,5 @@
-"""Delta tables in folders: staging, publishing, tokens as application transactions, upkeep. Orders
-SQL; reads no rows."""
+"""Delta tables in folders: staging, publishing, tokens as application transactions, maintenance.
+Runs SQL; reads no rows."""
 
 from __future__ import annotations
 
@@ -31,14 +31,12 @@ PROPERTIES = {
     "delta.checkpointInterval": "20",
 }
 MARKS = "replicator.rewind"
-"""The property that names the versions which are kept for rewinds. A table that is replaced has
-none."""
+"""The property that names the versions kept for rewinds. A replaced table has none."""
 _LEAST_HOURS = 0.1
 _WHOLE_FILES = "128m"
-"""Keeps Spark from putting several staged files, which are clustered by key, into one."""
+"""Stops Spark from joining several staged files, which are clustered by key, into one."""
 MOMENTS = {"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}
-"""What Spark writes by itself (INT96) other readers take for nanoseconds, which begin in 1677 and
-end in 2262."""
+"""Other readers read Spark's default (INT96) as nanoseconds, which reach from 1677 to 2262 only."""
 _FEW_COMMITS = 500
 _COMPACTION = {
     "spark.databricks.delta.optimize.minFileSize": str(4 << 20),
@@ -46,17 +44,15 @@ _COMPACTION = {
     "spark.databricks.delta.optimize.maxDeletedRowsRatio": "0.2",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",
 }
-"""Small files become one; a large one is written again only when a fifth of its rows is deleted.
-VACUUM lists folders in four tasks: left to itself it starts ten thousand, whatever there is to
-list."""
+"""Small files are joined. A large file is rewritten only when a fifth of its rows is deleted.
+VACUUM lists folders in four tasks: by default it starts ten thousand, even for few files."""
 
 _LOUD = "org.apache.spark.sql.delta.DeltaParquetFileFormat"
 
 
 def mute(spark: Any) -> None:
-    """Keep a line out of the JVM's output that Delta writes as an error with each read of a table
-    with deletion vectors: its own condition on deleted rows can't be pushed down, which costs
-    nothing."""
+    """Hide a line in the JVM's output. Delta logs it as an error at each read of a table with
+    deletion vectors: it can't push down its own condition on deleted rows. This costs nothing."""
     jvm = getattr(spark, "_jvm", None)
     if jvm is not None:
         log4j = jvm.org.apache.logging.log4j
@@ -64,11 +60,11 @@ def mute(spark: Any) -> None:
 
 
 class Delta:
-    """The acts of a lakehouse target on Delta tables, known by their folders; each takes the
-    session it works in.
+    """The operations of a lakehouse target on Delta tables, which are identified by their folders.
+    Each operation takes the session that it works in.
 
-    The token is Delta's own application transaction: its application id names replicator, table and
-    generation, its version is the sequence. It is part of the table's state, so compaction and log
+    The token is Delta's own application transaction. Its application id names replicator, table and
+    generation; its version is the sequence. It is part of the table's state, so compaction and log
     clean-up keep it.
     """
 
@@ -91,7 +87,7 @@ class Delta:
         self._files: dict[tuple[str, str], frozenset[str]] = {}
 
     def folder(self, names: tuple[str, ...]) -> str:
-        """Where the table lies."""
+        """The table's folder."""
         return "/".join((self.params.warehouse_url, *(naming.folder(n) for n in names)))
 
     def path(self, names: tuple[str, ...]) -> str:
@@ -99,7 +95,7 @@ class Delta:
         return f"delta.{dialect.quote(self.folder(names))}"
 
     def stamp(self, session: Any, token: Token) -> None:
-        """Let the next commit of the session carry the token."""
+        """Add the token to the session's next commit."""
         session.conf.set("spark.databricks.delta.write.txnAppId", _application(token))
         session.conf.set("spark.databricks.delta.write.txnVersion", str(token.sequence))
 
@@ -116,7 +112,7 @@ class Delta:
         return DeltaTable(url, version=version, without_files=True)
 
     def live(self, session: Any, names: tuple[str, ...]) -> LiveTable | None:
-        """What the table says of itself; None where there is none."""
+        """The table's own state; None if there is no such table."""
         table = self._open(names)
         if table is None:
             return None
@@ -128,7 +124,7 @@ class Delta:
         return LiveTable(owner, own, found, version=str(table.version()))
 
     def make_namespace(self, session: Any, names: tuple[str, ...]) -> None:
-        """Folders need none."""
+        """Nothing to do: folders need no namespace."""
 
     def live_names(self, table: TargetTable) -> tuple[str, str]:
         """Namespace and name of the live table."""
@@ -138,7 +134,7 @@ class Delta:
         return naming.staging_names(self.live_names(table), table.replicator, table.generation)
 
     def begin(self, session: Any, table: TargetTable, schema: TableSchema) -> None:
-        """An empty staging table. What copies of this table left that broke off goes first."""
+        """Make an empty staging table. First remove what interrupted copies of this table left."""
         names = self.live_names(table)
         live = self.live(session, names)
         self._clear(table, is_alive=live is not None)
@@ -153,8 +149,8 @@ class Delta:
         session.sql(text)
 
     def _clear(self, table: TargetTable, *, is_alive: bool) -> None:
-        """Remove what our copies of the table have staged, in every generation, and half a table
-        where its first publishing was cut."""
+        """Remove everything that our copies of the table staged, in every generation. Also remove
+        an incomplete table whose first publication was interrupted."""
         names = self.live_names(table)
         root = self.folder((naming.STAGING_NAMESPACE,))
         found = folders_of(storage.folders(root), names, table.replicator)
@@ -164,8 +160,8 @@ class Delta:
             storage.remove_folder(f"{root}/{one}")
 
     def _claim(self, table: TargetTable) -> None:
-        """What will lie in the live table's folder before its first commit is ours.
-        `target:table-taken` where something is there."""
+        """Claim the live table's folder before its first commit. Remove what our own interrupted
+        claim left there. Raises `target:table-taken` if something else is there."""
         folder = self.folder(names := self.live_names(table))
         claim = self.folder(self._staged(table)) + CLAIM
         if storage.has_folder(folder):
@@ -176,7 +172,7 @@ class Delta:
         storage.make_folder(claim)
 
     def staging_path(self, session: Any, table: TargetTable) -> str:
-        """The identifier to append staged rows to."""
+        """The SQL identifier for appending staged rows."""
         return self.path(self._staged(table))
 
     def version_at(
@@ -197,8 +193,8 @@ class Delta:
     def _shown_at(
         self, names: tuple[str, ...], newest: Any, application: str, sequence: int
     ) -> KeptVersion | None:
-        """As `version_at`, of the history's versions. Sequences grow with versions, so few of them
-        are opened."""
+        """As `version_at`, for versions within the history. Sequences grow with versions, so only
+        few versions are opened."""
         times = self._times(newest)
         first = min(times)
 
@@ -217,9 +213,9 @@ class Delta:
         return None if reached is None else KeptVersion(str(low), reached, times.get(low, 0.0))
 
     def _sequence(self, names: tuple[str, ...], version: int, application: str) -> int | None:
-        """What a version remembers; None where that is nothing, or it can't be opened since its log
-        is gone. OSError where the storage is away: then nobody knows, and nothing that is kept may
-        go."""
+        """The sequence in a version's token. None if it has none, or if it can't be opened because
+        its log is gone. Raises OSError if the storage is away: then this is not known, and nothing
+        that is kept may be removed."""
         from deltalake.exceptions import DeltaError
 
         try:
@@ -232,15 +228,15 @@ class Delta:
     def _marks(
         self, names: tuple[str, ...], newest: Any, application: str
     ) -> tuple[KeptVersion, ...]:
-        """The versions beyond the history that are kept, and can be opened."""
+        """The kept versions beyond the history that can still be opened."""
         marks = read_marks(newest.metadata().configuration.get(MARKS, ""))
         return tuple(
             m for m in marks if self._sequence(names, int(m.version), application) == m.sequence
         )
 
     def _times(self, newest: Any) -> dict[int, float]:
-        """The commit times of the versions from the oldest that was the current one within the
-        history on: files of older ones may be gone."""
+        """The commit times of all versions since the history began, and of the one that was current
+        then. Files of older versions may be gone."""
         since = time.time() - 60 * self.params.history_minutes
         limit = _FEW_COMMITS
         while True:
@@ -253,7 +249,7 @@ class Delta:
             limit *= 4
 
     def begin_rewind(self, session: Any, table: TargetTable, version: str) -> None:
-        """A staging table with the rows of an older version."""
+        """Make a staging table with the rows of an older version."""
         live = self.path(self.live_names(table))
         older = f"{live} VERSION AS OF {int(version)}"
         then = session.sql(f"SELECT * FROM {older}").schema  # noqa: S608 - a quoted name
@@ -268,15 +264,16 @@ class Delta:
         storage.remove_folder(self.folder(self._staged(table)))
 
     def files_folder(self, session: Any, table: TargetTable) -> str:
-        """Where files for the staging table may be written before they are copied into it."""
+        """A folder for files that are then copied into the staging table."""
         return self.folder(self._staged(table)) + FILES
 
     def add_files(self, session: Any, table: TargetTable, folder: str) -> bool:
-        """Delta takes no files as they are."""
+        """False: Delta can't add existing files."""
         return False
 
     def append_frame(self, frame: Any, target: str) -> None:
-        """Append rows to a staging place; the frame's own session writes, no token is needed."""
+        """Append rows to a staging place. The frame's own session writes them; they need no
+        token."""
         values = {"spark.sql.files.openCostInBytes": _WHOLE_FILES, **MOMENTS}
         with lent_conf(frame.sparkSession.conf, values):
             frame.writeTo(target).append()
@@ -290,8 +287,8 @@ class Delta:
         *,
         is_rewind: bool = False,
     ) -> str:
-        """One replacing commit: schema, rows, marks and token together. What is known of a rewound
-        table's columns stays."""
+        """Publish by one replacing commit: schema, rows, marks and token together. A rewound table
+        keeps its known column numbers."""
         names = self.live_names(table)
         live = self.live(session, names)
         if live is None:
@@ -315,7 +312,7 @@ class Delta:
     def evolve(
         self, session: Any, table: TargetTable, old: TableSchema, new: TableSchema
     ) -> list[str]:
-        """Change the live table's columns; what was changed, as text."""
+        """Change the live table's columns. Returns the changes as text."""
         names = self.live_names(table)
         if self._open(names) is None:
             raise ReplicationError("target:table-missing", table=table.source)
@@ -329,7 +326,7 @@ class Delta:
         return [c.text for c in changes if c.text]
 
     def drop(self, session: Any, table: TargetTable) -> None:
-        """Remove table and staging folders."""
+        """Remove the table and its staging folders."""
         names = self.live_names(table)
         live = self.live(session, names)
         self._clear(table, is_alive=live is not None)
@@ -339,8 +336,8 @@ class Delta:
     def maintain(
         self, session: Any, names: tuple[str, ...], token: Token, keep_seconds: float = 0.0
     ) -> dict[str, Any]:
-        """Compact small and delete-heavy files, remove files older than the history; the log is
-        kept as long."""
+        """Compact small files and files with many deleted rows; remove files older than the
+        history. The log is kept as long as the history."""
         target = self.path(names)
         for name, value in _COMPACTION.items():
             session.conf.set(name, value)
@@ -359,8 +356,8 @@ class Delta:
     def _remark(
         self, session: Any, names: tuple[str, ...], token: Token, keep_seconds: float
     ) -> tuple[KeptVersion, ...]:
-        """The versions that stay for rewinds beyond the history (docs/decisions/0022), recorded in
-        the table; and the log is kept so long: both times may have been changed since the table was
+        """Choose the versions kept for rewinds beyond the history (docs/decisions/0022), and record
+        them in the table. The log is kept as long. Both times may have changed since the table was
         made."""
         newest = self._open(names)
         if newest is None:
@@ -386,7 +383,7 @@ class Delta:
     def _spared(
         self, session: Any, names: tuple[str, ...], marks: tuple[KeptVersion, ...]
     ) -> frozenset[str]:
-        """The files of the versions that stay. Each version is opened once by a process."""
+        """The files of the kept versions. A process opens each version once."""
         folder = self.folder(names)
         wanted = {(folder, m.version) for m in marks}
         for known in [k for k in self._files if k[0] == folder and k not in wanted]:

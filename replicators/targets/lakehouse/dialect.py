@@ -1,7 +1,7 @@
 """The SQL text of a lakehouse target, for Iceberg and Delta alike: pure functions of schemas and
 batches to strings.
 
-Names go in through `quote`, values through `literal`; nothing here asks a server or knows a Spark
+Names go in through `quote`, values through `literal`. Nothing here calls a server or uses a Spark
 session.
 """
 
@@ -60,8 +60,8 @@ def _clock(value: time) -> str:
 def literal(  # noqa: C901 - one line for each type
     kind: LogicalType, value: Any
 ) -> str:
-    """A key's value as a literal of the target's type; `value` may be an Arrow scalar. ValueError
-    for what has none."""
+    """A key's value as a literal of the target's type. `value` may be an Arrow scalar. Raises
+    ValueError for a type that has no literal."""
     plain = value.as_py() if hasattr(value, "as_py") else value
     match kind, plain:
         case _, None:
@@ -88,7 +88,8 @@ def literal(  # noqa: C901 - one line for each type
 
 
 def stored(kind: LogicalType, value: str) -> str:
-    """An expression that turns a batch's value into the target's: only times of day differ."""
+    """An expression that converts a batch's value to the target's type. Only times of day
+    differ."""
     match kind:
         case Time():
             return f"date_format(timestamp_micros({value}), 'HH:mm:ss.SSSSSS')"
@@ -98,7 +99,7 @@ def stored(kind: LogicalType, value: str) -> str:
 
 
 def read_type(kind: LogicalType) -> str:
-    """The type with which Spark reads a value of a batch."""
+    """The type that Spark uses to read a value of a batch."""
     match kind:
         case Time():
             return "BIGINT"
@@ -108,18 +109,18 @@ def read_type(kind: LogicalType) -> str:
 
 
 def columns_ddl(columns: Sequence[Column]) -> str:
-    """`name TYPE` of each column, as the target stores it."""
+    """`name TYPE` for each column, as the target stores it."""
     return ", ".join(f"{quote(c.name)} {fit(c.type).native}" for c in columns)
 
 
 def image_ddl(schema: TableSchema) -> str:
-    """The schema with which Spark reads Parquet files of whole rows."""
+    """The schema that Spark uses to read Parquet files of whole rows."""
     return ", ".join(f"{quote(c.name)} {read_type(c.type)}" for c in schema.supported)
 
 
 def image_columns(schema: TableSchema, types: Mapping[str, str]) -> list[str]:
-    """Expressions that read whole rows in the target's types; `types` are the Spark types the rows
-    have now: a time of day that is text already stays as it is."""
+    """Expressions that read whole rows in the target's types. `types` are the rows' present Spark
+    types: a time of day that is text already is not converted."""
     return [
         quote(c.name)
         if types.get(c.name) == "string"
@@ -136,7 +137,7 @@ def properties(values: Mapping[str, str]) -> str:
 def create(
     target: str, schema: TableSchema, *, provider: str, location: str, values: Mapping[str, str]
 ) -> str:
-    """CREATE TABLE; every column may be NULL, so that evolving never has to relax one."""
+    """CREATE TABLE. Every column is nullable, so that schema changes never have to relax one."""
     place = f"\nLOCATION {text(location)}" if location else ""
     return (
         f"CREATE TABLE {target} ({columns_ddl(schema.supported)})\nUSING {provider}{place}\n"
@@ -145,13 +146,13 @@ def create(
 
 
 def touch(target: str) -> str:
-    """An INSERT of nothing: a commit that carries a token only."""
+    """An INSERT of no rows: a commit that only carries a token."""
     return f"INSERT INTO {target} SELECT * FROM {target} WHERE FALSE"
 
 
 def create_tag(target: str, name: str, version: int, minutes: int) -> str:
-    """A name that keeps an Iceberg table's snapshot, so long at most: also where nobody is left to
-    drop it."""
+    """A tag that keeps an Iceberg snapshot for at most `minutes`. The limit matters if nobody is
+    left to drop the tag."""
     return (
         f"ALTER TABLE {target} CREATE TAG IF NOT EXISTS {quote(name)} AS OF VERSION {version} "
         f"RETAIN {minutes} MINUTES"
@@ -159,17 +160,17 @@ def create_tag(target: str, name: str, version: int, minutes: int) -> str:
 
 
 def drop_tag(target: str, name: str) -> str:
-    """The snapshot may expire again."""
+    """Drop the tag, so that the snapshot may expire."""
     return f"ALTER TABLE {target} DROP TAG IF EXISTS {quote(name)}"
 
 
 def truncate(target: str) -> str:
-    """A commit that leaves the table empty, and carries the token (a plain DELETE would not)."""
+    """A commit that empties the table and carries the token. A plain DELETE would not carry it."""
     return f"INSERT OVERWRITE {target} SELECT * FROM {target} WHERE FALSE"
 
 
 def add_column(target: str, column: Column) -> str:
-    """ADD COLUMN, NULL in the rows that are there."""
+    """ADD COLUMN; existing rows get NULL."""
     return f"ALTER TABLE {target} ADD COLUMN {quote(column.name)} {fit(column.type).native}"
 
 
@@ -179,7 +180,7 @@ def drop_column(target: str, name: str) -> str:
 
 
 def rename_column(target: str, name: str, new: str) -> str:
-    """RENAME COLUMN; the rows keep its values."""
+    """RENAME COLUMN; the rows keep their values."""
     return f"ALTER TABLE {target} RENAME COLUMN {quote(name)} TO {quote(new)}"
 
 
@@ -199,7 +200,8 @@ def set_properties(target: str, values: Mapping[str, str]) -> str:
 
 
 def replace_table(target: str, staged: str, values: Mapping[str, str]) -> str:
-    """One commit that makes the rows and columns of a staged Delta table those of `target`."""
+    """Replace the rows and columns of `target` with those of a staged Delta table, in one
+    commit."""
     return (
         f"CREATE OR REPLACE TABLE {target}\nUSING delta\nTBLPROPERTIES ({properties(values)})\n"
         f"AS SELECT * FROM {staged}"
@@ -207,10 +209,10 @@ def replace_table(target: str, staged: str, values: Mapping[str, str]) -> str:
 
 
 def snapshots(table: str) -> str:
-    """Every snapshot of an Iceberg table; `table` is its metadata table."""
+    """All snapshots of an Iceberg table; `table` is its metadata table."""
     return f"SELECT snapshot_id, parent_id, summary FROM {table}"
 
 
 def delete_all(target: str) -> str:
-    """Empty a branch, without a token."""
+    """Delete all rows of a branch, without a token."""
     return f"DELETE FROM {target}"

@@ -1,4 +1,4 @@
-"""Turns what Spark, Iceberg, Delta and the storage raise into codes. The raw text stays in
+"""Turns exceptions of Spark, Iceberg, Delta and the storage into error codes. The raw text stays in
 `__cause__`."""
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _TABLE_OF_CODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def code_of(err: BaseException) -> str:
-    """The code of a driver's exception."""
+    """The error code for a driver's exception."""
     raw = f"{type(err).__name__}: {err}"
     for pattern, code in _TABLE_OF_CODES:
         if pattern.search(raw):
@@ -61,7 +61,7 @@ def code_of(err: BaseException) -> str:
 
 
 def is_missing(err: BaseException) -> bool:
-    """Whether the exception says that there is no such table."""
+    """Whether the exception means that the table does not exist."""
     return (
         re.search(
             r"TABLE_OR_VIEW_NOT_FOUND|DELTA_TABLE_NOT_FOUND|NoSuchTable|PATH_NOT_FOUND", str(err)
@@ -71,7 +71,7 @@ def is_missing(err: BaseException) -> bool:
 
 
 def translate(err: BaseException, table: TableId | None = None) -> ReplicationError:
-    """The error to show for a driver's exception; raise it `from` that exception."""
+    """The error to show for a driver's exception. Raise it `from` that exception."""
     if isinstance(err, ReplicationError):
         return err
     if isinstance(err, ImportError):

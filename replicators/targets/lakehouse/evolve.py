@@ -1,5 +1,4 @@
-"""What must change in a target table so that it fits a source table: a pure plan, with its SQL
-text."""
+"""Plans the changes that make a target table fit a source table. Pure: returns SQL text."""
 
 from __future__ import annotations
 
@@ -15,29 +14,30 @@ from replicators.targets.lakehouse.types import fit
 ORDINALS = "replicator.columns"
 MOVING = "_replicator_column_"
 KEPT = -1
-"""The number of a live column that the source dropped and the policy kept: none of the source's,
-now or later."""
+"""The number of a live column that the source dropped and the policy kept. No column of the source
+has this number, now or later."""
 _WIDER = {("int", "bigint"), ("float", "double")}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: the statement that makes it and a sentence about it."""
+    """One change: its SQL statement and a sentence that describes it."""
 
     statement: str
     text: str
 
 
 def ordinals(schema: TableSchema) -> str:
-    """The source's numbers of the columns, as a table property keeps them: a column that was
-    dropped and made again under its old name has another number."""
+    """The source's column numbers, as a table property stores them. A column that was dropped and
+    made again under its old name has another number."""
     return _told({c.name: c.ordinal for c in schema.supported})
 
 
 def _known_at_start(known: Mapping[str, int], new: TableSchema) -> Mapping[str, int]:
-    """What is known of a live table when its next copy begins. Where the numbers are those of a
-    copy, not the source's, the next one's mean something else: the names count. So they do of
-    columns that were kept: readers see them until the copy is published."""
+    """The known column numbers of a live table when its next copy begins. If the numbers belong to
+    a copy and not to the source, the next copy's numbers mean something else, so columns are
+    matched by name. Kept columns are matched by name too: readers see them until the copy is
+    published."""
     numbers = {c.name: c.ordinal for c in new.columns}
     return {
         name: numbers.get(name, 0) if new.copy_numbers or number == KEPT else number
@@ -89,8 +89,8 @@ def _fitted(
 
 
 def _where(live: Iterable[str], known: Mapping[str, int]) -> dict[int, str]:
-    """The live name of each column that the source knows by a number; one that is on its way to a
-    name comes first."""
+    """The live name of each column that the source identifies by a number. A column in the middle
+    of a rename comes first."""
     names = set(live)
     found = {number: name for name, number in known.items() if number > 0 and name in names}
     on_its_way = {
@@ -104,9 +104,9 @@ def _where(live: Iterable[str], known: Mapping[str, int]) -> dict[int, str]:
 def renames(
     target: str, live: Iterable[str], known: Mapping[str, int], new: TableSchema
 ) -> list[Change]:
-    """The renames that bring live columns to the names that their numbers have in `new`. Where a
-    name is still another column's, all go by way of names of their own, so that a change that broke
-    off can be gone on with."""
+    """The renames that give live columns the names that their numbers have in `new`. If another
+    column still has such a name, all renames go through temporary names, so that an interrupted
+    change can continue."""
     names = set(live)
     where, kept = _where(names, known), _kept(names, known, new)
     moved = {
@@ -136,8 +136,8 @@ def renames(
 
 
 def _kept(live: Iterable[str], known: Mapping[str, int], new: TableSchema) -> dict[str, int]:
-    """The live columns, known to be of the source, that the new shape has not, and that none of its
-    columns comes from."""
+    """The live columns that came from the source, that the new schema does not have, and that none
+    of its columns comes from."""
     wanted = {c.name for c in new.supported} | {c.ordinal for c in new.supported if c.ordinal}
     return {n: KEPT for n in live if n in known and not {n, known[n]} & wanted}
 
@@ -145,7 +145,7 @@ def _kept(live: Iterable[str], known: Mapping[str, int], new: TableSchema) -> di
 def _renamed_told(
     target: str, where: Mapping[int, str], kept: Mapping[str, int], new: TableSchema
 ) -> Change:
-    """The numbers of the live columns by the names that the renames gave them."""
+    """The numbers of the live columns, by their names after the renames."""
     names = {c.ordinal: c.name for c in new.supported}
     told = {names.get(number, name): number for number, name in where.items()}
     return Change(dialect.set_properties(target, {ORDINALS: _told({**kept, **told})}), "")
@@ -161,15 +161,16 @@ def plan(
     is_start: bool = False,
     widens: bool = True,
 ) -> list[Change]:
-    """The changes from the live columns (name to Spark type) to `new`; only columns in `drops` are
-    dropped, and those whose names other columns take.
+    """The changes from the live columns (name to Spark type) to `new`. Only two kinds of columns
+    are dropped: those in `drops`, and those whose names other columns take.
 
-    `told` has the source's column numbers of the last time: a column whose number has another name
-    is renamed. One that stays though `new` has it not is told as `KEPT`: forgotten, it would be
-    taken for a later column of its name or, where numbers are used again, number. `target:evolve`
-    for a change of type that loses something, unless the next copy begins (`is_start`): then the
-    column is emptied; and for every change of type where the table's format can't widen one
-    (`widens`).
+    `told` holds the source's column numbers of the last time. A column whose number has another
+    name now is renamed. A column that stays although `new` lacks it is recorded as `KEPT`.
+    Otherwise a later column with its name, or with its reused number, would be mistaken for it.
+
+    Raises `target:evolve` for a change of type that loses something; but if the next copy begins
+    (`is_start`), the column is emptied instead. Raises it for every change of type if the table's
+    format can't widen columns (`widens`).
     """
     known = _known_at_start(told, new) if is_start else told
     numbers = {c.ordinal for c in new.supported if c.ordinal}
@@ -185,15 +186,15 @@ def plan(
     stale = {name for name in known if name not in left}
     if (
         moves and stale
-    ):  # else a name that is taken over would seem to be the old column, after a cut
+    ):  # else, after an interruption, a reused name would be mistaken for the old column
         numbered = {name: number for name, number in known.items() if name in left}
         changes.append(Change(dialect.set_properties(target, {ORDINALS: _told(numbered)}), ""))
     changes += moves
     where = _where(left, known)
     away = {where[c.ordinal] for c in new.supported if where.get(c.ordinal, c.name) != c.name}
     if any(c.name in away and c.ordinal not in where for c in new.supported):
-        # Else the name of one that went, given to a new column, would seem to be the old one, after
-        # a cut.
+        # Else, after an interruption, a new column with the name of a dropped one would be mistaken
+        # for it.
         changes.append(_renamed_told(target, where, _kept(left, known, new), new))
     for column in new.supported:
         name = where.get(column.ordinal, column.name) if column.ordinal else column.name
@@ -211,8 +212,8 @@ def plan(
 
 
 def _is_free(name: str, known: Mapping[str, int], new: TableSchema) -> bool:
-    """Whether a live column is none of the new shape's: neither by its name nor by what the name
-    stood for."""
+    """Whether a live column belongs to no column of the new schema, neither by its name nor by the
+    number that its name had."""
     wanted = {c.name: c.ordinal for c in new.supported}
     if name not in wanted:
         return True

@@ -1,5 +1,5 @@
-"""When old versions of tables are removed: less often than tables are compacted, since it looks at
-all of their files."""
+"""Decides when old versions of tables are removed. This happens less often than compaction, since
+it reads the list of all files of a table."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MINUTES_A_DAY = 1440
 
 
 def current_at(history: str, snapshots: str, moment: datetime) -> str:
-    """The commit time, in microseconds since the epoch, of the snapshot that an Iceberg table
-    showed at `moment` (UTC); `history` and `snapshots` are its metadata tables."""
+    """SQL for the commit time, in microseconds since the epoch, of the snapshot that was an Iceberg
+    table's current one at `moment` (UTC). `history` and `snapshots` are its metadata tables."""
     return (
         f"SELECT unix_micros(s.committed_at) FROM {history} h "  # noqa: S608 - both quoted by the caller
         f"JOIN {snapshots} s ON s.snapshot_id = h.snapshot_id "
@@ -29,7 +29,7 @@ def current_at(history: str, snapshots: str, moment: datetime) -> str:
 
 
 def by_queries(session: Any, snapshots: str, refs: str) -> Snapshots:
-    """What an Iceberg table still has, by Spark's queries of these metadata tables."""
+    """The snapshots that an Iceberg table still has, by Spark queries of these metadata tables."""
     rows = session.sql(
         f"SELECT snapshot_id, parent_id, summary, unix_micros(committed_at) FROM {snapshots}"  # noqa: S608 - quoted by the caller
     ).collect()
@@ -43,9 +43,9 @@ def by_queries(session: Any, snapshots: str, refs: str) -> Snapshots:
 
 
 def retention(params: LakehouseParams, kept_seconds: float = 0.0) -> dict[str, str]:
-    """A Delta table's properties that keep its log, and the files that it names, as long as the
-    history, the log also as long as single versions are kept: whole days, one at least. Delta's own
-    clean-up would take versions away that are promised."""
+    """A Delta table's properties that keep its log and files as long as the history, in whole days,
+    at least one. The log is also kept as long as single versions are kept. Otherwise Delta's own
+    clean-up would remove versions that are promised."""
     files, log = (
         max(1, math.ceil(minutes / MINUTES_A_DAY))
         for minutes in (
@@ -60,9 +60,9 @@ def retention(params: LakehouseParams, kept_seconds: float = 0.0) -> dict[str, s
 
 
 class Expiry:
-    """Due at once for a table that this process has not yet asked for, then after a quarter of the
-    history has passed, so that versions live at most that much longer than promised. Thread
-    safe."""
+    """Says when expiry is due: at once for a table that this process has not asked about, then each
+    time a quarter of the history has passed. So a version lives at most that much longer than
+    promised. Thread safe."""
 
     def __init__(
         self, params: LakehouseParams, clock: Callable[[], float] = time.monotonic
@@ -73,7 +73,7 @@ class Expiry:
         self._lock = threading.Lock()
 
     def is_due(self, names: tuple[str, ...]) -> bool:
-        """Whether it is time; then the time starts anew."""
+        """Whether expiry is due. If so, the waiting time starts again."""
         now = self._clock()
         with self._lock:
             last = self._done.get(names)

@@ -1,5 +1,5 @@
-"""Snapshot files that tasks write themselves: their Arrow schema with the table's field numbers,
-and how to write them."""
+"""Snapshot files that tasks write: their Arrow schema with the table's field numbers, and the write
+options."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _numbered(field: pa.Field, number: int) -> pa.Field:
 
 
 def arrow_schema(schema: TableSchema) -> pa.Schema:
-    """The schema of files: fields have the numbers that a fresh Iceberg table gives its columns
+    """The Arrow schema of files. Fields have the numbers that a new Iceberg table gives its columns
     (first the columns in order, then the lists' elements), so that readers need no mapping by
     name."""
     plain = schema.arrow_schema()
@@ -35,8 +35,8 @@ def arrow_schema(schema: TableSchema) -> pa.Schema:
 
 
 def write_options(schema: TableSchema) -> dict[str, Any]:
-    """Options for `pyarrow.parquet.ParquetWriter`: dictionaries only where values may repeat,
-    statistics for all, decimals as Iceberg writes them."""
+    """Options for `pyarrow.parquet.ParquetWriter`: dictionaries only for columns whose values may
+    repeat, statistics for all columns, decimals as Iceberg writes them."""
     plain = schema.arrow_schema()
     repeating = [
         c.name
@@ -52,7 +52,7 @@ def write_options(schema: TableSchema) -> dict[str, Any]:
 
 
 def place(folder: str, schema: TableSchema) -> SnapshotPlace:
-    """Where and how tasks write files of this shape."""
+    """Where and how tasks write files of this schema."""
     return SnapshotPlace(folder, arrow_schema(schema), write_options(schema))
 
 
@@ -63,13 +63,13 @@ def _is_plain(kind: LogicalType) -> bool:
 
 
 def are_taken_as_they_are(schema: TableSchema) -> bool:
-    """Whether files of this shape can become data files: times of day must be turned into text
-    first."""
+    """Whether files of this schema can become data files without conversion. Files with times of
+    day can't: these must become text first."""
     return all(_is_plain(c.type) for c in schema.supported)
 
 
 def clear_strays(paths: tuple[str, ...]) -> str:
-    """Remove every file beside `paths`, which lie in one folder; that folder."""
+    """Remove all other files from the folder that holds `paths`. Returns this folder."""
     folders = {p.rsplit("/", 1)[0] for p in paths}
     if len(folders) != 1:
         raise ValueError("the files of one load lie in one folder")

@@ -1,5 +1,5 @@
-"""Iceberg tables: staging, publishing, tokens in snapshot summaries, upkeep. Orders SQL texts;
-reads no rows."""
+"""Iceberg tables: staging, publishing, tokens in snapshot summaries, maintenance. Runs SQL; reads
+no rows."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ PROPERTIES = {
     "write.merge.distribution-mode": "none",
     "write.parquet.compression-codec": "zstd",
     "write.parquet.compression-level": "1",
-    # A writer looks at its size after so many rows, by itself after hundreds: of large ones these
-    # have no room.
+    # A writer checks its size after this many rows. The default is some hundreds, which do
+    # not fit in memory if rows are large.
     "write.parquet.row-group-check-min-record-count": "1",
     "write.parquet.row-group-check-max-record-count": "16",
     "write.metadata.delete-after-commit.enabled": "true",
@@ -50,8 +50,8 @@ PROPERTIES = {
     "history.expire.min-snapshots-to-keep": "1",
 }
 _VECTORS = "spark.sql.iceberg.vectorization.enabled"
-"""Reading by vectors leaves an allocator in the JVM for each file read (apache/iceberg#13937). In a
-small table, which may be merged into each second, it saves nothing that is worth that."""
+"""Vectorized reading leaks an allocator in the JVM for each file (apache/iceberg#13937). A small
+table may get a merge each second, and vectorized reading saves little there."""
 KEY_METRICS = "write.metadata.metrics.column."
 KEY = "replicator.key"
 _COMPACTION = (
@@ -61,11 +61,12 @@ _COMPACTION = (
     "'delete-file-threshold', '2147483647', "
     "'remove-dangling-deletes', 'false')"
 )
-"""Small files become one; a large one is written again only when a fifth of its rows is deleted."""
+"""Small files are joined. A large file is rewritten only when a fifth of its rows is deleted."""
 
 
 class Iceberg:
-    """The acts of a lakehouse target on Iceberg tables; each takes the session it works in."""
+    """The operations of a lakehouse target on Iceberg tables. Each takes the session that it works
+    in."""
 
     session_conf: ClassVar[dict[str, str]] = {
         "spark.sql.iceberg.data-planning-mode": "local",
@@ -98,13 +99,13 @@ class Iceberg:
         return list(done.collect())
 
     def stamp(self, session: Any, token: Token) -> None:
-        """Let every commit of the session carry the token."""
+        """Add the token to every commit of the session."""
         for name, value in token_values(token).items():
             session.conf.set(SUMMARY_CONF + name, value)
 
     def live(self, session: Any, names: tuple[str, ...]) -> LiveTable | None:
-        """What the table says of itself; None where there is none. Read from its metadata file
-        where this process can (some 10 ms), otherwise by three of Spark's queries."""
+        """The table's own state; None if there is no such table. Read from its metadata file if
+        this process can (some 10 ms), otherwise by three Spark queries."""
         reader = self.open_reader()
         if reader is not None:
             return catalog.live_table(reader, names)
@@ -118,12 +119,12 @@ class Iceberg:
         return LiveTable(shown.get(OWNER, ""), own, token, version=version)
 
     def open_reader(self) -> Any:
-        """pyiceberg's catalog over a warehouse on this machine's disk; None elsewhere, and before
-        the catalog's first table."""
+        """pyiceberg's catalog if the warehouse is on this machine's disk. None otherwise, and
+        before the catalog's first table."""
         return self._reader.opened()
 
     def properties(self, session: Any, names: tuple[str, ...]) -> Mapping[str, str] | None:
-        """The table's properties; None where there is none. Read as in `live`."""
+        """The table's properties; None if there is no such table. Read as in `live`."""
         reader = self.open_reader()
         if reader is not None:
             return catalog.properties(reader, names)
@@ -167,12 +168,12 @@ class Iceberg:
         )
 
     def location(self, table: TargetTable, own: str) -> str:
-        """Where the files of the table with this UUID lie."""
+        """The folder for the files of the table with this UUID."""
         folders = (naming.folder(n) for n in self.live_names(table))
         return "/".join((self.params.warehouse_url, *folders, own[:8]))
 
     def make_namespace(self, session: Any, names: tuple[str, ...]) -> None:
-        """The namespace of these names is there."""
+        """Make the namespace of these names if it does not exist."""
         reader = self.open_reader()
         if reader is None or not reader.namespace_exists(names[:1]):
             session.sql(f"CREATE NAMESPACE IF NOT EXISTS {self.path(names[:1])}")
@@ -184,15 +185,15 @@ class Iceberg:
         return naming.staging_names(self.live_names(table), table.replicator, table.generation)
 
     def _staging(self, session: Any, table: TargetTable) -> tuple[str, tuple[str, str]]:
-        """Where the rows of a generation are staged: ('table', names) or, for a table that lives,
-        ('branch', names)."""
+        """The staging place of a generation: ('table', names), or ('branch', names) if the table is
+        live."""
         names = self.live_names(table)
         if self.properties(session, names) is None:
             return "table", self._staged(table)
         return "branch", names
 
     def begin(self, session: Any, table: TargetTable, schema: TableSchema) -> None:
-        """An empty staging table, or an empty staging branch of a table that lives.
+        """Make an empty staging table, or an empty staging branch if the table is live. Raises
         `target:column-reserved`."""
         naming.refuse_reserved(schema)
         names = self.live_names(table)
@@ -210,7 +211,7 @@ class Iceberg:
         session.sql(dialect.delete_all(emptied))
 
     def staging_path(self, session: Any, table: TargetTable) -> str:
-        """The identifier to append staged rows to."""
+        """The SQL identifier for appending staged rows."""
         kind, names = self._staging(session, table)
         if kind == "table":
             return self.path(names)
@@ -224,14 +225,14 @@ class Iceberg:
         return self.snapshots(session, self.live_names(table)).at(owner, sequence)
 
     def snapshots(self, session: Any, names: tuple[str, ...]) -> Snapshots:
-        """What the table still has. Read as in `live`."""
+        """The snapshots that the table still has. Read as in `live`."""
         reader = self.open_reader()
         if reader is not None:
             return catalog.snapshots(reader, names)
         return by_queries(session, *(self.path((*names, part)) for part in ("snapshots", "refs")))
 
     def begin_rewind(self, session: Any, table: TargetTable, version: str) -> None:
-        """A branch that begins at an older snapshot: no rows are copied."""
+        """Make a branch that begins at an older snapshot. No rows are copied."""
         target = self.path(self.live_names(table))
         older = session.sql(f"SELECT * FROM {target} VERSION AS OF {int(version)}")  # noqa: S608
         if older.schema != session.table(target).schema:
@@ -248,8 +249,8 @@ class Iceberg:
         session.sql(f"ALTER TABLE {target} DROP BRANCH IF EXISTS {branch}")
 
     def files_folder(self, session: Any, table: TargetTable) -> str:
-        """Where files for the staging place may be written: inside the staging table, or beside a
-        table that lives."""
+        """The folder for files of the staging place: inside the staging table, or beside a live
+        table."""
         kind, names = self._staging(session, table)
         own = (self.properties(session, names) or {}).get(UUID, "") if kind == "table" else ""
         if own:
@@ -257,9 +258,9 @@ class Iceberg:
         return "/".join((self.params.warehouse_url, *map(naming.folder, self._staged(table))))
 
     def add_files(self, session: Any, table: TargetTable, folder: str) -> bool:
-        """Make a folder's files data files of the staging table; False where they must be copied:
-        onto a branch. They are new and the table is ours, so Iceberg need not look for files that
-        it has already."""
+        """Add a folder's files to the staging table as data files. Returns False if they must be
+        copied, as onto a branch. The files are new and the table is ours, so Iceberg does not
+        search for duplicates."""
         kind, names = self._staging(session, table)
         if kind != "table":
             return False
@@ -268,7 +269,8 @@ class Iceberg:
         return True
 
     def append_frame(self, frame: Any, target: str) -> None:
-        """Append rows to a staging place; the frame's own session writes, no token is needed."""
+        """Append rows to a staging place. The frame's own session writes them; they need no
+        token."""
         frame.writeTo(target).append()
 
     def publish(
@@ -280,8 +282,8 @@ class Iceberg:
         *,
         is_rewind: bool = False,
     ) -> str:
-        """One commit puts the token on the staged rows, one catalog change makes them the live
-        table. A rewind has the live table's columns, also those that the source has no more."""
+        """One commit adds the token to the staged rows; one catalog change makes them the live
+        table. A rewind keeps the live table's columns, also those that the source no longer has."""
         kind, names = self._staging(session, table)
         shown = self.properties(session, names)
         if shown is None:
@@ -306,7 +308,8 @@ class Iceberg:
     def evolve(
         self, session: Any, table: TargetTable, old: TableSchema, new: TableSchema
     ) -> list[str]:
-        """Change the live table's columns; what was changed, as text. `target:column-reserved`."""
+        """Change the live table's columns. Returns the changes as text. Raises
+        `target:column-reserved`."""
         naming.refuse_reserved(new)
         names = self.live_names(table)
         shown = self.properties(session, names)
@@ -336,7 +339,7 @@ class Iceberg:
         return [c.text for c in changes if c.text]
 
     def drop(self, session: Any, table: TargetTable) -> None:
-        """Remove table, files and staging places."""
+        """Remove the table, its files and its staging places."""
         names = self.live_names(table)
         leftovers.clear(self, session, table, is_alive=False)
         shown = self.properties(session, names)
@@ -346,9 +349,9 @@ class Iceberg:
     def maintain(
         self, session: Any, names: tuple[str, ...], token: Token, keep_seconds: float = 0.0
     ) -> dict[str, Any]:
-        """Compact small and delete-heavy files, sorted by key; put the token on top; now and then
-        expire what is older than the history. Manifests need nothing: each commit joins small ones,
-        and drops old metadata files."""
+        """Compact small files and files with many deleted rows, sorted by key. Then write the token
+        again. Sometimes expire versions older than the history. Manifests need no work: each commit
+        joins small ones and drops old metadata files."""
         rewritten = self._call(
             session, "rewrite_data_files", names, options=_COMPACTION, **self._order(session, names)
         )
@@ -377,8 +380,7 @@ class Iceberg:
         ends_at: datetime,
         keep_seconds: float,
     ) -> None:
-        """Of what is about to be removed, keep single versions for rewinds
-        (docs/decisions/0022)."""
+        """Tag single versions for rewinds before the others are removed (docs/decisions/0022)."""
         apart = apart_seconds(self.params, keep_seconds)
         change = retag(
             self.snapshots(session, names),
@@ -394,15 +396,15 @@ class Iceberg:
             session.sql(dialect.drop_tag(target, name))
 
     def _oldest_shown(self, session: Any, names: tuple[str, ...]) -> datetime:
-        """The commit time of the version that readers had when the history began: that one and all
-        since stay, however old it is."""
+        """The commit time of the version that was current when the history began. That version and
+        all later ones stay, however old it is."""
         before = datetime.now(UTC) - timedelta(minutes=self.params.history_minutes)
         history, snapshots = (self.path((*names, part)) for part in ("history", "snapshots"))
         found = session.sql(current_at(history, snapshots, before)).collect()
         return min(before, datetime.fromtimestamp(found[0][0] / 1e6, UTC)) if found else before
 
     def _order(self, session: Any, names: tuple[str, ...]) -> dict[str, str]:
-        """How compaction sorts: by the key that the table was made with."""
+        """The sort order for compaction: the key that the table was made with."""
         key = json.loads((self.properties(session, names) or {}).get(KEY, "[]"))
         if not key:
             return {}
@@ -415,5 +417,6 @@ class Iceberg:
 
 
 def _sorting(schema: TableSchema) -> list[str]:
-    """What compaction sorts by: the key, but for lists, which Iceberg orders by none."""
+    """The sort columns for compaction: the key without lists, since Iceberg can't sort by a
+    list."""
     return [n for n in schema.key if not isinstance(schema.column(n).type, Array)]

@@ -1,5 +1,5 @@
-"""What copies of a table leave that broke off: staging tables, branches and files that no version
-names. None of it would go by itself."""
+"""Removes what interrupted copies of a table leave: staging tables, branches, and files that no
+version names. Nothing else would remove them."""
 
 from __future__ import annotations
 
@@ -12,33 +12,32 @@ from replicators.targets.lakehouse import catalog, dialect, naming, storage
 from replicators.targets.lakehouse.state import UUID
 
 FILES, CLAIM = "_files", ".claim"
-"""What the names of folders beside a Delta table's staging folder end with: of the one for files
-that are copied into it, and of the one that says that a first copy is being published."""
+"""Suffixes of the folders beside a Delta table's staging folder. One folder holds files to copy
+into it; the other marks that a first copy is being published."""
 
 
 def folders_of(folders: Iterable[str], names: tuple[str, str], replicator: str) -> list[str]:
-    """Those of the staging folders that are the replicator's for the table with these names, in any
-    generation."""
+    """The staging folders of the replicator's table with these names, in any generation."""
     start = naming.folder(naming.staging_names(names, replicator, 0)[1]).removesuffix("0")
     plain = ((f, f.removesuffix(CLAIM).removesuffix(FILES)) for f in folders)
     return [f for f, p in plain if _is_numbered(p, start)]
 
 
 def tables_of(tables: Iterable[str], names: tuple[str, str], replicator: str) -> list[str]:
-    """Those of the staging namespace's tables that are the replicator's for the table with these
-    names, in any generation."""
+    """The tables in the staging namespace for the replicator's table with these names, in any
+    generation."""
     start = naming.staging_names(names, replicator, 0)[1].removesuffix("0")
     return [t for t in tables if _is_numbered(t, start)]
 
 
 def _is_numbered(name: str, start: str) -> bool:
-    """Whether it is `start` and a generation's number."""
+    """Whether the name is `start` followed by a generation's number."""
     return name.startswith(start) and name.removeprefix(start).isdecimal()
 
 
 def clear(lake: Any, session: Any, table: TargetTable, *, is_alive: bool) -> None:
-    """Remove what copies into this Iceberg table staged. Without a reader only tables of this
-    generation and the one before are looked for."""
+    """Remove what copies into this Iceberg table staged. Without a reader, only tables of this
+    generation and the one before are searched."""
     names, reader = lake.live_names(table), lake.open_reader()
     if reader is None:
         both = (table.generation - 1, table.generation)
@@ -59,10 +58,10 @@ def clear(lake: Any, session: Any, table: TargetTable, *, is_alive: bool) -> Non
 
 
 def purge(lake: Any, session: Any, table: TargetTable, names: tuple[str, str]) -> None:
-    """Drop one of this replicator's Iceberg tables with all that lies in its folder: files of a
-    load or merge that was cut are none of any version, and a catalog leaves them."""
+    """Drop one of this replicator's Iceberg tables and everything in its folder. Files of an
+    interrupted load or merge belong to no version, and a catalog does not remove them."""
     own = ""
-    with suppress(Exception):  # listed, but its files are gone: then there is nothing to look for
+    with suppress(Exception):  # listed, but its files are gone: nothing to remove
         own = (lake.properties(session, names) or {}).get(UUID, "")
     session.sql(f"DROP TABLE IF EXISTS {lake.path(names)} PURGE")
     if own:

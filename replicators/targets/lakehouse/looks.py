@@ -1,5 +1,5 @@
-"""Looks at the files that a lakehouse's settings name: are they there, may they be used? Makes and
-writes nothing."""
+"""Checks that the files in a lakehouse's settings exist and may be used. Makes and writes
+nothing."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ _SQLITE = b"SQLite format 3\x00"
 
 
 def database(path: str) -> Problem | None:
-    """What is wrong with the file of a SQLite catalog, or with the folder in which it will be
-    made."""
+    """The problem with a SQLite catalog's file, or with the folder in which it will be made."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

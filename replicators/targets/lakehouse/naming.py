@@ -1,4 +1,4 @@
-"""Where a table lies: its name parts and a folder name that no storage misreads."""
+"""A table's name parts, and folder names that are safe in every storage."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from replicators.targets.lakehouse.params import LakehouseParams
 STAGING_NAMESPACE = "replicator_staging"
 PROGRESS = "replicator_progress"
 LONGEST = 200
-"""Characters of a folder's name: what stands behind it beside a staging folder has room up to 255,
-where file systems end."""
+"""Longest folder name that we make. Staging folders add a suffix; file systems allow 255
+characters."""
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
@@ -22,34 +22,34 @@ ICEBERG_NAMES = frozenset(
         "_last_updated_sequence_number",
     }
 )  # fmt: skip
-"""Names of Iceberg's metadata columns: a table that has one can't be merged into."""
+"""Names of Iceberg's metadata columns. MERGE fails on a table with such a column."""
 
 
 def reserved_by_iceberg(table: TableSchema) -> list[str]:
-    """The table's columns whose names Iceberg keeps for itself."""
+    """The table's columns whose names Iceberg reserves."""
     return [c.name for c in table.supported if c.name.casefold() in ICEBERG_NAMES]
 
 
 def refuse_reserved(table: TableSchema) -> None:
-    """`target:column-reserved` where the table has such a column."""
+    """Raise `target:column-reserved` if the table has such a column."""
     for name in reserved_by_iceberg(table):
         raise ReplicationError("target:column-reserved", table=table.id, column=name)
 
 
 def names(params: LakehouseParams, table: TableId) -> tuple[str, str]:
-    """The namespace and the name of a source table's target."""
+    """The target namespace and name of a source table."""
     return params.namespace or table.schema, table.name
 
 
 def progress_names(params: LakehouseParams) -> tuple[str, str]:
-    """The namespace and the name of the table that tells readers of watermarks."""
+    """The namespace and name of the progress table, which holds the watermarks."""
     return params.namespace or "replicator", PROGRESS
 
 
 def folder(name: str) -> str:
-    """`name` as one safe folder name, another for each name: other characters as their code between
-    two `~`, and never hidden. Of one that would be longer than storages take, a beginning, a
-    digest, and the generation where it ends with one."""
+    """`name` as a safe folder name that is never hidden. Different names give different results.
+    Other characters become their code between two `~`. A name that is too long for storages becomes
+    its beginning, a digest, and its generation if it ends with one."""
     start, _, number = name.rpartition("__")
     if not (number.isascii() and number.isdecimal()):
         start, number = name, ""
@@ -68,14 +68,15 @@ def _folder(name: str) -> str:
 
 
 def staging_names(names: tuple[str, str], replicator: str, generation: int) -> tuple[str, str]:
-    """The name of a generation's staging table, in a namespace of its own: two replicators may copy
-    under one name until the first of them publishes. The lengths tell where names end."""
+    """The name of a generation's staging table, in a namespace of its own. Two replicators may copy
+    under one name until the first of them publishes. The lengths in the name mark where its parts
+    end."""
     lengths = "_".join(str(len(n)) for n in names)
     return STAGING_NAMESPACE, f"{lengths}_{names[0]}__{names[1]}__{replicator}__{generation}"
 
 
 def is_branch(name: str) -> bool:
-    """Whether it is the name of some generation's staging branch."""
+    """Whether it is the name of a staging branch of any generation."""
     return name.startswith("staging_") and name.removeprefix("staging_").isdecimal()
 
 

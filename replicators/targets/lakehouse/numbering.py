@@ -1,4 +1,4 @@
-"""Numbers the equal rows of a snapshot of a table without a key, whichever chunks they came in."""
+"""Numbers the equal rows in a snapshot of a table without a key, across all chunks."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from replicators.connectors.model.modes import OCCURRENCE, ROW_HASH
 
 
 def numbered(frame: Any) -> Any:
-    """The frame with each row's number among those of its digest, from 1. Rows come ordered by
-    digest, a range of digests in each file, so that a merge reads the files of its own digests
-    only."""
+    """The frame with each row's number among the rows with its digest, from 1. Rows are ordered by
+    digest, and each file holds a range of digests, so that a merge reads only the files of its own
+    digests."""
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 

@@ -13,14 +13,13 @@ CATALOG_OPTIONS = (
     "sslmode", "sslrootcert", "connect_timeout", "application_name", "target_session_attrs",
     "channel_binding", "gssencmode",
 )  # fmt: skip
-"""What may stand behind `?` in a catalog's address: of the rest some name other hosts, files that
-are written, or classes to load."""
+"""Options that a catalog's address may have after `?`. Some others would name other hosts, files to
+write, or classes to load."""
 
 
 @dataclass(frozen=True, slots=True)
 class LakehouseParams:
-    """Where the tables go: their format, the catalog that lists them, and the folder that holds
-    them."""
+    """The tables' format, the catalog that lists them, and the folder that holds them."""
 
     warehouse: str = param(
         "Warehouse",
@@ -76,7 +75,7 @@ class LakehouseParams:
 
     @property
     def warehouse_url(self) -> str:
-        """The warehouse without a slash at its end."""
+        """The warehouse without a trailing slash."""
         return self.warehouse.rstrip("/")
 
 

@@ -1,5 +1,5 @@
-"""The table in the target that tells its readers at which versions the others are level: one row a
-watermark. SQL text only."""
+"""The progress table in the target. Each row is a watermark: it tells readers at which versions the
+other tables are consistent with each other. SQL text only."""
 
 # ruff: noqa: S608 - names are quoted by the caller, values go through `dialect.text`
 
@@ -14,7 +14,7 @@ from replicators.targets.lakehouse.params import LakehouseParams
 from replicators.targets.lakehouse.state import OWNER, UUID
 
 MARK = "replicator.progress"
-"""The owner of a progress table: it is shared by the replicators that write to the namespace."""
+"""The owner of a progress table. All replicators that write to the namespace share the table."""
 COMMITS_A_TURN = 50
 PROPERTIES = {
     "iceberg": {
@@ -51,7 +51,7 @@ def create(target: str, form: str, uuid: str) -> str:
 
 
 def insert(target: str, params: LakehouseParams, replicator: str, mark: Watermark) -> str:
-    """One row."""
+    """INSERT of one watermark."""
     tables = _listed(params, mark.versions, "version")
     left_out = _listed(params, mark.left_out, "reason")
     return (
@@ -64,7 +64,8 @@ def insert(target: str, params: LakehouseParams, replicator: str, mark: Watermar
 
 
 def prune(target: str, replicator: str, before: int) -> str:
-    """Remove the replicator's rows ahead of that sequence whose versions may be gone."""
+    """Remove the replicator's rows with a sequence below `before` whose `readable_until` has
+    passed: their versions may be gone."""
     return (
         f"DELETE FROM {target} WHERE `replicator` = {dialect.text(replicator)} "
         f"AND `sequence` < {before} AND `readable_until` < current_timestamp()"

@@ -1,4 +1,4 @@
-"""Spark sessions that are kept: one call has one at a time, and gives it back as it was."""
+"""A pool of Spark sessions. A call has one at a time, and returns it unchanged."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PER_SESSION = {
     "spark.sql.optimizer.inSetSwitchThreshold": "0",
     "spark.sql.variable.substitute": "false",
 }
-"""With the last, `${...}` in a name or in a key's literal stays: Spark replaces it in every text by
-itself, before it parses it."""
+"""The last setting keeps `${...}` in a name or a key's literal unchanged. Otherwise Spark replaces
+it in every statement before it parses the statement."""
 
 
 class LentConf:
-    """A session's conf that remembers what was there before a call set it."""
+    """A session's conf that remembers the values from before a call set them."""
 
     def __init__(self, conf: Any) -> None:
         self._conf = conf
@@ -37,8 +37,8 @@ class LentConf:
         self._conf.set(name, value)
 
     def restore(self) -> None:
-        """Every name has the value again that it had before it was set; one that had none has
-        none."""
+        """Give every name the value that it had before it was set. A name that had no value has
+        none again."""
         while self._before:
             name, value = self._before.popitem()
             if value is None:
@@ -52,7 +52,7 @@ class LentConf:
 
 @contextmanager
 def lent_conf(conf: Any, values: Mapping[str, str]) -> Iterator[None]:
-    """These values are set meanwhile."""
+    """Set these values while the context lasts."""
     lent = LentConf(conf)
     try:
         for name, value in values.items():
@@ -63,7 +63,7 @@ def lent_conf(conf: Any, values: Mapping[str, str]) -> Iterator[None]:
 
 
 class LentSession:
-    """A Spark session in the hands of one call: `conf` and temporary views last as long as the
+    """A Spark session that one call uses. Its `conf` and temporary views last as long as the
     call."""
 
     def __init__(self, session: Any) -> None:
@@ -72,12 +72,12 @@ class LentSession:
         self.conf = LentConf(session.conf)
 
     def show(self, frame: Any, view: str) -> None:
-        """Let the session's statements read the frame under the name of a view."""
+        """Make the frame readable in the session's statements as a temporary view."""
         self._views.append(view)
         frame.createOrReplaceTempView(view)
 
     def clear(self) -> None:
-        """Make the session what it was before the call."""
+        """Restore the session to its state before the call."""
         while self._views:
             self._session.catalog.dropTempView(self._views.pop())
         self.conf.restore()
@@ -87,9 +87,10 @@ class LentSession:
 
 
 class Sessions:
-    """As many sessions beside `spark` as there were calls at one time, and never two calls in one:
-    tokens travel by session conf (CORRECTNESS 14). They are kept, since Spark closes nothing with a
-    session: each one that opens a JDBC catalog holds its connection for ever. Thread safe."""
+    """Sessions beside `spark`: as many as there were parallel calls. Two calls never share one,
+    since tokens travel by session conf (CORRECTNESS 14). The sessions are kept, because Spark
+    closes nothing with a session: each one that opens a JDBC catalog holds its connection for ever.
+    Thread safe."""
 
     def __init__(self, spark: Any, conf: Mapping[str, str]) -> None:
         self._spark = spark
@@ -99,8 +100,8 @@ class Sessions:
 
     @contextmanager
     def lent(self) -> Iterator[LentSession]:
-        """A session for this call alone. It comes back as it was, also after an error; one that
-        can't be made so is given up."""
+        """A session for this call alone. It is restored afterwards, also after an error. A session
+        that can't be restored is discarded."""
         with self._lock:
             session = self._idle.pop() if self._idle else None
         if session is None:
@@ -112,7 +113,7 @@ class Sessions:
             self._take_back(lent, session)
 
     def _made(self) -> Any:
-        """A session with a conf of its own, in the same process or over Spark Connect."""
+        """A new session with its own conf, in the same process or over Spark Connect."""
         spark = self._spark
         session = spark.newSession() if hasattr(spark, "newSession") else spark.cloneSession()
         for name, value in self._conf.items():

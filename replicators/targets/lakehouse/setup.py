@@ -1,4 +1,4 @@
-"""What is got ready before a lakehouse can be written. Text only; nothing is opened here."""
+"""Steps to prepare a lakehouse before it can be written. Text only; nothing is opened here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a target table says about itself, and whether a replicator may write to it."""
+"""The state that a target table stores about itself, and whether a replicator may write to it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ UUID = "replicator.uuid"
 
 @dataclass(frozen=True, slots=True)
 class LiveTable:
-    """A table that exists at the target: its owner's mark, its UUID, what it remembers, the version
-    that says so, and how many rows it has (None: not known; those that are deleted may count)."""
+    """A table that exists at the target: its owner, its UUID, its token, the version with that
+    token, and its number of rows. The rows are None if unknown; deleted rows may be counted."""
 
     owner: str
     uuid: str
@@ -27,7 +27,7 @@ class LiveTable:
 
 
 def token_values(token: Token) -> dict[str, str]:
-    """A token as the text pairs that a commit carries."""
+    """A token as the key-value texts that a commit carries."""
     return {
         OWNER: token.replicator,
         GENERATION: str(token.generation),
@@ -37,7 +37,7 @@ def token_values(token: Token) -> dict[str, str]:
 
 
 def token_from(values: dict[str, str], uuid: str) -> Token | None:
-    """The token in a commit's text pairs, if there is one."""
+    """The token in a commit's key-value texts, if there is one."""
     if not all(name in values for name in (OWNER, GENERATION, SEQUENCE)):
         return None
     return Token(values[OWNER], int(values[GENERATION]), int(values[SEQUENCE]), uuid)
@@ -45,23 +45,24 @@ def token_from(values: dict[str, str], uuid: str) -> Token | None:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What one process knows of a table's token: the sequence that it found or wrote last, and that
-    of a commit whose end it has not heard."""
+    """A table's token as one process knows it: the sequence that it found or wrote last, and the
+    sequence of a commit whose outcome is unknown."""
 
     last: int
     tried: int | None = None
 
     def fits(self, sequence: int) -> bool:
-        """Whether nobody else has written a token since."""
+        """Whether nobody else has written a token since then."""
         return sequence in (self.last, self.tried)
 
 
 def own_token(live: LiveTable | None, table: TargetTable, written: Written | None) -> Token:
-    """The token of a table that may be merged into; `written` is what this process knows of it. A
-    sequence that is neither was written by another run of the same replicator, which went on past
-    its lease: what it appended may be there twice.
+    """The token of a table that may be merged into; `written` is the token as this process knows
+    it. If the sequence fits neither of its two, another run of the same replicator wrote it after
+    its lease ended: the rows it appended may exist twice.
 
-    `target:table-missing`, `target:table-replaced`, `target:table-behind`, `target:table-ahead`.
+    Raises `target:table-missing`, `target:table-replaced`, `target:table-behind`,
+    `target:table-ahead`.
     """
     if live is None:
         raise ReplicationError("target:table-missing", table=table.source)

@@ -1,4 +1,4 @@
-"""The warehouse's storage seen without Spark: is it there, remove a folder. Reads no tables."""
+"""The warehouse's storage without Spark: check, list and remove folders. Reads no tables."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["has_folder", "keep_only", "look", "make_folder", "open_url", "remove
 
 
 def has_folder(url: str) -> bool:
-    """Whether there is something under the folder."""
+    """Whether the folder contains anything."""
     system, path = open_url(url)
     return bool(system.get_file_info(path).type == fs.FileType.Directory)
 
 
 def folders(url: str) -> list[str]:
-    """The names of the folders right in the folder; none where there is no such folder."""
+    """The names of the folders directly in this folder; empty if it does not exist."""
     system, path = open_url(url)
     found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
     return sorted(i.base_name for i in found if i.type == fs.FileType.Directory)

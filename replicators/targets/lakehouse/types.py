@@ -1,4 +1,4 @@
-"""How neutral types fit a lakehouse table; the same Spark SQL words for Iceberg and Delta. Knows no
+"""How neutral types fit a lakehouse table. Iceberg and Delta use the same Spark SQL types. Uses no
 Spark session."""
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def _array(kind: Array) -> Fit:
 
 
 def fit(kind: LogicalType) -> Fit:  # noqa: C901 - one line for each type
-    """The Spark SQL type for a neutral type, and what becomes of its values; nothing falls back to
-    text unsaid."""
+    """The Spark SQL type for a neutral type, and how its values change. Nothing becomes text
+    without a note."""
     match kind:
         case Boolean():
             return Fit(FitKind.EXACT, "BOOLEAN")

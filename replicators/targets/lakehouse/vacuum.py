@@ -1,6 +1,6 @@
-"""Removes the files of a Delta table that no version needs any more, but for those of single
-versions that are kept: VACUUM of all that lies in the folder, less their files (`USING INVENTORY`).
-Plain VACUUM knows no such versions and removes files by age alone."""
+"""Removes files of a Delta table that no version needs any more, but keeps the files of single kept
+versions. VACUUM gets an inventory of the folder without those files (`USING INVENTORY`). Plain
+VACUUM knows no kept versions and removes files by age alone."""
 
 from __future__ import annotations
 
@@ -24,27 +24,26 @@ _TO_RFC1924 = str.maketrans(_Z85, _RFC1924)
 
 
 def vector_file(text: str) -> str:
-    """The path, within the table, of the file that a deletion vector of storage type `u` lies in:
-    `text` is a prefix, mostly none, and a UUID in Z85 (Delta's protocol, Deletion Vector Descriptor
-    Schema)."""
+    """The path within the table of the file that holds a deletion vector of storage type `u`.
+    `text` is a prefix (mostly empty) and a UUID in Z85 (Delta's protocol, Deletion Vector
+    Descriptor Schema)."""
     prefix, encoded = text[:-UUID_CHARACTERS], text[-UUID_CHARACTERS:]
     own = uuid.UUID(bytes=base64.b85decode(encoded.translate(_TO_RFC1924)))
     return f"{prefix}/deletion_vector_{own}.bin" if prefix else f"deletion_vector_{own}.bin"
 
 
 def can_spare(session: Any) -> bool:
-    """Whether Delta's own classes are within reach; over Spark Connect they are not."""
+    """Whether Delta's own classes can be called. Over Spark Connect they can't."""
     return hasattr(session, "_jsparkSession")
 
 
 def files_of(session: Any, folder: str, version: int) -> frozenset[str]:
-    """The paths within the table of everything that a version reads. What lies elsewhere is not
-    listed: no VACUUM of this table removes it. Raises what Delta does where the version's log is
-    gone."""
+    """The paths within the table of all files that a version reads. Files elsewhere are not listed:
+    no VACUUM of this table removes them. Raises Delta's exception if the version's log is gone."""
     from pyspark.sql import DataFrame
 
     own, jvm = session._jsparkSession, session._jvm
-    jvm.SparkSession.setActiveSession(own)  # whose settings Delta takes
+    jvm.SparkSession.setActiveSession(own)  # Delta uses this session's settings
     try:
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(own, folder)
         defaults = (getattr(log, f"getSnapshotAt$default${n}")() for n in (2, 3, 4))
@@ -59,13 +58,13 @@ def files_of(session: Any, folder: str, version: int) -> frozenset[str]:
         finally:
             snapshot.uncache()
     finally:
-        jvm.SparkSession.clearActiveSession()  # the next call of this thread has another one
+        jvm.SparkSession.clearActiveSession()  # this thread's next call uses another session
     vectors = found.column("vector").drop_null().to_pylist()
     return frozenset({*map(unquote, found.column("path").to_pylist()), *map(vector_file, vectors)})
 
 
 def vacuum(session: Any, folder: str, hours: float, spared: frozenset[str] = frozenset()) -> None:
-    """Remove what no version of the last `hours` reads, but for the `spared` paths within the
+    """Remove files that no version of the last `hours` reads, except the `spared` paths within the
     table."""
     listed = ""
     if spared:
@@ -77,8 +76,8 @@ def vacuum(session: Any, folder: str, hours: float, spared: frozenset[str] = fro
 
 
 def inventory(folder: str, spared: frozenset[str]) -> pa.Table:
-    """The table's files but for the spared ones, as VACUUM wants them listed: addresses, bytes,
-    milliseconds since the epoch. Folders that are left empty stay."""
+    """The table's files without the spared ones, in VACUUM's inventory format: addresses, bytes,
+    milliseconds since the epoch. Folders that become empty stay."""
     system, root = open_url(folder)
     start = folder if is_url(folder) else f"file:{root}"
     rows = [

@@ -1,6 +1,7 @@
-"""Versions of a table: for Iceberg those that led to the present one, for both formats single older
-ones that are kept over the time that changes are kept, so that a rewind can begin at them: by tags,
-and for Delta by marks in a property. Pure: reads and writes nothing."""
+"""Versions of a table. For Iceberg these are the versions that led to the present one. For both
+formats they are also single older versions, kept as long as changes are kept, so that a rewind can
+begin at them. Iceberg keeps them by tags, Delta by marks in a property. Pure: reads and writes
+nothing."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Snapshots:
-    """Everything that can still be opened: the present snapshot, all that are there by id, the ids
-    of tags and of branches by name."""
+    """All snapshots that can still be opened: the present one, all by id, and the ids of tags and
+    branches by name."""
 
     current: int | None
     known: Mapping[int, Snapshot]
@@ -36,8 +37,8 @@ class Snapshots:
     branches: Mapping[str, int] = field(default_factory=dict)
 
     def line(self) -> Iterator[Snapshot]:
-        """The present one and what led to it, as far as that is there, then the tagged ones before;
-        newest first."""
+        """The present snapshot and its remaining ancestors, then older tagged snapshots; newest
+        first."""
         last, at = float("inf"), self.current
         while at is not None and at in self.known:
             found = self.known[at]
@@ -47,7 +48,7 @@ class Snapshots:
         yield from (s for s in tagged if s.committed_at < last)
 
     def tagged(self) -> dict[str, Snapshot]:
-        """The snapshots that our tags keep, by tag."""
+        """The snapshots that our tags keep, by tag name."""
         ours = {n: v for n, v in self.tags.items() if n.startswith(TAG) and v in self.known}
         return {name: self.known[version] for name, version in ours.items()}
 
@@ -62,7 +63,7 @@ class Snapshots:
             yield snapshot, token
 
     def at(self, owner: Token, sequence: int) -> KeptVersion | None:
-        """See `MergeTarget.version_at`; `owner` says whose version of which generation."""
+        """See `MergeTarget.version_at`. `owner` names the replicator and the generation."""
         kept: KeptVersion | None = None
         for snapshot, token in self.of(owner):
             kept = KeptVersion(str(snapshot.version), token.sequence, snapshot.committed_at)
@@ -81,7 +82,7 @@ def apart_seconds(params: LakehouseParams, keep_seconds: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Tags to be made, by name, and tags to be dropped."""
+    """Tags to make, by name, and tags to drop."""
 
     made: dict[str, int]
     dropped: tuple[str, ...]
@@ -90,10 +91,10 @@ class Change:
 def retag(
     snapshots: Snapshots, owner: Token, *, ends_at: float, since: float, apart: float
 ) -> Change:
-    """Which tags are due where everything committed before `ends_at` is about to be removed and
-    changes since `since` are kept: a version every `apart` seconds (0: none). Dropped are those of
-    other generations, and those after which another begins before `since`. Times in seconds since
-    the epoch."""
+    """The tags to make and drop when everything committed before `ends_at` is about to be removed,
+    and changes since `since` are kept. One version is kept every `apart` seconds (0: none). Dropped
+    are the tags of other generations, and every tag after which another begins before `since`.
+    Times are seconds since the epoch."""
     tagged = snapshots.tagged()
     line = [s for s, _ in snapshots.of(owner)] if apart else []
     own = {s.version for s in line}
@@ -110,12 +111,12 @@ def retag(
 
 
 def read_marks(text: str) -> tuple[KeptVersion, ...]:
-    """Marks as `written_marks` wrote them, oldest first."""
+    """Parse marks from the text that `written_marks` made; oldest first."""
     return tuple(KeptVersion(str(v), int(s), float(t)) for v, s, t in json.loads(text or "[]"))
 
 
 def written_marks(marks: Sequence[KeptVersion]) -> str:
-    """Marks as a table's property holds them."""
+    """Marks as text for a table's property."""
     return json.dumps([(m.version, m.sequence, m.committed_at) for m in marks])
 
 
@@ -127,9 +128,9 @@ def remark(
     since: float,
     apart: float,
 ) -> tuple[KeptVersion, ...]:
-    """The versions to be kept from now on, where changes since `since` are kept: the generation's
-    `first`, and the present one every `apart` seconds (0: none are kept). Those after which another
-    begins before `since` go. Times in seconds since the epoch."""
+    """The versions to keep from now on, when changes since `since` are kept: the generation's
+    `first`, and the present one every `apart` seconds (0: none). Every version after which another
+    begins before `since` is dropped. Times are seconds since the epoch."""
     if not apart:
         return ()
     kept = list(marks)
@@ -143,6 +144,6 @@ def remark(
 
 
 def marked_at(marks: Sequence[KeptVersion], sequence: int) -> KeptVersion | None:
-    """The newest at or before `sequence`; where all are later, the oldest."""
+    """The newest mark at or before `sequence`. If all marks are later, the oldest."""
     before = [m for m in marks if m.sequence <= sequence]
     return before[-1] if before else next(iter(marks), None)

@@ -1,5 +1,5 @@
-"""Writes a lakehouse through Spark: a session for each call alone, one commit per merge, its token
-inside."""
+"""Writes a lakehouse through Spark. Each call has its own session; each merge is one commit with
+the token in it."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ LARGE_TABLE_ROWS = 500_000
 
 
 class LakehouseWriter:
-    """The lakehouse: a `MergeTarget` that is `Rewindable`, `Watermarked` and `Maintained`. Thread
-    safe for different tables; one thread at a time for each table."""
+    """The lakehouse's writer: a `MergeTarget` that is `Rewindable`, `Watermarked` and `Maintained`.
+    Thread safe for different tables; only one thread at a time for each table."""
 
     def __init__(self, params: LakehouseParams, spark: Any) -> None:
         self.params = params
@@ -82,9 +82,8 @@ class LakehouseWriter:
         return naming.names(self.params, table)
 
     def token(self, table: TargetTable) -> Token | None:
-        """What the live table remembers; None where there is no such table or no token. Whoever
-        asks plans from there, so what another run wrote until now is no surprise to the next
-        merge."""
+        """The live table's token; None if there is no such table or no token. The caller plans from
+        this token, so the next merge accepts what another run wrote until now."""
         with self._session(table) as session:
             live = self.format.live(session, self.names(table.source))
             token = live.token if live else None
@@ -95,12 +94,12 @@ class LakehouseWriter:
 
     @property
     def history_seconds(self) -> float:
-        """How long a version stays readable after another took its place."""
+        """How long a version stays readable after a newer one replaced it."""
         return 60.0 * self.params.history_minutes
 
     def version(self, table: TargetTable) -> TableVersion | None:
-        """The live table's last version that carries a token; None where there is no such table or
-        no token."""
+        """The live table's last version with a token; None if there is no such table or no
+        token."""
         with self._session(table) as session:
             live = self.format.live(session, self.names(table.source))
             if live is None or live.token is None:
@@ -108,15 +107,15 @@ class LakehouseWriter:
             return TableVersion(live.token, live.version)
 
     def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
-        """An empty staging place for this generation; `target:table-taken` where a foreign table
-        lives."""
+        """Make an empty staging place for this generation. Raises `target:table-taken` if the live
+        table belongs to somebody else."""
         with self._session(table) as session:
             with self._lock:
                 self._rewound.discard(_place(table))
             self.format.begin(session, table, stored(schema, table.mode))
 
     def load_snapshot(self, table: TargetTable, schema: TableSchema, frame: Any) -> None:
-        """Append the frame's rows to the staging place. Times of day may come as text or as
+        """Append the frame's rows to the staging place. Times of day may be text or
         microseconds."""
         with self._session(table) as session:
             types = {f.name: f.dataType.typeName() for f in frame.schema.fields}
@@ -134,8 +133,8 @@ class LakehouseWriter:
     def snapshot_place_again(
         self, table: TargetTable, schema: TableSchema, folder: str
     ) -> SnapshotPlace | None:
-        """The place with this folder, of the same generation's `begin_snapshot`; None where it is
-        gone."""
+        """The place with this folder, which the same generation's `begin_snapshot` made; None if it
+        is gone."""
         with self._session(table) as session:
             root = self.format.files_folder(session, table)
             if not folder.startswith(f"{root}/") or not storage.has_folder(folder):
@@ -145,8 +144,8 @@ class LakehouseWriter:
     def load_snapshot_files(
         self, table: TargetTable, schema: TableSchema, paths: Sequence[str]
     ) -> None:
-        """Append the Parquet files of one `SnapshotPlace` to the staging place: as data files where
-        that can be."""
+        """Append the Parquet files of one `SnapshotPlace` to the staging place, as data files if
+        possible."""
         with self._session(table) as session:
             if not paths:
                 return
@@ -165,10 +164,10 @@ class LakehouseWriter:
             storage.remove_folder(folder)
 
     def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
-        """The staged rows become the live table, with the token; the table's UUID. Done again, it
-        does nothing. What this process wrote to a table that was dropped since, and had this
-        generation too, counts no more. `target:table-taken` where somebody made a table under its
-        name since the copy began."""
+        """Make the staged rows the live table, with the token. Returns the table's UUID. It is safe
+        to run twice: a repeat changes nothing. What this process remembers of a dropped table of
+        the same generation no longer counts. Raises `target:table-taken` if somebody made a table
+        with its name since the copy began."""
         with self._session(table) as session:
             place, names = _place(table), self.names(table.source)
             live = self.format.live(session, names)
@@ -191,7 +190,8 @@ class LakehouseWriter:
             return str(made)
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
-        """Apply a batch and its sequence in one commit, unless the table's token shows it done."""
+        """Apply a batch and its sequence in one commit, unless the table's token shows that this
+        was done."""
         place = _place(table)
         with self._session(table) as session:
             names = self.names(table.source)
@@ -211,7 +211,8 @@ class LakehouseWriter:
             return MergeResult(True, token.table_uuid)
 
     def _fit_size(self, session: LentSession, batch: FoldedBatch, rows: int | None) -> None:
-        """Settings for so many changes of a table with so many `rows` (None: not known)."""
+        """Fit the session's settings to the number of changes and to the table's `rows` (None:
+        unknown)."""
         is_few = batch.rows <= FEW_ROWS
         values = {"spark.sql.shuffle.partitions": "1"} if is_few else {}
         if not is_few or rows is None or rows > LARGE_TABLE_ROWS:
@@ -220,7 +221,7 @@ class LakehouseWriter:
             session.conf.set(name, value)
 
     def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
-        """The keys of the batch's rows whose unsent values belong to a row that is not there."""
+        """The keys of batch rows with unsent values whose old row is not in the table."""
         with self._session(table) as session:
             self._show(session, batch)
             target = self.format.path(self.names(table.source))
@@ -229,7 +230,7 @@ class LakehouseWriter:
             return found.cast(pa.schema([arrow.field(n) for n in batch.schema.key]))
 
     def _fitting(self, batch: FoldedBatch) -> FoldedBatch:
-        """The batch; without its keys where they are more than the format looks for in its
+        """The batch, or a copy without its keys if these are more than the format can use with its
         statistics."""
         return batch if len(batch.keys) <= self.format.most_keys else replace(batch, keys=())
 
@@ -245,29 +246,29 @@ class LakehouseWriter:
         session.sql(statements.of(batch).statement(target, batch, BATCH_VIEW))
 
     def evolve(self, table: TargetTable, old: TableSchema, new: TableSchema) -> list[str]:
-        """Make the live table fit `new`; the changes made, as text. `target:evolve` for a change it
-        can't take."""
+        """Make the live table fit `new`. Returns the changes as text. Raises `target:evolve` for a
+        change that the table can't take."""
         with self._session(table) as session:
             old, new = stored(old, table.mode), stored(new, table.mode)
             return list(self.format.evolve(session, table, old, new))
 
     def fill_column(self, table: TargetTable, column: Column, value: Any) -> None:
-        """Set a column of every row of the live table; no token is written."""
+        """Set a column in every row of the live table. Writes no token."""
         with self._session(table) as session:
             target = self.format.path(self.names(table.source))
             session.sql(dialect.fill_column(target, column, value))
 
     def maintain(self, table: TargetTable, keep_seconds: float = 0.0) -> dict[str, Any]:
-        """Compact and expire; the token stays readable, and so do single versions for rewinds
-        within `keep_seconds`."""
+        """Compact and expire. The token stays readable; single versions for rewinds within
+        `keep_seconds` do too."""
         with self._session(table) as session:
             names = self.names(table.source)
             token = own_token(self.format.live(session, names), table, None)
             return dict(self.format.maintain(session, names, token, keep_seconds))
 
     def version_at(self, table: TargetTable, sequence: int) -> KeptVersion | None:
-        """The newest version of this generation at or before `sequence` that can still be opened;
-        where all are later, the oldest of them; None where there is none."""
+        """The newest version of this generation at or before `sequence` that can still be opened.
+        If all are later, the oldest one. None if there is none."""
         with self._session(table) as session:
             live = self.format.live(session, self.names(table.source))
             if live is None or live.token is None:
@@ -276,7 +277,7 @@ class LakehouseWriter:
             return found if isinstance(found, KeptVersion) else None
 
     def begin_rewind(self, table: TargetTable, version: str) -> None:
-        """The staging place of this generation, with the rows of an older version.
+        """Make this generation's staging place with the rows of an older version. Raises
         `target:rewind-shape`."""
         with self._session(table) as session:
             self.format.begin_rewind(session, table, version)
@@ -292,15 +293,15 @@ class LakehouseWriter:
             self._apply(session, self.format.staging_path(session, table), self._fitting(batch))
 
     def abandon_rewind(self, table: TargetTable) -> None:
-        """Throw the staging place away; idempotent."""
+        """Remove the staging place; idempotent."""
         with self._session(table) as session:
             with self._lock:
                 self._rewound.discard(_place(table))
             self.format.abandon_rewind(session, table)
 
     def publish_watermark(self, replicator: str, mark: Watermark) -> None:
-        """A row of the progress table, which is made first where it is not there; now and then rows
-        that are past their time go. `target:progress-taken`."""
+        """Add a row to the progress table; make the table first if needed. Sometimes remove rows
+        whose time is over. Raises `target:progress-taken`."""
         names = naming.progress_names(self.params)
         with self._plain_session() as session:
             live = self.format.live(session, names)
@@ -326,7 +327,7 @@ class LakehouseWriter:
                 session.sql(progress.forget(self.format.path(names), replicator))
 
     def drop(self, table: TargetTable) -> None:
-        """Remove the table and its data, if it is this replicator's."""
+        """Remove the table and its data if it belongs to this replicator."""
         with self._session(table) as session:
             self.format.drop(session, table)
 
@@ -336,7 +337,7 @@ def _place(table: TargetTable) -> tuple[str, int]:
 
 
 def _make_catalog_folder(params: LakehouseParams) -> None:
-    """SQLite makes its file, and not the folder."""
+    """Make the folder of a SQLite catalog: SQLite makes only the file."""
     path = catalog.path(params) if params.format == "iceberg" else ""
     if path:
         folder = os.path.dirname(path)

@@ -1,4 +1,4 @@
-"""A target in memory, for tests of the wizard, of REST and of supervision; hidden elsewhere. It
+"""A target in memory, for tests of the wizard, REST and supervision. It is hidden elsewhere, and it
 keeps no rows."""
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from replicators.targets.memory.params import MemoryParams
 
 
 class MemoryChecks(Closing):
-    """`TargetChecks`: what the parameters say."""
+    """`TargetChecks` whose answers the parameters decide."""
 
     def __init__(self, params: MemoryParams) -> None:
         self._params = params

@@ -9,7 +9,7 @@ from replicators.connectors.params import param
 
 @dataclass(frozen=True, slots=True)
 class MemoryParams:
-    """`fault` makes the target behave badly on purpose."""
+    """`fault` makes the target fail on purpose."""
 
     namespace: str = param("Namespace", default="shop", addresses=True)
     token: str = param("Token", secret=True, default="")

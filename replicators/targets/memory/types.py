@@ -1,4 +1,4 @@
-"""What the in-memory target makes of neutral types."""
+"""The in-memory target's types for neutral types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from replicators.connectors.target import Fit, FitKind
 
 
 def fit(kind: LogicalType) -> Fit:
-    """Everything fits but JSON, which loses its type."""
+    """Every type fits except JSON, which loses its type."""
     if isinstance(kind, Unsupported):
         return Fit(FitKind.UNSUPPORTED, "", "it cannot be read")
     if isinstance(kind, Json):

@@ -1,4 +1,4 @@
-"""The in-memory target at work: it keeps each table's token for as long as the process lives, and
+"""The writer of the in-memory target. It keeps each table's token as long as the process lives, and
 no rows."""
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _TOKENS: dict[tuple[str, ...], Token] = {}
 
 
 class MemoryTarget:
-    """A `MergeTarget` and nothing more: no versions, no files."""
+    """A `MergeTarget` without versions or files."""
 
     def __init__(self, params: MemoryParams) -> None:
         self._params = params
 
     def names(self, table: TableId) -> tuple[str, ...]:
-        """The namespace asked for, and the table's name."""
+        """The namespace in the parameters, and the table's name."""
         return self._params.namespace, table.name
 
     def token(self, table: TargetTable) -> Token | None:
-        """The one of the last publication or merge."""
+        """The token of the last publication or merge."""
         return _TOKENS.get(self.names(table.source))
 
     def drop(self, table: TargetTable) -> None:
@@ -46,7 +46,7 @@ class MemoryTarget:
             del _TOKENS[self.names(table.source)]
 
     def begin_snapshot(self, table: TargetTable, schema: TableSchema) -> None:
-        """Refuse a table of another replicator."""
+        """Refuse a table that belongs to another replicator."""
         token = self.token(table)
         if token is not None and token.replicator != table.replicator:
             name = ".".join(self.names(table.source))
@@ -59,7 +59,7 @@ class MemoryTarget:
     def snapshot_place_again(
         self, table: TargetTable, schema: TableSchema, folder: str
     ) -> SnapshotPlace | None:
-        """Nothing is left of an earlier try."""
+        """None: nothing remains of an earlier attempt."""
         return None
 
     def load_snapshot_files(
@@ -68,7 +68,7 @@ class MemoryTarget:
         """The rows are not kept."""
 
     def publish_snapshot(self, table: TargetTable, schema: TableSchema, sequence: int) -> str:
-        """Remember the token."""
+        """Store the token."""
         token = self.token(table)
         if token is None or token.generation != table.generation:
             own = token.table_uuid if token else str(uuid.uuid4())
@@ -77,7 +77,7 @@ class MemoryTarget:
         return token.table_uuid
 
     def merge(self, table: TargetTable, batch: FoldedBatch) -> MergeResult:
-        """Move the token."""
+        """Advance the token."""
         token = self.token(table)
         if token is None:
             raise ReplicationError("target:table-missing", table=table.source)
@@ -90,7 +90,7 @@ class MemoryTarget:
         return MergeResult(True, token.table_uuid)
 
     def missing_rows(self, table: TargetTable, batch: FoldedBatch) -> pa.Table:
-        """No row is looked for, so none is missing."""
+        """No rows: nothing is looked up, so nothing is missing."""
         arrow = batch.schema.arrow_schema()
         return pa.schema([arrow.field(n) for n in batch.schema.key]).empty_table()
 

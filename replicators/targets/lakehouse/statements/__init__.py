@@ -1,5 +1,5 @@
-"""The statements that apply a folded batch, a module for each mode, and one for tables whose
-inserts are left out. Text only.
+"""The statements that apply a folded batch. There is a module for each mode, and one for tables
+whose inserts are left out. Text only.
 
 Each module has `batch_ddl(batch)` (how Spark reads the batch's files), `statement(target, batch,
 view)` (one commit) and `without_rows(target, batch)` (the same for a batch without rows).

@@ -11,7 +11,7 @@ from replicators.targets.lakehouse.dialect import image_columns, image_ddl, quot
 
 
 def batch_ddl(batch: FoldedBatch) -> str:
-    """The schema with which Spark reads the batch's files: as the copy is."""
+    """The schema that Spark uses to read the batch's files: the same as the copy's."""
     return image_ddl(stored(batch.schema, Mode.APPEND))
 
 
@@ -24,5 +24,5 @@ def statement(target: str, batch: FoldedBatch, view: str) -> str:
 
 
 def without_rows(target: str, batch: FoldedBatch) -> str:
-    """Only the token moves."""
+    """A commit without rows: only the token moves."""
     return dialect.touch(target)

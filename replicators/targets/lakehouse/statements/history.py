@@ -1,4 +1,4 @@
-"""History: every version of a row stays, with the time in which it was valid. Text only."""
+"""History: every version of a row is kept with the time in which it was valid. Text only."""
 
 # ruff: noqa: S608 - SQL is made here: names go through `quote`, values through `literal`
 
@@ -23,17 +23,17 @@ FROM, TO, CURRENT = (quote(c.name) for c in extra_columns(Mode.HISTORY))
 
 
 def batch_ddl(batch: FoldedBatch) -> str:
-    """The schema with which Spark reads the batch's files: rows with `_delete` end the key's
-    current row, the others are versions."""
+    """The schema that Spark uses to read the batch's files. A row with `_delete` ends the key's
+    current row; every other row is a version."""
     times = f"{FROM} TIMESTAMP, {TO} TIMESTAMP"
     return ", ".join([image_ddl(batch.schema), *unsent_ddl(batch), times])
 
 
 def statement(target: str, batch: FoldedBatch, view: str) -> str:
-    """MERGE of a folded batch: current rows end, versions are added, in one commit. No version
-    begins before its key's last one in the target. Unsent values come from the current row of the
-    key that the row had before; where there is none the statement fails. A TRUNCATE ends every
-    other current row."""
+    """MERGE of a folded batch: ends current rows and adds versions in one commit. No version begins
+    before its key's last version in the target. Unsent values come from the current row under the
+    row's previous key. If there is no such row, the statement fails. A TRUNCATE ends every other
+    current row."""
     columns = batch.schema.supported
     names = ", ".join(quote(c.name) for c in columns)
     values = ", ".join(f"s.{quote(c.name)}" for c in columns)
@@ -96,7 +96,7 @@ def _rest_ended(batch: FoldedBatch) -> str:
 
 
 def without_rows(target: str, batch: FoldedBatch) -> str:
-    """A TRUNCATE ends every current row; otherwise only the token moves."""
+    """For a TRUNCATE, end every current row. Otherwise only the token moves."""
     if not batch.truncate:
         return dialect.touch(target)
     none = f"SELECT {', '.join(quote(k) for k in batch.schema.key)} FROM {target} WHERE FALSE"

@@ -1,5 +1,4 @@
-"""What the statements of every mode share: keys, their ranges, and values that were not sent. Text
-only."""
+"""Shared by the statements of all modes: keys, key ranges, and unsent values. Text only."""
 
 # ruff: noqa: S608 - SQL is made here: names go through `quote`, values through `literal`
 
@@ -26,9 +25,9 @@ def _range(column: str, kind: LogicalType, one: KeyRange) -> str:
 
 
 def key_ranges(batch: FoldedBatch, alias: str) -> str:
-    """A predicate over the first key column that holds for every key of the batch; '' where there
-    is none. Few keys are listed: then the text of Spark's compiled program stays the same from
-    merge to merge, and it is compiled once."""
+    """A predicate over the first key column that is true for every key of the batch; '' if there is
+    none. A small number of keys is listed: then the text of Spark's compiled program is the same
+    for every merge, and Spark compiles it once."""
     schema = batch.schema
     if not (batch.ranges or batch.keys) or not schema.key:
         return ""
@@ -45,8 +44,8 @@ def key_ranges(batch: FoldedBatch, alias: str) -> str:
 
 
 def _ranges(name: str, kind: LogicalType, ranges: Sequence[KeyRange]) -> str:
-    """One of the ascending ranges holds: halved again and again, so that a row costs a few
-    comparisons, not two for each range."""
+    """True if one of the ascending ranges holds. The ranges are halved again and again, so that a
+    row costs a few comparisons, not two for each range."""
     if len(ranges) == 1:
         return _range(name, kind, ranges[0])
     middle = len(ranges) // 2
@@ -61,7 +60,7 @@ def _ranges(name: str, kind: LogicalType, ranges: Sequence[KeyRange]) -> str:
 
 
 def key_match(schema: TableSchema, left: str, right: str) -> str:
-    """Equality of keys, NULL equal to NULL where a key column may be NULL."""
+    """Equality of keys. NULL equals NULL if a key column may be NULL."""
     parts = []
     for name in schema.key:
         sign = "<=>" if schema.column(name).nullable else "="
@@ -83,7 +82,7 @@ def failing(condition: str, value: str, native: str) -> str:
 
 
 def unsent_flag(batch: FoldedBatch, column: str) -> str:
-    """The name of the flag that says that `column` was not sent; no column of the table has it."""
+    """The name of the flag for an unsent `column`. No column of the table has this name."""
     names = {c.name.casefold() for c in batch.schema.columns}
     flag = f"_unsent_{[c.name for c in batch.schema.columns].index(column)}"
     while flag.casefold() in names:
@@ -92,8 +91,8 @@ def unsent_flag(batch: FoldedBatch, column: str) -> str:
 
 
 def missing(target: str, batch: FoldedBatch, view: str) -> str:
-    """The keys of a batch's rows with unsent columns whose row, under its old key where that
-    changed, is not there."""
+    """The keys of batch rows with unsent columns whose old row is missing. A row with a changed key
+    is looked up under its old key."""
     schema = batch.schema
     shown = ", ".join(f"b.{quote(n)}" for n in schema.key)
     rows = f"SELECT {shown} FROM {view} AS b WHERE b.`_unsent` IS NOT NULL AND NOT b.`_delete`"
@@ -111,7 +110,7 @@ def missing(target: str, batch: FoldedBatch, view: str) -> str:
 
 
 def unsent_ddl(batch: FoldedBatch) -> list[str]:
-    """The fields in which a batch's files say what was not sent."""
+    """The fields of a batch's files that mark unsent values."""
     fields = ["`_delete` BOOLEAN"]
     if batch.unsent:
         fields.append("`_unsent` BINARY")

@@ -22,7 +22,7 @@ from replicators.targets.lakehouse.types import fit
 
 
 def batch_ddl(batch: FoldedBatch) -> str:
-    """The schema with which Spark reads the batch's Parquet files; times of day are read as
+    """The schema that Spark uses to read the batch's Parquet files. Times of day are read as
     microseconds."""
     image = image_ddl(batch.schema)
     return image if batch.append_only else ", ".join([image, *unsent_ddl(batch)])
@@ -45,9 +45,9 @@ def merge_source(
     more: Sequence[str] = (),
     lost: str = "o.`_found` IS NULL",
 ) -> str:
-    """The rows of a batch in the target's types, with a flag for each unsent column and `more` of
-    the batch's columns; unsent values that belong to a row under another key are read from the
-    target, and the statement fails where `lost`."""
+    """A query of the batch's rows in the target's types, with a flag for each unsent column and
+    with `more` of the batch's columns. Unsent values that belong to a row under another key are
+    read from the target. The statement fails where `lost` is true."""
     shown = [_source_column(batch, c, lost) for c in batch.schema.supported]
     shown += [f"b.{quote(n)}" for n in ("_delete", *more)]
     own = " AND b.`_origin` IS NULL" if batch.has_origins else ""
@@ -72,9 +72,9 @@ def merge_source(
 
 
 def merge(target: str, batch: FoldedBatch, view: str) -> str:
-    """MERGE of a folded batch. A new row with unsent columns fails the statement with
-    `ROW_MISSING`. Names that can mean one side only have no prefix: Spark looks each of them up
-    anew, in a table of names that is twice as dear to make with prefixes."""
+    """MERGE of a folded batch. A new row with unsent columns makes the statement fail with
+    `ROW_MISSING`. Names that only one side has get no prefix: Spark resolves each name again, and
+    with prefixes its name table costs twice as much to build."""
     schema = batch.schema
     columns = list(schema.supported)
     flags = {n: f"s.{quote(unsent_flag(batch, n))}" for n in batch.unsent}
@@ -123,7 +123,7 @@ def append(target: str, batch: FoldedBatch, view: str) -> str:
 
 
 def replace(target: str, batch: FoldedBatch, view: str) -> str:
-    """INSERT OVERWRITE: the batch's surviving rows become the whole table."""
+    """INSERT OVERWRITE: the batch's remaining rows become the whole table."""
     where = "" if batch.append_only else " WHERE NOT b.`_delete`"
     return (
         f"INSERT OVERWRITE {target}{_names(batch)}\nSELECT {', '.join(_image(batch))} FROM "
@@ -136,12 +136,12 @@ def _names(batch: FoldedBatch) -> str:
 
 
 def statement(target: str, batch: FoldedBatch, view: str) -> str:
-    """What applies the batch's rows in one commit."""
+    """The statement that applies the batch's rows in one commit."""
     if batch.truncate:
         return replace(target, batch, view)
     return append(target, batch, view) if batch.append_only else merge(target, batch, view)
 
 
 def without_rows(target: str, batch: FoldedBatch) -> str:
-    """What applies a batch that has no rows: at most a TRUNCATE."""
+    """The statement for a batch without rows: at most a TRUNCATE."""
     return dialect.truncate(target) if batch.truncate else dialect.touch(target)

@@ -1,8 +1,9 @@
-"""Multiset: a table without a key, each row as often as at the source (CORRECTNESS 12). Text only.
+"""Multiset: a table without a key, which holds each row as often as the source does (CORRECTNESS
+12). Text only.
 
-Every row of the copy has its digest, and its number among equal rows: 1 to n without a gap. In a
-batch that number is how many more, or below 0 fewer, of the row there are; joined with how many the
-copy has now it gives the numbers to insert, or the highest ones to delete.
+Every row of the copy has a digest and a number among its equal rows: 1 to n without a gap. In a
+batch this number is the change in the row's count: above 0 for more rows, below 0 for fewer. Joined
+with the copy's present count, it gives the numbers to insert, or the highest numbers to delete.
 """
 
 # ruff: noqa: S608 - SQL is made here: names go through `quote`, values through `literal`
@@ -21,12 +22,12 @@ _ABSENT = f"CAST(raise_error({text(ROW_ABSENT)}) AS BIGINT)"
 
 
 def batch_ddl(batch: FoldedBatch) -> str:
-    """The schema with which Spark reads the batch's Parquet files."""
+    """The schema that Spark uses to read the batch's Parquet files."""
     return f"{image_ddl(batch.schema)}, {_HASH} BINARY, {_NUMBER} BIGINT"
 
 
 def _counts(batch: FoldedBatch, view: str) -> str:
-    """The batch with each digest once: several files may hold the same one."""
+    """The batch with each digest once. Several files may hold the same digest."""
     if len(batch.paths) == 1:
         return view
     image = ", ".join(
@@ -39,7 +40,7 @@ def _counts(batch: FoldedBatch, view: str) -> str:
 
 
 def _hashes(batch: FoldedBatch, alias: str) -> str:
-    """A predicate that holds for every digest of the batch; '' where there are too many to list."""
+    """A predicate that is true for every digest of the batch; '' if there are too many to list."""
     if not batch.keys:
         return ""
     return f"{alias}.{_HASH} IN ({', '.join(literal(Bytes(16), k) for k in batch.keys)})"
@@ -57,8 +58,8 @@ def _image(batch: FoldedBatch) -> list[str]:
 
 
 def merge_source(target: str, batch: FoldedBatch, view: str) -> str:
-    """A line for each row to insert or, with `_delete`, to take away. Taking away more than there
-    are fails the statement with `ROW_ABSENT`."""
+    """A query with one line for each row to insert or, with `_delete`, to remove. If there are
+    fewer rows than it removes, the statement fails with `ROW_ABSENT`."""
     where = _hashes(batch, "r")
     present = (
         f"SELECT r.{_HASH} AS `_found`, count(*) AS `_present` FROM {target} AS r"
@@ -78,7 +79,7 @@ def merge_source(target: str, batch: FoldedBatch, view: str) -> str:
 
 
 def merge(target: str, batch: FoldedBatch, view: str) -> str:
-    """MERGE of counts."""
+    """MERGE that applies the changes in counts."""
     names = _names(batch)
     where = _hashes(batch, "t")
     return (
@@ -102,10 +103,10 @@ def replace(target: str, batch: FoldedBatch, view: str) -> str:
 
 
 def statement(target: str, batch: FoldedBatch, view: str) -> str:
-    """What applies the batch's rows in one commit."""
+    """The statement that applies the batch's rows in one commit."""
     return replace(target, batch, view) if batch.truncate else merge(target, batch, view)
 
 
 def without_rows(target: str, batch: FoldedBatch) -> str:
-    """What applies a batch that has no rows: at most a TRUNCATE."""
+    """The statement for a batch without rows: at most a TRUNCATE."""
     return dialect.truncate(target) if batch.truncate else dialect.touch(target)

@@ -1,9 +1,10 @@
-"""Mirror and soft delete of a table whose inserts are left out: only rows that the copy has are
+"""Mirror and soft delete of a table whose inserts are left out. Only rows that the copy has are
 changed. Text only.
 
-A row that comes from another key (`_origin`) is put under its key where the copy has that other
-row; where it has not, the row under its key, which another one took, goes. With soft delete only
-living rows count, and a key may have several rows: the last counts whose origin lives.
+A row may come from another key (`_origin`). If the copy has the row under that key, the new row is
+put under its own key. If not, the row that the copy has under the new key is removed: another row
+took this key. With soft delete, only living rows count. A key may then have several rows in a
+batch: the last one with a living origin counts.
 """
 
 # ruff: noqa: S608 - SQL is made here: names go through `quote`, values through `literal`
@@ -25,7 +26,7 @@ from replicators.targets.lakehouse.statements.soft_delete import DELETED, DELETE
 
 
 def batch_ddl(batch: FoldedBatch) -> str:
-    """The schema with which Spark reads the batch's files."""
+    """The schema that Spark uses to read the batch's files."""
     fields = [image_ddl(batch.schema), "`_delete` BOOLEAN"]
     if batch.unsent:
         fields.append("`_unsent` BINARY")
@@ -47,7 +48,7 @@ def statement(target: str, batch: FoldedBatch, view: str) -> str:
 
 
 def without_rows(target: str, batch: FoldedBatch) -> str:
-    """What applies a batch that has no rows: at most a TRUNCATE."""
+    """The statement for a batch without rows: at most a TRUNCATE."""
     one = soft_delete if batch.mode is Mode.SOFT_DELETE else mirror
     text: str = one.without_rows(target, batch)
     return text
@@ -107,7 +108,7 @@ def _soft(target: str, batch: FoldedBatch, view: str) -> str:
 def _last_that_lives(
     target: str, batch: FoldedBatch, view: str, shown: list[str], moved: str
 ) -> str:
-    """Of each key's rows the last one whose origin lives at the target."""
+    """Each key's last row whose origin lives at the target."""
     place = _free(batch, "_place")
     key = ", ".join(f"b.{quote(n)}" for n in batch.schema.key)
     order = f"row_number() OVER (PARTITION BY {key} ORDER BY b.`_sequence` DESC) AS {place}"
@@ -119,7 +120,7 @@ def _last_that_lives(
 
 
 def _held(target: str, batch: FoldedBatch, condition: str) -> str:
-    """Keys and wanted values of the target's rows that the batch may come from."""
+    """The keys and needed values of the target's rows that the batch's rows may come from."""
     names = ", ".join(quote(n) for n in dict.fromkeys((*batch.schema.key, *batch.unsent)))
     wanted = " AND ".join(filter(None, [condition, key_ranges(batch, "r")]))
     where = f" WHERE {wanted}" if wanted else ""
@@ -146,7 +147,7 @@ def _image(batch: FoldedBatch, column: Column) -> str:
 
 
 def _flags(batch: FoldedBatch) -> list[str]:
-    """Which values the row under the key keeps as it has them."""
+    """Flags for the values that the row under the key keeps."""
     own = " AND b.`_origin` IS NULL" if batch.has_origins else ""
     return [
         f"({unsent_bit(batch, n)}{own}) AS {quote(unsent_flag(batch, n))}" for n in batch.unsent
@@ -171,7 +172,7 @@ def _on(batch: FoldedBatch) -> str:
 
 
 def _free(batch: FoldedBatch, name: str) -> str:
-    """The name, quoted, with underscores at its end until no column of the table has it."""
+    """The quoted name, with underscores appended until no column of the table has it."""
     names = {c.name.casefold() for c in batch.schema.columns}
     while name in names:
         name += "_"

@@ -1,4 +1,4 @@
-"""Soft delete: a deleted row stays, flagged, with its last values. Text only."""
+"""Soft delete: a deleted row stays with a flag and its last values. Text only."""
 
 # ruff: noqa: S608 - SQL is made here: names go through `quote`, values through `literal`
 
@@ -24,16 +24,16 @@ DELETED, DELETED_AT = (quote(c.name) for c in extra_columns(Mode.SOFT_DELETE))
 
 
 def batch_ddl(batch: FoldedBatch) -> str:
-    """The schema with which Spark reads the batch's files: `_deleted_at` is set where `_delete`
-    is."""
+    """The schema that Spark uses to read the batch's files. `_deleted_at` is set on rows with
+    `_delete`."""
     return ", ".join([image_ddl(batch.schema), *unsent_ddl(batch), f"{DELETED_AT} TIMESTAMP"])
 
 
 def statement(target: str, batch: FoldedBatch, view: str) -> str:
-    """MERGE of a folded batch: upserts, and flags for deleted rows; what was not sent stays as the
-    target has it. A living row whose unsent values the target lacks fails the statement; a deleted
-    one is flagged with what is known of it. A TRUNCATE flags every other living row in the same
-    commit."""
+    """MERGE of a folded batch: upserts rows and flags deleted ones. Unsent columns keep the
+    target's values. If the target lacks the unsent values of a living row, the statement fails. A
+    deleted row without them is flagged with its known values. A TRUNCATE flags every other living
+    row in the same commit."""
     columns = batch.schema.supported
     flags = {n: f"s.{quote(unsent_flag(batch, n))}" for n in batch.unsent}
     lost = "o.`_found` IS NULL AND NOT b.`_delete`"
@@ -72,13 +72,13 @@ def _flag_set(batch: FoldedBatch) -> str:
 
 
 def rest_flagged(batch: FoldedBatch) -> str:
-    """The end of a MERGE whose batch holds a TRUNCATE: living rows that it does not name are
-    flagged."""
+    """The end of a MERGE for a batch with a TRUNCATE: it flags the living rows that the batch does
+    not name."""
     return f"\nWHEN NOT MATCHED BY SOURCE AND NOT t.{DELETED} THEN UPDATE SET {_flag_set(batch)}"
 
 
 def without_rows(target: str, batch: FoldedBatch) -> str:
-    """A TRUNCATE flags every living row; otherwise only the token moves."""
+    """For a TRUNCATE, flag every living row. Otherwise only the token moves."""
     if not batch.truncate:
         return dialect.touch(target)
     none = f"SELECT {', '.join(quote(k) for k in batch.schema.key)} FROM {target} WHERE FALSE"
