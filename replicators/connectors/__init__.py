@@ -1,2 +1,2 @@
-"""The vocabulary that sources, targets and the engine share; knows no plugin, no Django and no
+"""The vocabulary that sources, targets and the engine share. It knows no plugin, no Django and no
 Spark."""

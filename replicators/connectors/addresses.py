@@ -1,5 +1,5 @@
-"""Reads the addresses that people enter: where a secret may stand in one, and which hosts and files
-it leads to. Opens nothing."""
+"""Reads the addresses that people enter: where an address may hold a secret, and which hosts and
+files it leads to. It opens nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import unquote, unquote_plus, urlsplit
 
 MASK = "********"
 STORES = ("s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
-"""The schemes of object stores that files are kept in."""
+"""The URL schemes of the supported object stores."""
 _SECRET_PART = re.compile(
     r"passw|passphrase|pwd|secret|token|credential|signature"
     r"|(?:access|account|api|private|shared|service)key"
@@ -28,8 +28,8 @@ _AUTHORITY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Somewhere that a connection leads to. `label`: the parameter that says so. Of a host with
-    `database`: that database at that port. A `folder` may be one that is to be made."""
+    """A place that a connection leads to. `label` is the parameter that names it. A host with
+    `database` means that database at that port. A `folder` may not exist yet."""
 
     kind: Literal["host", "folder", "file"]
     value: str
@@ -46,7 +46,7 @@ def _is_secret_name(name: str) -> bool:
 
 
 def _secret_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where secrets stand: behind `user:` before an `@`, as any driver may read it, and as the
+    """Where secrets are: after `user:` and before an `@`, as any driver may read it, and as the
     value of a name that says so."""
     begins = [m.end() for m in re.finditer("://", text)] or [0]
     ends = [*(b - 3 for b in begins[1:]), len(text)]
@@ -62,12 +62,12 @@ def _secret_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def holds_secret(text: str) -> bool:
-    """Whether a secret stands in it, written plainly or with percent signs."""
+    """Whether the text holds a secret, written plainly or with percent signs."""
     return any(True for _ in _secret_spans(text))
 
 
 def hidden(text: str) -> str:
-    """The text with the secrets in it replaced by the mask."""
+    """The text, with every secret in it replaced by the mask."""
     found, done = [], 0
     for begin, end in sorted(_secret_spans(text)):
         found += [text[done:begin], MASK] if begin >= done else []
@@ -76,7 +76,8 @@ def hidden(text: str) -> str:
 
 
 def host_fault(text: str) -> str:
-    """What is wrong with the name or address of a server; of several every one is looked at."""
+    """What is wrong with the name or address of a server. The text may name several servers; each
+    one is checked."""
     if all(_HOST.fullmatch(name.strip()) for name in text.split(",")):
         return ""
     return (
@@ -87,7 +88,7 @@ def host_fault(text: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Url:
     """A URL that every driver reads alike: no password, a plain host, a query of plain names.
-    `path` is as it stands there."""
+    `path` is kept as it is written."""
 
     scheme: str
     user: str
@@ -98,8 +99,8 @@ class Url:
 
     @classmethod
     def parse(cls, text: str) -> Url:
-        """ValueError, with a sentence that repeats nothing of it, where drivers might read it
-        differently."""
+        """ValueError where drivers might read the text differently. Its sentence repeats nothing of
+        the text."""
         scheme, mark, rest = text.partition("://")
         if not mark or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
             raise ValueError("is not a URL")

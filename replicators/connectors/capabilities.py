@@ -1,4 +1,4 @@
-"""What a plugin can do, as data, so that nothing outside it asks for its name."""
+"""What a plugin can do, as data, so that no other code asks for the plugin's name."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class ColumnKnowledge(StrEnum):
 
     BY_LOG: the changes themselves carry the whole schema, with the columns' numbers where the
     source has any. The catalog is never asked what changed. BY_CATALOG: the changes carry names and
-    types. What they don't tell (which column has another name now, defaults, rows that were written
-    again) is in the catalog. BY_STATEMENTS: columns have no numbers, and the log has the statements
-    that changed them (`TableSchema.steps`, `upto`, `read_upto`, `known`).
+    types. The catalog has the rest: which column was renamed, defaults, rows that were written
+    again. BY_STATEMENTS: columns have no numbers, and the log has the statements that changed them
+    (`TableSchema.steps`, `upto`, `read_upto`, `known`).
     """
 
     BY_LOG = "by_log"
@@ -28,10 +28,11 @@ class SourceCapabilities:
     """Abilities of a source.
 
     `columns`: how a table's columns are known while it changes. `has_exact_snapshot`: a first copy
-    shows one moment. `can_quarantine`: a row with a value that can't be carried can be told from
-    the others. `follows_keyless`: its log has the whole old rows of every table, so that updates
-    and deletes are followed without a key too. `minimum_version`: of the server. `log_label` and
-    `reader_label` are the source's own words for its log and for what keeps our place in it.
+    shows one moment. `can_quarantine`: a row with an unsupported value can be told from the other
+    rows. `follows_keyless`: the log has the whole old rows of every table, so that updates and
+    deletes are followed without a key too. `minimum_version`: the oldest server version.
+    `log_label` and `reader_label` are the source's own words for its log and for what keeps our
+    place in it.
     """
 
     columns: ColumnKnowledge = ColumnKnowledge.BY_LOG
@@ -45,21 +46,21 @@ class SourceCapabilities:
 
 
 class Delivery(StrEnum):
-    """What a crash may do to a change at the target. EXACTLY_ONCE: readers never see it twice,
-    since the target's own commit carries our token, or since what an unrecorded try left is
-    replaced before readers see it. AT_LEAST_ONCE: it may be there twice."""
+    """What a crash may do to a change at the target. EXACTLY_ONCE: readers never see a change
+    twice. Either the target's own commit carries our token, or what an unrecorded try left is
+    replaced before readers see it. AT_LEAST_ONCE: a change may be there twice."""
 
     EXACTLY_ONCE = "exactly_once"
     AT_LEAST_ONCE = "at_least_once"
 
     @property
     def label(self) -> str:
-        """As pages name it."""
+        """The name on pages."""
         return "Exactly once" if self is Delivery.EXACTLY_ONCE else "At least once"
 
     @property
     def about(self) -> str:
-        """One sentence on what it means."""
+        """One sentence on its meaning."""
         if self is Delivery.EXACTLY_ONCE:
             return "Every change arrives exactly once, also after a crash."
         return "No change is lost; after a crash some changes may arrive twice."
@@ -68,9 +69,9 @@ class Delivery(StrEnum):
 @dataclass(frozen=True, slots=True)
 class TargetCapabilities:
     """Abilities of a target. `modes`: how tables can be copied into it. `can_rewind` and
-    `has_watermarks` say, without opening it, that the target is `Rewindable` and `Watermarked`; the
-    contract suites hold it to that. `is_replaced_at_once`: a fresh copy takes the place of the old
-    rows in one step."""
+    `has_watermarks` say, without opening the target, that it is `Rewindable` and `Watermarked`; the
+    contract suites check this. `is_replaced_at_once`: a fresh copy replaces the old rows in one
+    step."""
 
     delivery: Delivery
     can_rewind: bool = False

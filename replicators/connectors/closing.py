@@ -1,4 +1,4 @@
-"""What is opened and must be closed."""
+"""The base of everything that is opened and must be closed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol, Self
 
 
 class Closing(Protocol):
-    """A context manager that closes. A class that names it as its base writes `close` alone."""
+    """A context manager that closes. A class with this base writes only `close`."""
 
     def close(self) -> None: ...
 

@@ -1,6 +1,6 @@
-"""Files by path or URL: the same few acts on a local folder and on an object store (s3, gs, abfs,
-hdfs through pyarrow). Credentials are what each store's own tools read from the environment;
-nothing is kept here. Knows no Spark: a session is handed in."""
+"""Files by path or URL: the same few actions on a local folder and on an object store (s3, gs,
+abfs, hdfs through pyarrow). Each store's own tools read the credentials from the environment;
+nothing is kept here. This module knows no Spark: its callers pass a session."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ SIDE_BY_SIDE = 16
 
 
 def is_url(path: str) -> bool:
-    """Whether it lies in an object store."""
+    """Whether the path is in an object store."""
     return "://" in path and not path.startswith("file:")
 
 
 def open_url(url: str) -> tuple[fs.FileSystem, str]:
-    """The file system and the path in it of a folder or URL."""
+    """The file system of a folder or URL, and the path in it."""
     for other in ("s3a://", "s3n://"):
         if url.startswith(other):
             url = "s3://" + url[len(other) :]
@@ -52,7 +52,8 @@ def _place(path: str) -> tuple[fs.FileSystem, str]:
 
 
 def sync_folder(folder: str) -> None:
-    """Make renames and new names in a local folder durable; a store's are when they are seen."""
+    """Make renames and new names in a local folder durable. In a store a name is durable as soon as
+    it is seen."""
     if is_url(folder):
         return
     fd = os.open(folder, os.O_RDONLY)
@@ -73,8 +74,9 @@ def read(path: str) -> pa.Buffer:
 
 
 def write(path: str, data: Any, *, is_durable: bool = False) -> None:
-    """A new file of these bytes, seen whole or not at all in a store. `is_durable`: on the disk
-    when this returns, but for its name (`sync_folder`); a store's file always is. OSError."""
+    """Write a new file of these bytes. In a store it is seen whole or not at all. `is_durable`:
+    when this returns, the bytes are on the disk, but not yet the name (`sync_folder`); a store's
+    file always is durable. OSError."""
     if is_url(path):
         system, inner = _place(path)
         with system.open_output_stream(inner, compression=None) as out:
@@ -88,7 +90,7 @@ def write(path: str, data: Any, *, is_durable: bool = False) -> None:
 
 
 def send(local: str, path: str) -> None:
-    """Copy a local file into a store, in one object that is seen when it is whole. OSError."""
+    """Copy a local file into a store, as one object that is seen only when it is whole. OSError."""
     system, inner = _place(path)
     with open(local, "rb") as file, system.open_output_stream(inner, compression=None) as out:
         while block := file.read(4 << 20):
@@ -96,8 +98,8 @@ def send(local: str, path: str) -> None:
 
 
 def listed(folder: str) -> Iterator[tuple[str, int]]:
-    """Path and size in bytes of each file right in the folder; none where there is no such
-    folder."""
+    """Path and size in bytes of each file directly in the folder; none where the folder does not
+    exist."""
     if is_url(folder):
         system, inner = _folder(folder)
         for info in system.get_file_info(fs.FileSelector(inner, allow_not_found=True)):
@@ -111,7 +113,7 @@ def listed(folder: str) -> Iterator[tuple[str, int]]:
 
 
 def remove(path: str) -> int:
-    """Remove a file; its size in bytes, 0 where it was gone already."""
+    """Remove a file. Returns its size in bytes, 0 where it did not exist."""
     with suppress(FileNotFoundError):
         if not is_url(path):
             size = os.stat(path).st_size
@@ -126,9 +128,9 @@ def remove(path: str) -> int:
 
 
 def remove_all(paths: Iterable[str]) -> int:
-    """Remove files, a store's side by side since each takes some round trips; the bytes that are
-    free thereby."""
-    found = list(dict.fromkeys(paths))  # one that is named twice is counted once
+    """Remove files, and return the bytes freed. A store's files are removed side by side, since
+    each takes some round trips."""
+    found = list(dict.fromkeys(paths))  # a path that is given twice is counted once
     if not any(is_url(p) for p in found):
         return sum(map(remove, found))
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
@@ -136,20 +138,20 @@ def remove_all(paths: Iterable[str]) -> int:
 
 
 def remove_folder(url: str) -> None:
-    """Remove a folder with everything in it; nothing happens where there is none."""
+    """Remove a folder with everything in it; nothing where it does not exist."""
     system, path = open_url(url)
     if system.get_file_info(path).type == fs.FileType.Directory:
         system.delete_dir(path)
 
 
 def make_folder(url: str) -> None:
-    """Make a folder and those above it; nothing happens where it is there."""
+    """Make a folder and those above it; nothing where it exists."""
     system, path = open_url(url)
     system.create_dir(path, recursive=True)
 
 
 def can_be_opened(url: str) -> bool:
-    """Whether it is a local path or the URL of a kind of store that is known here."""
+    """Whether this is a local path, or the URL of a known kind of store."""
     return urlparse(url).scheme in ("", "file", *STORES)
 
 
@@ -159,7 +161,7 @@ def read_table(path: str, **options: Any) -> pa.Table:
 
 
 def write_table(table: pa.Table, path: str, **options: Any) -> None:
-    """A Parquet file of a table, not waited for on a local disk; options of
+    """Write a table as a Parquet file; on a local disk it is not yet durable. Options of
     `pyarrow.parquet.write_table`. OSError."""
     if not is_url(path):
         pq.write_table(table, path, **options)
@@ -171,8 +173,8 @@ def write_table(table: pa.Table, path: str, **options: Any) -> None:
 
 def parquet_frame(spark: Any, paths: Sequence[str], schema: Any) -> Any:
     """A data frame over Parquet files, with the columns and types of `schema` (DDL or a
-    StructType): by Spark's own reader from a folder; from a store in tasks that read as everything
-    else here does, so that Spark needs no jars and no credentials."""
+    StructType). Spark's own reader reads files of a folder. Files of a store are read in tasks, as
+    everywhere in this module, so that Spark needs no jars and no credentials."""
     if not any(is_url(p) for p in paths):
         return spark.read.schema(schema).parquet(*paths)
     table_schema = spark.createDataFrame([], schema).toArrow().schema
@@ -192,7 +194,7 @@ def _reading(
 
 
 def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The columns of `shape` in its order and types; NULL for one that the file lacks."""
+    """The columns of `schema` in its order and types; NULL for a column that the file lacks."""
     columns = [
         table.column(f.name).cast(f.type)
         if f.name in table.column_names
@@ -203,8 +205,8 @@ def _fitted(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def publish(path: str, data: Any) -> None:
-    """A file of these bytes that is seen whole or not at all, and durable with its name when this
-    returns; one of the same name is replaced. OSError."""
+    """Write a file of these bytes, and replace one of the same name. It is seen whole or not at
+    all. It is durable, with its name, when this returns. OSError."""
     if is_url(path):
         write(path, data)
         return
@@ -220,8 +222,8 @@ def publish(path: str, data: Any) -> None:
 
 
 def make_durable_folder(folder: str, top: str) -> None:
-    """Make a folder below `top`, which is there, so that the names on the way are durable. Nothing
-    is made in a store."""
+    """Make a folder below `top`, which exists, so that all names between them are durable. In a
+    store nothing is made."""
     if is_url(folder) or os.path.isdir(folder):
         return
     missing = []
@@ -234,7 +236,7 @@ def make_durable_folder(folder: str, top: str) -> None:
 
 
 def read_if_there(path: str) -> bytes | None:
-    """The file's bytes; None where there is no such file. OSError."""
+    """The file's bytes; None where the file does not exist. OSError."""
     try:
         return bytes(read(path))
     except FileNotFoundError:
@@ -242,7 +244,7 @@ def read_if_there(path: str) -> bytes | None:
 
 
 def is_there(path: str) -> bool:
-    """Whether there is such a file. OSError where a store does not answer."""
+    """Whether the file exists. OSError where a store does not answer."""
     if not is_url(path):
         return os.path.isfile(path)
     system, inner = _place(path)
@@ -250,15 +252,15 @@ def is_there(path: str) -> bool:
 
 
 def folders(folder: str) -> list[str]:
-    """The names of the folders right in the folder, in order; none where there is no such
-    folder."""
+    """The names of the folders directly in the folder, in order; none where the folder does not
+    exist."""
     system, inner = open_url(folder)
     found = system.get_file_info(fs.FileSelector(inner, allow_not_found=True))
     return sorted(i.base_name for i in found if i.type == fs.FileType.Directory)
 
 
 def listed_below(folder: str) -> list[str]:
-    """The paths of all files in the folder and below; none where there is no such folder."""
+    """The paths of all files in the folder and below; none where the folder does not exist."""
     system, inner = open_url(folder)
     found = system.get_file_info(fs.FileSelector(inner, allow_not_found=True, recursive=True))
     return [folder + i.path[len(inner) :] for i in found if i.type == fs.FileType.File]

@@ -1,9 +1,9 @@
-"""The time that a look into a server may take, told to the drivers that look. A run has none: its
-steps have deadlines of their own.
+"""Limits the time of a look into a server, and tells this limit to the drivers. A run has no such
+limit: its steps have deadlines of their own.
 
-A driver that waits for a server's answer can wait for ever, and a thread that waits can't be ended.
-So every connection that is made during a look is named here, and the look's end shuts them: whoever
-reads then reads an end.
+A driver that waits for a server's answer can wait for ever, and a waiting thread can't be ended. So
+each connection that is made during a look is registered here. The end of the look shuts these
+connections: whoever is reading gets an end of file.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from contextvars import ContextVar
 
 
 class Limit:
-    """The time of one look, and the sockets that it opened. For two threads: the one that looks,
-    and the one that waits for it."""
+    """The time of one look, and the sockets that it opened. Two threads use it: one looks, and one
+    waits for it."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -29,11 +29,11 @@ class Limit:
         self._is_over = False
 
     def left(self) -> float:
-        """Seconds that are left, never less than one: drivers take zero for no limit."""
+        """The seconds that are left, never less than one, since drivers take zero as no limit."""
         return max(1.0, self._ends_at - time.monotonic())
 
     def watch(self, fileno: int) -> None:
-        """This socket is shut when the look is over; at once where it is over already."""
+        """Shut this socket when the look is over; at once if it is over already."""
         own = socket.socket(fileno=os.dup(fileno))
         with self._lock:
             self._sockets.append(own)
@@ -41,14 +41,14 @@ class Limit:
                 _shut(own)
 
     def end(self) -> None:
-        """The look is over: whoever still waits for one of its servers is woken."""
+        """The look is over: wake whoever still waits for one of its servers."""
         with self._lock:
             self._is_over = True
             for own in self._sockets:
                 _shut(own)
 
     def close(self) -> None:
-        """Nobody looks any more."""
+        """The look has finished: nothing waits any more."""
         with self._lock:
             while self._sockets:
                 self._sockets.pop().close()
@@ -64,7 +64,7 @@ _CURRENT: ContextVar[Limit | None] = ContextVar("limit", default=None)
 
 @contextmanager
 def limited(limit: Limit) -> Iterator[None]:
-    """What this thread opens inside is opened for this look."""
+    """Connections that this thread opens inside belong to this look."""
     token = _CURRENT.set(limit)
     try:
         yield
@@ -74,15 +74,15 @@ def limited(limit: Limit) -> Iterator[None]:
 
 
 def left(otherwise: float) -> float:
-    """Seconds that a driver may wait for one answer: what is left of the look; at most `otherwise`,
-    which holds alone for a run."""
+    """The seconds that a driver may wait for one answer: what is left of the look, and at most
+    `otherwise`. In a run it is `otherwise`."""
     limit = _CURRENT.get()
     return otherwise if limit is None else min(otherwise, limit.left())
 
 
 def statement_seconds() -> float | None:
-    """After so many seconds the server itself ends a statement of a look; None for a run. Later
-    than the look's own end, so that the look says which time is over."""
+    """The seconds after which the server itself ends a statement of a look; None for a run. This is
+    later than the look's own end, so that the look says which time is over."""
     limit = _CURRENT.get()
     return None if limit is None else limit.left() + 1.0
 

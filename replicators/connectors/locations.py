@@ -1,5 +1,5 @@
 """Folders and object stores that people name as the place of a target: what is wrong with the text,
-and where it leads. Opens nothing."""
+and where it leads. It opens nothing."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from urllib.parse import parse_qsl, urlsplit
 from replicators.connectors.addresses import STORES, Place, Url, local_path
 
 NAMING_SERVERS = frozenset({"hdfs", "viewfs", "abfs", "abfss"})
-"""Stores whose URL names a server; the servers of the others are named by the environment."""
+"""Stores whose URL names a server. The environment names the servers of the other stores."""
 STORES_SETTINGS = "a store's settings and keys are read from this program's environment"
 
 
 def location_fault(location: str) -> str:
-    """What is wrong with the text, as a sentence; empty: nothing."""
+    """What is wrong with the text, as a sentence; empty where nothing is."""
     if location.startswith("file:"):
         is_whole = re.fullmatch(r"file:(//)?/[^/?#][^?#]*", location)
         return "" if is_whole else "must name a folder: file:///data/warehouse"
@@ -30,7 +30,7 @@ def location_fault(location: str) -> str:
 
 
 def location_places(location: str, label: str) -> tuple[Place, ...]:
-    """The folder or the servers that it leads to; `label`: the parameter that says so."""
+    """The folder or the servers that the text leads to. `label` is the parameter that holds it."""
     path = local_path(location)
     if path:
         return (Place("folder", path, label),)

@@ -1,5 +1,5 @@
-"""Looks at folders and object stores that settings name: are they there, may they be used? Makes
-and writes nothing."""
+"""Checks folders and object stores that settings name: whether they exist, and whether they may be
+used. It makes and writes nothing."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from replicators.connectors.problems.problem import Problem, Severity
 
 
 def store(url: str) -> None:
-    """OSError where a store does not answer, or has no such bucket. Writes nothing: an object that
-    is removed again leaves the mark of its folder behind, so only a run learns whether it may
-    write."""
+    """OSError where a store does not answer, or has no such bucket. It writes nothing, since an
+    object that is written and removed leaves the mark of its folder behind. So only a run learns
+    whether it may write."""
     system, path = open_url(url)
     if system.get_file_info(path).type == fs.FileType.NotFound:
         bucket = path.split("/")[0]
@@ -24,8 +24,8 @@ def store(url: str) -> None:
 
 
 def folder(path: str) -> Problem | None:
-    """What is wrong with a folder that is to hold a target, or will be made for it; with INFO where
-    more than itself is missing."""
+    """What is wrong with a folder that holds a target, or will be made for it. It is an INFO where
+    folders above it are missing too."""
     try:
         is_there = is_folder(path)
         above = path if is_there else _nearest(path)
@@ -44,7 +44,7 @@ def folder(path: str) -> Problem | None:
 
 
 def is_folder(path: str) -> bool:
-    """Whether the folder is there. NotADirectoryError where something else is."""
+    """Whether the folder exists. NotADirectoryError where something else does."""
     try:
         found = stat.S_ISDIR(os.stat(path).st_mode)
     except FileNotFoundError:
@@ -57,7 +57,7 @@ def is_folder(path: str) -> bool:
 
 
 def _nearest(path: str) -> str:
-    """The nearest folder above that is there."""
+    """The nearest folder above that exists."""
     above = os.path.dirname(path)
     while not is_folder(above):
         above = os.path.dirname(above)

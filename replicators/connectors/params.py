@@ -1,5 +1,5 @@
-"""Parameters of a connector, declared once: from them come form, serializer, JSON schema, masking
-and docs."""
+"""Parameters of a connector, declared once. The form, the serializer, the JSON schema, masking and
+the docs are made from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from replicators.connectors.addresses import MASK as MASK
 from replicators.connectors.addresses import hidden, holds_secret
 
 LONGEST = 4096
-"""Characters of a text that is no secret."""
+"""The most characters of a text that is no secret."""
 T = TypeVar("T")
 
 
@@ -57,11 +57,12 @@ def param(
     secrets_go: str = "",
     check: Callable[[str], str] | None = None,
 ) -> Any:
-    """A dataclass field with its metadata; without a default it is required. Secrets stay out of
-    `repr`. `note` stands in forms where else "optional" would: for what is needed only sometimes.
-    `addresses`: it says where the secrets are sent, how safely, or whose they are; a change of it
-    asks for them again. `secrets_go`: where a secret belongs that somebody writes into it, if not
-    into a field. `check`: what is wrong with a text, as a sentence; empty: nothing."""
+    """A dataclass field with its metadata. Without a default it is required. Secrets stay out of
+    `repr`. `note` stands in forms in place of "optional", for a parameter that is only sometimes
+    needed. `addresses`: the parameter says where the secrets are sent, how safely, or whose they
+    are; after it changes, the secrets must be entered again. `secrets_go`: where a secret belongs
+    that somebody writes into this text, if not into a field. `check` returns what is wrong with a
+    text, as a sentence; empty where nothing is."""
     metadata = {
         "label": label,
         "help": help,
@@ -135,8 +136,8 @@ def _value(p: Param, raw: Any) -> Any:
 
 
 def parse(cls: type[T], data: dict[str, Any], *, is_stored: bool = False) -> T:
-    """Check `data` and make the params object; InvalidParams names every fault at once. What
-    `is_stored` passed `Param.check` when it came in, or came in before there was one."""
+    """Check `data` and make the params object. InvalidParams names every fault at once. Data that
+    `is_stored` passed `Param.check` when it was stored, or was stored before that check existed."""
     errors: dict[str, str] = {}
     values: dict[str, Any] = {}
     known = {p.name: p for p in describe(cls)}
@@ -168,9 +169,9 @@ def secret_names(cls: type) -> frozenset[str]:
 
 
 def moved(cls: type, before: dict[str, Any], after: dict[str, Any]) -> tuple[Param, ...]:
-    """The parameters that secrets are bound to (`addresses`) and that are different in `after`, as
-    they would be used; not those that are missing or faulty there, with which nothing can be
-    reached."""
+    """The parameters that secrets are bound to (`addresses`) and whose used value is different in
+    `after`. Parameters that are missing or faulty there are left out, since nothing can be reached
+    with them."""
     found = ((p, _used(p, before), _used(p, after)) for p in describe(cls) if p.addresses)
     return tuple(p for p, was, now in found if now not in {was, None})
 
@@ -187,8 +188,8 @@ def _used(p: Param, data: dict[str, Any]) -> Any:
 
 
 def revealing(cls: type, data: dict[str, Any]) -> dict[str, str]:
-    """What is wrong with texts that would be stored and shown in clear though a secret stands in
-    them, by parameter; their values are not repeated."""
+    """The faults of texts, by parameter, that hold a secret although they would be stored and shown
+    in clear. The faults do not repeat the texts."""
     found = {}
     known = describe(cls)
     fields_for_it = " or ".join(p.label for p in known if p.secret)
@@ -205,19 +206,19 @@ def revealing(cls: type, data: dict[str, Any]) -> dict[str, str]:
 
 
 def masked(cls: type, data: dict[str, Any]) -> dict[str, Any]:
-    """`data` with every secret that is set replaced by `MASK`, also one that was stored in another
-    text."""
+    """`data` with every secret that is set replaced by `MASK`, also a secret that was stored inside
+    another text."""
     secrets = secret_names(cls)
     return {k: (MASK if k in secrets and v else cleared(v)) for k, v in data.items()}
 
 
 def cleared(value: Any) -> Any:
-    """A value that is no secret, without one that stands in it."""
+    """A value that is no secret, with any secret in it removed."""
     return hidden(value) if isinstance(value, str) else value
 
 
 def unmasked(cls: type, data: dict[str, Any], stored: dict[str, Any]) -> dict[str, Any]:
-    """`data` where what came back as it was shown, masked, keeps its stored value."""
+    """`data`, where each value that came back masked, as it was shown, keeps its stored value."""
     secrets = secret_names(cls)
     return {
         k: (stored.get(k, "") if _came_back(k in secrets, v, stored.get(k)) else v)

@@ -1,8 +1,9 @@
 """Finds plugins, in our folders and in installed packages, and joins the texts of their errors.
 Listing them imports no driver.
 
-A fault of a folder of ours is raised: the program is broken. A fault of another package leaves that
-package's plugin out, and is logged and told by the system checks: the rest of the program goes on.
+A fault in a folder of ours is raised: the program is broken. A fault in another package leaves out
+that package's plugin. It is logged and shown by the system checks, and the rest of the program goes
+on.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The plugins of a role by name, and what is wrong with those that other packages bring, as
+    """The plugins of a role by name, and the faults of plugins from other packages, as
     sentences."""
 
     plugins: dict[str, Any]
@@ -85,8 +86,8 @@ def _package(entry: EntryPoint) -> str:
 
 
 def checked(role: str, name: str, plugin: Any, taken: dict[str, str]) -> Any:
-    """The plugin, if it is one of that role and name; its error codes are `taken` then (code: by
-    whom). LookupError otherwise."""
+    """The plugin, if it has this role and name; otherwise LookupError. Its error codes are then
+    `taken` (code: by whom)."""
     kind = KINDS[role]
     if not isinstance(plugin, kind):
         raise LookupError(f"it has no PLUGIN of type {kind.__name__}")
@@ -102,8 +103,8 @@ def checked(role: str, name: str, plugin: Any, taken: dict[str, str]) -> Any:
 
 
 def check_messages(role: str, name: str, own: Mapping[str, Message], taken: dict[str, str]) -> None:
-    """LookupError where a plugin's code is of another form, already `taken` (code: by whom), or
-    lacks a text. The plugin's codes are taken then."""
+    """LookupError where a plugin's code has a wrong form, is already `taken` (code: by whom), or
+    lacks a text. Otherwise the plugin's codes are then taken."""
     for code, message in own.items():
         area, _, words = code.partition(":")
         if area != role or not WORDS.fullmatch(words):
@@ -129,7 +130,7 @@ def targets() -> dict[str, TargetPlugin]:
 
 
 def faults() -> tuple[str, ...]:
-    """What is wrong with plugins of other packages, as sentences; they are left out."""
+    """What is wrong with plugins of other packages, as sentences. These plugins are left out."""
     return (*_found("source").faults, *_found("target").faults)
 
 

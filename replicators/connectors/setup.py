@@ -1,5 +1,5 @@
-"""What a person does at a server beforehand, as a plugin tells it: data that pages show beside its
-form."""
+"""What a person does at a server beforehand. A plugin gives this as data, and pages show it beside
+the plugin's form."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class SetupStep:
-    """One thing to do: what it is for, and the statements to copy, in order (none where there is
-    only something to know)."""
+    """One thing to do: its purpose, and the statements to copy, in order (none where there is only
+    something to know)."""
 
     title: str
     text: str

@@ -1,5 +1,5 @@
 """Work that is spread over the workers of a run: a function, mapped over items. Plugins and engine
-know this protocol only."""
+know only this protocol."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Tasks(Protocol):
     """Runs functions over items, each item in a task of its own, perhaps in another process or on
     another machine.
 
-    Function, items and results are pickled, so a task shares nothing with its caller but files. A
-    `ReplicationError` of a task reaches the caller as it was raised; another error reaches it as an
-    error of the runner. A task may run more than once: what it writes has to be a try's own.
+    Function, items and results are pickled, so a task and its caller share nothing but files. The
+    caller gets a `ReplicationError` of a task as it was raised, and any other error as an error of
+    the runner. A task may run more than once, so each try must write to names of its own.
     """
 
     @property
@@ -28,6 +28,6 @@ class Tasks(Protocol):
     def map(
         self, function: Callable[[T], R], items: Sequence[T], *, is_urgent: bool = False
     ) -> list[R]:
-        """The results in the order of the items. `is_urgent`: these tasks come before those of
-        other maps that wait."""
+        """The results in the order of the items. `is_urgent`: these tasks run before waiting tasks
+        of other maps."""
         ...

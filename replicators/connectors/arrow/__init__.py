@@ -1,1 +1,1 @@
-"""Arrow columns: their buffers, and values that they can't carry."""
+"""Arrow columns: their buffers, and unsupported values."""

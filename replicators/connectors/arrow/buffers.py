@@ -1,5 +1,5 @@
-"""One block of memory for all buffers of some Arrow columns, to be filled by compiled loops. Knows
-no source."""
+"""One block of memory for all buffers of some Arrow columns. Compiled loops fill it. It knows no
+source."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Arena:
         self._tail = tail
 
     def place(self, size: int) -> int:
-        """Where a buffer of so many bytes begins."""
+        """Reserve a buffer of so many bytes; returns where it begins."""
         at = self.size
         self.size += -(-size // ALIGNMENT) * ALIGNMENT
         return at
 
     def open(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The block, once everything has its place, seen as 1, 2, 4 and 8 byte integers."""
+        """The block as 1, 2, 4 and 8 byte integers. Call this once all buffers have their place."""
         raw = np.zeros(self.size + self._tail + ALIGNMENT, np.uint8)
         start = -raw.ctypes.data % ALIGNMENT
         self.block = raw[start : start + self.size + self._tail]

@@ -1,5 +1,5 @@
-"""Values that the neutral types can't carry: how rows are marked that hold some
-(`events.FAULT_FIELDS`)."""
+"""Unsupported values: those that the neutral types can't carry. Rows that hold some are marked
+(`changes.FAULT_FIELDS`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class UnsupportedValues:
 def unsupported_values(
     faults: Iterable[Fault], rows: int, columns: Sequence[Column]
 ) -> UnsupportedValues:
-    """The marks of so many rows; the faults, which are few, one by one."""
+    """The marks of so many rows. The faults are few and come one by one."""
     width = (len(columns) + 7) // 8
     marks: list[bytearray | None] = [None] * rows
     reasons: list[str | None] = [None] * rows
@@ -48,7 +48,7 @@ def unsupported_values(
 def refilled(
     old: pa.StructArray, columns: Sequence[Column], fitting: Mapping[str, pa.Array]
 ) -> pa.StructArray:
-    """Before images, whose fields are these columns, with the values that fit in place of the
-    columns that could not be read at once."""
+    """Before images whose fields are these columns. Columns that could not be read at once get the
+    values that fit."""
     arrays = [fitting.get(c.name, old.field(i)) for i, c in enumerate(columns)]
     return pa.StructArray.from_arrays(arrays, [c.name for c in columns], mask=old.is_null())

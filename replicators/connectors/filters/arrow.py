@@ -1,5 +1,5 @@
-"""A row filter over Arrow columns, with SQL's three values: true, false, unknown. Vectorised; knows
-no plugin."""
+"""Applies a row filter to Arrow columns, with SQL's three values: true, false, unknown. Vectorised;
+knows no plugin."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _EXACT = Context(prec=200)
 
 
 def matches(expression: Expression, rows: pa.Table) -> pa.ChunkedArray:
-    """For each row whether the filter is true of it; never NULL. `expression` is bound to the table
-    (`filter_types.bind`)."""
+    """For each row, whether the filter is true; never NULL. `expression` is bound to the table
+    (`filters.types.bind`)."""
     return pc.fill_null(_truth(expression, rows), False)
 
 
@@ -87,7 +87,7 @@ def _compared(column: pa.ChunkedArray, sign: str, value: Any) -> pa.ChunkedArray
 
 
 def _float(column: pa.ChunkedArray, sign: str, value: float) -> pa.ChunkedArray:
-    """NaN is greater than every number, as where the rows come from."""
+    """Compare floats. NaN is greater than every number, as at the source."""
     found = _COMPARE[sign](column, pa.scalar(value, pa.float64()))
     return pc.or_(found, pc.is_nan(column)) if sign in (">", ">=") else found
 
@@ -118,5 +118,5 @@ def _largest(digits: int, scale: int) -> Number:
 
 
 def _constant(column: pa.ChunkedArray, value: bool) -> pa.ChunkedArray:
-    """`value` where the column has one, unknown where it is NULL."""
+    """`value` where the column has a value, unknown where it is NULL."""
     return pc.if_else(pc.is_valid(column), pa.scalar(value), pa.scalar(None, pa.bool_()))

@@ -29,7 +29,7 @@ _WORDS = frozenset({"AND", "OR", "NOT", "IN", "IS", "NULL", "LIKE", "BETWEEN", "
 
 
 class FilterError(ValueError):
-    """A filter that can't be read or does not fit its table; the text is a sentence for people."""
+    """The filter can't be read, or does not fit its table. The text is a sentence for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class In:
-    """A column's value is one of these."""
+    """A column's value is one of these values."""
 
     column: str
     values: tuple[Any, ...]
@@ -89,7 +89,7 @@ Expression = Compare | In | Like | IsNull | Not | And | Or
 
 
 def columns_of(expression: Expression) -> set[str]:
-    """The names of the columns that it looks at."""
+    """The names of the columns that the filter uses."""
     match expression:
         case Not(part=part):
             return columns_of(part)

@@ -1,4 +1,4 @@
-"""What every source's checks say of a chosen table's row filter."""
+"""Problems with a chosen table's row filter, the same for every source's checks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def filter_problems(
     refusal: Refusal,
     may_be_unsent: Callable[[Column], bool] = lambda _: False,
 ) -> Iterator[Problem]:
-    """A filter that does not fit, and one whose value an update may leave out where no whole old
-    rows are sent."""
+    """A filter that does not fit the table, and a filter whose value an update may leave out
+    because the log has no whole old rows."""
     if not selection.filter:
         return
     try:

@@ -1,5 +1,5 @@
-"""A row filter as an SQL condition. How names, columns and values are written is the source
-plugin's (`Words`)."""
+"""A row filter as an SQL condition. The source plugin says how names, columns and values are
+written (`Words`)."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from replicators.connectors.problems.errors import ReplicationError
 @dataclass(frozen=True, slots=True)
 class Words:
     """How a source writes the parts of a condition: a quoted name; a column as it is compared (its
-    copied value, texts byte by byte); a value to compare it with; a column and a pattern of
-    LIKE."""
+    copied value, texts byte by byte); a value to compare the column with; a column with a LIKE
+    pattern."""
 
     name: Callable[[str], str]
     column: Callable[[Column], str]
@@ -52,7 +52,7 @@ def where(table: TableSchema, refusal: Callable[[Column], str], words: Words) ->
 
 
 def condition(expression: Expression, table: TableSchema, words: Words) -> str:
-    """The condition, in brackets; `expression` is bound to the table (`filter_types.bind`)."""
+    """The condition, in brackets. `expression` is bound to the table (`filters.types.bind`)."""
 
     def written(part: Expression) -> str:
         match part:

@@ -1,5 +1,5 @@
-"""Fits a row filter to a table: every column there, every value of its column's type. Knows no SQL
-and no Arrow."""
+"""Fits a row filter to a table: every column exists, and every value has its column's type. Knows
+no SQL and no Arrow."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Refusal = Callable[[Column], str]
 def bind(text: str, table: TableSchema, refusal: Refusal = lambda _: "") -> Expression:
     """The filter with its values in the columns' types: Decimal for whole and decimal numbers,
     float, str, bool, date, datetime (with a zone where the column is an instant). FilterError where
-    it does not fit."""
+    the filter does not fit."""
     expression = parse(text)
     known = {c.name: c for c in table.columns if not isinstance(c.type, Unsupported)}
     for name in sorted(columns_of(expression)):
@@ -94,7 +94,7 @@ def _like(column: Column, pattern: str) -> Like:
 
 
 def typed(column: Column, value: Any) -> Any:
-    """`value` as the column's type has it; FilterError where it is of another."""
+    """`value` in the column's type; FilterError where it has another type."""
     match column.type, value:
         case (Boolean(), bool()):
             return value

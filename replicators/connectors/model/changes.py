@@ -1,5 +1,4 @@
-"""The shape of change files: which columns they have beside the table's own, and what their values
-mean.
+"""The schema of change files: the columns beside the table's own, and what their values mean.
 
 | column | Arrow type | meaning |
 |---|---|---|
@@ -12,8 +11,7 @@ mean.
 | the table's columns | `TableSchema.arrow_schema()` | the after image; for a delete the key, the rest NULL |
 | `_before` | struct, NULL where none was sent | the old key, or the whole old row where `full_before` |
 
-A file in which some rows hold values that the neutral types can't carry has two more columns,
-`FAULT_FIELDS`:
+A file in which some rows hold unsupported values has two more columns, `FAULT_FIELDS`:
 
 | column | Arrow type | meaning |
 |---|---|---|
@@ -35,7 +33,7 @@ SEQUENCE_SHIFT = 32
 
 class Op(IntEnum):
     """What happened to a row, or (truncate) to the whole table. READ: a snapshot found the row;
-    only a `ChangeSink` gets such."""
+    only a `ChangeSink` gets this."""
 
     INSERT = 0
     UPDATE = 1
@@ -57,7 +55,8 @@ FAULT_FIELDS = (
     pa.field("_fault_reason", pa.string(), nullable=True),
 )
 BATCH_COLUMNS = ("_delete", "_origin", "_unsent", "_found", "_bucket", "_row")
-"""What a folded batch has beside the table's own columns, in its file or while it is written."""
+"""The columns that a folded batch has beside the table's own, in its file or while it is
+written."""
 COUNTED = (Op.INSERT, Op.UPDATE, Op.DELETE, Op.TRUNCATE)
 """The operations of the log, in the order of `OpCounts`."""
 RESERVED = frozenset(
@@ -66,7 +65,7 @@ RESERVED = frozenset(
 
 
 def is_reserved(column: str) -> bool:
-    """Whether no table may have a column of this name; Spark does not tell upper from lower
+    """Whether a table must not have a column of this name. Spark does not tell upper from lower
     case."""
     return column.casefold() in RESERVED
 
@@ -80,15 +79,15 @@ def before_fields(schema: TableSchema) -> list[pa.Field]:
 
 
 def change_schema(schema: TableSchema) -> pa.Schema:
-    """The Arrow schema of a change file of a table; a table without a key has no `_before`, unless
-    its whole old rows are sent."""
+    """The Arrow schema of a table's change file. A table without a key has no `_before`, unless the
+    log has its whole old rows."""
     before = before_fields(schema)
     tail = [pa.field("_before", pa.struct(before), nullable=True)] if before else []
     return pa.schema([*META_FIELDS, *schema.arrow_schema(), *tail])
 
 
 def faulty_schema(schema: TableSchema) -> pa.Schema:
-    """`change_schema` with the two columns that say which values could not be carried."""
+    """`change_schema` with the two columns that mark unsupported values."""
     return pa.schema([*change_schema(schema), *FAULT_FIELDS])
 
 
@@ -98,12 +97,13 @@ def first_sequence(segment: int) -> int:
 
 
 def last_sequence(segment: int) -> int:
-    """The largest sequence a row of a segment can have; the merge bound after that segment."""
+    """The largest sequence that a row of a segment can have; it is the merge bound after that
+    segment."""
     return (segment << SEQUENCE_SHIFT) | 0xFFFFFFFF
 
 
 def segment_of(sequence: int) -> int:
-    """The segment that a sequence lies in."""
+    """The number of the segment that contains a sequence."""
     return sequence >> SEQUENCE_SHIFT
 
 

@@ -18,8 +18,8 @@ OCCURRENCE = "_occurrence"
 
 
 class Mode(StrEnum):
-    """How changes are applied to the copy. MULTISET is a mirror of a table without a key; nobody
-    chooses it."""
+    """How changes are applied to the copy. MULTISET is a mirror of a table without a key; people
+    can't choose it."""
 
     MIRROR = "mirror"
     SOFT_DELETE = "soft_delete"
@@ -34,16 +34,16 @@ NEEDS_KEY = frozenset({Mode.SOFT_DELETE, Mode.HISTORY})
 FILTERED = frozenset({Mode.MIRROR, Mode.MULTISET})
 """The modes in which a table may have a row filter."""
 QUARANTINE = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
-"""The modes in which a row that the target can't hold may wait beside it: those that keep only a
-row's last image."""
+"""The modes that may quarantine a row that the target can't hold: those that keep only a row's last
+image."""
 NEEDS_EXACT = frozenset({Mode.HISTORY, Mode.APPEND})
-"""The modes that need a snapshot of one moment: changes that are applied to it a second time show
-(CORRECTNESS 19)."""
+"""The modes that need a snapshot of one moment, since a change that is applied to it a second time
+shows (CORRECTNESS 19)."""
 RESUMABLE = frozenset({Mode.MIRROR, Mode.SOFT_DELETE})
-"""The modes whose snapshot may go on in a later view (CORRECTNESS 17)."""
+"""The modes whose copy may go on in a later consistent snapshot (CORRECTNESS 17)."""
 KEEPS_PAST = frozenset({Mode.SOFT_DELETE, Mode.HISTORY, Mode.APPEND})
-"""The modes whose copy holds what the source has no more: a fresh copy loses that, so only a person
-asks for one."""
+"""The modes whose copy holds rows that the source no longer has. A fresh copy loses them, so only a
+person may ask for one."""
 WITHOUT_INSERTS = frozenset({Mode.MIRROR, Mode.SOFT_DELETE, Mode.APPEND})
 """The modes in which a table's inserts may be left out."""
 
@@ -114,8 +114,9 @@ def extra_columns(mode: Mode) -> tuple[Column, ...]:
 
 
 def stored(schema: TableSchema, mode: Mode) -> TableSchema:
-    """The shape of the copy: the table's own columns, then the mode's. A copy without a key of its
-    own is found by digest. `target:mode-column` where the table has one of the mode's names."""
+    """The schema of the copy: the table's own columns, then the mode's. Rows of a copy without a
+    key of its own are matched by digest. `target:mode-column` where the table has a column with the
+    name of a mode's column."""
     added = {c.name.casefold() for c in extra_columns(mode)}
     taken = next((c.name for c in schema.columns if c.name.casefold() in added), None)
     if taken is not None:
@@ -126,16 +127,16 @@ def stored(schema: TableSchema, mode: Mode) -> TableSchema:
 
 
 def mode_for(asked: Mode, schema: TableSchema) -> Mode:
-    """The mode in which a table of this shape is copied where `asked` is asked for. Without a key
-    but with whole old rows in the log a mirror keeps each row as often as the source; with neither
-    it takes what is inserted."""
+    """The mode in which a table with this schema is copied when `asked` is asked for. Without a key
+    but with whole old rows in the log, a mirror keeps each row as often as the source. With
+    neither, it only takes inserts."""
     if asked is Mode.MIRROR and not schema.key and schema.full_before:
         return Mode.MULTISET
     return asked
 
 
 def why_inserts(schema: TableSchema, mode: Mode) -> str:
-    """Why the inserts of a table of this shape can't be left out in this mode, as the end of a
+    """Why inserts into a table with this schema can't be left out in this mode, as the end of a
     sentence; empty where they can."""
     if mode is Mode.APPEND:
         return ""
@@ -152,8 +153,8 @@ def why_inserts(schema: TableSchema, mode: Mode) -> str:
 
 
 def snapshot_values(mode: Mode, at: datetime, sequence: int) -> Mapping[str, Any]:
-    """What the mode's columns hold in rows of a snapshot whose view was opened `at` and is followed
-    from `sequence`."""
+    """What the mode's columns hold in the rows of a snapshot. The consistent snapshot was opened
+    `at`, and changes follow from `sequence`."""
     match mode:
         case Mode.SOFT_DELETE:
             return {"_is_deleted": False, "_deleted_at": None}

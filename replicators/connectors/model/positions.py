@@ -14,9 +14,10 @@ class Position:
 
     `ordinal` orders the positions of one source: the engine compares ordinals, and knows nothing
     else of a position. The source gives it (PostgreSQL: the LSN), from 0 to below 2^63, also where
-    its own positions are of another kind: views, heartbeats and looks tell ordinals of places that
-    no change has come from yet. `detail` is the source's own, as plain JSON: what it needs to find
-    and check its place again (system identifier, timeline, GTID set ...). Only the source reads it.
+    its own positions are of another kind. Snapshots, heartbeats and looks give ordinals of places
+    that no change has come from yet. `detail` is the source's own, as plain JSON: what it needs to
+    find and check its place again (system identifier, timeline, GTID set ...). Only the source
+    reads it.
     """
 
     ordinal: int
@@ -27,7 +28,7 @@ class Position:
             raise ValueError(f"a position's ordinal has 63 bits, not {self.ordinal}")
 
     def to_json(self) -> dict[str, Any]:
-        """The ordinal is called `value` where it is stored, and was so before."""
+        """The stored form. It calls the ordinal `value`, as earlier versions did."""
         return {"value": self.ordinal, "detail": self.detail}
 
     @classmethod

@@ -30,10 +30,10 @@ class TableId:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: `ordinal` is the source's stable number for it (PostgreSQL: attnum; 0 where it has
-    none), `native` its type's text there, and `wire` the source plugin's own word for how its
-    values look in the log and in a snapshot query. `missing` is what rows have that were there
-    before the column was, as the source's text (None: NULL, or not known)."""
+    """A column. `ordinal` is the source's stable number for it (PostgreSQL: attnum; 0 where it has
+    none). `native` is the text of its type there. `wire` is the source plugin's own word for how
+    its values look in the log and in a snapshot query. `missing` is the value of rows that existed
+    before the column, as the source's text (None: NULL, or not known)."""
 
     name: str
     type: LogicalType
@@ -62,13 +62,13 @@ class Column:
 
 
 def part_number(part: int) -> int:
-    """The source's number of a part of a table, as `TableSchema.partitions` has it."""
+    """The source's number of a part of a table, from an entry of `TableSchema.partitions`."""
     return abs(part) & 0xFFFF_FFFF
 
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """The shape of a table that is copied.
+    """The schema of a table that is copied.
 
     `key` names the columns that identify a row in the log (the replica identity; empty: none), and
     `primary_key` those of the primary key. `native_id` is the source's own number of the table
@@ -76,28 +76,31 @@ class TableSchema:
     carries whole before images. `filter` is the text of the table's row filter (`filters`), empty
     for all rows.
 
-    What tells changes that send no rows, each empty where the source can't say: `storage` changes
-    when rows are written again; `partitions` are the numbers of a partitioned table and its parts,
-    negative for a part that was a table of its own before (it came with rows). The number is in the
-    lower 32 bits (`part_number`); above them stands, where the source can say it, what tells one
-    time that it became a part from another. `marks` are pairs of a number and what changes with it:
+    Some fields show changes that send no rows; each is empty where the source can't say. `storage`
+    changes when rows are written again. `partitions` are the numbers of a partitioned table and its
+    parts, negative for a part that was a table of its own before (it came with rows). The number is
+    in the lower 32 bits (`part_number`). The bits above, where the source can give them, tell one
+    time that it became a part from another. `marks` are pairs of a number and a value that changes:
     each part and its file, or 0 and the table's file, and each column (by `ordinal`) and what
-    altered it last. For reading the log: `layout` has every column that it may carry, in its order,
-    as (ordinal, name, number of its type), a dropped one without a name; `former` has names and
-    ordinals of an earlier description. `called` is the table's name at the source where that was
-    told apart from `id`, under which it was chosen; `left_out` names columns that came since the
-    copy was made and are not followed.
+    altered it last.
 
-    `member` is the source's number of the table's place in our stream since the copy's view was
-    opened (0: it has none): another number means that the table was taken out and put back.
+    For reading the log: `layout` has every column that the log may carry, in its order, as
+    (ordinal, name, number of its type), a dropped column without a name. `former` has names and
+    ordinals of an earlier description. `called` is the table's name at the source, where it differs
+    from `id`, under which it was chosen. `left_out` names columns that were added after the copy
+    was made and are not followed.
+
+    `member` is the source's number of the table's place in our stream since the copy's consistent
+    snapshot was opened (0: it has none). Another number means that the table was taken out and put
+    back.
 
     `key_index` is the name of the index that `key` comes from, where that is no primary key and the
     source's log needs it.
 
-    Of a source whose columns have no numbers (`ColumnKnowledge.BY_STATEMENTS`): `steps` is what
-    statements did to the columns, up to the log's position `upto` (0: the source tells none); all
-    of the log up to there is in the description. A copy was read while the log went on up to
-    `read_upto`. `known` is the copy's own shape, where it is to stay: for reading the log.
+    Where the source's columns have no numbers (`ColumnKnowledge.BY_STATEMENTS`): `steps` is what
+    statements did to the columns, up to the log's position `upto` (0: the source gives none). The
+    description includes all of the log up to there. A copy was read while the log went on up to
+    `read_upto`. `known` is the copy's own schema, where it is to stay: for reading the log.
     `copy_numbers`: the columns have numbers that were given when their copy began; the next copy's
     numbers mean something else.
     """
@@ -143,7 +146,7 @@ class TableSchema:
 
     @property
     def bare(self) -> Self:
-        """The same without what only the reading of the log needs."""
+        """The same schema without the fields that are only for reading the log."""
         return replace(self, layout=(), former=(), steps=(), known=None)
 
     def arrow_schema(self) -> pa.Schema:
@@ -222,12 +225,12 @@ UNSUPPORTED = ("stop", "quarantine")
 
 @dataclass(frozen=True, slots=True)
 class TableSelection:
-    """A table that a replicator copies; no `columns` means all of them, also those added later.
+    """A table that a replicator copies. No `columns` means all of them, also those added later.
     `excluded` names the kinds of changes that are not applied to the copy (`EXCLUDABLE`); a
-    TRUNCATE counts as deletes. Without inserts the copy keeps up the rows that its snapshot had.
-    `filter` is the text of a row filter (`filters`). `mode` is a `modes.Mode`, `unsupported`
-    (`UNSUPPORTED`) says what happens at a value that the target can't hold; empty: as the
-    replicator says."""
+    TRUNCATE counts as deletes. Without inserts the copy still updates the rows that its snapshot
+    had. `filter` is the text of a row filter (`filters`). `mode` is a `modes.Mode`. `unsupported`
+    (`UNSUPPORTED`) says what happens at a value that the target can't hold. Where these two are
+    empty, the replicator's setting applies."""
 
     id: TableId
     columns: tuple[str, ...] = field(default=())
@@ -238,6 +241,6 @@ class TableSelection:
 
     @property
     def follows_without_inserts(self) -> bool:
-        """Whether inserts are left out, and something else is not: where nothing is applied the
-        copy stays as it was made."""
+        """Whether inserts are left out and another kind of change is applied. Where nothing is
+        applied, the copy stays as it was made."""
         return "inserts" in self.excluded and set(self.excluded) != set(EXCLUDABLE)

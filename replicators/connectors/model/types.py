@@ -1,7 +1,7 @@
 """The closed set of neutral column types, with their Arrow form and their JSON form.
 
-A source maps its native types onto these, a target maps these onto its own. There is no default
-branch: what a source does not know is `Unsupported`, which the assessment reports.
+A source maps its native types onto these, and a target maps these onto its own. There is no default
+branch: a type that a source does not know is `Unsupported`, which the assessment reports.
 """
 
 from __future__ import annotations

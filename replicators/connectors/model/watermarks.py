@@ -1,4 +1,4 @@
-"""Moments at which several tables of a target are level."""
+"""Moments at which several tables of a target have reached the same position."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from replicators.connectors.model.schema import TableId
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """A commit sequence that tables of the target have reached exactly: everything committed at the
-    source up to `position` and nothing after it. `versions` names each one's version in the target
-    (Iceberg's snapshot, Delta's version), `left_out` the copied tables that are not in it, with the
-    reason. `committed_at`: the source's time of it, in seconds since the epoch; until
-    `readable_until` the versions are there (for the target's history), afterwards they may be."""
+    """A commit sequence that tables of the target have reached exactly: they hold everything
+    committed at the source up to `position`, and nothing after it. `versions` names each table's
+    version in the target (Iceberg's snapshot, Delta's version). `left_out` names the copied tables
+    that are not in the watermark, with the reason. `committed_at`: the source's time of it, in
+    seconds since the epoch. Until `readable_until` the versions can be read (for the target's
+    history); afterwards they may still be readable."""
 
     sequence: int
     position: Position

@@ -1,4 +1,4 @@
-"""What every source's checks say of the columns of a chosen table."""
+"""Problems with the columns of a chosen table, the same for every source's checks."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from replicators.connectors.problems.problem import Problem, Severity
 def column_problems(
     selection: TableSelection, table: TableSchema, partial: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """Columns that can't be copied, those that lose something (`partial`: why, by wire name), and
-    chosen ones that are not there; a table without any."""
+    """Columns that can't be copied; columns that lose something (`partial`: why, by wire name);
+    chosen columns that do not exist; a table without any column."""
     if not table.supported:
         yield Problem.of("source:no-columns", table=table.id)
     for column in table.columns:

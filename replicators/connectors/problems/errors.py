@@ -1,4 +1,5 @@
-"""The one exception the engine shows upward, and for every code: who retries, and what it stops."""
+"""The one exception that the engine raises to its callers, and for every code: who retries, and
+what it stops."""
 
 from __future__ import annotations
 
@@ -12,9 +13,9 @@ __all__ = ["ReplicationError", "Retry", "Scope", "driver_of"]
 class ReplicationError(Exception):
     """Something that stops a run or a table, known by its code.
 
-    `facts` are the named values of the code's message: names and numbers of ours, never a secret, a
-    host or the raw text of a driver (that belongs in `__cause__`, which only the log shows,
-    scrubbed).
+    `facts` are the named values of the code's message: names and numbers of ours. They never hold a
+    secret, a host or the raw text of a driver. Driver texts belong in `__cause__`, which only the
+    log shows, scrubbed.
     """
 
     def __init__(self, code: str, *, table: TableId | None = None, **facts: object) -> None:
@@ -47,7 +48,7 @@ class ReplicationError(Exception):
 
 
 def driver_of(err: ImportError) -> str:
-    """The package that is missing, or can't be loaded."""
+    """The package that is missing, or that can't be loaded."""
     return (err.name or "unknown").partition(".")[0]
 
 

@@ -1,8 +1,8 @@
-"""Finds a code's message: among the program's own, then among those that the plugins bring.
+"""Finds a code's message, first in the program's own messages, then in those of the plugins.
 
-The plugins' are joined at the first code that is not the program's own, so nothing is imported
-before it is needed. That holds in a Spark task's process too: a plugin's descriptor imports no
-driver.
+The plugins' messages are joined at the first code that is not the program's own, so nothing is
+imported before it is needed. This also holds in a Spark task's process: a plugin's descriptor
+imports no driver.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def messages() -> Mapping[str, Message]:
 
 
 def message_of(code: str) -> Message:
-    """A code's message; where no plugin has it any more, one that says so."""
+    """A code's message. Where no plugin has the code any more, a message that says so."""
     found = _find(code)
     return found or MESSAGES[UNKNOWN].render({"code": code})
 

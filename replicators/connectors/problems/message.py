@@ -2,7 +2,7 @@
 a page offers.
 
 Texts are for the user: what happened, to what, what to do. `{placeholders}` are named values of
-ours. A problem found before the run and the error of a run that meets the same fault use one code.
+ours. A problem found before the run and the error of a run with the same fault have the same code.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from enum import StrEnum
 
 
 class Retry(StrEnum):
-    """AUTO: the outer loop tries again. AFTER_FIX: tried again, slowly, since a person has to mend
-    something. NEVER: only an act (re-sync, edit) goes on."""
+    """AUTO: the outer loop tries again. AFTER_FIX: it tries again, slowly, since a person has to
+    mend something. NEVER: only an action (re-sync, edit) helps."""
 
     AUTO = "auto"
     AFTER_FIX = "after_fix"
@@ -29,7 +29,7 @@ class Scope(StrEnum):
 
 
 class Help(StrEnum):
-    """What a page offers where trying again or a re-sync alone fails again: EDIT the connections,
+    """What a page offers where a new try or a re-sync alone would fail again: EDIT the connections,
     CHANGE what is copied of the table, or REMOVE the table."""
 
     NONE = ""
@@ -46,9 +46,9 @@ class _Lenient(dict[str, str]):
 @dataclass(frozen=True, slots=True)
 class Message:
     """Texts of a code: `title` (a few words), `text` (what happened), `suggestion` (what to do),
-    `impact` (what if not).
+    `impact` (what follows if nobody does it).
 
-    `waits`: the suggestion is to wait for the next try, which is wrong once there is none.
+    `waits`: the suggestion is to wait for the next try, which is wrong once there is no next try.
     `ends_log`: the source's log does not go on where we stopped, so every table needs a fresh copy.
     `copy_mends`: the source's table is fine, and a fresh copy mends the fault. `is_of_name`: a
     column's name can't be used; a fresh copy mends it once the source has no such column.
@@ -67,7 +67,7 @@ class Message:
     is_of_name: bool = False
 
     def render(self, values: dict[str, str]) -> Message:
-        """The same message with its placeholders filled; a value that is missing shows its name in
+        """The same message with its placeholders filled. A missing value shows its name in
         brackets."""
         known = _Lenient(values)
         fill = string.Formatter().vformat

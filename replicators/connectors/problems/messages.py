@@ -1,5 +1,5 @@
-"""The texts of every code that more than one plugin, or the program itself, uses. A plugin's own
-lie in its folder."""
+"""The texts of every code that the program itself, or more than one plugin, uses. A plugin's own
+texts are in its folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems: what a person is told before a replicator runs, and when one fails."""
+"""Problems: what a person should know before a replicator runs, and when one fails."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A code with the facts its message needs; its texts are looked up when it is shown."""
+    """A code with the facts that its message needs. The texts are looked up when the problem is
+    shown."""
 
     code: str
     severity: Severity = Severity.ERROR

@@ -1,1 +1,1 @@
-"""Changes of a table's columns: what is different, and what follows by policy."""
+"""Changes of a table's columns: what is different, and what the policy does about it."""

@@ -1,5 +1,4 @@
-"""What a column's default is for rows that were there before the column: a source's text as a
-value. Pure."""
+"""A column's default for rows that existed before the column: a source's text as a value. Pure."""
 
 from __future__ import annotations
 
@@ -28,8 +27,9 @@ _BOOLEANS = {"t": True, "true": True, "1": True, "f": False, "false": False, "0"
 
 
 def value_of(kind: LogicalType, text: str) -> Any:  # noqa: C901 - one line for each type
-    """The value in Python's form; ValueError for a text that has no exact value there (infinity,
-    arrays, times before year 1): then only a fresh copy gives old rows what the source has."""
+    """The value in Python's form. ValueError for a text that has no exact value in Python
+    (infinity, arrays, times before year 1): then only a fresh copy gives old rows the source's
+    value."""
     match kind:
         case Boolean():
             if text.lower() not in _BOOLEANS:

@@ -1,5 +1,5 @@
-"""What changed between two descriptions of one table. Pure: says what is different, not what
-becomes of it (`schema_policy`)."""
+"""What changed between two descriptions of one table. Pure: it says what is different, and `policy`
+decides what to do."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ WRITTEN_AGAIN = "rows that were there were written again"
 
 
 class ChangeKind(StrEnum):
-    """Kinds of change. WIDENED: every value of the old type is one of the new type with the same
-    meaning; RETYPED: any other change of a type; REPLACED: a column dropped and made again under
-    its name; REWRITTEN: the source changed rows that were there without telling the log;
-    TABLE_REPLACED: another table under the old name."""
+    """Kinds of change. WIDENED: every value of the old type is a value of the new type with the
+    same meaning. RETYPED: any other change of a type. REPLACED: a column was dropped and made again
+    under its name. REWRITTEN: the source changed existing rows, and the log does not have these
+    changes. TABLE_REPLACED: another table has the old name."""
 
     ADDED = "added"
     DROPPED = "dropped"
@@ -46,8 +46,8 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """One change; `old` and `new` are the column before and after where it is about one, `text`
-    says it in words."""
+    """One change. `old` and `new` are the column before and after, where the change is about one.
+    `text` describes it in words."""
 
     kind: ChangeKind
     text: str
@@ -94,7 +94,7 @@ def compare(old: TableSchema, new: TableSchema) -> tuple[SchemaChange, ...]:
     """The changes that lead from `old` to `new`; none where a copy made for `old` takes rows of
     `new` as they are.
 
-    Columns are the same where their `ordinal` is; where either has none (0), where their names are.
+    Columns are matched by `ordinal`; where either has none (0), by name.
     """
     if old.native_id and new.native_id and old.native_id != new.native_id:
         return (SchemaChange(ChangeKind.TABLE_REPLACED, "the table was dropped and made again"),)
@@ -118,10 +118,11 @@ def compare(old: TableSchema, new: TableSchema) -> tuple[SchemaChange, ...]:
 
 
 def _rewritten(old: TableSchema, new: TableSchema) -> str:
-    """Says that rows were written again though no column looks otherwise; '' where they were not.
+    """Describes that rows were written again although no column looks different; '' where they were
+    not.
 
-    A part has another file after a TRUNCATE of it, of which the log says nothing, and after a
-    clean-up, which can't be told apart. A whole table's TRUNCATE is in the log, and a clean-up
+    A part gets another file after a TRUNCATE of it, which the log does not have, and after a
+    clean-up. These two can't be told apart. A whole table's TRUNCATE is in the log, and a clean-up
     alters no column.
     """
     before, after = dict(old.marks), dict(new.marks)
@@ -133,7 +134,7 @@ def _rewritten(old: TableSchema, new: TableSchema) -> str:
 
 
 def _told_keys(old: TableSchema, new: TableSchema) -> list[tuple[int | str, ...]]:
-    """The keys by the columns' numbers, so that a key whose column got another name is the same; by
+    """The keys by the columns' numbers, so that a key is the same after its column was renamed. By
     names where either description has no numbers."""
     found = [tuple(s.column(n).ordinal for n in s.key) for s in (old, new)]
     if all(all(numbers) for numbers in found):
@@ -172,9 +173,9 @@ def _replaced(old: Column, new: Column) -> SchemaChange:
 
 
 def with_known_labels(old: TableSchema, new: TableSchema) -> TableSchema:
-    """A shape of the log, its enums with the values too that the copy's have. One that lacks some
-    was described before they were added, or after they were renamed while rows with them came: the
-    next look into the catalog says which."""
+    """A schema from the log, whose enums also get the values that the copy's enums have. A schema
+    that lacks some of them was described before they were added, or after they were renamed while
+    rows with them came. The next look into the catalog says which."""
     numbers = {c.ordinal: c for c in old.columns if c.ordinal}
     columns = tuple(_joined(numbers.get(c.ordinal), c) for c in new.columns)
     return new if columns == new.columns else replace(new, columns=columns)
@@ -196,7 +197,7 @@ def _both(old: LogicalType, new: LogicalType) -> LogicalType:
 
 
 def _labels_text(name: str, old: LogicalType, new: LogicalType) -> str:
-    """What became of the values of an enum; '' where it is none."""
+    """How the values of an enum changed; '' where the column is no enum."""
     if isinstance(old, Array) and isinstance(new, Array):
         old, new = old.of, new.of
     if not isinstance(old, Enum) or not isinstance(new, Enum):
@@ -240,7 +241,8 @@ def _partitions(old: TableSchema, new: TableSchema) -> list[SchemaChange]:
 
 
 def _has_come(part: int, known: Collection[int], numbers: Collection[int]) -> bool:
-    """Whether a part came with rows since: it is a new one that did, or it was away in between."""
+    """Whether a part has come with rows since then: it is a new part with rows, or it was away in
+    between."""
     number = part_number(part)
     if number not in numbers:
         return part < 0

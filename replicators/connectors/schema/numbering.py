@@ -1,6 +1,5 @@
-"""Gives the columns of two descriptions of a table their numbers by the steps between them, so that
-`compare` sees renames and columns that were made again. Names are the same without their case.
-Pure."""
+"""Numbers the columns of two descriptions of a table by the steps between them, so that `compare`
+sees renames and columns that were made again. Names are compared without their case. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +19,9 @@ MOVING = (StepKind.RENAMED, StepKind.MODIFIED, StepKind.REWRITTEN)
 
 @dataclass(slots=True)
 class ColumnNumbering:
-    """Which column each name is: `numbers` by name in lower case; `modified` and `added` have the
-    steps of a number. A name that is in no statement, or came from a column that nobody knew, has
-    none."""
+    """Which column each name means. `numbers` is by name in lower case. `modified` and `added` have
+    the steps of a number. A name has no number where it is in no statement, or came from an unknown
+    column."""
 
     numbers: dict[str, int]
     next: int
@@ -31,12 +30,12 @@ class ColumnNumbering:
 
     @classmethod
     def of(cls, numbers: Mapping[str, int]) -> ColumnNumbering:
-        """Before any step."""
+        """The numbering before any step."""
         found = {name.lower(): number for name, number in numbers.items()}
         return cls(found, max(found.values(), default=0) + 1)
 
     def go(self, steps: Iterable[SchemaStep]) -> None:
-        """Take steps, in order; those of one position at once, with the names before it."""
+        """Apply steps, in order. Steps of one position apply at once, with the names before it."""
         for _, group in groupby(steps, key=lambda s: s.position):
             self._take(list(group))
 
@@ -61,7 +60,7 @@ class ColumnNumbering:
 def changes_by_steps(
     old: TableSchema, new: TableSchema, keeps: KeepsValues | None
 ) -> tuple[TableSchema, TableSchema, tuple[SchemaChange, ...]]:
-    """Both descriptions with numbers, and what leads from `old` to `new`, whose steps after
+    """Both descriptions with numbers, and the changes from `old` to `new`. The steps of `new` after
     `old.upto` count."""
     had_numbers = all(c.ordinal for c in old.columns)
     old = with_numbers(old)
@@ -102,7 +101,7 @@ def _rewritten(text: str) -> SchemaChange:
 def _unfilled(
     old: TableSchema, new: TableSchema, steps: Iterable[SchemaStep]
 ) -> list[SchemaChange]:
-    """Columns that are new to the copy, and have values in old rows that are not known."""
+    """Columns that are new to the copy, and whose values in old rows are not known."""
     known = {c.ordinal for c in old.columns}
     names = {s.new.lower() for s in steps if s.kind is StepKind.UNFILLED}
     return [
@@ -119,8 +118,8 @@ def _judge_modified(
     numbering: ColumnNumbering,
     keeps: KeepsValues | None,
 ) -> None:
-    """A conversion that may have changed values is a change of type, also between types that look
-    the same here."""
+    """Counts a conversion that may have changed values as a change of type, also where both types
+    look the same here."""
     before = {c.ordinal: c for c in old.columns}
     for column in new.columns:
         steps = numbering.modified.get(column.ordinal, [])

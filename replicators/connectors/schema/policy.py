@@ -23,7 +23,7 @@ from replicators.connectors.schema.diff import ChangeKind, SchemaChange, is_wide
 
 
 class SchemaPolicy(StrEnum):
-    """What a replicator does when a table's shape changes at the source."""
+    """What a replicator does when a table's schema changes at the source."""
 
     EVOLVE = "evolve"
     LENIENT = "lenient"
@@ -33,7 +33,7 @@ class SchemaPolicy(StrEnum):
 
 class Verdict(StrEnum):
     """FOLLOW: the target's table changes too. KEEP: it stays as it is. RESYNC: only a fresh copy is
-    right. STOP: the table stops until a person asks for its re-sync."""
+    right. STOP: the table stops until a person asks for a re-sync."""
 
     FOLLOW = "follow"
     KEEP = "keep"
@@ -54,7 +54,7 @@ _KEPT = {
 
 
 def verdict(policy: SchemaPolicy, change: SchemaChange) -> Verdict:
-    """What the policy says of one change."""
+    """What the policy does about one change."""
     if change.kind in _FOLLOWED.get(policy, ()):
         return Verdict.FOLLOW
     if change.kind in _KEPT.get(policy, ()):
@@ -69,8 +69,7 @@ def verdict(policy: SchemaPolicy, change: SchemaChange) -> Verdict:
 
 
 def follows_renames(policy: SchemaPolicy) -> bool:
-    """Whether a table that has another name at the source is followed there; its copy keeps its
-    name."""
+    """Whether a table that was renamed at the source is followed there. Its copy keeps its name."""
     return policy is SchemaPolicy.EVOLVE
 
 
@@ -79,7 +78,7 @@ _WEIGHT = (Verdict.STOP, Verdict.RESYNC, Verdict.FOLLOW, Verdict.KEEP)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of several changes that came together: the gravest verdict decides for all of
+    """The decision on several changes that came together. The gravest verdict decides for all of
     them."""
 
     verdict: Verdict

@@ -1,4 +1,4 @@
-"""What statements at a source did to a table's columns, in the log's order; for sources whose
+"""What statements at a source did to a table's columns, in the log's order. For sources whose
 columns have no numbers."""
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from typing import Any, Self
 
 
 class StepKind(StrEnum):
-    """ADDED, DROPPED, RENAMED, MODIFIED: of a column. UNFILLED: what old rows have in a column that
-    was added can't be told. REWRITTEN: rows may be different, in a way that can't be followed."""
+    """ADDED, DROPPED, RENAMED, MODIFIED: what happened to a column. UNFILLED: the value that old
+    rows have in an added column is not known. REWRITTEN: rows may be different, in a way that can't
+    be followed."""
 
     ADDED = "added"
     DROPPED = "dropped"
@@ -22,9 +23,10 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaStep:
-    """One column's part of a statement that ends at the log's `position`; steps of one position
-    happen at once. `old` and `new` are its name before and after (ADDED: `old` is the type's text);
-    `text` is the source's own word about it (MODIFIED: the type's text), or (REWRITTEN) why."""
+    """The part of a statement that is about one column. The statement ends at the log's `position`;
+    steps of one position happen at once. `old` and `new` are the column's name before and after
+    (ADDED: `old` is the type's text). `text` is the source's own word about it (MODIFIED: the
+    type's text), or the reason (REWRITTEN)."""
 
     position: int
     kind: StepKind
