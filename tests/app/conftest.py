@@ -11,22 +11,33 @@ from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 
-from replicators.audit_triggers import triggers_drop
+from replicators.audit_triggers import triggers_drop, triggers_make
 from replicators.connectors import registry
 from replicators.models import Replicator
 from tests.app.factories import make_replicator, make_user
 
 
+_without_triggers: set[str] = set()
+"""The databases of this process whose triggers were dropped for a test that commits."""
+
+
 @pytest.fixture(autouse=True)
 def _may_empty_tables(request: pytest.FixtureRequest) -> None:
-    """A test that commits empties all tables afterwards; rows of the audit trail let nobody. Those
-    tests come last."""
+    """A test that commits empties all tables afterwards; rows of the audit trail let nobody. Such a
+    test drops the triggers, and a later one of another file makes them anew."""
     marker = request.node.get_closest_marker("django_db")
-    if marker is not None and marker.kwargs.get("transaction"):
-        request.getfixturevalue("django_db_setup")
-        with request.getfixturevalue("django_db_blocker").unblock():
-            if connection.vendor == "sqlite":  # PostgreSQL truncates
-                triggers_drop(connection)
+    if marker is None or connection.vendor != "sqlite":  # PostgreSQL truncates
+        return
+    request.getfixturevalue("django_db_setup")
+    name = str(connection.settings_dict["NAME"])
+    with request.getfixturevalue("django_db_blocker").unblock():
+        if marker.kwargs.get("transaction"):
+            triggers_drop(connection)
+            _without_triggers.add(name)
+        elif name in _without_triggers:
+            triggers_make(connection)
+            if not connection.in_atomic_block:
+                _without_triggers.discard(name)
 
 
 @pytest.fixture(autouse=True)

@@ -154,7 +154,7 @@ def test_a_group_that_is_too_large_to_be_set_aside_stops_its_tables(
 ) -> None:
     """Guards the bound of memory: such rows stay in the stream, and their tables are told at the
     PREPARE."""
-    monkeypatch.setattr(blocks_module, "QUARANTINED_BYTES", 2048)
+    monkeypatch.setattr(blocks_module, "HELD_BYTES", 2048)
     values = ", ".join(f"({i}, repeat('v', 50))" for i in range(200))
     statements = [f"INSERT INTO t VALUES ({i}, repeat('v', 50))" for i in range(1000, 1100)]
     with following(any_database, "t") as follower:
