@@ -16,7 +16,6 @@ from replicators.connectors import registry
 from replicators.models import Replicator
 from tests.app.factories import make_replicator, make_user
 
-
 _without_triggers: set[str] = set()
 """The databases of this process whose triggers were dropped for a test that commits."""
 
