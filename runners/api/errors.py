@@ -1,4 +1,4 @@
-"""How the exceptions of running things are answered; imported for its effect."""
+"""Registers how REST answers the exceptions of running replicators; imported for this effect."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""`/metrics`: figures of all replicators for Prometheus, for whoever may view. A handful of
-queries, however many replicators."""
+"""`/metrics`: metrics of all replicators for Prometheus, for everybody who may view. It needs a
+handful of queries, however many replicators there are."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _FIGURES: tuple[tuple[str, Kind, str, Callable[[ReplicatorView], float | None]],
 
 
 class Figures(Collector):
-    """All families, read from the database each time. A figure that isn't known has no line."""
+    """All metric families, read from the database each time. An unknown value has no line."""
 
     def collect(self) -> Iterator[Metric]:
-        """Each family once."""
+        """Yield each family once."""
         views = replicators_for_list()
         for name, kind, about, figure in _FIGURES:
             found = [(_who(v), float(x)) for v in views if (x := figure(v)) is not None]
@@ -115,27 +115,27 @@ FIGURES.register(Figures())
 
 
 class PlainText(BaseRenderer):
-    """An error's answer is its sentence, whatever form was asked for."""
+    """Answers an error with its sentence, whatever format was asked for."""
 
     media_type = "text/plain"
     format = "txt"
     charset = "utf-8"
 
     def render(self, data: Any, *_: Any, **__: Any) -> Any:
-        """The sentence and a line's end."""
+        """The sentence and a line break."""
         return f"{data.get('message', data)}\n"
 
 
 class Metrics(APIView):
-    """The figures."""
+    """The endpoint of the metrics."""
 
     renderer_classes = (PlainText,)
 
     def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
-        """There is one form: an agent that asks for OpenMetrics reads this one too."""
+        """Always the one format: an agent that asks for OpenMetrics can read it too."""
         return PlainText(), PlainText.media_type
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> HttpResponse:
-        """As text."""
+        """The metrics as text."""
         return HttpResponse(generate_latest(FIGURES), content_type=CONTENT_TYPE_PLAIN_0_0_4)

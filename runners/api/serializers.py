@@ -1,4 +1,4 @@
-"""The JSON forms of what runs."""
+"""The JSON forms of running replicators."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class TableErrorSerializer(serializers.Serializer[Any]):
 
 
 class TableStatusSerializer(serializers.Serializer[Any]):
-    """A table, live. While the replicator does not run, one that does not fail is `paused`,
-    `stopped` (the replicator has failed or is being deleted) or `waiting`, whatever it was
-    before."""
+    """A table's live state. While the replicator does not run, a table that does not fail is
+    `paused`, `stopped` (the replicator has failed or is being deleted) or `waiting`, whatever its
+    state was before."""
 
     schema = serializers.CharField()
     table = serializers.CharField()
@@ -45,11 +45,11 @@ class TableStatusSerializer(serializers.Serializer[Any]):
 
 
 class TableSerializer(TableStatusSerializer):
-    """A table, with what was asked of it and is not done yet: `is_resync_asked` (also by a change
-    of what is copied), `is_replay_asked`, `rewind_to` (the time that it is taken back to).
-    `called`: its name at the source, where that is another one by now. `retry_at`: when a failing
-    one is tried again by itself; `needs_resync`: that only a re-sync brings it back; `is_given_up`:
-    its retry time is used up, so that it waits for a person, who asks for another try."""
+    """A table, with requests that are not done yet: `is_resync_asked` (also after a change of what
+    is copied), `is_replay_asked`, `rewind_to` (the time of the rewind). `called`: its present name
+    at the source, where it was renamed. `retry_at`: the next automatic retry of a failing table.
+    `needs_resync`: only a re-sync can bring the table back. `is_given_up`: the retry time is used
+    up, so the table waits until a person asks for a retry."""
 
     mode = serializers.ChoiceField([m.value for m in Mode])
     called = serializers.CharField()
@@ -63,7 +63,7 @@ class TableSerializer(TableStatusSerializer):
 
 
 class NewTableSerializer(serializers.Serializer[Any]):
-    """A table that appeared at the source and waits for an answer: added by `POST tables/`, or
+    """A table that appeared at the source and waits for an answer: `POST tables/` adds it, or it is
     ignored."""
 
     schema = serializers.CharField(source="schema_name")
@@ -72,7 +72,8 @@ class NewTableSerializer(serializers.Serializer[Any]):
 
 
 class ConsistentSerializer(serializers.Serializer[Any]):
-    """The newest moment of the source at which tables of the target are level: see `watermarks`."""
+    """The newest moment of the source that tables of the target have reached exactly: see
+    `watermarks`."""
 
     committed_at = serializers.DateTimeField()
     position = serializers.IntegerField()
@@ -81,8 +82,8 @@ class ConsistentSerializer(serializers.Serializer[Any]):
 
 
 class WatermarkTableSerializer(serializers.Serializer[Any]):
-    """A table's version in the target (Iceberg: snapshot id, Delta: version) that holds exactly
-    what was committed up to the watermark."""
+    """A table's version in the target (Iceberg: snapshot id, Delta: version) that holds exactly the
+    changes committed up to the watermark."""
 
     schema = serializers.CharField()
     table = serializers.CharField()
@@ -90,8 +91,8 @@ class WatermarkTableSerializer(serializers.Serializer[Any]):
 
 
 class LeftOutSerializer(serializers.Serializer[Any]):
-    """A table that is not in a watermark: its state then, `behind` for one that was too slow,
-    `dropped` for one whose target is gone."""
+    """A table that is not in a watermark, and its state then; `behind`: it was too slow; `dropped`:
+    its target table is gone."""
 
     schema = serializers.CharField()
     table = serializers.CharField()
@@ -99,8 +100,8 @@ class LeftOutSerializer(serializers.Serializer[Any]):
 
 
 class WatermarkSerializer(ConsistentSerializer):
-    """A moment of the source at which tables of the target are level. The versions are readable
-    until then at least."""
+    """A moment of the source that tables of the target have reached exactly. Their versions stay
+    readable at least until `readable_until`."""
 
     readable_until = serializers.DateTimeField()
     tables = WatermarkTableSerializer(many=True)
@@ -108,15 +109,15 @@ class WatermarkSerializer(ConsistentSerializer):
 
 
 class WatermarkQuerySerializer(serializers.Serializer[Any]):
-    """How many of the last watermarks are asked for."""
+    """The number of watermarks asked for, newest first."""
 
     limit = serializers.IntegerField(min_value=1, max_value=200, default=20)
 
 
 class CopyProgressSerializer(serializers.Serializer[Any]):
-    """How far the copies are that go on now, as one sum of their tables: a first copy's whole, or
-    what was asked for last. Rows are estimates of the source; null while a table's are not
-    known."""
+    """Progress of the current copies, summed over their tables: those of the first copy, or those
+    that were asked for last. Expected rows are the source's estimates; null while those of one
+    table are not known."""
 
     tables = serializers.IntegerField()
     tables_done = serializers.IntegerField()
@@ -128,10 +129,10 @@ class CopyProgressSerializer(serializers.Serializer[Any]):
 
 
 class StatusSerializer(serializers.Serializer[Any]):
-    """A replicator, live. `failing`: it is tried again by itself, or all of its tables fail.
-    `lag_seconds` is that of its worst table; null while one is being copied. `error`: what keeps it
-    from running; those of tables stand with them. `copy`: null where no table waits for its copy or
-    is being copied."""
+    """A replicator's live state. `failing`: it is retried automatically, or all of its tables fail.
+    `lag_seconds` is that of its worst table; null while a table is being copied. `error`: what
+    keeps the replicator from running; errors of tables are with the tables. `copy`: null where no
+    table waits for its copy or is being copied."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -145,9 +146,9 @@ class StatusSerializer(serializers.Serializer[Any]):
 
 
 class ReplicatorLineSerializer(serializers.Serializer[Any]):
-    """A line of the list of replicators. `is_log_full`: reading waits until tables have merged; the
-    source keeps what is not read. `waits_for`: the transaction or the lock of the source that its
-    run waits for now, and who holds it; empty where none."""
+    """A line of the list of replicators. `is_log_full`: reading is paused until tables have merged;
+    the source keeps the unread changes. `waits_for`: the transaction or lock at the source that the
+    run waits for now, and its holder; empty where there is none."""
 
     id = serializers.UUIDField(source="replicator.pk")
     name = serializers.CharField(source="replicator.name")
@@ -177,7 +178,7 @@ class ReplicatorLineSerializer(serializers.Serializer[Any]):
 
 
 class AcceptedSerializer(serializers.Serializer[Any]):
-    """What was asked for; the rest happens by itself."""
+    """What was accepted; the rest happens in the background."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -186,9 +187,9 @@ class AcceptedSerializer(serializers.Serializer[Any]):
 
 
 class DeletionSerializer(serializers.Serializer[Any]):
-    """What became of a replicator that was deleted. `statements`: to be run at the source, which
-    could not be reached; until then it may keep log for a reader that is gone. `is_target_left`:
-    its tables were to go, and did not."""
+    """How a replicator's deletion ended. `statements`: SQL to run at the source, which could not be
+    reached; until it runs, the source may keep log for a reader that is gone. `is_target_left`: the
+    target's tables were to be dropped, and were not."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -205,13 +206,13 @@ class TableNameSerializer(TableWordMixin, StrictMixin, serializers.Serializer[An
 
 
 class TableRewindSerializer(TableNameSerializer):
-    """Names a table and the time that it is to be taken back to."""
+    """Names a table and the time to rewind it to."""
 
     at = serializers.DateTimeField(help_text="Within the keep time and the target's history.")
 
 
 class ResyncManySerializer(StrictMixin, serializers.Serializer[Any]):
-    """Says which tables are copied afresh: exactly one of the three."""
+    """Names the tables to copy again: exactly one of the three fields."""
 
     tables = TableNameSerializer(many=True, required=False, allow_empty=False)
     state = serializers.ChoiceField(
@@ -228,13 +229,13 @@ class ResyncManySerializer(StrictMixin, serializers.Serializer[Any]):
 
 
 class TableAcceptedSerializer(TableNameSerializer):
-    """A table, and the state it is in now."""
+    """A table and its present state."""
 
     state = serializers.ChoiceField(TABLE_STATES)
 
 
 class TablesAcceptedSerializer(serializers.Serializer[Any]):
-    """The tables that it was asked of, and the states they are in now."""
+    """The tables of the request and their present states."""
 
     tables = TableAcceptedSerializer(many=True)
 
@@ -272,14 +273,14 @@ class EventSerializer(serializers.ModelSerializer[Event]):
 
 
 class EventsSerializer(serializers.Serializer[Any]):
-    """Events, newest first; `after` asks next time only for newer ones."""
+    """Events, newest first; `after` in the next request asks only for newer events."""
 
     after = serializers.IntegerField()
     events = EventSerializer(many=True)
 
 
 class MetricSerializer(serializers.Serializer[Any]):
-    """A table's figures at a moment."""
+    """A table's metrics at one moment."""
 
     schema = serializers.CharField()
     table = serializers.CharField()
@@ -294,7 +295,7 @@ class MetricSerializer(serializers.Serializer[Any]):
 
 
 class ReplicatorListQuerySerializer(serializers.Serializer[Any]):
-    """Which replicators are listed; all that is said must fit."""
+    """Filters of the list of replicators; a replicator must match all of them."""
 
     state = serializers.ChoiceField(REPLICATOR_STATES, required=False)
     name = serializers.CharField(required=False, help_text="A part of the name, in any case.")
@@ -303,7 +304,7 @@ class ReplicatorListQuerySerializer(serializers.Serializer[Any]):
 
 
 class TableListQuerySerializer(serializers.Serializer[Any]):
-    """Which tables are listed; all that is said must fit."""
+    """Filters of the list of tables; a table must match all of them."""
 
     state = serializers.ChoiceField(TABLE_STATES, required=False)
     schema = serializers.CharField(required=False, trim_whitespace=False)
@@ -313,7 +314,7 @@ class TableListQuerySerializer(serializers.Serializer[Any]):
 
 
 class LogQuerySerializer(serializers.Serializer[Any]):
-    """What is asked of the log."""
+    """Parameters of a request for log lines."""
 
     after = serializers.IntegerField(min_value=0, default=0, help_text="Only lines after this id.")
     level = serializers.ChoiceField(
@@ -326,7 +327,7 @@ class LogQuerySerializer(serializers.Serializer[Any]):
 
 
 class EventQuerySerializer(serializers.Serializer[Any]):
-    """What is asked of the events."""
+    """Parameters of a request for events."""
 
     after = serializers.IntegerField(min_value=0, default=0, help_text="Only events after this id.")
     schema = serializers.CharField(default="", allow_blank=True, trim_whitespace=False)
@@ -335,7 +336,7 @@ class EventQuerySerializer(serializers.Serializer[Any]):
 
 
 class MetricQuerySerializer(serializers.Serializer[Any]):
-    """What is asked of the figures."""
+    """Parameters of a request for metrics."""
 
     seconds = serializers.IntegerField(min_value=10, max_value=7 * 86400, default=3600)
     schema = serializers.CharField(default="", allow_blank=True, trim_whitespace=False)
@@ -343,7 +344,7 @@ class MetricQuerySerializer(serializers.Serializer[Any]):
 
 
 class DeleteQuerySerializer(serializers.Serializer[Any]):
-    """What is asked of a delete."""
+    """Parameters of a delete."""
 
     keep_target = serializers.BooleanField(
         default=True, help_text="Whether the target's tables stay."
@@ -351,7 +352,7 @@ class DeleteQuerySerializer(serializers.Serializer[Any]):
 
 
 class QuarantinedRowSerializer(serializers.Serializer[Any]):
-    """A change that waits, known by generation and sequence; `key` is JSON."""
+    """A quarantined row. Generation and sequence identify it; `key` is JSON."""
 
     generation = serializers.IntegerField()
     sequence = serializers.IntegerField()
@@ -372,7 +373,7 @@ class QuarantinedSerializer(serializers.Serializer[Any]):
 
 
 class QuarantinedQuerySerializer(serializers.Serializer[Any]):
-    """What is asked of the quarantined rows."""
+    """Parameters of a request for quarantined rows."""
 
     schema = serializers.CharField(max_length=255, trim_whitespace=False)
     table = serializers.CharField(max_length=255, trim_whitespace=False)

@@ -1,5 +1,5 @@
-"""REST: replicators that run. Acts answer 202 at once; what they ask for happens by itself.
-`drafts.api` mounts it, with the change of a definition."""
+"""REST: running replicators. Actions answer 202 at once; the work happens in the background.
+`drafts.api` mounts this, with the change of a definition."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _table(query: dict[str, Any]) -> TableId | None:
 
 
 class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
-    """Replicators: definition, state, acts."""
+    """Replicators: definition, state, actions."""
 
     queryset = Replicator.objects.all()
     serializer_class = ReplicatorSerializer
@@ -354,7 +354,7 @@ class ReplicatorViewSet(RestView, GenericViewSet[Replicator]):
 
 
 def accepted(replicator: Replicator, body: dict[str, Any]) -> Response:
-    """202, with the address that says what becomes of it."""
+    """202, with the address to ask for the outcome."""
     where = reverse("api:replicator-status", args=[replicator.pk])
     return Response(body, status=status.HTTP_202_ACCEPTED, headers={"Location": where})
 

@@ -1,5 +1,5 @@
-"""docs/connectors.md as text: what every plugin asks for and can do, from the registry. It names no
-plugin."""
+"""docs/connectors.md as text: the parameters and capabilities of every plugin, from the registry.
+It names no plugin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people do on the pages: start, pause, resume, retry, delete, re-sync. Each calls one
+"""Actions of people on the pages: start, pause, resume, retry, delete, re-sync. Each calls one
 service."""
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ from runners.tables.rewinding import can_rewind, parse_moment, refusal, rewind_w
 def answer(
     request: HttpRequest, found: Replicator, act: Callable[[], Any], done: str, failed: str
 ) -> HttpResponse:
-    """Do `act`, then the panels of the page that it came from, with `done` as a toast; without
-    HTMX, that page; 409 with `failed` and the reason where it is not possible."""
+    """Do `act`, then answer with the panels of the page that asked and `done` as a toast. Without
+    HTMX: a redirect to that page. Where the action is not possible: 409 with `failed` and the
+    reason."""
     try:
         act()
     except IllegalTransition as err:
@@ -49,27 +50,27 @@ def answer(
 
 
 def _told(error: ReplicationError | InvalidConfig) -> str:
-    """What keeps it from being done, such as a connector that is gone, as sentences."""
+    """The reasons why the action is not possible, such as a missing connector, as sentences."""
     if isinstance(error, InvalidConfig):
         return ". ".join(f"`{name}` {text}" for name, text in error.errors.items()) + "."
     return f"{error.message.text} {error.message.suggestion}".strip()
 
 
 def _back(request: HttpRequest) -> str:
-    """The page of ours that it was done on; empty where the browser doesn't say, and where that
-    page only asked about it."""
+    """The address of our page that asked; empty where the browser doesn't send it, or where that
+    page only asked for confirmation."""
     url = came_from(request)
     return url if urlsplit(url).path != request.path else ""
 
 
 def _home(request: HttpRequest, found: Replicator) -> str:
-    """Where an act belongs: its tables, or the replicator."""
+    """The page that an action belongs to: the replicator's tables, or the replicator."""
     tables = reverse("runners:replicator-tables", args=[found.pk])
     return tables if request.path.startswith(tables) else found.get_absolute_url()
 
 
 def _refused(request: HttpRequest, found: Replicator, failed: str, text: str) -> HttpResponse:
-    """`failed`: what was not done; `text`: why."""
+    """Answer that an action was refused. `failed`: what was not done; `text`: why."""
     refused = {"title": failed, "text": text}
     if is_partial(request):
         response = panels.refreshed(request, found, refused=refused, status=409)
@@ -127,7 +128,8 @@ new_table_ignore = _table_act(
 
 
 def _table_asks(request: HttpRequest, found: Replicator, name: str) -> HttpResponse:
-    """The page or dialog `name` that asks before an act on a table, with what is at stake."""
+    """The page or dialog `name` that asks for confirmation of an action on a table, with what is at
+    stake."""
     schema, table = request.GET.get("schema", ""), request.GET.get("table", "")
     rows = Table.objects.shown()
     row = get_object_or_404(rows, replicator=found, schema_name=schema, name=table)
@@ -142,7 +144,7 @@ _resync = _table_act(services.table_resync, "{table} will be copied afresh.", "w
 @may_edit
 @require_http_methods(["GET", "POST"])
 def table_resync(request: HttpRequest, pk: str) -> HttpResponseBase:
-    """Asks first, with figures; then copies the table afresh."""
+    """Ask for confirmation, with numbers of rows; then copy the table again."""
     if request.method == "POST":
         return _resync(request, pk)
     return _table_asks(request, get_object_or_404(Replicator, pk=pk), "table_resync")
@@ -151,7 +153,7 @@ def table_resync(request: HttpRequest, pk: str) -> HttpResponseBase:
 @may_edit
 @require_http_methods(["GET", "POST"])
 def table_remove(request: HttpRequest, pk: str) -> HttpResponse:
-    """Asks first; then follows a table no longer; `drop_target=true` takes the target's table
+    """Ask for confirmation; then stop copying a table. `drop_target=true` drops the target's table
     too."""
     found = get_object_or_404(Replicator, pk=pk)
     if request.method == "GET":
@@ -172,7 +174,7 @@ def table_remove(request: HttpRequest, pk: str) -> HttpResponse:
 @may_edit
 @require_http_methods(["GET", "POST"])
 def table_rewind(request: HttpRequest, pk: str) -> HttpResponse:
-    """Asks for the time, and says which can be reached; then rewinds the table to it. Times are
+    """Ask for the time, and show which times can be reached; then rewind the table to it. Times are
     UTC."""
     found = get_object_or_404(Replicator, pk=pk)
     asked = request.GET if request.method == "GET" else request.POST
@@ -217,8 +219,8 @@ table_replay = _table_act(
 @may_edit
 @require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, pk: str) -> HttpResponse:
-    """Asks first, and names what goes; then deletes. Data in the target goes only where that is
-    said outright. The replicator's own page says how far that is."""
+    """Ask for confirmation and name what is removed; then delete. Data in the target is removed
+    only where the person says so explicitly. The replicator's own page shows the progress."""
     found = get_object_or_404(Replicator, pk=pk)
     if request.method == "POST":
         keep = request.POST.get("keep_target") != "false"
@@ -234,12 +236,13 @@ def delete(request: HttpRequest, pk: str) -> HttpResponse:
 @may_edit
 @require_POST
 def table_add(request: HttpRequest, pk: str) -> HttpResponse:
-    """Copy a table too; the first error of the assessment is the refusal's reason."""
+    """Copy a table too. Where the assessment finds errors, the first one is the reason of the
+    refusal."""
     found = get_object_or_404(Replicator, pk=pk)
     table = TableId(request.POST.get("schema", ""), request.POST.get("table", ""))
     if table not in {
         TableId(t.schema_name, t.name) for t in discovery.tables_asked(found)
-    }:  # it was typed
+    }:  # a person typed the name
         table = TableId(table.schema.strip(), table.name.strip())
 
     def act() -> Table:

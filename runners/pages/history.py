@@ -1,4 +1,4 @@
-"""Pages of what was: one replicator's log, activity and configuration, and everybody's activity."""
+"""Pages of the past: one replicator's log, activity and configuration, and the activity of all."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _cursor(request: HttpRequest, name: str) -> int:
 
 @panels.page
 def log(request: HttpRequest, found: Replicator) -> HttpResponseBase:
-    """The log, filtered: the last lines; with `after` those past that cursor, with `before` those
-    ahead of it; `download` gives all of it as text."""
+    """The filtered log: by default its last lines; with `after` the lines after that cursor, with
+    `before` those before it. `download` returns the whole log as text."""
     query = {k: request.GET.get(k, "").strip() for k in ("level", "table", "search")}
     if "download" in request.GET:
         return _download(found, query)
@@ -75,7 +75,7 @@ def log(request: HttpRequest, found: Replicator) -> HttpResponseBase:
 
 @panels.page
 def quarantined(request: HttpRequest, found: Replicator) -> HttpResponse:
-    """The rows of a table that wait beside the target, and why."""
+    """A table's quarantined rows, and the reason of each."""
     schema, name = request.GET.get("schema", ""), request.GET.get("table", "")
     raw = request.GET.get("after", "")
     after = int(raw) if re.fullmatch("-?[0-9]{1,19}", raw) else None
@@ -169,12 +169,13 @@ def configuration(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def _file_name(found: Replicator) -> str:
-    """By its name and the time, in UTC: `shop-to-lakehouse-20260102-030405`."""
+    """The download's name, from the replicator's name and the time in UTC:
+    `shop-to-lakehouse-20260102-030405`."""
     return f"{slugify(found.name) or 'replicator'}-{timezone.now():%Y%m%d-%H%M%S}"
 
 
 def _part(found: Replicator, role: str) -> dict[str, Any]:
-    """A connector with its parameters under their labels; one whose plugin is gone keeps their
+    """A connector with its parameters under their labels; where its plugin is missing, under their
     names."""
     kind, values = getattr(found, f"{role}_kind"), params_shown(found, role)
     try:

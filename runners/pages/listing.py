@@ -1,5 +1,4 @@
-"""Lists as people ask for them: filtered, sorted and paged on the server, with all of it in the
-address."""
+"""Lists that the server filters, sorts and pages. The address holds filter, order and page."""
 
 from __future__ import annotations
 
@@ -28,8 +27,7 @@ TABLE_ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the address asks of a list. `sort` begins with a minus where the order is turned
-    round."""
+    """What the address asks of a list. A minus before `sort` reverses the order."""
 
     state: str = ""
     search: str = ""
@@ -38,7 +36,7 @@ class Asked:
 
     @classmethod
     def of(cls, query: Mapping[str, str], *, sorts: Sequence[str], states: Sequence[str]) -> Asked:
-        """From the address; what makes no sense is left out."""
+        """From the address; invalid values are ignored."""
         sort, state, page = query.get("sort", ""), query.get("state", ""), query.get("page", "")
         is_number = page.isascii() and page.isdigit() and len(page) < 7
         return cls(
@@ -49,8 +47,8 @@ class Asked:
         )
 
     def address(self, **changes: Any) -> str:
-        """The query of an address that asks the same but for `changes`; another filter or order
-        begins at page 1."""
+        """The query of an address that asks for the same list with `changes`. Another filter or
+        order starts at page 1."""
         values = {
             "state": self.state,
             "search": self.search,
@@ -63,12 +61,12 @@ class Asked:
 
     @property
     def here(self) -> str:
-        """The query of this very list."""
+        """The query of the present list."""
         return self.address(page=self.page)
 
     @property
     def is_filtered(self) -> bool:
-        """Whether something is left out on purpose."""
+        """Whether a filter is set."""
         return bool(self.state or self.search)
 
 
@@ -94,17 +92,18 @@ class Page(Generic[T]):
 
     @property
     def before(self) -> str:
-        """The query of the page before; empty on the first one."""
+        """The query of the previous page; empty on the first page."""
         return "?" + self.asked.address(page=self.number - 1) if self.number > 1 else ""
 
     @property
     def after(self) -> str:
-        """The query of the next page; empty on the last one."""
+        """The query of the next page; empty on the last page."""
         return "?" + self.asked.address(page=self.number + 1) if self.number < self.last else ""
 
 
 def paged(rows: Any, total: int, asked: Asked) -> Page[Any]:
-    """The asked page of a sequence or query; the last one where there are fewer."""
+    """The page of a sequence or query that was asked for, or the last page where there are
+    fewer."""
     last = max(1, -(-total // PAGE_ROWS))
     number = min(asked.page, last)
     return Page(rows[(number - 1) * PAGE_ROWS : number * PAGE_ROWS], total, number, last, asked)
@@ -120,7 +119,7 @@ class Line:
 
     @property
     def group(self) -> str:
-        """The filter it falls under."""
+        """The filter that the replicator matches."""
         return group_of(self.view)
 
 
@@ -134,7 +133,8 @@ _STATES = {"running": "running", "paused": "paused", "failed": "failing", "faili
 
 
 def group_of(view: ReplicatorView) -> str:
-    """A key of `GROUPS`: whatever needs a person is failing, also one failing table of many."""
+    """A key of `GROUPS`. Every replicator that needs a person counts as failing, even where only
+    one of many tables fails."""
     if view.totals.failing and view.shown.state != "deleting":
         return "failing"
     return _STATES.get(view.shown.state, "busy")
@@ -160,7 +160,7 @@ LINE_SORTS: dict[str, Callable[[Line], Any]] = {
 
 
 def lines_listed(lines: Sequence[Line], asked: Asked) -> Page[Line]:
-    """The lines that are asked for; equal ones by name."""
+    """The lines that were asked for. Lines of equal rank are sorted by name."""
     text = asked.search.lower()
     kept = [
         line
@@ -196,8 +196,8 @@ TABLE_SORTS: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
 
 
 def tables_listed(tables: QuerySet[Table], asked: Asked) -> Page[Table]:
-    """The tables that are asked for, in two queries; equal ones by name. `tables` are of the asked
-    state."""
+    """The tables that were asked for, in two queries. Tables of equal rank are sorted by name.
+    `tables` are already filtered by state."""
     found = tables
     if asked.search:
         found = found.annotate(full_name=Concat("schema_name", Value("."), "name"))

@@ -1,5 +1,5 @@
-"""What the live panels show: a page includes them, HTMX gets them alone. One builder for each, used
-by views and acts."""
+"""The contents of the live panels: a page includes them, HTMX requests them alone. Views and
+actions use the same builders."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ Query = Mapping[str, str]
 
 
 def version_of(*shown: Any) -> str:
-    """Changes whenever something of what is shown changes."""
+    """A text that changes whenever one of the shown values changes."""
     return hashlib.sha256(json.dumps(shown, default=str).encode()).hexdigest()[:16]
 
 
 # --- all replicators ---------------------------------------------------------------------------------------------  # noqa: E501
 def list_context(request: HttpRequest, query: Query) -> dict[str, Any]:
-    """The list of replicators as the address asks for it."""
+    """The list of replicators that the address asks for."""
     views = selectors.replicators_for_list()
     recent = charts.recent([v.replicator.pk for v in views], timezone.now())
     lines = [Line(v, recent[v.replicator.pk]) for v in views]
@@ -85,7 +85,7 @@ def list_context(request: HttpRequest, query: Query) -> dict[str, Any]:
 
 # --- one replicator ----------------------------------------------------------------------------------------------  # noqa: E501
 def head_context(request: HttpRequest, replicator: Replicator, tab: str) -> dict[str, Any]:
-    """Name, state, acts and tabs, on top of each page of a replicator."""
+    """Name, state, actions and tabs, at the top of each page of a replicator."""
     view = selectors.replicator_view(replicator)
     asked = tables_asked(replicator)
     return {
@@ -107,7 +107,8 @@ def _head_shown(view: ReplicatorView) -> list[Any]:
 
 
 def source_can(replicator: Replicator) -> SourceCapabilities:
-    """The source's abilities and words; those of any source where the plugin is gone."""
+    """The source's capabilities and words; the defaults of any source where the plugin is
+    missing."""
     try:
         return source_plugin(replicator.source_kind).capabilities
     except ReplicationError:
@@ -116,7 +117,7 @@ def source_can(replicator: Replicator) -> SourceCapabilities:
 
 @dataclass(frozen=True, slots=True)
 class SourceLog:
-    """What the source said of its log, and our own change log; None: not known."""
+    """What the source reports of its log, and the state of our own change log. None: not known."""
 
     is_known: bool
     is_active: bool
@@ -132,7 +133,7 @@ class SourceLog:
 
 
 def source_log(view: ReplicatorView, now: datetime) -> SourceLog:
-    """The last figures of a run. A slot is read by nobody while nothing runs."""
+    """The last metrics of a run. While no run is live, nobody reads the slot."""
     facts = view.facts
     said = facts.get("source_at")
     said_at = datetime.fromtimestamp(said, UTC) if said else None
@@ -153,8 +154,8 @@ def source_log(view: ReplicatorView, now: datetime) -> SourceLog:
 
 
 def _worst(view: ReplicatorView) -> TableView | None:
-    """The table whose lag is the replicator's: the greatest that was measured, or the one that
-    stands longest."""
+    """The table that determines the replicator's lag: the one with the greatest measured lag, or
+    the one that has stood still longest."""
     tables = selectors.tables_shown(view.replicator).filter(is_snapshot_done=True)
     first = tables.filter(lag_seconds__isnull=False).order_by("-lag_seconds").first()
     oldest = tables.annotate(since=SINCE).filter(since__isnull=False).order_by("since").first()
@@ -163,7 +164,7 @@ def _worst(view: ReplicatorView) -> TableView | None:
 
 
 def overview_context(request: HttpRequest, replicator: Replicator, query: Query) -> dict[str, Any]:
-    """State, lag, rates, what fails, and both logs."""
+    """State, lag, rates, failing tables, and both logs."""
     now = timezone.now()
     context = head_context(request, replicator, "overview")
     view: ReplicatorView = context["view"]
@@ -210,7 +211,7 @@ def charts_context(replicator: Replicator, query: Query) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
-    """A table in the list, with how fast its copy goes."""
+    """A table in the list, with the rate of its copy."""
 
     view: TableView
     rate: float | None
@@ -228,7 +229,7 @@ def _table_line(view: TableView, rate: float | None) -> TableLine:
 
 
 def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -> dict[str, Any]:
-    """A page of the tables as the address asks for it."""
+    """The page of tables that the address asks for."""
     now = timezone.now()
     context = head_context(request, replicator, "tables")
     view: ReplicatorView = context["view"]
@@ -261,9 +262,10 @@ def tables_context(request: HttpRequest, replicator: Replicator, query: Query) -
 
 
 def gone(request: HttpRequest, pk: Any) -> HttpResponse:
-    """The answer of any page of a replicator that is not there: to where it is said what became of
-    it, else 404. An open page that refreshes itself goes there too where something is left to do,
-    else to the list, whichever part of it asks first."""
+    """The answer of every page of a replicator that does not exist: a redirect to the page that
+    says how its deletion ended, else 404. An open page that refreshes itself also goes to that page
+    where something is left to do, otherwise to the list; it does not matter which of its panels
+    asks first."""
     event = selectors.deletion(pk)
     what_became = reverse("runners:replicator", args=[pk])
     if not is_partial(request):
@@ -279,8 +281,8 @@ def gone(request: HttpRequest, pk: Any) -> HttpResponse:
 
 
 def page(view: Callable[[HttpRequest, Replicator], HttpResponseBase]) -> View:
-    """A page of one replicator: for people who may view, by GET, given the replicator if it is
-    there."""
+    """A page of one replicator: by GET, for people who may view. The view gets the replicator; a
+    missing one is answered by `gone`."""
 
     @may_view
     @require_GET
@@ -292,7 +294,7 @@ def page(view: Callable[[HttpRequest, Replicator], HttpResponseBase]) -> View:
     return shown
 
 
-# --- after an act ------------------------------------------------------------------------------------------------  # noqa: E501
+# --- after an action ---------------------------------------------------------------------------------------------  # noqa: E501
 _LIVE: dict[str, Callable[[HttpRequest, Replicator, Query], dict[str, Any]]] = {
     "replicator": overview_context,
     "replicator-tables": tables_context,
@@ -300,7 +302,7 @@ _LIVE: dict[str, Callable[[HttpRequest, Replicator, Query], dict[str, Any]]] = {
 
 
 def _where(request: HttpRequest) -> tuple[str, QueryDict]:
-    """The page that HTMX asks from: its address's name and query."""
+    """The page that sent the HTMX request: the name and the query of its address."""
     url = urlsplit(request.htmx.current_url_abs_path or "/")  # type: ignore[attr-defined]
     try:
         name = resolve(url.path).url_name or ""
@@ -316,7 +318,7 @@ def refreshed(
     refused: dict[str, str] | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    """Every live panel of the page that an act came from, each to be put in its own place."""
+    """Every live panel of the page that an action came from; HTMX puts each in its own place."""
     name, query = _where(request)
     if name == "replicators":
         context = list_context(request, query) | {"is_oob": True, "refused": refused}

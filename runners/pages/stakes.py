@@ -1,4 +1,4 @@
-"""What an act that can't be taken back is about, in figures: told before a person confirms it."""
+"""The figures of what an irreversible action affects, shown before a person confirms it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Stake:
 
 
 def table_stake(row: Table) -> Stake:
-    """Of one table."""
+    """What is at stake for one table."""
     changes = row.inserts + row.updates + row.deletes
     return Stake(row.rows_snapshotted, changes, row.rows_quarantined, _copy_seconds(row))
 
@@ -40,7 +40,7 @@ def _copy_seconds(row: Table) -> float | None:
 
 
 def replicator_stake(replicator: Replicator) -> Stake:
-    """Of all tables of a replicator."""
+    """What is at stake for all tables of a replicator."""
     sums = (
         Table.objects.shown()
         .filter(replicator=replicator)

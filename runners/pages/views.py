@@ -1,5 +1,5 @@
-"""Pages of what runs: the list, and one replicator's overview and tables, live. They read only;
-`runners.pages.actions` changes."""
+"""Live pages of running replicators: the list, and one replicator's overview and tables. They read
+only; `runners.pages.actions` changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _unchanged(request: HttpRequest, context: dict[str, Any]) -> bool:
 @may_view
 @require_GET
 def replicators(request: HttpRequest) -> HttpResponse:
-    """All replicators."""
+    """The list of all replicators."""
     context = panels.list_context(request, request.GET)
     if _unchanged(request, context):
         return HttpResponse(status=204)
@@ -34,7 +34,7 @@ def replicators(request: HttpRequest) -> HttpResponse:
 
 
 def _live(request: HttpRequest, page: str, context: dict[str, Any]) -> HttpResponse:
-    """The page; to HTMX the body panel, and the head to be put in its place; 204 when nothing has
+    """The page. HTMX gets the body panel, and the head to put in its place; 204 where nothing has
     changed."""
     if _unchanged(request, context):
         return HttpResponse(status=204)
@@ -49,7 +49,7 @@ def _live(request: HttpRequest, page: str, context: dict[str, Any]) -> HttpRespo
 @may_view
 @require_GET
 def replicator(request: HttpRequest, pk: str) -> HttpResponse:
-    """One replicator at a glance; where it was deleted, what is left to do."""
+    """One replicator's overview; of a deleted one, what is left to do."""
     found = Replicator.objects.filter(pk=pk).first()
     if found is None:
         return _gone(request, pk)
@@ -60,7 +60,7 @@ def replicator(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def _gone(request: HttpRequest, pk: str) -> HttpResponse:
-    """What became of a replicator that is not there."""
+    """How the deletion of a replicator ended."""
     event = selectors.deletion(pk)
     if is_partial(request):
         return panels.gone(request, pk)
@@ -84,7 +84,7 @@ def tables(request: HttpRequest, found: Replicator) -> HttpResponse:
 
 @panels.page
 def head(request: HttpRequest, found: Replicator) -> HttpResponse:
-    """Name, state and acts alone, for the pages whose body does not refresh itself."""
+    """Name, state and actions alone, for pages whose body does not refresh itself."""
     context = panels.head_context(request, found, request.GET.get("tab", ""))
     if _unchanged(request, context):
         return HttpResponse(status=204)
@@ -100,7 +100,7 @@ def charts(request: HttpRequest, found: Replicator) -> HttpResponse:
 
 @require_GET
 def banner(request: HttpRequest) -> HttpResponse:
-    """Whether anybody works, for the banner on top of each page."""
+    """Whether workers and scheduler are alive, for the banner at the top of each page."""
     health = worker_health()
     if request.GET.get("said", "") == panels.version_of(health.message):
         return HttpResponse(status=204)

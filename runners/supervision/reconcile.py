@@ -55,7 +55,7 @@ def _watch(now: datetime) -> None:
             _look_after(run, now)
         except (
             Exception
-        ):  # one that can't be ended must not keep the others from being looked after
+        ):  # a run that can't be ended must not keep the others from being looked after
             logger.exception("Run %s could not be looked after.", run.pk)
 
 

@@ -67,7 +67,7 @@ def drop_replicator(pk: uuid.UUID | str, now: datetime | None = None) -> bool:
     try:
         return _drop(replicator, now)
     except Exception:
-        # Nobody else would look at it before the claim ends.
+        # No other task takes it before the claim ends, so shorten the wait.
         _wait(replicator, now + timedelta(seconds=FIRST_SECONDS))
         raise
 
@@ -157,7 +157,7 @@ def _drop_target(replicator: Replicator) -> None:
 
 
 def _drop_log(replicator: Replicator) -> None:
-    from replicators.connectors import files  # only here: pages need none of Arrow
+    from replicators.connectors import files  # imported here: pages need no Arrow
     from runners.engine.changelog.segments import root_of
 
     try:

@@ -160,8 +160,8 @@ def _add(*, replicator: Replicator, selection: TableSelection, actor: Actor) -> 
             table=found, event="table_added", actor=actor_name(actor), schema=None, **FRESH
         )
     elif found.state != TableState.WAITING:
-        # Its removal was not taken up yet: it is still followed, and only a fresh copy fits what is
-        # asked for now.
+        # The run has not carried out the removal yet, so the table is still replicated. Only a
+        # fresh copy matches the new selection.
         mine.update(is_resync_asked=True)
     new = table_choice(selection)
     act_add("table_add_asked", replicator=row, actor=actor, table=table, new=new)
@@ -188,8 +188,8 @@ def _change(*, replicator: Replicator, selection: TableSelection, actor: Actor) 
         )
     is_wider = "inserts" in {*selection.excluded} ^ {*before.excluded}
     if {*selection.excluded} != {*before.excluded}:
-        # Changes of before were applied otherwise than they would be again now, so no rewind may go
-        # back over this.
+        # A rewind would apply earlier changes in another way than they were applied, so no rewind
+        # may go back beyond this point.
         Table.objects.filter(pk=found.pk).update(schema_sequence=F("token_sequence"))
     if is_wider or (selection.columns, selection.filter) != (before.columns, before.filter):
         Table.objects.filter(pk=found.pk).update(is_resync_asked=True)

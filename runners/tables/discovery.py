@@ -96,7 +96,7 @@ def table_vanished(*, replicator: Replicator, table: TableId) -> bool:
     except (
         IllegalTransition,
         Table.DoesNotExist,
-    ):  # the last one, or removed by a person meanwhile
+    ):  # the last table, or a person removed it meanwhile
         return False
     return True
 

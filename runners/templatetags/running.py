@@ -1,5 +1,5 @@
-"""The one component for states; events in words; rates, sizes and small charts; the banner that
-says when nobody works."""
+"""Template tags: the one component for states; event texts; rates, sizes and small charts; the
+banner that says when no worker is alive."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ CHART_WIDTH, CHART_HEIGHT = 600, 160
 
 @register.inclusion_tag("components/state.html")
 def state(name: str, label: str = "", colour: str = "", note: str = "") -> dict[str, str]:
-    """A state: word, icon and tint; `note` stands beside it."""
+    """A state with label, icon and tint; `note` stands beside it."""
     icon_name = ICONS.get(name, "circle-dashed")
     if name == "running" and colour == "amber":
         icon_name = "alert-triangle"
@@ -116,20 +116,20 @@ def state(name: str, label: str = "", colour: str = "", note: str = "") -> dict[
 
 @register.simple_tag
 def all_states() -> list[str]:
-    """Every state there is, for the style guide."""
+    """Every state, for the style guide."""
     return list(ICONS)
 
 
 @register.simple_tag
 def health() -> WorkerHealth:
-    """Whether anybody works."""
+    """Whether workers and scheduler are alive."""
     return worker_health()
 
 
 @register.filter
 def key_text(key: str) -> str:
-    """A quarantined row's key, kept as a JSON object, as `name = value` for each of its columns;
-    what is none stays as it is."""
+    """A quarantined row's key, stored as a JSON object, as `name = value` for each column. Any
+    other text stays as it is."""
     try:
         values = json.loads(key)
     except ValueError:
@@ -145,13 +145,13 @@ def event_icon(kind: str) -> str:
 
 @register.filter
 def event_label(kind: str) -> str:
-    """An event in words."""
+    """The label of an event."""
     return EVENTS.get(kind, ("", kind.replace("_", " ").capitalize()))[1]
 
 
 @register.filter
 def event_text(event: Event) -> str:
-    """What an event says besides its name, as a sentence; empty where the name says all."""
+    """The details of an event as a sentence; empty where the label says everything."""
     if event.code:
         shown = error_shown(event.code, event.facts, None, table=_table(event))
         return f"{shown['title']}: {shown['message']}" if shown else ""
@@ -188,14 +188,14 @@ def event_text(event: Event) -> str:
 
 @register.filter
 def is_mended_by_edit(code: str) -> bool:
-    """Whether an error may be gone once the replicator's connections are entered rightly."""
+    """Whether corrected connection parameters may clear an error."""
     return message_of(code).help is Help.EDIT
 
 
 @register.filter
 def table_help(code: str) -> str:
-    """What helps a table that fails by this where a re-sync alone fails again: `remove` it or
-    `change` what is copied."""
+    """What helps a table with this error, where a re-sync alone would fail again: `remove` the
+    table or `change` what is copied."""
     helped = message_of(code).help
     return str(helped) if helped in {Help.REMOVE, Help.CHANGE} else ""
 
@@ -206,7 +206,7 @@ def _table(event: Event) -> TableId | None:
 
 @register.filter
 def size(count: Any) -> str:
-    """Bytes as `12.4 MB`; nothing known: a dash."""
+    """Bytes as `12.4 MB`; a dash where not known."""
     if count is None:
         return "–"
     value = float(count)
@@ -219,7 +219,7 @@ def size(count: Any) -> str:
 
 @register.filter
 def per_second(rate: Any) -> SafeString | str:
-    """Rows a second; nothing known: a dash."""
+    """Rows a second; a dash where not known."""
     if rate is None:
         return "–"
     value = float(rate)
@@ -229,13 +229,13 @@ def per_second(rate: Any) -> SafeString | str:
 
 @register.filter
 def hours(value: Any) -> str:
-    """Hours as a duration; nothing known: a dash."""
+    """Hours as a duration; a dash where not known."""
     return duration(None if value is None else float(value) * 3600)
 
 
 @register.filter
 def until(at: datetime | None) -> SafeString | str:
-    """`in 40 s`, counted down on the page; `now` once it is past."""
+    """`in 40 s`, counted down on the page; `now` once the time is past."""
     if at is None:
         return ""
     left = (at - timezone.now()).total_seconds()
@@ -245,7 +245,7 @@ def until(at: datetime | None) -> SafeString | str:
 
 @register.filter
 def route(row: Any) -> str:
-    """From where to where: the labels of source and target."""
+    """The labels of source and target, in this order."""
     return " → ".join(_label(role, getattr(row, f"{role}_kind")) for role in ("source", "target"))
 
 
@@ -264,14 +264,14 @@ def names(tables: Any) -> list[str]:
 
 @register.inclusion_tag("components/spark.html")
 def spark(values: Any, label: str) -> dict[str, Any]:
-    """A line without axes; `label` says what it shows."""
+    """A sparkline: a line without axes; `label` says what it shows."""
     return {"path": line_path(values, SPARK_WIDTH, SPARK_HEIGHT), "label": label,
             "width": SPARK_WIDTH, "height": SPARK_HEIGHT}  # fmt: skip
 
 
 @register.inclusion_tag("components/lines.html")
 def lines(series: Series, which: str) -> dict[str, Any]:
-    """A chart of one or two lines, drawn here and redrawn with axes by the script."""
+    """A chart of one or two lines, drawn on the server; the script draws it again with axes."""
     columns = series.columns()[which]
     top = max((v for column in columns for v in column if v is not None), default=0.0) or 1.0
     paths = [line_path(column, CHART_WIDTH, CHART_HEIGHT, top) for column in columns]
@@ -280,7 +280,7 @@ def lines(series: Series, which: str) -> dict[str, Any]:
 
 @register.inclusion_tag("components/chips.html")
 def state_chips(asked: Asked, chips: list[tuple[str, str, int]], panel: str) -> dict[str, Any]:
-    """Filters by state with how many each has; `panel` is the id of what they refresh."""
+    """Filters by state with the number of each; `panel` is the id of what they refresh."""
     made = [
         {
             "key": key,
@@ -296,7 +296,7 @@ def state_chips(asked: Asked, chips: list[tuple[str, str, int]], panel: str) -> 
 
 @register.inclusion_tag("components/sort.html")
 def sort_by(asked: Asked, first: str, label: str, panel: str, kind: str = "") -> dict[str, Any]:
-    """A column's head that sorts by it: first in the order `first`, then turned round."""
+    """A column's head that sorts by the column: first in the order `first`, then reversed."""
     key = first.removeprefix("-")
     is_chosen = asked.sort.removeprefix("-") == key
     turned = key if asked.sort.startswith("-") else f"-{key}"

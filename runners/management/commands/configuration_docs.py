@@ -1,4 +1,5 @@
-"""Writes what docs/ and .env.example have from the settings' and the plugins' own definitions."""
+"""Writes the parts of docs/ and .env.example that come from the definitions of settings and
+plugins."""
 
 from __future__ import annotations
 
@@ -105,7 +106,7 @@ class Command(BaseCommand):
     help = "Writes docs/configuration.md, docs/connectors.md, docs/setup.md and .env.example."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Write or compare."""
+        """Add `--check`: compare instead of write."""
         parser.add_argument("--check", action="store_true")
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -1,5 +1,5 @@
-"""Drops the target tables of a replicator that is being deleted; a process of its own, since it
-needs Spark."""
+"""Drops the target tables of a replicator that is being deleted. It is a process of its own, since
+it needs Spark."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _drop(job: Job, replicator: Replicator, spark: Any) -> None:
     from runners.engine.tasks.on_spark import SparkTasks
 
     target = job.target.writer(job.target_params, SparkTasks(spark))
-    # One that was removed before stays, where its target table was to stay.
+    # A table that was removed earlier is skipped where its target table was to stay.
     wanted = Q(is_chosen=True) | Q(is_drop_asked=True)
     for row in Table.objects.filter(wanted, replicator=replicator):
         name = TableId(row.schema_name, row.name)

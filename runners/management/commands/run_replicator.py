@@ -1,4 +1,4 @@
-"""The process of one run: started and watched by the supervisor, never by hand."""
+"""The process of one run. The supervisor starts and watches it; people never start it."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ logger = logging.getLogger("replicator.run")
 EXIT_UNEXPECTED = 1
 T = TypeVar("T")
 PATIENCE = 0.6
-"""How long the own database is waited for, of a lease: less than the watchdog waits for its
-renewal."""
+"""Part of a lease's time for which an unreachable own database is waited for: less than the
+watchdog waits for the lease's renewal."""
 
 
 class Command(BaseCommand):
-    """Exit codes: 0 stopped as asked, 3 an error that is stored on the run, 4 the own database
+    """Exit codes: 0 stopped as asked, 3 an error stored on the run, 4 the program's own database
     could not be reached, 1 anything else."""
 
     help = "Runs a replicator (internal: started by the supervisor)."
     requires_system_checks: Any = ()
-    """They would import every page; the supervisor's process has passed them."""
+    """None: checks would import every page, and the supervisor's process has passed them."""
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """The run. Its lease comes by the environment."""
+        """The run's id. The lease is in the environment."""
         parser.add_argument("run_id")
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """Leave at once with the code: a thread that hangs must not keep a run alive that has
-        ended."""
+        """Exit at once with the code: a thread that hangs must not keep an ended run's process
+        alive."""
         try:
             super().run_from_argv(argv)
         except SystemExit as err:
@@ -62,7 +62,7 @@ class Command(BaseCommand):
         """Run to the end."""
         stop = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: stop.set())
-        lease = os.environ.pop(LEASE, "")  # not for Spark's processes
+        lease = os.environ.pop(LEASE, "")  # hide it from Spark's processes
         sys.exit(_run(options["run_id"], lease, stop))
 
 
@@ -101,7 +101,8 @@ def _run(run_id: str, lease: str, stop: threading.Event) -> int:
 
 
 def _read(part: Callable[[Replicator], T], run: Run) -> T:
-    """A part of the replicator's definition; `config:invalid` where this version can't read it."""
+    """Read a part of the replicator's definition; `config:invalid` where this version can't read
+    it."""
     try:
         return part(run.replicator)
     except InvalidConfig as err:
@@ -110,8 +111,8 @@ def _read(part: Callable[[Replicator], T], run: Run) -> T:
 
 
 def _level(replicator: Replicator) -> int:
-    """What the log tells, as the option says; options that this version can't read fail the run
-    later, with a text."""
+    """The log level that the options set. Options that this version can't read fail the run later,
+    with a message."""
     try:
         name = Options.parse(replicator.options).log_level
     except InvalidConfig:
