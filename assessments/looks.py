@@ -1,6 +1,6 @@
-"""Looks into sources and targets, apart from the threads that answer requests: so many at once, and
-each for so long. A server that signs in and then stays silent holds up the look, never the pages.
-Knows neither sources nor targets."""
+"""Looks into sources and targets, in threads apart from those that answer requests. The number of
+looks and the time of each are limited. A server that accepts the login and then stays silent delays
+the look, never the pages. This module knows neither sources nor targets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ WAIT_SECONDS = 5
 
 
 class TooManyLooks(Exception):
-    """As many looks go on as may at once; `wait` in so many seconds is a good time to ask again."""
+    """The limit of active looks is reached. `wait` is the number of seconds after which to ask
+    again."""
 
     wait = WAIT_SECONDS
 
@@ -31,20 +32,20 @@ class TooManyLooks(Exception):
 
 
 class LookTimedOut(Exception):
-    """There was no answer in time."""
+    """The answer did not come in time."""
 
 
 class Looks:
-    """So many places, one for each look; a place is free again when its look has ended, which may
-    be after its asker went."""
+    """A fixed number of places, one for each look. A place becomes free when its look ends, which
+    may be after the caller has left."""
 
     def __init__(self, most: int) -> None:
         self._free = threading.BoundedSemaphore(most)
 
     def ask(self, act: Callable[[], T], seconds: float) -> T:
-        """What `act` returns or raises, in a thread of its own. `TooManyLooks` at once where no
-        place is free, `LookTimedOut` after that time: the connections that `act` opened are cut off
-        then."""
+        """Run `act` in its own thread; return its result or raise its exception. Raises
+        `TooManyLooks` at once if no place is free, and `LookTimedOut` after `seconds`: then the
+        connections that `act` opened are cut off."""
         if not self._free.acquire(blocking=False):
             raise TooManyLooks
         limit, answer = Limit(seconds), Future[T]()
@@ -62,7 +63,7 @@ class Looks:
 
         try:
             threading.Thread(target=look, name="look", daemon=True).start()
-        except RuntimeError as err:  # the machine makes no more threads
+        except RuntimeError as err:  # the machine can't make more threads
             self._free.release()
             raise TooManyLooks from err
         try:
@@ -81,6 +82,6 @@ def _looks(most: int) -> Looks:
 
 
 def look(act: Callable[[], T], seconds: float | None = None) -> T:
-    """See `Looks.ask`; all looks of this process share its places. Without `seconds`: the
-    setting's."""
+    """See `Looks.ask`. All looks of this process share its places. Without `seconds`, the time
+    limit is the setting's."""
     return _looks(settings.LOOKS).ask(act, settings.LOOK_SECONDS if seconds is None else seconds)

@@ -1,4 +1,4 @@
-"""What the mode in which a table is to be copied asks of target and table. No I/O."""
+"""Checks a table's mode against the target and the table. No I/O."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from replicators.connectors.problems.problem import Problem, Severity
 
 
 def modes_of(config: ReplicatorConfig) -> dict[TableId, Mode]:
-    """Each chosen table's mode: its own, or what the replicator's comes to."""
+    """Each chosen table's mode: its own, or the one that follows from the replicator's."""
     general = mode_of(config.target.name, "", config.options.mode)
     return {t.id: Mode(t.mode) if t.mode else general for t in config.tables}
 
 
 def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> list[Problem]:
-    """Modes that the target does not have, that need a key or a snapshot of one moment, or whose
-    columns the table has."""
+    """Problems with modes: the target does not have the mode, the mode needs a key or an exact
+    snapshot, or the table has a column with the name of one that the mode adds."""
     modes, known = modes_of(config), config.target.capabilities.modes
     described = list(schemas)
     found = {s.id: mode_for(modes[s.id], s) for s in described}
@@ -43,7 +43,8 @@ def mode_problems(config: ReplicatorConfig, schemas: Iterable[TableSchema]) -> l
 
 
 def _chosen(config: ReplicatorConfig, table: TableSelection, mode: Mode) -> Iterator[Problem]:
-    """Kinds of changes, row filters and snapshots that can't be left out, applied or made."""
+    """Problems with kinds of changes that can't be left out, row filters that can't be applied, and
+    snapshots that are not exact."""
     if mode in NEEDS_EXACT and not config.source.capabilities.has_exact_snapshot:
         yield Problem.of("source:mode-inexact", table=table.id, mode=text_of(mode).label)
     if table.filter and not config.source.capabilities.has_row_filters:
@@ -57,7 +58,7 @@ def _chosen(config: ReplicatorConfig, table: TableSelection, mode: Mode) -> Iter
 def _inserts(
     config: ReplicatorConfig, schemas: Iterable[TableSchema], modes: Mapping[TableId, Mode]
 ) -> Iterator[Problem]:
-    """Tables whose inserts can't be left out."""
+    """Problems with tables whose inserts can't be left out."""
     chosen = {t.id: t for t in config.tables}
     for schema in schemas:
         table = chosen[schema.id]
@@ -70,8 +71,8 @@ def _inserts(
 def _quarantine(
     config: ReplicatorConfig, table: TableSelection, schema: TableSchema, mode: Mode
 ) -> Iterator[Problem]:
-    """Rows that are to be quarantined where they can't be: an error where it was chosen for this
-    very table, otherwise told."""
+    """Problems with tables whose rows can't be quarantined: an error if quarantine was chosen for
+    this table, otherwise a warning."""
     if (table.unsupported or config.options.unsupported_values) != "quarantine":
         return
     severity = Severity.ERROR if table.unsupported else Severity.WARNING

@@ -1,5 +1,5 @@
-"""The report on what will be copied, and how well; a reading of plugins' types, with no rules of
-its own. No I/O."""
+"""The report on what will be copied, and how well. It reads the plugins' types and adds no rules.
+No I/O."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FitOf = Callable[[LogicalType], Fit]
 
 
 class Support(StrEnum):
-    """Whether a column is copied whole, with a loss, or not at all."""
+    """Whether a column is copied whole, copied with a loss, or not copied."""
 
     YES = "YES"
     PARTIAL = "PARTIAL"
@@ -29,8 +29,8 @@ class Support(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnReport:
-    """A column on its way; `neutral` is the JSON form of its neutral type. A column of the key
-    can't be left out."""
+    """How a column is copied. `neutral` is the JSON form of its neutral type. A key column can't be
+    left out."""
 
     name: str
     native: str
@@ -43,8 +43,8 @@ class ColumnReport:
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """A table and the `mode` it is copied in; `partial` and `unsupported` count its columns,
-    `added` are the mode's."""
+    """A table and its `mode`. `partial` and `unsupported` count its columns; `added` lists the
+    columns that the mode adds."""
 
     schema: str
     name: str
@@ -83,7 +83,7 @@ class TableReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an assessment found; errors forbid a deploy."""
+    """The result of an assessment. Errors forbid a deploy."""
 
     tables: tuple[TableReport, ...]
     problems: tuple[Problem, ...]
@@ -124,7 +124,7 @@ _SUPPORT = {
 def column_report(
     column: Column, fit: FitOf, said: dict[str, Problem], *, is_key: bool = False
 ) -> ColumnReport:
-    """How a column is copied; `said` are problems of this column by code."""
+    """The report on a column. `said` holds the problems of this column by code."""
     found = _fit_of(column, fit)
     support, reason = _SUPPORT[found.kind], found.reason
     partial = said.get("source:column-partial")
@@ -138,7 +138,7 @@ def column_report(
 def table_report(
     schema: TableSchema, fit: FitOf, problems: Iterable[Problem], mode: Mode = Mode.MIRROR
 ) -> TableReport:
-    """How a table is copied; `problems` are those of this table."""
+    """The report on a table. `problems` are those of this table."""
     mine = [p for p in problems if p.column]
     columns = tuple(
         column_report(
@@ -151,8 +151,8 @@ def table_report(
 
 
 def fit_problems(schema: TableSchema, fit: FitOf) -> list[Problem]:
-    """What the target's types say: a column without place is left out, unless it is part of the
-    key."""
+    """Problems from the target's types. A column without a type at the target is left out; if it is
+    part of the key, that is an error."""
     found: list[Problem] = []
     for column in schema.supported:
         result = fit(column.type)
@@ -184,12 +184,12 @@ def fit_problems(schema: TableSchema, fit: FitOf) -> list[Problem]:
 def missing_tables(
     chosen: Iterable[TableSelection], found: dict[TableId, TableSchema]
 ) -> list[Problem]:
-    """A problem for every chosen table that the source does not have."""
+    """A problem for each chosen table that the source does not have."""
     return [Problem.of("source:table-missing", table=t.id) for t in chosen if t.id not in found]
 
 
 def distinct(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """Without repetitions, what is worst first, otherwise in order."""
+    """The problems without repetitions, the worst first, otherwise in their order."""
     seen: dict[tuple[Any, ...], Problem] = {}
     for problem in problems:
         seen.setdefault((problem.code, problem.table, problem.column), problem)
@@ -202,7 +202,7 @@ def report_of(
     problems: Iterable[Problem],
     modes: Mapping[TableId, Mode] = MappingProxyType({}),
 ) -> Report:
-    """Everything put together, now."""
+    """The whole report, made now."""
     known = distinct(problems)
     by_table: dict[TableId | None, list[Problem]] = {}
     for problem in known:

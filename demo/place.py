@@ -1,4 +1,4 @@
-"""Where the demo keeps its things (`.run`), and the environment its processes get."""
+"""The demo's folder (`.run`) and the environment of its processes."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ KEPT_ON_RESET = frozenset({"lock"})
 
 @dataclass(frozen=True)
 class Place:
-    """The folder of one demo (or of `make dev`); everything the demo makes lies in it, or is named
-    in it."""
+    """The folder of one demo (or of `make dev`). Everything that the demo makes is in it, or is
+    named in it."""
 
     folder: Path = ROOT / ".run"
     is_dev: bool = False
 
     @property
     def logs(self) -> Path:
-        """One file a process."""
+        """The folder of logs, with one file for each process."""
         return self.folder / "logs"
 
     @property
     def result(self) -> Path:
-        """What a person or a program needs to use the running demo."""
+        """The file with what a person or a program needs to use the running demo."""
         return self.folder / "demo.json"
 
     @property
     def processes(self) -> Path:
-        """Pids and start times of what we started, for the next start after a crash of the
-        parent."""
+        """The file with the pids and start times of our processes. The next start reads it if the
+        parent crashed."""
         return self.folder / "processes.json"
 
     def prepare(self) -> None:
-        """Make the folders, private to us."""
+        """Make the folders. Only we can read them."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self.folder.chmod(0o700)
         for name in ("logs", "var", "changelog", "warehouse", "broker", "spark"):
             (self.folder / name).mkdir(exist_ok=True)
 
     def reset(self) -> None:
-        """Forget everything; nothing of the demo may be running."""
+        """Remove everything. No part of the demo may be running."""
         recorded = self.folder / "postgres.folder"
         if recorded.exists():
             shutil.rmtree(recorded.read_text().strip(), ignore_errors=True)
@@ -63,11 +63,11 @@ class Place:
                 path.unlink(missing_ok=True)
 
     def postgres_folder(self) -> Path:
-        """The server's folder: in `.run`, or where we are root, in a place the server's account can
-        enter.
+        """The server's folder. It is in `.run`; but if we are root, it is in a place that the
+        server's account can enter.
 
-        A folder that has vanished takes the demo's state with it: the target's rows would have no
-        source.
+        If this folder has vanished, the demo's state is removed too: the target's rows would have
+        no source.
         """
         if server_account() is None:
             return self.folder / "postgres"
@@ -83,28 +83,28 @@ class Place:
         return folder
 
     def secret(self, name: str) -> Path:
-        """The file of a secret, made when first asked for."""
+        """The file of a secret. It is made at the first call."""
         path = self.folder / name
         if not path.exists():
             self.write_private(path, secrets.token_urlsafe(48))
         return path
 
     def read(self, path: Path) -> dict[str, Any]:
-        """A JSON file of ours; empty where it is missing or broken off."""
+        """Read one of our JSON files; empty if it is missing or incomplete."""
         try:
             return dict(json.loads(path.read_text()))
         except (OSError, ValueError):
             return {}
 
     def write_private(self, path: Path, text: str) -> None:
-        """Replace a file in one step; only we can read it."""
+        """Replace a file in one step. Only we can read it."""
         draft = path.with_name(path.name + ".new")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(text)
         draft.replace(path)
 
     def environment(self, *, redis_url: str) -> Mapping[str, str]:
-        """What every process of the demo gets."""
+        """The environment of every process of the demo."""
         ours = {
             "REDIS_URL": redis_url,
             "DJANGO_SETTINGS_MODULE": "replicators.project.settings",

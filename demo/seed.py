@@ -1,5 +1,5 @@
-"""Makes the demo's user, token and replicator through the program's own services; asked by JSON,
-answers by JSON."""
+"""Makes the demo's user, token and replicator through the program's own services. It reads a JSON
+request and writes a JSON answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _target(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _account(known: Mapping[str, Any]) -> tuple[Any, str, str]:
-    """The user, his password and his token: as they were, or new ones."""
+    """The user, the password and the token: the known ones, or new ones."""
     from django.contrib.auth import get_user_model
     from django.contrib.auth.models import Group
 
@@ -49,8 +49,8 @@ def _account(known: Mapping[str, Any]) -> tuple[Any, str, str]:
 
 
 def _replicator(given: Mapping[str, Any], user: Any) -> str | None:
-    """The replicator's id: made and started the first time; afterwards only its address follows the
-    server's."""
+    """The replicator's id. The first call makes and starts the replicator; later calls only update
+    its address to the server's."""
     from replicators.models import Replicator
     from replicators.services import replicator_create, replicator_update
     from runners.services import replicator_start

@@ -1,5 +1,4 @@
-"""Makes the demo's source: the database `shop`, its tables and rows, and the login that the
-replicator uses."""
+"""Makes the demo's source: the database `shop`, its tables and rows, and the replicator's login."""
 
 from __future__ import annotations
 
@@ -25,7 +24,8 @@ TABLES = (
 
 
 def install(server: EmbeddedPostgres, *, database: str = DATABASE, orders: int = ORDERS) -> bool:
-    """Make the database and load the shop, if it is not there whole; True when it was made now."""
+    """Make the database and load the shop unless it is already complete. Returns True if it was
+    made now."""
     if not server.execute("SELECT 1 FROM pg_database WHERE datname = %s", [database]):
         server.execute(f'CREATE DATABASE "{database}"')
     if server.execute("SELECT 1 FROM pg_namespace WHERE nspname = 'shop'", database=database):
@@ -37,14 +37,14 @@ def install(server: EmbeddedPostgres, *, database: str = DATABASE, orders: int =
 
 
 def load(connection: psycopg.Connection[object], *, orders: int = ORDERS) -> None:
-    """Run shop.sql within the connection's transaction; the caller commits."""
+    """Run shop.sql in the connection's transaction. The caller commits."""
     connection.execute("SELECT set_config('shop.orders', %s, true)", [str(orders)])
     connection.execute(Path(__file__).with_name("shop.sql").read_bytes())
 
 
 def grant_login(server: EmbeddedPostgres, *, database: str = DATABASE, login: str = LOGIN) -> None:
-    """The replicator's login: may replicate, read and publish the shop's tables; not a
-    superuser."""
+    """Make the replicator's login. It may replicate, read and publish the shop's tables; it is not
+    a superuser."""
     known = server.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [login])
     server.execute(
         f"""{"ALTER" if known else "CREATE"} ROLE {login} LOGIN REPLICATION PASSWORD '{server.password}';

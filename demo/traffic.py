@@ -1,5 +1,5 @@
-"""Live traffic on the demo's shop: short transactions over several tables, DEMO_RATE row changes a
-second."""
+"""Makes live traffic on the demo's shop: short transactions over several tables, with DEMO_RATE row
+changes a second."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Cursor = psycopg.Cursor[Any]
 
 @dataclass
 class Traffic:
-    """Changes the shop through one connection until `stop` is set; comes back when the server was
+    """Changes the shop through one connection until `stop` is set. Reconnects after the server was
     away."""
 
     dsn: str = field(repr=False)
@@ -51,7 +51,7 @@ class Traffic:
         self._weights = [weight for _, weight in acts]
 
     def run(self) -> None:
-        """Work until stopped."""
+        """Make changes until `stop` is set."""
         while not self.stop.is_set():
             with contextlib.suppress(psycopg.Error), psycopg.connect(self.dsn) as connection:
                 self._work(connection)
@@ -84,10 +84,10 @@ class Traffic:
         self._customers, self._products, self._orders = cursor.fetchone() or (1, 1, 1)
 
     def once(self, cursor: Cursor) -> int:
-        """One transaction's statements, not committed; the rows it changed."""
+        """Run one transaction's statements without a commit. Returns the number of rows changed."""
         return self._random.choices(self._acts, self._weights)[0](cursor)
 
-    # -- the acts; each returns the rows it changed
+    # -- the kinds of changes; each returns the number of rows changed
 
     def _any(self, last: int) -> int:
         return self._random.randint(1, max(last, 1))
@@ -172,7 +172,8 @@ class Traffic:
         return 1
 
     def _customer_changes(self, cursor: Cursor) -> int:
-        """The large `preferences` stay as they are: the log then does not carry them (TOAST)."""
+        """Change a customer but not the large `preferences`: the log then does not contain them
+        (TOAST)."""
         customer = self._any(self._customers)
         if self._random.random() < 0.5:
             customer = max(50, customer // 50 * 50)
@@ -201,7 +202,8 @@ class Traffic:
 
 
 def main() -> int:
-    """`python -m demo.traffic`: DEMO_SOURCE_DSN says where, DEMO_RATE how fast; SIGTERM ends it."""
+    """`python -m demo.traffic`: DEMO_SOURCE_DSN names the database, DEMO_RATE the speed. SIGTERM
+    ends it."""
     traffic = Traffic(os.environ["DEMO_SOURCE_DSN"], rate=float(os.environ.get("DEMO_RATE", RATE)))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: traffic.stop.set())

@@ -1,5 +1,5 @@
-"""The page on which tables are added to a replicator that was deployed: picked from the source's
-list, several at once. What is picked travels with the form, so that nothing is stored before it is
+"""The page that adds tables to a deployed replicator. Several tables are picked at once from the
+source's list. The picked tables travel with the form, so nothing is stored before they are
 added."""
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NONE_PICKED = "Choose at least one table."
 
 @dataclass(slots=True)
 class _Page:
-    """What the list shows besides the tables: what came of the button that was pressed."""
+    """What the list shows besides the tables: the result of the pressed button."""
 
     found: Replicator
     picked: set[Key]
@@ -53,8 +53,8 @@ class _Page:
 @may_edit
 @require_http_methods(["GET", "POST"])
 def tables_pick(request: HttpRequest, pk: str) -> HttpResponse:
-    """Search, page and tick; *Add tables* assesses what is picked, then adds all of it or
-    nothing."""
+    """Search, page and tick. *Add tables* assesses the picked tables, then adds all of them or
+    none."""
     found = get_object_or_404(Replicator, pk=pk)
     if found.deleting_since is not None:
         messages.error(request, "This replicator is being deleted.")
@@ -71,7 +71,7 @@ def tables_pick(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def _posted(found: Replicator, post: QueryDict) -> _Page:
-    """The form as it was sent: what is ticked here, and what was picked on other pages of the
+    """The form as it was sent: the ticks on this page, and the tables picked on other pages of the
     list."""
     act, query = post.get("act", ""), query_of(post)
     picked = set(keys(post.getlist("picked"))) - set(keys(post.getlist("shown")))
@@ -96,8 +96,8 @@ def _ask(page: _Page) -> None:
 
 
 def _add(request: HttpRequest, page: _Page) -> bool:
-    """Whether they are added; where not, the page says why. Only what the source's list has can be
-    picked."""
+    """Add the picked tables. Returns whether this succeeded; if not, the page says why. Only tables
+    in the source's list can be picked."""
     picked = find_addable(page.found, page.picked, Query()).picked
     if not picked:
         page.status, page.refused = 422, NONE_PICKED
@@ -123,8 +123,8 @@ def _add(request: HttpRequest, page: _Page) -> bool:
 
 
 def _selection(request: HttpRequest, found: Replicator, key: Key) -> TableSelection:
-    """The whole table; after *Add without them* without the columns that can't be copied, and then
-    without those added later."""
+    """The table's choice: the whole table. After *Add without them*, it leaves out columns that
+    can't be copied and those added later."""
     table = TableId(*key)
     left_out = {c for *of, c in _columns(request.POST) if tuple(of) == key}
     if request.POST.get("act") != "add-without" or not left_out:
@@ -135,7 +135,7 @@ def _selection(request: HttpRequest, found: Replicator, key: Key) -> TableSelect
 
 
 def _columns(post: QueryDict) -> list[list[str]]:
-    """The columns that are to be left out, each `["schema", "table", "column"]`."""
+    """The columns to leave out, each `["schema", "table", "column"]`."""
     try:
         found = [json.loads(text) for text in post.getlist("left_out")]
     except (ValueError, RecursionError):
@@ -177,7 +177,7 @@ def _show(request: HttpRequest, page: _Page) -> HttpResponse:
 
 
 def _elsewhere(found: Found) -> list[Key]:
-    """What is picked and stands on another page of the list."""
+    """The picked tables that are on other pages of the list."""
     shown = {line.key for line in found.lines}
     return [key for key in found.picked if key not in shown]
 

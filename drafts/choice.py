@@ -1,4 +1,4 @@
-"""The chosen tables of a draft, as data: every function gives a new list. Knows no database and no
+"""The chosen tables of a draft as data. Every function returns a new list. Uses no database and no
 source."""
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ Tables = list[dict[str, Any]]
 
 
 def key_of(table: Mapping[str, Any]) -> Key:
-    """What names a table."""
+    """The key of a table: its schema and name."""
     return table["schema"], table["name"]
 
 
 def by_key(tables: Iterable[Mapping[str, Any]]) -> dict[Key, dict[str, Any]]:
-    """The chosen tables by name, whole."""
+    """The full entries of the chosen tables, by key."""
     return {key_of(t): {**_new(key_of(t)), **t} for t in tables}
 
 
@@ -38,7 +38,7 @@ def _new(key: Key) -> dict[str, Any]:
 
 
 def added(tables: Tables, keys: Iterable[Key]) -> Tables:
-    """With these tables too; those chosen already stay as they are."""
+    """The choice with these tables added. Tables that are already chosen stay as they are."""
     chosen = by_key(tables)
     for key in keys:
         chosen.setdefault(key, _new(key))
@@ -46,7 +46,7 @@ def added(tables: Tables, keys: Iterable[Key]) -> Tables:
 
 
 def dropped(tables: Tables, keys: Collection[Key]) -> Tables:
-    """Without these tables."""
+    """The choice without these tables."""
     return _ordered({k: t for k, t in by_key(tables).items() if k not in keys})
 
 
@@ -57,9 +57,9 @@ def with_page(
     applied: Mapping[str, Collection[Key]],
     kindless: Collection[Key] = (),
 ) -> Tables:
-    """After one page of the list was ticked: tables that were not shown stay as they are. `applied`
-    says for each kind of change which of the shown tables take it; those in `kindless` keep what
-    they have of that."""
+    """The choice after one page of the list was ticked. Tables that were not shown stay as they
+    are. `applied` gives, for each kind of change, the shown tables that take it. Tables in
+    `kindless` keep their kinds."""
     chosen = by_key(tables)
     for key in shown:
         if key not in ticked:
@@ -72,7 +72,7 @@ def with_page(
 
 
 def with_kind(tables: Tables, keys: Collection[Key], kind: str, *, is_taken: bool) -> Tables:
-    """With or without a kind of change for those of these tables that are chosen."""
+    """The choice with or without a kind of change, for those of `keys` that are chosen."""
     chosen = by_key(tables)
     for key in chosen.keys() & set(keys):
         left = {*chosen[key]["excluded"]} - {kind} | (set() if is_taken else {kind})
@@ -81,28 +81,30 @@ def with_kind(tables: Tables, keys: Collection[Key], kind: str, *, is_taken: boo
 
 
 def with_kinds(tables: Tables, key: Key, excluded: Sequence[str]) -> Tables:
-    """With these kinds of changes of a table left out; the table is chosen thereby."""
+    """The choice with these kinds of changes left out for a table. This also chooses the table."""
     chosen = by_key(added(tables, [key]))
     chosen[key]["excluded"] = [kind for kind in EXCLUDABLE if kind in excluded]
     return _ordered(chosen)
 
 
 def with_columns(tables: Tables, key: Key, columns: Sequence[str]) -> Tables:
-    """With these columns of a table (none: all, also later ones); the table is chosen thereby."""
+    """The choice with these columns of a table (empty: all columns, also later ones). This also
+    chooses the table."""
     chosen = by_key(added(tables, [key]))
     chosen[key]["columns"] = list(columns)
     return _ordered(chosen)
 
 
 def with_mode(tables: Tables, key: Key, mode: str) -> Tables:
-    """With a mode of its own for a table (empty: the replicator's); the table is chosen thereby."""
+    """The choice with a table's own mode (empty: the replicator's). This also chooses the table."""
     chosen = by_key(added(tables, [key]))
     chosen[key]["mode"] = mode
     return _ordered(chosen)
 
 
 def with_filter(tables: Tables, key: Key, text: str) -> Tables:
-    """With this row filter of a table, empty for all rows; the table is chosen thereby."""
+    """The choice with this row filter for a table (empty: all rows). This also chooses the
+    table."""
     chosen = by_key(added(tables, [key]))
     chosen[key]["filter"] = text
     return _ordered(chosen)
@@ -111,8 +113,8 @@ def with_filter(tables: Tables, key: Key, text: str) -> Tables:
 def without_columns(
     tables: Tables, key: Key, names: Collection[str], known: Sequence[str]
 ) -> Tables:
-    """Without these columns; `known` are all columns of the table, which a choice of all of them
-    stands for."""
+    """The choice without these columns of a table. `known` lists all its columns, since an empty
+    choice stands for all of them."""
     table = by_key(tables).get(key)
     if table is None:
         return tables
@@ -123,8 +125,8 @@ def without_columns(
 def with_column_again(
     tables: Tables, key: Key, name: str, known: Sequence[str], *, is_explicit: bool
 ) -> Tables:
-    """With a column that was left out; all of `known` is again a choice of everything unless
-    `is_explicit`."""
+    """The choice with a column that was left out before. If all of `known` are chosen again, this
+    becomes a choice of all columns unless `is_explicit`."""
     table = by_key(tables).get(key)
     if table is None or not table.get("columns"):
         return tables

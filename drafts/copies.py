@@ -1,5 +1,5 @@
-"""A draft from a replicator that exists: the same definition under a free name and in a free
-namespace, secrets included, to be changed and deployed."""
+"""Makes a draft from an existing replicator: the same definition, secrets included, under a free
+name and in a free namespace, to change and deploy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAME_CHARACTERS = 64
 
 
 def _free_name(name: str) -> str:
-    """`<name> (copy)`, numbered where that is taken, and cut to fit."""
+    """`<name> (copy)`, with a number if that is taken, and cut to fit."""
     taken = set(Replicator.objects.values_list("name", flat=True))
     taken |= set(Draft.objects.filter(replicator_id=None).values_list("name", flat=True))
     number = 1
@@ -43,8 +43,9 @@ def _free_name(name: str) -> str:
 
 
 def _free_namespace(replicator: Replicator, params: dict[str, Any]) -> str:
-    """A namespace of its own beside the replicator's, which two can't write to; what it has where
-    the target knows none, and where the tables of several schemas could not share one."""
+    """A free namespace for the copy, since two replicators can't write to one table. The present
+    value is returned in two cases: the target has no namespaces, or tables of several schemas could
+    not share one."""
     now = str(params.get("namespace") or "")
     known = {p.name for p in plugin_params(plugin_of("target", replicator.target_kind))}
     names = [t["name"] for t in replicator.tables]
@@ -63,8 +64,8 @@ def _free_namespace(replicator: Replicator, params: dict[str, Any]) -> str:
 
 
 def _accepted(replicator: Replicator) -> list[list[str]]:
-    """The columns whose loss somebody accepted: in the draft that the replicator was, and by
-    letting it copy them."""
+    """The columns whose loss somebody accepted: in the replicator's draft, or by letting the
+    replicator copy them."""
     drafts = Draft.objects.filter(replicator_id=replicator.pk).values_list("accepted", flat=True)
     found = {tuple(column) for accepted in drafts for column in accepted}
     fit = target_plugin(replicator.target_kind).fit
@@ -78,8 +79,8 @@ def _accepted(replicator: Replicator) -> list[list[str]]:
 
 
 def draft_from(*, replicator: Replicator, actor: User | None) -> Draft:
-    """A new draft with the replicator's definition and what was decided about its columns, for a
-    namespace of its own; the replicator stays as it is."""
+    """A new draft with the replicator's definition, the decisions about its columns, and its own
+    namespace. The replicator stays as it is."""
     fields: dict[str, Any] = {
         "name": _free_name(replicator.name),
         "description": replicator.description,

@@ -1,5 +1,5 @@
-"""The page on which a deployed replicator's name, connections and options are changed: the wizard's
-fields, saved at once."""
+"""The page that changes a deployed replicator's name, connections and options. It has the wizard's
+fields and saves them together."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ _DEFINITION = (
     "options",
 )  # fmt: skip
 Form = dict[str, Any]
-"""Arguments of `replicator_change`: what was typed, or what is stored with its secrets masked."""
+"""Arguments of `replicator_change`: the typed values, or the stored ones with secrets masked."""
 
 
 @dataclass(slots=True)
 class _Page:
-    """What the form shows besides the replicator: what was typed, and what came of the button that
-    was pressed."""
+    """What the form shows besides the replicator: the typed values and the result of the pressed
+    button."""
 
     found: Replicator
     form: Form
@@ -78,7 +78,7 @@ class _Page:
 @may_edit
 @require_http_methods(["GET", "POST"])
 def edit(request: HttpRequest, pk: str) -> HttpResponse:
-    """The form; it saves, saves and starts again, or tests a connection with what is typed."""
+    """The form. It saves, saves and starts again, or tests a connection with the typed values."""
     found = get_object_or_404(Replicator, pk=pk)
     if found.deleting_since is not None:
         messages.error(request, "This replicator is being deleted.")
@@ -104,14 +104,14 @@ def edit(request: HttpRequest, pk: str) -> HttpResponse:
 
 
 def _retried(request: HttpRequest, change: Change) -> str:
-    """Have it tried again now, which another connection alone has brought about already."""
+    """Retry the replicator now. A new connection alone has already caused a retry."""
     with suppress(IllegalTransition):
         replicator_retry(replicator=change.replicator, actor=person(request))
     return f"{change.replicator.name} is saved, and tried again now."
 
 
 def _save(request: HttpRequest, page: _Page, *, restart: bool) -> Change | None:
-    """The change, or None with what is wrong on the page."""
+    """The change; None if it failed, with the reason on the page."""
     accepts = "accept_lost_position" in request.POST
     try:
         return replicator_change(
@@ -134,7 +134,7 @@ def _save(request: HttpRequest, page: _Page, *, restart: bool) -> Change | None:
 
 
 def _done(change: Change) -> str:
-    """What was done, and when it applies."""
+    """A sentence on what was done, and when it applies."""
     name, is_wanted = change.replicator.name, change.replicator.desired_state == "running"
     if change.is_restarted:
         return f"{name} is saved, and starts again."
@@ -185,8 +185,8 @@ def _stored(found: Replicator) -> Form:
 
 
 def _typed(post: QueryDict, found: Replicator) -> Form:
-    """What the form has; an emptied field goes back to its default, but a secret that can't be read
-    any more is not known to have been empty."""
+    """The form's values. An emptied field returns to its default. An empty secret whose stored
+    value can't be read any more counts as unchanged, since it may have had a value."""
     form: Form = {n: post.get(n, "").strip() for n in ("name", "description")}
     form["options"] = {**dict.fromkeys(f.name for f in fields(Options)), **options_from(post)}
     for role in ROLES:
@@ -200,7 +200,7 @@ def _typed(post: QueryDict, found: Replicator) -> Form:
 
 
 def _version(found: Replicator) -> str:
-    """Another one after each change of what the form shows."""
+    """A value that differs after each change of what the form shows."""
     return version_of(*(getattr(found, name) for name in _DEFINITION))
 
 

@@ -1,5 +1,5 @@
-"""Short stand-ins for what a draft says, so that what was asked before an edit is known to be old.
-Keyed: no secret can be guessed from them."""
+"""Short digests of a draft's contents. They show that an earlier answer is older than an edit. They
+are keyed, so that nobody can guess secrets from them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _digest(*values: Any) -> str:
 
 
 def source_digest(draft: Draft | Replicator) -> str:
-    """Stands for the source."""
+    """The digest of the source."""
     return _digest(draft.source_kind, params_of(draft, "source"))
 
 
 def assessed_digest(draft: Draft) -> str:
-    """Stands for everything that an assessment looks at."""
+    """The digest of everything that an assessment looks at."""
     options = Options.readable(draft.options)
     return _digest(
         draft.source_kind,

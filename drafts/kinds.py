@@ -1,5 +1,5 @@
-"""Which kinds of changes a page lets a table take, and what leaving each of them out means, in
-words."""
+"""The kinds of changes that a page lets a table take, and texts on what leaving each of them out
+means."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def kind_lines(excluded: Collection[str]) -> list[dict[str, Any]]:
 
 
 def kinds_left(taken: Collection[str]) -> list[str]:
-    """The kinds that are left out where these are ticked."""
+    """The kinds to leave out if `taken` are ticked."""
     return [kind for kind in EXCLUDABLE if kind not in taken]

@@ -1,4 +1,4 @@
-"""Connections that replicators have already, to be used again by a draft, secrets included. Writes
+"""Connections of existing replicators that a draft can use again, secrets included. Writes
 nothing."""
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _PLACES = ("host", "database", "warehouse")
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A connection that can be used again: the replicator it is taken from, and where it leads in a
-    few words."""
+    """A connection that can be used again: the replicator that has it, and a short text on where it
+    leads."""
 
     pk: str
     name: str
@@ -28,7 +28,7 @@ class Known:
 
 
 def known(role: str) -> list[Known]:
-    """The connections of that role, by name; each once, and only of connectors that may be
+    """The connections of that role, by name. Each is listed once, and only if its connector may be
     chosen."""
     kinds = [p.name for p in plugins(role)]
     rows = Replicator.objects.live().filter(**{f"{role}_kind__in": kinds}).order_by("name")[:SHOWN]
@@ -36,7 +36,7 @@ def known(role: str) -> list[Known]:
     for row in rows:
         try:
             values = params_of(row, role)
-        except ReplicationError:  # its secrets can't be read any more: nothing to be used again
+        except ReplicationError:  # its secrets can't be read any more, so it can't be used again
             continue
         place = " / ".join(str(cleared(values[p])) for p in _PLACES if values.get(p))
         same = json.dumps([getattr(row, f"{role}_kind"), values], sort_keys=True)
@@ -45,8 +45,8 @@ def known(role: str) -> list[Known]:
 
 
 def taken(role: str, pk: str) -> tuple[str, dict[str, Any]] | None:
-    """The replicator's name, and the draft's fields that make its connection the draft's; None
-    where there is none such."""
+    """The replicator's name, and the draft's fields that give the draft its connection; None if
+    there is no such replicator."""
     if pk not in {k.pk for k in known(role)}:
         return None
     row = Replicator.objects.get(pk=pk)

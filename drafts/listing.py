@@ -1,5 +1,5 @@
-"""The tables to choose from: what the source said when it was last asked, searched and paged. Asks
-the source only when told to."""
+"""The tables to choose from: the source's last answer, searched and paged. Asks the source only
+when told to."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHOWN = ("all", "chosen", "missing")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What a person asked the list for."""
+    """The search and page that a person asked for."""
 
     search: str = ""
     schema: str = ""
@@ -34,8 +34,8 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A table of the list: what the source says of it, and what is chosen. `is_missing`: chosen,
-    but not in the source."""
+    """A table of the list: the source's facts about it, and its choice. `is_missing`: chosen, but
+    not in the source."""
 
     schema: str
     name: str
@@ -69,8 +69,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A page of the list, and what stands around it. `listed_at` None: the source was never
-    asked."""
+    """A page of the list and its totals. `listed_at` is None if the source was never asked."""
 
     lines: list[Line]
     query: Query
@@ -95,8 +94,8 @@ class Found:
 
 
 def listing_refresh(row: Draft | Replicator) -> None:
-    """Ask the source and keep its answer. InvalidConfig, ReplicationError; what was kept before
-    stays then."""
+    """Ask the source and store its answer. Raises InvalidConfig or ReplicationError; the answer
+    stored before then stays."""
     found = list_tables(kind=row.source_kind, params=params_of(row, "source"))
     tables = [
         [t.id.schema, t.id.name, t.rows_estimated, t.size_bytes, t.has_key, t.columns]
@@ -110,7 +109,7 @@ def listing_refresh(row: Draft | Replicator) -> None:
 
 
 def listing_of(row: Draft | Replicator) -> SourceTables | None:
-    """What the source as it is entered now said last; None where it was not asked yet."""
+    """The last answer of the source with its present settings; None if it was not asked yet."""
     listing: SourceTables | None
     if isinstance(row, Draft):
         listing = Listing.objects.filter(draft=row).first()
@@ -120,15 +119,15 @@ def listing_of(row: Draft | Replicator) -> SourceTables | None:
 
 
 def find(draft: Draft, query: Query) -> Found:
-    """The page that was asked for. Chosen tables that the source does not have any more are in the
-    list, marked."""
+    """The page that was asked for. The list includes chosen tables that the source no longer has,
+    marked as missing."""
     listing = listing_of(draft)
     return _found(_lines(draft.tables, listing), listing, query)
 
 
 def find_addable(replicator: Replicator, picked: Collection[Key], query: Query) -> Found:
-    """The page that was asked for, of the tables that the replicator does not copy yet; `picked`
-    are to be added, as far as the source has them."""
+    """The page that was asked for, of tables that the replicator does not copy yet. `picked` are
+    the tables to add, as far as the source has them."""
     listing = listing_of(replicator)
     chosen = by_key(replicator.tables)
     lines = [_line(row, None) for row in (listing.tables if listing else ())]
@@ -161,7 +160,7 @@ def _found(lines: list[Line], listing: SourceTables | None, query: Query) -> Fou
 
 
 def find_lines(draft: Draft, query: Query) -> list[Line]:
-    """Every table that matches, on whatever page."""
+    """All tables that match, on all pages."""
     return [line for line in _lines(draft.tables, listing_of(draft)) if _matches(line, query)]
 
 

@@ -1,5 +1,5 @@
-"""Drafts: replicators that are still being built, with what their source and their last assessment
-said."""
+"""Drafts: replicators that are being built, with the last answer of their source and their last
+assessment."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from replicators.models import Replicator
 
 
 class Draft(models.Model):
-    """What a replicator will be, filled step by step; same fields as `Replicator`. `version` grows
-    with each change, for the 409 of a stale tab. `accepted` lists `[schema, table, column]` whose
-    losses somebody accepted. `replicator_id` is set by the deploy, so that deploying twice makes
-    one replicator."""
+    """A future replicator that is filled in step by step. It has the same fields as `Replicator`.
+    `version` grows with each change, for the 409 of a stale tab. `accepted` lists the `[schema,
+    table, column]` whose losses somebody accepted. The deploy sets `replicator_id`, so that
+    deploying twice makes one replicator."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=64, blank=True)
@@ -49,9 +49,9 @@ class Draft(models.Model):
 
 
 class SourceTables(models.Model):
-    """The tables that a source had when it was last asked. `digest` stands for the source as it was
-    entered then; `tables` holds `[schema, name, rows_estimated, size_bytes, has_key, columns]` in
-    order."""
+    """The tables that a source had when it was last asked. `digest` is the digest of the source's
+    settings at that time. `tables` holds `[schema, name, rows_estimated, size_bytes, has_key,
+    columns]` in order."""
 
     digest = models.CharField(max_length=64)
     tables = models.JSONField(default=list)
@@ -62,7 +62,7 @@ class SourceTables(models.Model):
 
 
 class Listing(SourceTables):
-    """Those of a draft's source."""
+    """The tables of a draft's source."""
 
     draft = models.OneToOneField(
         Draft, on_delete=models.CASCADE, primary_key=True, related_name="listing"
@@ -73,7 +73,7 @@ class Listing(SourceTables):
 
 
 class ReplicatorListing(SourceTables):
-    """Those of the source of a replicator that was deployed, from which more are added."""
+    """The tables of a deployed replicator's source. More of them can be added."""
 
     replicator = models.OneToOneField(
         Replicator, on_delete=models.CASCADE, primary_key=True, related_name="listing"
@@ -84,10 +84,10 @@ class ReplicatorListing(SourceTables):
 
 
 class StoredReport(models.Model):
-    """A draft's last assessment: the report's JSON form. `digest` stands for what was assessed, so
-    that an edit shows it as stale; `explicit` names the tables `[schema, name]` whose columns had
-    been chosen one by one, `doubtful` the columns `[schema, table, column]` that lose something or
-    are lost."""
+    """A draft's last assessment: the report's JSON form. `digest` is the digest of what was
+    assessed, so that the report is shown as stale after an edit. `explicit` lists the tables
+    `[schema, name]` whose columns were chosen one by one. `doubtful` lists the columns `[schema,
+    table, column]` that lose something or are lost."""
 
     draft = models.OneToOneField(
         Draft, on_delete=models.CASCADE, primary_key=True, related_name="report"

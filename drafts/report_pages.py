@@ -1,5 +1,4 @@
-"""The wizard's last pages: the assessment, where columns are decided about, and the summary, which
-deploys."""
+"""The wizard's last pages: the assessment, to decide about columns, and the summary, to deploy."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ PAGE_TABLES = 25
 
 @wizard.page("assessment")
 def assessment(request: HttpRequest, visit: Visit) -> HttpResponse:
-    """What will not work, and how to mend it."""
+    """Show what will not work and how to correct it."""
     if request.method == "POST":
         done = wizard.moved(visit)
         if done:
@@ -57,7 +56,7 @@ def _page(report: ReportView | None, number: str) -> Page[TableLine]:
 
 
 def _missing(visit: Visit) -> list[tuple[str, str]]:
-    """The pages that have to be filled in first."""
+    """The pages that must be filled in first."""
     return [(n, steps.title_of(n)) for n in steps.NAMES[:5] if steps.faults(visit.draft, n)]
 
 
@@ -113,7 +112,7 @@ def _choose_column(visit: Visit, report: ReportView, key: choice.Key, column: st
 
 @wizard.page("summary")
 def summary(request: HttpRequest, visit: Visit) -> HttpResponse:
-    """Everything once more, readable; *Deploy* makes the replicator and starts it."""
+    """Show the whole draft. *Deploy* makes the replicator and starts it."""
     if request.method == "POST":
         done = _deploy(visit) if visit.act == "deploy" else wizard.moved(visit)
         if done:
@@ -149,7 +148,7 @@ def _deploy(visit: Visit) -> HttpResponse | None:
 
 @dataclass(frozen=True, slots=True)
 class OpenPoint:
-    """What keeps a draft from being deployed, and the page on which it is settled."""
+    """A reason why a draft can't be deployed, and the page that settles it."""
 
     step: str
     title: str
@@ -157,8 +156,8 @@ class OpenPoint:
 
 
 def _open_points(report: ReportView | None, faults: Mapping[str, list[str]]) -> list[OpenPoint]:
-    """What is known to be open. Of a draft that was never assessed the rest shows when it is
-    deployed, which assesses first."""
+    """The known open points. For a draft that was never assessed, more may appear at the deploy,
+    which assesses first."""
     titles = {name: steps.title_of(name) for name in steps.NAMES}
     found = [
         OpenPoint(name, titles[name], "Something is missing or wrong.")
@@ -198,7 +197,7 @@ def _summary(visit: Visit) -> dict[str, Any]:
 
 def _made_at_source(kind: str) -> str:
     """What a replicator makes at a source of that kind, such as `1 replication slot and 2
-    publications`; empty for nothing."""
+    publications`; empty if nothing."""
     try:
         counts = Counter(what for what, _ in source_plugin(kind).objects(""))
     except ReplicationError:

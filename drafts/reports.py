@@ -1,4 +1,4 @@
-"""Keeps a draft's last assessment, and reads it with what was decided about its columns since."""
+"""Keeps a draft's last assessment, and combines it with later decisions about its columns."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ TOLD_BY_LINE = frozenset(
         "target:column-lossy",
     }
 )  # fmt: skip
-"""Problems of which a column's line says everything: its buttons are what can be done."""
+"""Problems that a column's line shows completely: its buttons are the possible actions."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnLine:
-    """A column of the report; `decision` is `excluded`, `accepted` or empty, `problem` what the
-    report says of it."""
+    """A column of the report. `decision` is `excluded`, `accepted` or empty. `problem` is the
+    report's problem with it."""
 
     name: str
     native: str
@@ -39,19 +39,19 @@ class ColumnLine:
 
     @property
     def is_error(self) -> bool:
-        """Whether it keeps the draft from being deployed."""
+        """Whether the column prevents a deploy."""
         return self.problem is not None and self.problem["severity"] == ERROR
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody has to accept or exclude it."""
+        """Whether somebody must still accept or exclude the column."""
         return self.support != Support.YES and not self.decision
 
 
 @dataclass(frozen=True, slots=True)
 class TableLine:
     """A table of the report with its columns, the least supported first, and the problems that name
-    it; `added`: name and type of the columns that its mode adds."""
+    it. `added` holds name and type of the columns that its mode adds."""
 
     schema: str
     name: str
@@ -62,7 +62,7 @@ class TableLine:
     added: tuple[tuple[str, str], ...] = ()
 
     def count(self, support: str) -> int:
-        """How many columns that are still copied are supported so."""
+        """The number of columns with this support that are still copied."""
         return sum(c.support == support and c.decision != "excluded" for c in self.columns)
 
     @property
@@ -75,7 +75,8 @@ class TableLine:
 
     @property
     def undecided(self) -> int:
-        """Columns that lose something or are lost, about which nobody has decided."""
+        """The number of columns that lose something or are lost, and that nobody has decided
+        about."""
         return sum(c.is_open for c in self.columns)
 
     @property
@@ -84,7 +85,7 @@ class TableLine:
 
     @property
     def told(self) -> list[dict[str, Any]]:
-        """The problems that no column's line tells already."""
+        """The problems that no column's line shows."""
         lines = {c.name for c in self.columns if c.support != Support.YES}
         return [
             p for p in self.problems if p["column"] not in lines or p["code"] not in TOLD_BY_LINE
@@ -97,8 +98,8 @@ class TableLine:
 
 @dataclass(frozen=True, slots=True)
 class ReportView:
-    """A stored report as pages show it. `general` are the problems that belong to no table of
-    it."""
+    """A stored report as pages show it. `general` holds the problems that belong to none of its
+    tables."""
 
     assessed_at: datetime
     is_stale: bool
@@ -108,7 +109,7 @@ class ReportView:
 
     @property
     def errors(self) -> int:
-        """How many problems forbid a deploy."""
+        """The number of problems that forbid a deploy."""
         problems = [*self.general, *(p for t in self.tables for p in t.problems)]
         return sum(p["severity"] == ERROR for p in problems)
 
@@ -126,7 +127,7 @@ class ReportView:
 
 
 def report_store(draft: Draft, report: Report) -> None:
-    """Keep the report as the draft's last one."""
+    """Store the report as the draft's last one."""
     explicit = [[t["schema"], t["name"]] for t in draft.tables if t.get("columns")]
     StoredReport.objects.update_or_create(
         draft=draft,
@@ -147,9 +148,9 @@ def report_store(draft: Draft, report: Report) -> None:
 
 
 def is_passed(draft: Draft) -> bool:
-    """Whether the draft was assessed as it is, without errors, and every column that loses
-    something was accepted; cheaper than the report. An excluded column changes the draft, so that
-    it is assessed anew without it."""
+    """Whether the draft was assessed as it is, without errors, and somebody accepted every column
+    that loses something. This costs less than the report. Excluding a column changes the draft, so
+    it is assessed again without that column."""
     fields = ("digest", "errors", "doubtful")
     last = StoredReport.objects.filter(draft=draft).values_list(*fields).first()
     if last is None or last[:2] != (assessed_digest(draft), 0):
@@ -159,7 +160,7 @@ def is_passed(draft: Draft) -> bool:
 
 
 def report_of(draft: Draft) -> ReportView | None:
-    """The draft's last report; None where it was never assessed."""
+    """The draft's last report; None if it was never assessed."""
     stored = StoredReport.objects.filter(draft=draft).first()
     if stored is None:
         return None

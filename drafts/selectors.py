@@ -13,22 +13,22 @@ from replicators.services import params_shown
 
 
 def drafts_for_list() -> QuerySet[Draft]:
-    """Drafts that did not become replicators yet, newest first."""
+    """Drafts that are not yet replicators, newest first."""
     return Draft.objects.filter(replicator_id=None).select_related("created_by")
 
 
 def drafts_found(
     *, name: str = "", source_kind: str = "", target_kind: str = ""
 ) -> QuerySet[Draft]:
-    """The drafts of the list that fit all that is said; `name` is a part of it."""
+    """The drafts of the list that match all given conditions. `name` matches a part of the name."""
     said = {"name__icontains": name, "source_kind": source_kind, "target_kind": target_kind}
     return drafts_for_list().filter(**{k: v for k, v in said.items() if v})
 
 
 @dataclass(frozen=True, slots=True)
 class Stake:
-    """What a draft holds that goes with it: its tables, their rows as the source estimates them,
-    and what was decided."""
+    """What is lost when a draft is deleted: its tables, their rows as the source estimates them,
+    and the decisions."""
 
     tables: int
     rows: int | None
@@ -37,7 +37,7 @@ class Stake:
 
 
 def draft_stake(draft: Draft) -> Stake:
-    """What goes when the draft is deleted; rows are None where the source was not asked."""
+    """What is lost when the draft is deleted. The rows are None if the source was not asked."""
     listing = Listing.objects.filter(draft=draft).first()
     chosen = by_key(draft.tables)
     rows = None
@@ -55,7 +55,7 @@ def draft_stake(draft: Draft) -> Stake:
 
 
 def draft_shown(draft: Draft) -> dict[str, Any]:
-    """The draft's fields as a form or REST shows them: secrets masked."""
+    """The draft's fields for a form or REST, with secrets masked."""
     return {
         "id": str(draft.pk),
         "name": draft.name,

@@ -1,4 +1,4 @@
-"""Fills, assesses and deploys drafts; the only writer of their rows."""
+"""Fills, assesses and deploys drafts. Only this module writes their rows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _FIELDS = frozenset(_PLAIN) | {f"{r}_{f}" for r in _ROLES for f in ("kind", "par
 
 
 class StaleDraft(Exception):
-    """The draft was saved by somebody else meanwhile; `version` is the newest."""
+    """Somebody else has saved the draft meanwhile. `version` is the newest version."""
 
     def __init__(self, version: int) -> None:
         super().__init__("The draft was changed elsewhere; load it again.")
@@ -55,7 +55,7 @@ class DraftDeployed(Exception):
 
 
 class DeployRefused(Exception):
-    """The assessment found errors; `problems` are all it found."""
+    """The assessment found errors. `problems` are all its problems."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("The assessment found errors.")
@@ -63,8 +63,8 @@ class DeployRefused(Exception):
 
 
 class Undecided(Exception):
-    """Columns lose something, or are lost, and nobody accepted or excluded them; `count` says how
-    many."""
+    """Columns lose something or are lost, and nobody accepted or excluded them. `count` is their
+    number."""
 
     def __init__(self, count: int) -> None:
         super().__init__("Somebody has to decide about columns.")
@@ -115,7 +115,8 @@ def _fill(draft: Draft, fields: Mapping[str, Any]) -> None:
 
 @transaction.atomic
 def draft_create(*, actor: User | None, **fields: Any) -> Draft:
-    """A new draft with whatever is known already; half-filled params are kept as they are."""
+    """Make a draft with the values that are already known. Incomplete params are kept as they
+    are."""
     draft = Draft(created_by=actor)
     _fill(draft, fields)
     draft.save()
@@ -124,9 +125,9 @@ def draft_create(*, actor: User | None, **fields: Any) -> Draft:
 
 
 def draft_update(*, draft: Draft, version: int, **fields: Any) -> Draft:
-    """Change fields of the draft that the caller saw as `version`; `StaleDraft` where it is another
-    one now. What changes nothing leaves the version as it is. `SecretAsked`, which is recorded,
-    where a stored secret would go elsewhere."""
+    """Change fields of the draft that the caller saw as `version`. Raises `StaleDraft` if its
+    version differs now. A change without effect keeps the version. Raises and records `SecretAsked`
+    if a stored secret would go to another place."""
     try:
         return _update(draft, version, fields)
     except SecretAsked as err:
@@ -158,9 +159,9 @@ def _content(draft: Draft) -> dict[str, Any]:
 
 
 def draft_assess(*, draft: Draft) -> Report:
-    """The report on the draft as it is, kept as its last one; InvalidConfig where the draft isn't
-    whole, `Draft.DoesNotExist` where it was deleted meanwhile. Blocks while source and target
-    answer."""
+    """Assess the draft as it is, and keep the report as its last one. Raises InvalidConfig if the
+    draft is incomplete, `Draft.DoesNotExist` if it was deleted meanwhile. Blocks while source and
+    target answer."""
     report = assess(config_of(draft))
     with transaction.atomic():
         Draft.objects.select_for_update().get(pk=draft.pk)
@@ -169,9 +170,9 @@ def draft_assess(*, draft: Draft) -> Report:
 
 
 def draft_deploy(*, draft: Draft, actor: User | None, needs_decisions: bool = False) -> Replicator:
-    """Make the replicator and start it; deploying again gives the same one. Assesses first:
-    `DeployRefused` on an error; `Undecided` where `needs_decisions` and columns are neither
-    accepted nor excluded. InvalidConfig, `NameTaken`."""
+    """Make the replicator and start it. Deploying again returns the same replicator. Assesses
+    first: raises `DeployRefused` on an error, and `Undecided` if `needs_decisions` and columns are
+    neither accepted nor excluded. Also raises InvalidConfig and `NameTaken`."""
     done = _deployed(draft)
     if done is not None:
         return done
@@ -186,8 +187,8 @@ def draft_deploy(*, draft: Draft, actor: User | None, needs_decisions: bool = Fa
 
 
 def replicator_make(*, actor: User | None, **definition: Any) -> Replicator:
-    """Make and start a replicator from a whole definition; raises what `draft_deploy` raises.
-    Nothing is left of a refused one."""
+    """Make and start a replicator from a whole definition. Raises what `draft_deploy` raises. A
+    refused one leaves nothing behind."""
     draft = draft_create(actor=actor, **definition)
     try:
         return draft_deploy(draft=draft, actor=actor)
@@ -228,6 +229,6 @@ def _deploy(draft: Draft, actor: User | None) -> Replicator:
 
 @transaction.atomic
 def draft_delete(*, draft: Draft) -> None:
-    """Forget the draft; a replicator made from it stays. Idempotent."""
+    """Delete the draft. A replicator made from it stays. Idempotent."""
     if Draft.objects.filter(pk=draft.pk).delete()[0]:
         audit.record("draft_deleted", audit.Thing.of(draft))

@@ -1,5 +1,4 @@
-"""The pages of the wizard, in order: which are done, and where a draft is taken up again. No
-HTTP."""
+"""The pages of the wizard in order: which are done, and where to continue a draft. No HTTP."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ _TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A page as the stepper shows it; `note` is a word on what it holds."""
+    """A page as the stepper shows it. `note` is a short text on its content."""
 
     name: str
     title: str
@@ -37,22 +36,22 @@ class Step:
 
 
 def title_of(name: str) -> str:
-    """The word for a step."""
+    """The title of a step."""
     return _TITLES[name]
 
 
 def before(name: str) -> str:
-    """The step before, or the first."""
+    """The previous step, or the first."""
     return NAMES[max(0, NAMES.index(name) - 1)]
 
 
 def after(name: str) -> str:
-    """The step after, or the last."""
+    """The next step, or the last."""
     return NAMES[min(len(NAMES) - 1, NAMES.index(name) + 1)]
 
 
 def faults(draft: Draft, name: str) -> dict[str, str]:
-    """What keeps a step from being done, by field."""
+    """The reasons why a step is not done, by field."""
     try:
         if name == "name":
             name_require_free(parse_name(draft.name))

@@ -1,5 +1,5 @@
-"""The page on which is chosen what is copied of a table of a deployed replicator, and how; and the
-lines that both choices show."""
+"""The page to choose what is copied of a deployed replicator's table, and how. Also the lines that
+this page and the wizard's choice show."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ from runners.tables.changes import TableRefused, table_change, table_mode
 def column_lines(
     target_kind: str, schema: TableSchema, chosen: Collection[str]
 ) -> list[dict[str, Any]]:
-    """A line for each column of a table: its types on both sides, and whether it is among the
-    `chosen` (empty: all)."""
+    """A line for each column of a table: its types on both sides, and whether it is in `chosen`
+    (empty: all)."""
     fit = target_plugin(target_kind).fit if target_kind else None
     lines = []
     for column in schema.columns:
@@ -73,7 +73,8 @@ def column_lines(
 
 
 def columns_kept(request: HttpRequest, schema: TableSchema) -> list[str]:
-    """The ticked columns and the key's; none for a choice of all, also of those added later."""
+    """The ticked columns and the key's columns. Empty for a choice of all columns, also of those
+    added later."""
     if request.POST.get("which") != "some":
         return []
     ticked = {*request.POST.getlist("columns"), *schema.key}
@@ -81,7 +82,7 @@ def columns_kept(request: HttpRequest, schema: TableSchema) -> list[str]:
 
 
 def filter_fault(text: str, schema: TableSchema, kept: Collection[str]) -> str:
-    """What is wrong with a row filter, as a sentence; it can look at copied columns only."""
+    """The fault in a row filter, as a sentence. A filter can use only copied columns."""
     copied = tuple(c for c in schema.columns if not kept or c.name in kept)
     try:
         if text:
@@ -94,8 +95,8 @@ def filter_fault(text: str, schema: TableSchema, kept: Collection[str]) -> str:
 @may_edit
 @require_http_methods(["GET", "POST"])
 def table_columns(request: HttpRequest, pk: str) -> HttpResponse:
-    """Shows what is copied of one table, its columns, kinds of changes and mode, then copies what
-    is chosen."""
+    """Show what is copied of one table: its columns, kinds of changes and mode. Then copy what is
+    chosen."""
     found = get_object_or_404(Replicator, pk=pk)
     given = request.GET if request.method == "GET" else request.POST
     table = TableId(given.get("schema", ""), given.get("table", ""))
@@ -134,15 +135,15 @@ STALE = (
 
 
 class _Refused(Exception):
-    """What was chosen can't be copied; the text says why."""
+    """The choice can't be copied. The text says why."""
 
 
 class _FaultyFilter(Exception):
-    """The row filter can't be read, or not for this table; the text says why."""
+    """The row filter can't be read, or not for this table. The text says why."""
 
 
 def _typed(request: HttpRequest, found: Replicator, schema: TableSchema) -> dict[str, Any]:
-    """A refused form as it was sent, to be mended and sent again."""
+    """The refused form as it was sent, to correct and send again."""
     post = request.POST
     kept = columns_kept(request, schema)
     lines = column_lines(found.target_kind, schema, kept)
@@ -191,12 +192,12 @@ def _row(found: Replicator, table: TableId) -> Table:
 
 
 def _mode_of(found: Replicator, selection: TableSelection) -> Mode:
-    """The mode in which the table is asked for."""
+    """The mode that the table's choice asks for."""
     return mode_of(found.target_kind, selection.mode, Options.parse(found.options).mode)
 
 
 def _asked(request: HttpRequest, mine: TableSelection, schema: TableSchema) -> TableSelection:
-    """The table's choice as the form says it; what the form does not have stays."""
+    """The table's choice from the form. Values that the form lacks stay as they are."""
     post = request.POST
     excluded = tuple(kinds_left(post.getlist("kinds"))) if "has_kinds" in post else mine.excluded
     mode, kept = post.get("mode", mine.mode), columns_kept(request, schema)
@@ -235,7 +236,7 @@ def _about(found: Replicator, row: Table) -> dict[str, Any]:
 
 
 def _ticked(found: Replicator, row: Table, schema: TableSchema) -> set[str]:
-    """The columns that are chosen one by one, by the names that they have now."""
+    """The explicitly chosen columns, by their present names."""
     told = table_row(row, selections(found))
     known_by = source_plugin(found.source_kind).capabilities.columns
     names = followed(schema, told.selection, told.schema, SchemaPolicy.EVOLVE, known_by).columns
@@ -243,7 +244,7 @@ def _ticked(found: Replicator, row: Table, schema: TableSchema) -> set[str]:
 
 
 def _chosen(found: Replicator, row: Table, schema: TableSchema) -> dict[str, Any]:
-    """The lines; a chosen column that has another name by now is ticked under that."""
+    """The columns' lines. A chosen column that was renamed is ticked under its new name."""
     chosen = _ticked(found, row, schema)
     return {
         "lines": column_lines(found.target_kind, schema, chosen),
@@ -253,7 +254,7 @@ def _chosen(found: Replicator, row: Table, schema: TableSchema) -> dict[str, Any
 
 
 def _how(found: Replicator, table: TableId, schema: TableSchema) -> dict[str, Any]:
-    """The kinds of changes and the modes to choose from, and what the table has of them."""
+    """The kinds of changes and the modes that can be chosen, and those that the table has."""
     mine = next((t for t in parse_tables(found.tables) if t.id == table), TableSelection(table))
     known = target_plugin(found.target_kind).capabilities.modes
     return {

@@ -1,4 +1,4 @@
-"""The wizard's page of tables, and the columns of one."""
+"""The wizard's page of tables, and the page of one table's columns."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _ASKS = {"list", "refresh"}
 
 @wizard.page("tables")
 def tables(request: HttpRequest, visit: Visit) -> HttpResponse:
-    """Which tables are copied: searched and paged here, chosen in the draft."""
+    """Choose the tables to copy. The list is searched and paged here; the choice is stored in the
+    draft."""
     if request.method == "GET":
         return _shown(visit, query_of(request.GET))
     return _posted(visit, query_of(request.POST))
@@ -59,7 +60,7 @@ def _posted(visit: Visit, query: Query) -> HttpResponse:
 
 
 def _asked(visit: Visit) -> dict[str, Any] | None:
-    """Ask the source for its tables; what is wrong with it, if anything."""
+    """Ask the source for its tables. Returns the problem, if there is one."""
     try:
         listing_refresh(visit.draft)
     except ReplicationError as err:
@@ -70,7 +71,7 @@ def _asked(visit: Visit) -> dict[str, Any] | None:
 
 
 def _chosen(visit: Visit, query: Query) -> choice.Tables:
-    """The draft's tables after what was ticked on this page, and after a bulk button."""
+    """The draft's tables after the ticks on this page and after a bulk button."""
     post, act = visit.request.POST, visit.act
     found = choice.with_page(
         visit.draft.tables,
@@ -92,8 +93,8 @@ def _chosen(visit: Visit, query: Query) -> choice.Tables:
 
 
 def _with_kind(visit: Visit, found: choice.Tables) -> choice.Tables:
-    """After a kind of change was chosen or left out for all tables that match and are chosen;
-    tables without a key take what they can."""
+    """The choice after a kind of change was taken or left out for all tables that match and are
+    chosen. Tables without a key take only the kinds that they can."""
     kind, _, way = visit.request.POST.get("kind", "").partition(":")
     if kind not in EXCLUDABLE or way not in {"copy", "leave"}:
         return found
@@ -104,7 +105,7 @@ def _with_kind(visit: Visit, found: choice.Tables) -> choice.Tables:
 
 
 def keys(raw: Iterable[str]) -> list[Key]:
-    """Tables as form fields name them, `["schema", "name"]`; what is not one is skipped."""
+    """Parse tables from form values `["schema", "name"]`; others are skipped."""
     found: list[Key] = []
     for text in raw:
         try:
@@ -122,7 +123,7 @@ def _number(text: str) -> int:
 
 
 def query_of(given: Any) -> Query:
-    """What a form or an address asks the list for."""
+    """The query that a form or an address asks for."""
     show = given.get("show", "all")
     return Query(
         search=given.get("search", "")[:200],
@@ -160,7 +161,7 @@ def _shown(visit: Visit, query: Query, problem: dict[str, Any] | None = None) ->
 
 @wizard.page("tables")
 def columns(request: HttpRequest, visit: Visit) -> HttpResponse:
-    """The columns of one table: all of them, or those that are ticked."""
+    """Choose the columns of one table: all of them, or the ticked ones."""
     given = request.GET if request.method == "GET" else request.POST
     key = (given.get("schema", ""), given.get("table", ""))
     if not key[1]:
@@ -203,7 +204,7 @@ def columns(request: HttpRequest, visit: Visit) -> HttpResponse:
 
 
 def _kinds_fault(visit: Visit, schema: TableSchema, mode: str) -> str:
-    """Why the ticked kinds of changes can't be left out in this mode, as a sentence."""
+    """The reason why this mode can't leave the unticked kinds of changes out, as a sentence."""
     left = kinds_left(visit.request.POST.getlist("kinds"))
     if (
         "has_kinds" not in visit.request.POST
@@ -234,7 +235,7 @@ def _columns_saved(visit: Visit, key: Key, kept: list[str]) -> HttpResponse:
 
 
 def _mode_field(visit: Visit) -> Field:
-    """The replicator's mode, with what the target allows."""
+    """The field of the replicator's mode, with the modes that the target allows."""
     draft = visit.draft
     found = picks_fitting(option_fields(draft.options, {}), draft.target_kind)
     return next(f for f in found if f.id == "options.mode")

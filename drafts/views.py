@@ -1,4 +1,4 @@
-"""The list of drafts, how one begins and is taken up again, and the wizard's pages that are plain
+"""The list of drafts, the start and continuation of a draft, and the wizard's pages that are plain
 forms: name, source, target, advanced."""
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NAME_HELP = "How people find it: for example what it copies and where to."
 @may_view
 @require_GET
 def drafts(request: HttpRequest) -> HttpResponse:
-    """Drafts that are not replicators yet."""
+    """List drafts that are not yet replicators."""
     context = {
         "section": "drafts",
         "drafts": drafts_for_list(),
@@ -54,7 +54,7 @@ def drafts(request: HttpRequest) -> HttpResponse:
 @may_edit
 @require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, pk: str) -> HttpResponse:
-    """Asks first, with what goes; then forgets the draft."""
+    """Ask first, and show what is lost; then delete the draft."""
     draft = get_object_or_404(Draft, pk=pk)
     if request.method == "GET":
         context = {"section": "drafts", "draft": draft, "stake": draft_stake(draft)}
@@ -67,7 +67,7 @@ def delete(request: HttpRequest, pk: str) -> HttpResponse:
 @may_edit
 @require_GET
 def resume(request: HttpRequest, pk: str) -> HttpResponse:
-    """Take a draft up where it was left."""
+    """Continue a draft at the page where it was left."""
     visit = wizard.opened(request, pk, "name")
     if isinstance(visit, HttpResponse):
         return visit
@@ -77,8 +77,8 @@ def resume(request: HttpRequest, pk: str) -> HttpResponse:
 @may_edit
 @require_http_methods(["GET", "POST"])
 def new(request: HttpRequest) -> HttpResponseBase:
-    """The first page of a draft that is made by what is typed first; from then on the form names
-    it."""
+    """The first page of a new draft. The first typed value makes the draft; from then on the form
+    names it."""
     known = request.POST.get("draft", "")
     if known:
         return name(request, _uuid(known))
@@ -100,7 +100,7 @@ def new(request: HttpRequest) -> HttpResponseBase:
 
 
 def _is_made(visit: Visit, fields: dict[str, Any]) -> bool:
-    """Whether there is a draft now; not where what was typed can't be stored."""
+    """Whether a draft exists now. It does not if the typed values can't be stored."""
     try:
         visit.draft = services.draft_create(actor=person(visit.request), **fields)
     except InvalidConfig as err:
@@ -117,7 +117,7 @@ def _uuid(text: str) -> str:
 
 
 def _begun(visit: Visit) -> HttpResponse:
-    """The answer to the first autosave: the page goes on as the draft's."""
+    """The answer to the first autosave: the page becomes the draft's page."""
     response = wizard.saved(visit, told=_name_told(visit))
     response["HX-Replace-Url"] = visit.url
     return response
@@ -133,7 +133,7 @@ def _name_told(visit: Visit) -> list[Field]:
 
 @wizard.page("name")
 def name(request: HttpRequest, visit: Visit) -> HttpResponse:
-    """What the replicator is called."""
+    """The page for the replicator's name."""
     if request.method == "POST" and wizard.save(visit, _name_fields(request.POST)):
         done = wizard.moved(visit)
         if done:
@@ -162,7 +162,7 @@ def _name_context(visit: Visit) -> dict[str, Any]:
 
 
 def name_fault(errors: Mapping[str, str]) -> str:
-    """What is wrong with the name, as a sentence."""
+    """The fault in the name, as a sentence."""
     text = errors.get("name", "")
     if text == "is required":
         return "Give it a name."
@@ -170,7 +170,7 @@ def name_fault(errors: Mapping[str, str]) -> str:
 
 
 def description_fault(errors: Mapping[str, str]) -> str:
-    """What is wrong with the description, as a sentence."""
+    """The fault in the description, as a sentence."""
     text = errors.get("description", "")
     return f"The description {text}." if text else ""
 
@@ -179,7 +179,8 @@ def description_fault(errors: Mapping[str, str]) -> str:
 @may_edit
 @require_http_methods(["GET", "POST"])
 def connector(request: HttpRequest, pk: str, role: str) -> HttpResponse:
-    """The source or the target: a form made from the plugin's parameters, its help, and a test."""
+    """The page of the source or the target: a form made from the plugin's parameters, its help, and
+    a test."""
     visit = wizard.opened(request, pk, role)
     if isinstance(visit, HttpResponse):
         return visit
@@ -199,7 +200,7 @@ def connector(request: HttpRequest, pk: str, role: str) -> HttpResponse:
 
 
 def _take(visit: Visit, role: str) -> HttpResponse:
-    """Fill the form in from a replicator that has such a connection already. Its secrets never
+    """Fill the form in from a replicator that already has such a connection. Its secrets never
     reach a page."""
     request, panel = visit.request, "drafts/partials/_connector.html"
     found = known.taken(role, request.POST.get("from", ""))
@@ -217,7 +218,7 @@ def _take(visit: Visit, role: str) -> HttpResponse:
 
 
 def _told(visit: Visit, role: str, context: Mapping[str, Any]) -> list[Field]:
-    """The fields with what is wrong with those that are filled in."""
+    """The form's fields. Filled-in fields show their faults."""
     values = context["values"]
     faults = steps.faults(visit.draft, role)
     errors = {k: v for k, v in faults.items() if values.get(k.removeprefix(f"{role}."))}
@@ -232,7 +233,7 @@ def _connector_fields(visit: Visit, role: str) -> dict[str, Any]:
         kind = _kind(visit.draft, role)
     params = params_from(post, role, kind)
     if visit.act == "kind":
-        # What nobody typed, such as the other kind's port, is not carried over.
+        # Untyped values, such as the other kind's default port, are not carried over.
         others = [q for p in plugins(role) if p.name != kind for q in plugin_params(p)]
         untyped = {(q.name, str(q.default)) for q in others}
         params = {n: v for n, v in params.items() if (n, str(v)) not in untyped}
@@ -281,7 +282,7 @@ def _connector_context(visit: Visit, role: str) -> dict[str, Any]:
 
 @wizard.page("advanced")
 def advanced(request: HttpRequest, visit: Visit) -> HttpResponse:
-    """Options that have good defaults."""
+    """The page of options that have good defaults."""
     fields = {"options": options_from(request.POST)}
     if request.method == "POST" and wizard.save(visit, fields):
         done = wizard.moved(visit)

@@ -1,5 +1,5 @@
-"""What every page of the wizard does alike: open the draft, save what was typed, move on, show the
-page or a panel of it."""
+"""Shared by all pages of the wizard: open the draft, save the typed values, move on, show the page
+or a panel of it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ AUTOSAVE = "autosave"
 
 @dataclass(slots=True)
 class Visit:
-    """One request to one page of one draft. `conflict` is the draft's newest version where the
-    form's is an older one; `typed` is what was posted then, which the page shows instead of what is
-    stored."""
+    """One request to one page of one draft. If the form's version is old, `conflict` is the draft's
+    newest version, and `typed` is what was posted. The page then shows `typed` instead of the
+    stored values."""
 
     request: HttpRequest
     draft: Draft
@@ -50,13 +50,13 @@ class Visit:
 
 
 def step_url(draft: Draft, step: str) -> str:
-    """The address of a page of the wizard."""
+    """The address of a page in the wizard."""
     return reverse(f"drafts:draft-{step}", args=[draft.pk])
 
 
 def opened(request: HttpRequest, pk: str, step: str) -> Visit | HttpResponse:
-    """The draft's page, or the way to the replicator that the draft became. Where the key that
-    encrypted its secrets or a connector's plugin is gone, a page that says so."""
+    """The draft's page, or a redirect to the replicator that the draft became. If the key for its
+    secrets or a connector's plugin is missing, a page that says so."""
     draft = get_object_or_404(Draft, pk=pk)
     if draft.replicator_id:
         return go(request, reverse("runners:replicator", args=[draft.replicator_id]))
@@ -73,8 +73,8 @@ def opened(request: HttpRequest, pk: str, step: str) -> Visit | HttpResponse:
 
 
 def page(step: str) -> Callable[[Callable[[HttpRequest, Visit], HttpResponse]], View]:
-    """A view of one page of a draft: for people who may edit, by GET and POST, given the visit once
-    the draft is open."""
+    """Decorates a view of one page of a draft, by GET and POST, for people who may edit. The view
+    gets the visit once the draft is open."""
 
     def made(view: Callable[[HttpRequest, Visit], HttpResponse]) -> View:
         @may_edit
@@ -100,14 +100,15 @@ def page(step: str) -> Callable[[Callable[[HttpRequest, Visit], HttpResponse]], 
 
 
 def version_of(post: QueryDict) -> int:
-    """The version that the form was made from; *Keep mine* names the newest one instead."""
+    """The draft's version that the form was made from. *Keep mine* sends the newest version
+    instead."""
     text = post.get("keep") or post.get("version", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
 
 
 def save(visit: Visit, fields: dict[str, Any]) -> bool:
-    """Store what was typed; False where another tab was first (409) or it can't be stored at all
-    (422)."""
+    """Store the typed values. Returns False if another tab was first (409) or they can't be stored
+    at all (422)."""
     try:
         visit.draft = services.draft_update(
             draft=visit.draft, version=version_of(visit.request.POST), **fields
@@ -120,8 +121,8 @@ def save(visit: Visit, fields: dict[str, Any]) -> bool:
 
 
 def moved(visit: Visit) -> HttpResponse | None:
-    """Where the pressed button leads, if it leads away. *Next* stays, with the faults marked, until
-    the page is done."""
+    """A redirect if the pressed button leads to another page. *Next* stays on the page, with its
+    faults marked, until the page is done."""
     act, request, draft = visit.act, visit.request, visit.draft
     if act == "next":
         visit.errors = steps.faults(draft, visit.step)
@@ -138,19 +139,19 @@ def moved(visit: Visit) -> HttpResponse | None:
 
 
 def refused(visit: Visit, text: str, step: str) -> HttpResponse:
-    """Go to a page where something has to be mended, saying why."""
+    """Redirect to the page where something must be corrected, and say why."""
     messages.error(visit.request, text)
     return go(visit.request, step_url(visit.draft, step))
 
 
 def saved(visit: Visit, **context: Any) -> HttpResponse:
-    """The answer to an autosave: the parts of the page that say how it went."""
+    """The answer to an autosave: the parts of the page that show the result."""
     context = {**_frame(visit), "is_saved": visit.status == 200, **context}
     return render(visit.request, "drafts/partials/_saved.html", context, status=visit.status)
 
 
 def show(visit: Visit, panel: str, context: dict[str, Any]) -> HttpResponse:
-    """The whole page, or its panel with what stands around it where HTMX asks."""
+    """The whole page; for HTMX, only its panel and the parts around it."""
     context = {**_frame(visit), "panel": panel, **context}
     if is_partial(visit.request):
         template = "drafts/partials/_panel.html"

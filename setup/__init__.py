@@ -1,1 +1,1 @@
-"""Set-up of a clone: runs before anything is installed, so it uses the standard library only."""
+"""Set-up of a clone. It runs before anything is installed, so it uses the standard library only."""

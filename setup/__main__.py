@@ -1,4 +1,4 @@
-"""`python -m setup [--tests]`: bring this clone to where `make demo` (or `make test`) can run."""
+"""`python -m setup [--tests]`: prepare this clone so that `make demo` (or `make test`) can run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _steps(with_tests: bool) -> list[tuple[str, Callable[[], None]]]:
 
 
 def main() -> int:
-    """Run the steps in order; 0, or 1 with a sentence that says what is missing."""
+    """Run the steps in order. Returns 0, or 1 after a sentence that names what is missing."""
     parser = argparse.ArgumentParser(prog="setup", description=__doc__)
     parser.add_argument("--tests", action="store_true", help="also what checks and tests need")
     with_tests = parser.parse_args().tests

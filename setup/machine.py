@@ -1,5 +1,5 @@
-"""What this machine has and lacks: disk, Java, Maven, Node, browser; and the one place that calls
-apt."""
+"""Finds what this machine has and lacks: disk, Java, Maven, Node, browser. This is the only place
+that calls apt."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 
 class Missing(RuntimeError):
-    """Something is missing that only a person can bring; the text names it and the line that
+    """Something is missing that only a person can install. The text names it and the command that
     installs it."""
 
 
 def free_bytes(folder: Path = ROOT) -> int:
-    """Free space for us where the folder lies."""
+    """Bytes that we may use on the disk of the folder."""
     return shutil.disk_usage(folder).free
 
 
@@ -43,7 +43,7 @@ def _java_version(home: Path) -> int:
 
 
 def java_home() -> Path | None:
-    """The home of a Java that Spark runs on: JAVA_HOME, then Debian's folder, then the one on
+    """The home of a Java that Spark can run on: JAVA_HOME, else Debian's folder, else the one on
     PATH."""
     places = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
     places += sorted(Path("/usr/lib/jvm").glob("java-17-openjdk*"))
@@ -57,7 +57,7 @@ def java_home() -> Path | None:
 
 
 def npm_command() -> list[str] | None:
-    """The machine's npm, if its Node is new enough."""
+    """The machine's npm command, if its Node is new enough."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if not node or not npm:
         return None
@@ -72,19 +72,19 @@ def browser() -> str | None:
 
 
 def mysql_root() -> Path | None:
-    """The folder with an unpacked MySQL server, for tests; None where it is not complete."""
+    """The folder with an unpacked MySQL server, for tests; None if it is incomplete."""
     folder = Path(os.environ.get("REPLICATOR_MYSQL_ROOT", MYSQL_ROOT))
     is_complete = (folder / "usr" / "sbin" / "mysqld").exists() and (folder / ".complete").exists()
     return folder if is_complete else None
 
 
 def python_lacks_venv() -> bool:
-    """Debian's python3.11 comes without ensurepip."""
+    """Whether this Python lacks ensurepip or venv. Debian's python3.11 comes without ensurepip."""
     return importlib.util.find_spec("ensurepip") is None or importlib.util.find_spec("venv") is None
 
 
 def _is_debian_12() -> bool:
-    """Whose own PostgreSQL the tests use beside the wheel's newest."""
+    """Whether this is Debian 12. The tests use its own PostgreSQL beside the wheel's newer one."""
     try:
         return "VERSION_CODENAME=bookworm" in Path("/etc/os-release").read_text().splitlines()
     except OSError:
@@ -92,7 +92,7 @@ def _is_debian_12() -> bool:
 
 
 def missing_packages(*, with_tests: bool) -> list[str]:
-    """The apt packages this machine lacks for us."""
+    """The apt packages that we need and this machine lacks."""
     names = []
     if python_lacks_venv():
         names.append(f"python{sys.version_info.major}.{sys.version_info.minor}-venv")
@@ -119,19 +119,19 @@ def _missing_for_tests() -> list[str]:
 
 
 def apt_commands(packages: list[str]) -> list[list[str]]:
-    """The lines that install them; the only ones that need root."""
+    """The commands that install these packages. Only these commands need root."""
     as_root = [] if os.geteuid() == 0 else ["sudo"]
     quiet = ["env", "DEBIAN_FRONTEND=noninteractive"]
     install = [*as_root, *quiet, "apt-get", "install", "-y", "--no-install-recommends"]
     commands = [[*as_root, "apt-get", "update"]]
     if any(name.startswith("postgresql-") for name in packages):
-        # The package makes a server and starts it; the tests only want its programs.
+        # The package would make and start a server; the tests need only its programs.
         place = "/etc/postgresql-common/createcluster.conf"
         commands += [[*install, "postgresql-common"], [*as_root, "sed", "-ri", NO_CLUSTER, place]]
     return [*commands, [*install, *packages]]
 
 
 def may_install() -> bool:
-    """Whether we can call apt at all: root, or a user with sudo."""
+    """Whether we can call apt: as root, or as a user with sudo."""
     has_apt = shutil.which("apt-get") is not None
     return has_apt and (os.geteuid() == 0 or shutil.which("sudo") is not None)

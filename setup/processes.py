@@ -1,4 +1,4 @@
-"""The long-running processes of the program as command lines: one place for make, Docker and the
+"""Command lines of the program's long-running processes: one place for make, Docker and the
 demo."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ WORKER = ("worker", "--without-gossip", "--without-mingle", "--loglevel=INFO")
 
 
 def web(bind: str = "") -> list[str]:
-    """The pages and the REST interface; BIND and WEB_THREADS by environment."""
+    """The pages and the REST interface. The environment sets BIND and WEB_THREADS."""
     threads = os.environ.get("WEB_THREADS", "8")
     return [
         sys.executable, "-m", "gunicorn", "replicators.project.wsgi",
@@ -26,21 +26,21 @@ def web(bind: str = "") -> list[str]:
 
 
 def worker_runs() -> list[str]:
-    """Supervises runs: threads, one for each run that may go on at once on this machine."""
+    """Supervises runs, with one thread for each run that may be active at once on this machine."""
     runs = os.environ.get("REPLICATOR_WORKER_RUNS") or os.environ.get("REPLICATOR_MAX_RUNS", "4")
     queue = ["-n", "runs@%h", "-Q", "runs", "-P", "threads", "-c", runs]
     return [sys.executable, *CELERY, *WORKER, *queue]
 
 
 def worker_default() -> list[str]:
-    """Everything short, in two processes: dropping a deleted replicator's target takes Spark a
-    minute or more, and runs must be reconciled meanwhile."""
+    """All short work, in two processes. Dropping a deleted replicator's target takes Spark a minute
+    or more, and runs must be reconciled meanwhile."""
     queue = ["-n", "default@%h", "-Q", "default", "-P", "prefork", "-c", "2"]
     return [sys.executable, *CELERY, *WORKER, *queue]
 
 
 def beat() -> list[str]:
-    """The clock that reconciles runs; exactly one."""
+    """The clock that has runs reconciled. There must be exactly one."""
     return [sys.executable, *CELERY, "beat", "--loglevel=INFO", "--pidfile="]
 
 
@@ -53,7 +53,7 @@ COMMANDS: dict[str, Callable[[], list[str]]] = {
 
 
 def main() -> None:
-    """`python -m setup.processes <name>` becomes that process."""
+    """`python -m setup.processes <name>` replaces itself with that process."""
     command = COMMANDS[sys.argv[1]]()
     os.chdir(ROOT)
     os.execv(command[0], command)  # noqa: S606 (an argument list of ours)

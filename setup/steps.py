@@ -46,7 +46,7 @@ FRONT_END = Stamp(
 
 
 def check_disk() -> None:
-    """Enough room for a first set-up, or for another turn of a finished one."""
+    """Check that the disk has room for a first set-up, or for a repeat of a finished one."""
     is_done = PACKAGES.is_valid() and JAR_LIST.is_valid() and FRONT_END.is_valid()
     needed = NEEDED_AGAIN_BYTES if is_done else NEEDED_BYTES
     free = machine.free_bytes()
@@ -59,7 +59,7 @@ def check_disk() -> None:
 
 
 def apt_packages(*, with_tests: bool) -> None:
-    """Install what the machine lacks; only these lines use sudo."""
+    """Install the apt packages that the machine lacks. Only these commands use sudo."""
     names = machine.missing_packages(with_tests=with_tests)
     if not names:
         return
@@ -77,8 +77,7 @@ def apt_packages(*, with_tests: bool) -> None:
 
 
 def mysql_server() -> None:
-    """A MySQL server for the tests, unpacked into a folder of its own: Debian's stable release has
-    none."""
+    """Unpack a MySQL server for the tests into its own folder: Debian's stable release has none."""
     if machine.mysql_root() is not None:
         return
     folder = machine.MYSQL_ROOT
@@ -105,8 +104,8 @@ def _pip(name: str, *arguments: str) -> None:
 
 
 def python_packages(python: str, *, with_tests: bool) -> None:
-    """A virtual environment with the pinned packages. One whose installation was broken off is made
-    anew."""
+    """Make a virtual environment with the pinned packages. If its installation was interrupted,
+    make it again."""
     wanted = PACKAGES_DEV if with_tests else PACKAGES
     works = _venv_works()
     if works and (PACKAGES_DEV.is_valid() or wanted.is_valid()):
@@ -127,8 +126,8 @@ def python_packages(python: str, *, with_tests: bool) -> None:
 
 
 def runtime_packages(python: str) -> None:
-    """A second environment, made from requirements.txt alone: tests run the program in it, as a
-    user has it."""
+    """Make a second environment from requirements.txt alone. Tests run the program in it, as a user
+    would."""
     if PACKAGES_RUNTIME.is_valid():
         return
     shutil.rmtree(RUNTIME, ignore_errors=True)
@@ -141,13 +140,13 @@ def runtime_packages(python: str) -> None:
 
 
 def _with_java() -> dict[str, str]:
-    """This process's environment, with the Java that was found."""
+    """This process's environment with the Java that was found."""
     home = machine.java_home()
     return {**os.environ, **({"JAVA_HOME": str(home)} if home else {})}
 
 
 def jars() -> None:
-    """The pinned jars, fetched once: nothing is fetched at run time."""
+    """Download the pinned jars once. Nothing is downloaded at run time."""
     if JAR_LIST.is_valid():
         return
     fresh = JARS.with_name("jars.new")
@@ -175,7 +174,7 @@ def _npm() -> list[str]:
 
 
 def front_end() -> None:
-    """The front-end packages of the lock file; the files of setup/vendor.txt are copied to
+    """Install the front-end packages of the lock file. Copy the files in setup/vendor.txt to
     static/vendor."""
     if FRONT_END.is_valid():
         return
@@ -202,8 +201,8 @@ def warm_up() -> None:
 
 
 def prepare_runs() -> None:
-    """The decoder's compiled functions and the JVM's archive side by side: each keeps one core busy
-    for a minute and a half."""
+    """Prepare the decoder's compiled functions and the JVM's archive in parallel. Each uses one
+    core for a minute and a half."""
     with ThreadPoolExecutor(1) as pool:
         classes = pool.submit(archive_classes)
         warm_up()
@@ -211,8 +210,8 @@ def prepare_runs() -> None:
 
 
 def archive_classes() -> None:
-    """The JVM's classes of Spark and of the table formats, archived, so that runs start sooner.
-    Nothing else needs it."""
+    """Archive the JVM's classes of Spark and of the table formats, so that runs start sooner.
+    Nothing else needs the archive."""
     if CLASSES.is_valid():
         return
     CLASSES.clear()

@@ -1,5 +1,5 @@
-"""How a step is run: shown, logged, stamped by the hash of what it is made from, and repaired after
-an interruption."""
+"""Runs a step: shows it, logs it, stamps it with the hash of its inputs, and repairs it after an
+interruption."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ TICK_SECONDS = 15.0
 
 
 def say(text: str) -> None:
-    """A line for the person who waits."""
+    """Print a line for the person who waits."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """A file that holds the hash of what a step was made from; written last, so a broken step has
+    """A file with the hash of a step's inputs. It is written last, so an interrupted step has
     none."""
 
     path: Path
@@ -34,22 +34,22 @@ class Stamp:
     salt: str = ""
 
     def digest(self) -> str:
-        """The hash of the inputs as they are now."""
+        """The hash of the present inputs."""
         total = hashlib.sha256(self.salt.encode())
         for path in self.inputs:
             total.update(path.read_bytes())
         return total.hexdigest()
 
     def is_valid(self) -> bool:
-        """Whether the step was finished for these very inputs."""
+        """Whether the step finished with exactly these inputs."""
         return self.path.is_file() and self.path.read_text().strip() == self.digest()
 
     def clear(self) -> None:
-        """To be called before the step's first change."""
+        """Remove the stamp. Call it before the step's first change."""
         self.path.unlink(missing_ok=True)
 
     def write(self) -> None:
-        """To be called after the step's last change."""
+        """Write the stamp. Call it after the step's last change."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(self.digest() + "\n")
 
@@ -62,8 +62,8 @@ def run(
     cwd: Path = ROOT,
     env: Mapping[str, str] | None = None,
 ) -> None:
-    """Run a command with its output in a log; while it lasts, say so; when it fails, show the log's
-    end and `needs`."""
+    """Run a command with its output in a log. Say so while it runs. If it fails, show the log's end
+    and `needs`."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log_path = LOGS / f"{name}.log"
     with log_path.open("wb") as log:

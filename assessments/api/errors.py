@@ -1,4 +1,4 @@
-"""How the exceptions of looks are answered; imported for its effect."""
+"""Maps the exceptions of looks to answers. It is imported for this effect."""
 
 from __future__ import annotations
 

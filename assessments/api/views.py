@@ -1,5 +1,5 @@
-"""REST: look into a source before anything runs. All of it needs the right to edit, since it makes
-the server connect."""
+"""REST: look into a source before anything runs. Every request needs the right to edit, since it
+makes the server connect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from replicators.connectors.model.schema import TableId
 from replicators.connectors.problems.problem import Severity
 
 ASKED = {502: ErrorSerializer, 504: ErrorSerializer}
-"""What any look into a server may be answered with."""
+"""The answers that any look into a server may have."""
 _ERRORS = {400: ErrorSerializer, **ASKED}
 
 
@@ -31,7 +31,7 @@ class Look(RestView):
 
 
 def connection_answer(**server: Any) -> Response:
-    """What a test of a connection found; see `services.connection_test`."""
+    """The answer to a connection test; see `services.connection_test`."""
     problems = services.connection_test(**server)
     is_ok = all(p.severity != Severity.ERROR for p in problems)
     return Response({"ok": is_ok, "problems": [p.to_json() for p in problems]})

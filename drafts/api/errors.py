@@ -1,4 +1,4 @@
-"""How the exceptions of drafts are answered; imported for its effect."""
+"""Maps the exceptions of drafts to answers. It is imported for this effect."""
 
 from __future__ import annotations
 

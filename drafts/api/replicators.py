@@ -1,5 +1,4 @@
-"""REST: replicators that were deployed, with the change of their definition, which has to be
-assessed first."""
+"""REST: deployed replicators. A change of their definition must be assessed first."""
 
 from __future__ import annotations
 

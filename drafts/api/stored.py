@@ -1,5 +1,5 @@
 """REST: look into the servers that a draft or a replicator has stored, so that nobody sends their
-secrets again. As for `assessments.api`: the right to edit is needed, since it makes this server
+secrets again. As in `assessments.api`, the right to edit is needed, since a look makes this server
 connect."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""REST: the tables of a replicator that was deployed; they are added and removed while it runs."""
+"""REST: the tables of a deployed replicator. They are added and removed while it runs."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ class ReplicatorTables(RestView):
 
 
 def _with_choice(service: Callable[..., Table], request: Request, pk: str) -> Response:
-    """Call a service with the table's whole choice."""
+    """Call a service with the table's complete choice."""
     data = valid(TableAddSerializer, request.data)
     table = service(
         replicator=get_object_or_404(Replicator, pk=pk),

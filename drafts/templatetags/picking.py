@@ -1,4 +1,4 @@
-"""Small components of the wizard's pages. No logic of the product."""
+"""Small components of the wizard's pages, without product logic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 @register.filter
 def size(value: Any) -> str:
-    """Bytes as `1.2 GB`; nothing known: a dash."""
+    """Bytes as text such as `1.2 GB`; a dash if unknown."""
     if value is None:
         return "–"
     number = float(value)
@@ -27,5 +27,5 @@ def size(value: Any) -> str:
 
 @register.simple_tag
 def packed(*parts: str) -> str:
-    """Names as one value of a form field; a table is `["schema", "name"]`."""
+    """Names as one form value. A table is `["schema", "name"]`."""
     return json.dumps(parts)
