@@ -1,5 +1,5 @@
-"""Measures the engine against its peers on one machine. `python -m benchmarks [line ...]`; the
-lines are in `LINES`."""
+"""Measures the engine and its peers on one machine: `python -m benchmarks [line ...]`. `LINES` has
+the lines."""
 
 from __future__ import annotations
 
@@ -51,5 +51,4 @@ LINES = {
     "soak-delta": ("soak", "what a run holds after an hour, into Delta"),
 }
 BY_NAME_ONLY = frozenset(line for line, (module, _) in LINES.items() if module == "soak")
-"""What takes an hour is measured where it is asked for by its name, for as long as SOAK_MINUTES
-says."""
+"""Lines that take an hour. Each is measured only where its name is given, for SOAK_MINUTES."""

@@ -1,10 +1,10 @@
 """`python -m benchmarks [line ...]`: measure, print the table, write results.json and
-docs/benchmarks.md; `page` only writes the page again. A line that fails is named with its error,
-and the others go on.
+docs/benchmarks.md. `page` only writes the page again. A failed line is reported with its error, and
+the other lines continue.
 
-A soak takes an hour (SOAK_MINUTES) and is measured only where it is asked for by its name.
-BENCH_SCALE makes everything smaller (0.01), BENCH_ROUNDS says how often, BENCH_DIR where the files
-lie meanwhile.
+A soak takes an hour (SOAK_MINUTES) and is measured only where its name is given. BENCH_SCALE
+(such as 0.01) makes every load smaller, BENCH_ROUNDS sets the number of rounds, BENCH_DIR the
+folder for temporary files.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from benchmarks.page import table
 
 LIMIT_SECONDS = 1500
 GRACE_SECONDS = 120.0
-"""For a line that is ended: it stops its servers and removes their folders, which hold
+"""Seconds that a line gets to end: it stops its servers and removes their folders, which hold
 gigabytes."""
 ERROR_CHARACTERS = 400
 PAGE = "page"
 
 
 def told_by(command: Sequence[str], path: Path, limit_seconds: float) -> dict[str, Any]:
-    """What a line's process wrote, or `{"error"}`. One that takes too long is ended with all that
-    it started."""
+    """The result that a line's process wrote, or `{"error"}`. A process that takes too long is
+    ended with all that it started."""
     process, error = subprocess.Popen(list(command), cwd=report.ROOT), ""
     try:
         code = process.wait(limit_seconds)
@@ -40,7 +40,7 @@ def told_by(command: Sequence[str], path: Path, limit_seconds: float) -> dict[st
     except subprocess.TimeoutExpired:
         error = f"It took longer than {limit_seconds:.0f} s."
         programs.end(process, GRACE_SECONDS)
-    except BaseException:  # a terminal's Ctrl-C reached the line too
+    except BaseException:  # a terminal sent Ctrl-C to the line too
         programs.end(process, GRACE_SECONDS, is_told=True)
         raise
     try:
@@ -50,7 +50,7 @@ def told_by(command: Sequence[str], path: Path, limit_seconds: float) -> dict[st
 
 
 def measure(line: str, limit_seconds: float = LIMIT_SECONDS) -> bool:
-    """Measure one line in a process of its own and record it, or its failure; False where it
+    """Measure one line in a process of its own and record its result or its failure; False where it
     failed."""
     sys.stderr.write(f"--- {line}: {LINES[line][1]}\n")
     before, began = report.load(), time.monotonic()
@@ -74,13 +74,13 @@ def measure(line: str, limit_seconds: float = LIMIT_SECONDS) -> bool:
 
 
 def limit_of(line: str) -> float:
-    """How long a line may take."""
+    """Seconds that a line may take."""
     soak = 2 * 60 * float(os.environ.get("SOAK_MINUTES", "60")) if line in BY_NAME_ONLY else 0.0
     return LIMIT_SECONDS + soak
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure what was asked for, everything without arguments; 1 where a line failed."""
+    """Measure the lines that were asked for, or all without arguments; 1 where a line failed."""
     if list(arguments) == [PAGE]:
         report.rewrite()
         return 0

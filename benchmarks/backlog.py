@@ -1,6 +1,6 @@
-"""Line `backlog`: 1.6 million row events wait in MySQL's log while the run stands still; from its
-going on until the last of them is in the lakehouse. Beside it, the usual way with Spark: Debezium's
-events through `foreachBatch` and MERGE."""
+"""Line `backlog`: 1.6 million row events wait in MySQL's log while the run stands still. The line
+measures from the run's continuation until the last event is in the lakehouse. The peer is the usual
+way with Spark: Debezium's events through `foreachBatch` and MERGE."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _ours(server: MysqlServer, load: BinlogLoad, folder: Path) -> float:
 
 
 def as_text() -> list[str]:
-    """The columns as they go into JSON: times as text, since Spark writes them there with
+    """The columns in their form for JSON: times are text, since Spark writes them to JSON with
     milliseconds only."""
     return [
         f"CAST({name} AS STRING) AS {name}" if kind.startswith("TIMESTAMP") else name
@@ -104,14 +104,14 @@ def as_text() -> list[str]:
 
 
 def in_turn(events: Path) -> None:
-    """Let the files' times follow their names, which follow the log: Spark's stream takes the
-    oldest file first, and two tasks may end in the other order."""
+    """Set the files' times in the order of their names, which is the log's order. Spark's stream
+    takes the oldest file first, and two tasks may end in the other order."""
     for number, path in enumerate(sorted(events.glob("*.json"))):
         os.utime(path, (number + 1, number + 1))
 
 
 def _for_each_batch(folder: Path, target: Any, paths: list[str]) -> float:
-    """The peer: seconds for all events, which lie in files."""
+    """Run the peer; returns its seconds for all events, which lie in files."""
     from pyspark.sql import functions as F
     from pyspark.sql.window import Window
 

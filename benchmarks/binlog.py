@@ -1,5 +1,6 @@
-"""Line `binlog-decode`: MariaDB's log, 1.6 million row events of one table of seven columns, on one
-core, beside `mariadb-binlog`, which prints the same rows, and python-mysql-replication."""
+"""Line `binlog-decode`: decode MariaDB's log, 1.6 million row events of one table of seven columns,
+on one core. The peers are `mariadb-binlog`, which prints the same rows, and
+python-mysql-replication."""
 
 from __future__ import annotations
 
@@ -65,8 +66,9 @@ FROM bench.events WHERE id > 0
 
 
 def sums(table: pa.Table) -> tuple[int, ...]:
-    """Rows, what every column holds, and each column together with the key, as the servers'
-    statement above; the small changes, whose keys are negative, are left out."""
+    """Checksums of a table: its rows, each column, and each column combined with the key, as the
+    servers' statement above computes them. The small changes, whose keys are negative, are left
+    out."""
     table = table.filter(pc.greater(table.column("id"), 0))
     cents = pc.cast(pc.round(pc.multiply(table.column("price").cast("float64"), 100.0)), "int64")
     names = pc.cast(pc.utf8_slice_codeunits(table.column("name"), 5), "int64")
@@ -82,15 +84,15 @@ def sums(table: pa.Table) -> tuple[int, ...]:
 
 
 def sums_of(server: SqlServer) -> tuple[int, ...]:
-    """The same of the source."""
+    """The same checksums of the source's table."""
     (row,) = server.execute(SUMS)
     return tuple(int(v or 0) for v in row)
 
 
 @dataclass
 class BinlogLoad:
-    """A server with the changes in its log: inserts, updates of two fifths of them, deletes of one
-    fifth."""
+    """A server with the changes in its log: inserts, updates of two fifths of the rows, deletes of
+    one fifth."""
 
     server: SqlServer
     inserts: int = field(default_factory=lambda: place.scaled(1_000_000, STEP))
@@ -103,15 +105,15 @@ class BinlogLoad:
 
     @property
     def changes(self) -> int:
-        """Row events."""
+        """Number of row events."""
         return self.inserts + 2 * self.inserts // 5 + self.inserts // 5
 
     def make(self) -> BinlogLoad:
-        """The table, a position, and then the changes."""
+        """Create the table, note a position, and then make the changes."""
         return self.prepare().change()
 
     def prepare(self) -> BinlogLoad:
-        """The table, and the position before the changes."""
+        """Create the table, and note the position before the changes."""
         self.server.execute(*DDL)
         with SOURCE.catalog(self.params) as catalog:
             self.tables = list(catalog.describe([TableSelection(TABLE)]).values())
@@ -123,7 +125,7 @@ class BinlogLoad:
         return self
 
     def change(self) -> BinlogLoad:
-        """The changes, the marker, and one more change."""
+        """Make the changes, the marker, and one more change."""
         with self.server.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"SET {DEPTH[self.server.flavour]} = {10 * STEP}")
             for first in range(1, self.inserts, STEP):
@@ -136,12 +138,12 @@ class BinlogLoad:
         return self
 
     def stream(self) -> Stream:
-        """All of it."""
+        """The whole log from the noted position."""
         return Stream(SOURCE, self.params, "bench", self.start, self.tables, self.marker)
 
     def is_right(self, parts: Sequence[pa.Table]) -> bool:
-        """Whether the last image of each key, deletes left out, holds what the table holds, and
-        there are as many changes as were made."""
+        """Whether the last image of each key, without deletes, equals the source's table, and the
+        number of changes is right."""
         columns = ["_sequence", "_op", *COLUMNS]
         changes = pa.concat_tables([p.select(columns) for p in parts]).sort_by("_sequence")
         changes = changes.filter(pc.not_equal(changes.column("id"), -1))
@@ -166,8 +168,8 @@ class BinlogLoad:
         return ["mariadb-binlog", "-v", "--base64-output=decode-rows", *self.files()]
 
     def printed(self, folder: Path) -> Peer:
-        """`mariadb-binlog -v` for the same rows, into nowhere, in row events a second; none where
-        it prints another number of rows."""
+        """`mariadb-binlog -v` printing the same rows to nowhere, in row events a second; no figure
+        where it prints another number of rows."""
         try:
             log = folder / "printed.log"
             runs = [programs.run("mariadb-binlog", self._print, log) for _ in range(place.ROUNDS)]
@@ -181,7 +183,7 @@ class BinlogLoad:
         return Peer(PRINTER, round(rate), max(r.memory_gib for r in runs))
 
     def by_replication(self, folder: Path) -> Peer:
-        """python-mysql-replication over the first of them, in row events a second."""
+        """python-mysql-replication reading the first row events, in row events a second."""
         name = Path(self.files()[0]).name
         server = {"host": HOST, "port": self.server.port, "user": ADMIN, "passwd": PASSWORD}
         asked = {"server": server, "is_mariadb": True, "file": name, "position": 4}
@@ -198,12 +200,12 @@ class BinlogLoad:
 
 
 def read_rows(load: BinlogLoad) -> int:
-    """How many rows python-mysql-replication reads, which would need a minute for all."""
+    """Number of rows that python-mysql-replication reads: all of them would take it a minute."""
     return min(REPLICATION_ROWS, load.inserts)
 
 
 def _rows(command: Sequence[str]) -> int:
-    """How many rows of the table a program prints as comments."""
+    """Number of the table's rows that a program prints as comments."""
     find = ["grep", "-cE", f"^### (INSERT INTO|UPDATE|DELETE FROM) `{TABLE.schema}`.`{TABLE.name}`"]
     with subprocess.Popen(list(command), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL) as child:
         try:
@@ -252,8 +254,7 @@ def measure(line: str) -> list[Result]:
 
 
 def _decoded(segments: list[Any], made: BinlogLoad) -> tuple[list[float], float, list[Any]]:
-    """Row events a second of each turn, how much of one core they had, and what the last one
-    gave."""
+    """Row events a second in each turn, the share of one core used, and the last turn's tables."""
     decoder = load(SOURCE.log.decoder)
     rates: list[float] = []
     found: list[Any] = []

@@ -1,5 +1,5 @@
-"""Lines `capture` and `capture-decode`: our log reader and capture, beside pg_recvlogical writing a
-file."""
+"""Lines `capture` and `capture-decode`: our log reader and capture; the peer is pg_recvlogical,
+which writes a file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SERVER = {"shared_buffers": "512MB", "max_wal_size": "8GB", "autovacuum": "off"}
 
 
 class Watched:
-    """A log reader that says when it has handed out something beyond the marker."""
+    """A log reader that notes when it has returned a message beyond the marker."""
 
     def __init__(self, reader: Any, marker: int) -> None:
         self._reader = reader
@@ -50,7 +50,7 @@ class Watched:
 
 
 class Taken:
-    """One capture of everything: its seconds, its segments and, where `spark` is given, its change
+    """One capture of all changes: its seconds, its segments and, where `spark` is given, its change
     files."""
 
     def __init__(self, stream: Stream, folder: Path, spark: Any = None) -> None:
@@ -68,8 +68,8 @@ class Taken:
         self.segments: list[SegmentRow] = []
 
     def run(self) -> Taken:
-        """Capture until the marker is passed, all sealed (and decoded). What fails is raised: it
-        must not count as a time."""
+        """Capture until the marker is passed and everything is sealed (and decoded). A failure is
+        raised: it must not count as a time."""
         stream = self._stream
         reader = Watched(stream.source.log.reader(stream.params, stream.slot), stream.marker)
         decoder = threading.Thread(target=self._decode_all)
@@ -112,7 +112,7 @@ class Taken:
             self._failure = err
 
     def _decode(self) -> None:
-        """As the run's loop: what is sealed, up to eight segments a job."""
+        """Decode as the run's loop does: the sealed segments, up to eight in a job."""
         while self._spark is not None:
             with self._wake:
                 self._wake.wait_for(lambda: self._sealed or self._is_over)
@@ -125,7 +125,7 @@ class Taken:
             self._store.record_decoded([r.number for r in rows], done.files)
 
     def paths(self) -> list[str]:
-        """The change files; made now where nothing was to be decoded."""
+        """The change files; written now where the capture decoded nothing."""
         if self._spark is not None:
             return [f.path for f in self.files]
         found: list[str] = []
@@ -143,9 +143,9 @@ class Taken:
 
 
 def is_right(paths: list[str], load: Workload) -> bool:
-    """Whether the change files hold exactly what was done, with the last small transaction, in the
-    order of the transactions; each image by the sums of its columns, alone and together with the
-    key."""
+    """Whether the change files hold exactly the changes made, including the last small transaction,
+    in the order of the transactions. Images are compared by the sums of each column, alone and
+    combined with the key."""
     columns = ["_sequence", "_op", "_before", *COLUMNS]
     parts = [pq.read_table(p, columns=columns) for p in paths]
     changes = pa.concat_tables(parts).sort_by("_sequence")
@@ -166,7 +166,7 @@ def is_right(paths: list[str], load: Workload) -> bool:
 
 
 def measure(line: str) -> list[Result]:
-    """Rounds of theirs and ours in turn; the first pair warms up and does not count."""
+    """Rounds of the peer and of ours, alternating. The first pair warms up and does not count."""
     spark_of = place.spark if line == "capture-decode" else _no_spark
     with place.folder(line) as folder, EmbeddedPostgres(fsync=False, options=SERVER) as server:
         load = Workload(server, place.ROUNDS + 1).make()

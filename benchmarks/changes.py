@@ -1,6 +1,6 @@
-"""Lines `changes-mysql` and `changes-postgresql`: the log to durable change files, 1.6 million row
-changes, on two cores with the server beside, against Debezium's embedded engine, whose records are
-counted and thrown away."""
+"""Lines `changes-mysql` and `changes-postgresql`: from the log to durable change files, 1.6 million
+row changes, on two cores shared with the server. The peer is Debezium's embedded engine, whose
+records are counted and thrown away."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def _mysql(line: str, folder: Path) -> Result:
 
 
 def _copied(server: MysqlServer, folder: Path, changes: int) -> Peer:
-    """`mysqlbinlog --raw`, which copies the log from the server into files and decodes nothing; no
-    figure where the files are not as large as the server's."""
+    """`mysqlbinlog --raw`, which copies the server's log into files without decoding; no figure
+    where the files' size differs from the server's."""
     try:
         logs = [(str(name), int(size)) for name, size, *_ in server.execute("SHOW BINARY LOGS")]
         runs = [_dumped(server, folder, logs[0][0]) for _ in range(place.ROUNDS)]

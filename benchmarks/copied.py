@@ -1,5 +1,5 @@
-"""The table that is copied by the lines `snapshot` and `snapshot-mysql`, on each server, and how
-each reader reaches it."""
+"""The table that the lines `snapshot` and `snapshot-mysql` copy, on each server, and the address
+for each reader."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ FROM bench.events
 
 
 def sums(table: pa.Table) -> tuple[int, ...]:
-    """Rows, what every column holds, and each column together with the key, so that a value in
-    another row shows; as the servers' statements above. Whatever types a reader chose: cents and
-    seconds are whole numbers here."""
+    """Checksums of a table: its rows, each column, and each column combined with the key, so that a
+    value in a wrong row shows. The servers' statements above compute the same. Cents and seconds
+    become whole numbers, so the types that a reader chose do not matter."""
     ids, ok, notes = (table.column(n) for n in ("id", "ok", "note"))
     customer, ok = table.column("customer").cast("int64"), ok.cast("int64")
     amount, at = table.column("amount"), table.column("at")
@@ -79,8 +79,8 @@ def sums(table: pa.Table) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A server with the table in it: our plugin and its params, Spark's JDBC address, dlt's and the
-    programs' addresses, and the sums of the table's columns."""
+    """A server with the table: our plugin and its params; the addresses for Spark's JDBC, dlt and
+    the programs; the sums of the table's columns."""
 
     source: Any
     params: Any
@@ -93,7 +93,7 @@ class Copied:
     sums: Callable[[], tuple[int, ...]]
 
     def describe(self) -> TableSchema:
-        """The table's shape."""
+        """The table's schema."""
         with self.source.catalog(self.params) as catalog:
             (schema,) = catalog.describe([TableSelection(TABLE)]).values()
         return schema  # type: ignore[no-any-return]

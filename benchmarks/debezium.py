@@ -1,5 +1,5 @@
-"""Debezium's embedded engine as a peer: its settings, and what it told. It needs to be neither
-installed nor well: then it says why."""
+"""Debezium's embedded engine as a peer: its settings, and its answers. Where it is not installed or
+fails, the answer says why."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def for_postgresql(params: Any, folder: Path) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What an engine needed for `events`; where it is not there, `missing` says why and the rest is
-    None."""
+    """What an engine needed for `events`. Where there is no engine, `missing` says why and the rest
+    is None."""
 
     events: int = 0
     seconds: float | None = None
@@ -86,19 +86,19 @@ class Told:
         return self.events / self.seconds if self.seconds else None
 
     def peer(self, value: float | None, name: str = NAME) -> Peer:
-        """For the table."""
+        """The peer for the table of results."""
         return Peer(name, value, self.memory_gib, self.missing)
 
 
 class Debezium:
-    """An engine that has an offset and stands still, or the reason why there is none."""
+    """A stopped engine that has an offset, or the reason why there is none."""
 
     def __init__(self, conversation: Conversation | None, missing: str = "") -> None:
         self._conversation = conversation
         self._missing = missing
 
     def ask(self, **values: Any) -> Told:
-        """Let it run until it saw what is asked for."""
+        """Let it run until it has seen what `values` ask for; returns what it needed."""
         if self._conversation is None:
             return Told(missing=self._missing)
         try:
@@ -118,7 +118,7 @@ class Debezium:
 def debezium(
     properties: dict[str, str], folder: Path, execute: Callable[[str], Any]
 ) -> Iterator[Debezium]:
-    """Make it ready. Rows are written to the table of marks until it saw one."""
+    """Prepare an engine. Rows are written to the table of marks until the engine has seen one."""
     with ExitStack() as stack:
         try:
             peer = stack.enter_context(talk("debezium", "debezium_engine", folder))

@@ -1,4 +1,4 @@
-"""Line `decode`: raw segments in Spark to change files, steady."""
+"""Line `decode`: the steady rate of decoding raw segments to change files in Spark."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WARM = 2
 
 
 def measure(line: str) -> list[Result]:
-    """Capture once, stop the server, decode the same segments again and again."""
+    """Capture once, stop the server, then decode the same segments repeatedly."""
     with place.folder(line) as folder:
         with EmbeddedPostgres(fsync=False, options=SERVER) as server:
             load = Workload(server, 1).make()
@@ -64,6 +64,6 @@ def measure(line: str) -> list[Result]:
 
 
 def _tasks(taken: Taken, out: Path, job: int) -> list[DecodeTask]:
-    """Each segment twice, so that both cores have several."""
+    """A task for each segment, twice, so that both cores have several."""
     once = [task_for(s, str(out / f"{job}-{s.number}")) for s in taken.segments]
     return once + [replace(t, prefix=f"{t.prefix}-again") for t in once]

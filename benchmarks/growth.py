@@ -1,5 +1,5 @@
-"""Line `growth`: many merges into one table with the engine's upkeep: the last are as fast as the
-first."""
+"""Line `growth`: many merges into one table, with the engine's maintenance. The last merges must be
+as fast as the first."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ HISTORY_MINUTES = 1
 
 
 def files(folder: Path) -> dict[str, int]:
-    """How many files of data and of metadata a warehouse holds."""
+    """Number of data files and of metadata files in a warehouse."""
     names = [p for p in folder.rglob("*") if p.is_file() and not p.name.endswith(".crc")]
     meta = sum(1 for p in names if p.parent.name == "metadata")
     return {"data": len(names) - meta, "metadata": meta}
 
 
 class Merges:
-    """Merges of random keys, in memory too, so that the end can be compared."""
+    """Merges of random keys. They are applied in memory too, so that the final tables can be
+    compared."""
 
     def __init__(self, folder: Path, writer: Any, table: TargetTable) -> None:
         self._folder = folder
@@ -48,7 +49,7 @@ class Merges:
         self.there = {i: i % 5000 for i in range(0, 2 * ROWS, 2)}
 
     def once(self) -> float:
-        """One merge; its seconds."""
+        """Do one merge; returns its seconds."""
         self._sequence += 1
         ids = sorted(self._random.sample(range(2 * ROWS), KEYS))
         made = batch(self._folder, self._sequence, ids, self._sequence)
@@ -65,19 +66,19 @@ class Merges:
         return took
 
     def is_right(self, found: pa.Table) -> bool:
-        """Whether a table holds each key once, with the value that the last merge gave it."""
+        """Whether a table holds each key once, with the value from the last merge."""
         held = dict(zip(*(found.column(c).to_pylist() for c in ("id", "customer")), strict=True))
         return held == self.there and found.num_rows == len(held)
 
     def maintain(self) -> float:
-        """The engine's upkeep; its seconds."""
+        """Do the engine's maintenance; returns its seconds."""
         began = time.monotonic()
         self._writer.maintain(self._table)
         return time.monotonic() - began
 
 
 def measure(line: str) -> list[Result]:
-    """Merges one after the other, upkeep as often as the engine does it."""
+    """Merges one after the other, with maintenance as often as the engine does it."""
     every = RunnerSettings().maintain_every_commits
     with place.folder(line) as folder:
         target = place.target_params(folder, history_minutes=HISTORY_MINUTES)

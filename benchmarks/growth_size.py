@@ -1,5 +1,5 @@
-"""Line `growth-size`: the same 1,000 clustered changes into tables of 1, 10 and 40 million rows:
-what a merge costs hangs on the changes, not on the table."""
+"""Line `growth-size`: the same 1,000 clustered changes merged into tables of 1, 10 and 40 million
+rows. A merge's cost must depend on the changes, not on the table."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ ROWS_A_FILE = 10_000_000 // FILES
 
 
 def measure(line: str) -> list[Result]:
-    """Each size in a warehouse and a session of its own, all in one JVM: the smallest comes twice,
-    and its first turn, which warms that up, does not count."""
+    """Each size has a warehouse and a session of its own; all share one JVM. The smallest size runs
+    twice: its first turn warms up the JVM and does not count."""
     ours: dict[int, float] = {}
     plain: dict[int, float] = {}
     files: dict[int, int] = {}

@@ -1,9 +1,8 @@
-"""Line `lag`: from a change's commit at the source to the commit of the target's snapshot that
-first holds it.
+"""Line `lag`: from a change's commit at the source to the commit of the first target snapshot that
+holds it.
 
-Both times are read from outside the engine's reckoning: the source's commit times are those that
-PostgreSQL wrote into its log, the target's those that Iceberg wrote into the tables' snapshots.
-Every change of the measured minutes counts.
+Neither time comes from the engine. PostgreSQL wrote the source's commit times into its log; Iceberg
+wrote the target's into the tables' snapshots. Every change in the measured minutes counts.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ COMPARED = {
 
 
 def minutes() -> float:
-    """How long is measured: four minutes at full scale."""
+    """Minutes of measurement: four at full scale."""
     return max(0.25, 4 * place.SCALE)
 
 
@@ -58,7 +57,8 @@ def committed(run: EngineRun, table: TableId) -> tuple[np.ndarray[Any, Any], np.
 
 
 def visible(target: Any, name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """What the table's snapshots say: up to which sequence, and since when (seconds), in order."""
+    """From the table's snapshots, in order: the sequence each one reaches, and its commit time
+    (seconds)."""
     table = place.iceberg_table(target, "shop", name)
     seen = []
     for snapshot in sorted(table.snapshots(), key=lambda s: s.sequence_number or 0):
@@ -72,7 +72,8 @@ def visible(target: Any, name: str) -> tuple[np.ndarray[Any, Any], np.ndarray[An
 def lags(
     run: EngineRun, target: Any, table: TableId, since: float, until: float
 ) -> np.ndarray[Any, Any]:
-    """The lag of each change committed within the interval; infinite where it never came."""
+    """The lag of each change committed within the interval; infinite where the change never
+    arrived."""
     sequence, at = committed(run, table)
     upto, shown = visible(target, table.name)
     inside = (at >= since) & (at <= until)
@@ -81,8 +82,8 @@ def lags(
 
 
 def is_equal(server: EmbeddedPostgres, target: Any, name: str) -> bool:
-    """Whether target and source hold the same rows, by their keys and by what the traffic
-    changes."""
+    """Whether target and source hold the same rows, compared by their keys and by the columns that
+    the traffic changes."""
     columns = COMPARED[name]
     found = place.iceberg_table(target, "shop", name).scan(selected_fields=columns).to_arrow()
     there = sorted(zip(*(map(str, found.column(c).to_pylist()) for c in columns), strict=True))
@@ -91,7 +92,7 @@ def is_equal(server: EmbeddedPostgres, target: Any, name: str) -> bool:
 
 
 def measure(line: str) -> list[Result]:
-    """The demo's shop and traffic, a run of the engine, some minutes."""
+    """Run the demo's shop, its traffic and the engine for some minutes."""
     with place.folder(line) as folder, EmbeddedPostgres(fsync=False) as server:
         shop.install(server, orders=place.scaled(shop.ORDERS, 1000))
         tables = [TableId(shop.SCHEMA, name) for name in shop.TABLES]
@@ -146,7 +147,7 @@ def measure(line: str) -> list[Result]:
 
 
 def catch_up(names: Iterable[str], is_level: Callable[[str], bool], run: EngineRun) -> bool:
-    """Wait until every table's rows are the source's; False where one's are not in time."""
+    """Wait until every table's rows equal the source's; False where a table is too late."""
     end, left = time.monotonic() + CATCH_UP_SECONDS, set(names)
     while left and time.monotonic() < end:
         left = {name for name in left if not is_level(name)}

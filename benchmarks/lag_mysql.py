@@ -1,6 +1,6 @@
 """Line `lag-mysql`: 2,000 row changes a second over five tables of MySQL, from the commit at the
-source to the commit of the target's snapshot that first holds it; beside it Debezium's own lag,
-which goes to nowhere."""
+source to the commit of the first target snapshot that holds the change. The peer is Debezium's own
+lag, with no target."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FILL = (
 
 
 def minutes() -> float:
-    """How long is measured: five minutes at full scale."""
+    """Minutes of measurement: five at full scale."""
     return max(0.25, 5 * place.SCALE)
 
 
@@ -91,7 +91,7 @@ def is_equal(server: SqlServer, target: Any, name: str) -> bool:
 
 
 def _peer(server: SqlServer, folder: Any, traffic: Traffic) -> Told:
-    """Debezium's lag under the same traffic, in a quarter of the time."""
+    """Debezium's lag under the same traffic, measured for a quarter of the time."""
     wanted = {"table.include.list": f"bench.marks,{','.join(f'{DATABASE}.{n}' for n in NAMES)}"}
     properties = {**for_mysql(server.port, folder), **wanted}
     with debezium(properties, folder, server.execute) as peer:
@@ -104,7 +104,7 @@ def _peer(server: SqlServer, folder: Any, traffic: Traffic) -> Told:
 
 
 def measure(line: str) -> list[Result]:
-    """Five tables, traffic, a run of the engine, some minutes."""
+    """Run five tables, traffic and the engine for some minutes."""
     options = {"max-binlog-size": "1G", "innodb-buffer-pool-size": "256M"}
     with place.folder(line) as folder, MysqlServer(options=options) as server:
         server.execute("CREATE DATABASE shop", "CREATE DATABASE bench",
@@ -151,7 +151,7 @@ def measure(line: str) -> list[Result]:
 
 
 def waited(target: Any, since: float, until: float) -> str:
-    """What a change waits for: how far a table's commits lie apart."""
+    """A text on what a change waits for: the time between a table's commits."""
     shown = [visible(target, name)[1] for name in NAMES]
     gaps = np.concatenate([np.diff(at[(at >= since) & (at <= until)]) for at in shown])
     if not len(gaps):

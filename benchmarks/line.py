@@ -1,5 +1,5 @@
-"""Measures one line in this process and writes what it found as JSON, or why it failed; started by
-`python -m benchmarks`."""
+"""Measures one line in this process and writes its result as JSON, or the reason of its failure.
+`python -m benchmarks` starts it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.resources import watched
 
 
 def found(line: str) -> dict[str, Any]:
-    """What a line found, with our memory in our turns where the line did not say it itself."""
+    """The result of a line. Our memory in our turns is added where the line did not report it."""
     module = importlib.import_module(f"benchmarks.{LINES[line][0]}")
     with watched() as memory:
         results = module.measure(line)
@@ -28,8 +28,8 @@ def found(line: str) -> dict[str, Any]:
 
 
 def _interrupted(*_: object) -> None:
-    """Servers are stopped and folders removed by what opened them; a second signal does not disturb
-    that."""
+    """End the line: the code that opened servers and folders stops and removes them. A second
+    signal does not interrupt that."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

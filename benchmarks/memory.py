@@ -1,4 +1,4 @@
-"""Line `memory`: the largest memory of a run, Python, JVM and workers together, through one large
+"""Line `memory`: a run's peak memory, Python, JVM and workers together, during one large
 transaction."""
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CHANGE_SECONDS = 420.0
 
 
 def measure(line: str) -> list[Result]:
-    """A small table is copied; then one transaction inserts most of its rows and changes them."""
+    """Copy a small table; then one transaction inserts most of its rows and changes them."""
     rows = place.scaled(1_000_000, 1000)
     with place.folder(line) as folder, EmbeddedPostgres(fsync=False) as server:
         server.execute(DDL)
@@ -56,7 +56,7 @@ def measure(line: str) -> list[Result]:
 
 
 def is_right(target: Any, rows: int) -> bool:
-    """Whether the target has all rows, changed."""
+    """Whether the target has all rows with their changes."""
     scan = place.iceberg_table(target, "bench", "events").scan(selected_fields=("id", "amount"))
     found = scan.to_arrow()
     ids, total = found.column("id"), pc.sum(found.column("amount")).as_py()

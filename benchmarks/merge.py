@@ -1,5 +1,5 @@
-"""Lines `merge-iceberg` and `merge-delta`: few clustered keys into a large table, beside a MERGE
-without key ranges."""
+"""Lines `merge-iceberg` and `merge-delta`: a few clustered keys into a large table. The peer is a
+MERGE without key ranges."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SCHEMA = TableSchema(
 
 
 def fill(spark: Any, writer: Any, rows: int, files: int = FILES) -> TargetTable:
-    """A table of `rows` rows with even ids, clustered by them, written as a snapshot is."""
+    """A table of `rows` rows with even ids, clustered by id, written as a snapshot writes it."""
     from pyspark.sql import functions as F
 
     k = F.col("id")
@@ -67,8 +67,8 @@ def fill(spark: Any, writer: Any, rows: int, files: int = FILES) -> TargetTable:
 
 
 def changes(sequence: int, ids: list[int], mark: int) -> pa.Table:
-    """Change rows: of ten keys one is deleted (divisible by ten), the others updated, or inserted
-    where the id is odd."""
+    """Change rows. Of ten keys one is deleted (divisible by ten); the others are updated, or
+    inserted where the id is odd."""
     rows = len(ids)
     schema = change_schema(SCHEMA)
     ops = [2 if i % 10 == 0 else i % 2 ^ 1 for i in ids]
@@ -103,13 +103,13 @@ def batch(folder: Path, sequence: int, ids: list[int], mark: int) -> FoldedBatch
 
 
 def window(random_: random.Random, rows: int) -> list[int]:
-    """Ids that lie close together: existing even ones and new odd ones."""
+    """Ids close to each other: existing even ones and new odd ones."""
     low = random_.randrange(0, max(2 * rows - 3 * KEYS, 1))
     return sorted(random_.sample(range(low, low + 2 * KEYS), KEYS))
 
 
 def read(target: Any, form: str, folder: str, ids: list[int], *, between: bool) -> pa.Table:
-    """The rows with these ids, or also those between them, read from outside: id, customer,
+    """The rows with these ids, or also those between them, read without the engine: id, customer,
     is_merged."""
     if form == "iceberg":
         from pyiceberg.expressions import And, GreaterThanOrEqual, In, LessThanOrEqual
@@ -131,7 +131,7 @@ def read(target: Any, form: str, folder: str, ids: list[int], *, between: bool) 
 
 
 def is_right(found: pa.Table, ids: list[int], mark: int, rows: int, *, between: bool) -> bool:
-    """Whether the rows that were read are just what the merge should have left there."""
+    """Whether the rows read are exactly those that the merge should have left there."""
     there = set(found.column("id").to_pylist())
     gone = {i for i in ids if i % 10 == 0}
     around = range(ids[0], ids[-1] + 1) if between else ()
@@ -143,8 +143,8 @@ def is_right(found: pa.Table, ids: list[int], mark: int, rows: int, *, between: 
 
 
 class Rounds:
-    """Merges in turn with and without the batch's key ranges, each at a place of its own in the
-    table."""
+    """Merges with and without the batch's key ranges, alternating, each at a place of its own in
+    the table."""
 
     def __init__(self, writer: Any, target: Any, form: str, folder: Path, rows: int) -> None:
         self._writer = writer
@@ -158,7 +158,7 @@ class Rounds:
         self.checked = True
 
     def _fresh(self, *, scattered: bool) -> list[int]:
-        """Ids that no merge had, nor their neighbours."""
+        """Ids that no merge has used, and whose neighbours no merge has used."""
         for _ in range(TRIES):
             ids = (
                 sorted(self._random.sample(range(2 * self._rows), KEYS))
@@ -173,7 +173,7 @@ class Rounds:
         )
 
     def once(self, table: TargetTable, *, pruned: bool, scattered: bool) -> float:
-        """One merge; its seconds."""
+        """Do one merge; returns its seconds."""
         self._sequence += 1
         mark = self._sequence + 10_000
         ids = self._fresh(scattered=scattered)
@@ -190,7 +190,7 @@ class Rounds:
         return took
 
     def compare(self, table: TargetTable, *, scattered: bool) -> tuple[float, float]:
-        """Middle seconds with ranges and without."""
+        """Median seconds with ranges and without."""
         seconds: dict[bool, list[float]] = {True: [], False: []}
         warm = 1 if scattered else WARM
         for number in range(2 * (place.ROUNDS + warm)):

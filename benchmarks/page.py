@@ -1,5 +1,5 @@
-"""How figures are shown: the table on the screen, and docs/benchmarks.md. What older figures do not
-tell is a dash."""
+"""Shows results: the table on the screen, and docs/benchmarks.md. A value that older results lack
+is a dash."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from benchmarks import LINES
 
 PARTS = frozenset({"-p50", "-p99", "-dlt", "-others", "-scattered"})
-"""What a line may find beside its own figure."""
+"""Suffixes of a line's additional figures."""
 HEADS = (
     "line", "unit", "ours", "peer", "ratio", "target", "reached", "rows right",
     "memory at its peak, GiB",
@@ -43,14 +43,14 @@ GROUPS = (("versions", "Versions"), ("servers", "Servers"), ("peers", "Peers"))
 
 
 def place_of(line: str) -> tuple[int, str]:
-    """Where a line stands in the table."""
+    """The sort key of a line in the table."""
     order = list(LINES)
     at = [n for n, name in enumerate(order) if line == name or line.startswith(f"{name}-")]
     return (at[-1] if at else len(order), line)
 
 
 def number(value: float | None) -> str:
-    """A figure, or a dash."""
+    """A number as text, or a dash."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.2f}"
@@ -75,7 +75,7 @@ def cells(row: dict[str, Any], fact: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _smaller(fact: dict[str, Any]) -> str:
-    """A figure of less than the whole load says so beside its name."""
+    """A mark beside the name of a figure that was measured at less than the full load."""
     scale = fact.get("scale", 1)
     return "" if scale == 1 else f" (scale {scale:g})"
 
@@ -89,7 +89,7 @@ def table(
     lines: Iterable[str], rows: Sequence[dict[str, Any]], facts: dict[str, Any],
     failed: dict[str, Any]
 ) -> str:  # fmt: skip
-    """What is known of these lines, for the screen."""
+    """The table of the known results of these lines, for the screen."""
     wanted = list(lines)
     found = [r for r in rows if is_of(r["line"], wanted)]
     text = [HEADS, *(cells(r, facts.get(r["line"], {})) for r in found)]
@@ -104,7 +104,7 @@ def table(
 
 
 def is_of(line: str, wanted: Sequence[str]) -> bool:
-    """Whether a figure belongs to one of these lines."""
+    """Whether a result belongs to one of these lines."""
     return any(line == name or line.removeprefix(name) in PARTS for name in wanted)
 
 
@@ -169,5 +169,5 @@ def _rounds(fact: dict[str, Any]) -> str:
 
 
 def _all(fact: dict[str, Any]) -> str:
-    """The most that everything of a line used at a time, where it was measured."""
+    """The peak memory of all processes of a line together, where it was measured."""
     return f" Memory of all of it at its peak: {fact['memory']}." if "memory" in fact else ""

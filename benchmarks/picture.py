@@ -1,5 +1,5 @@
-"""The picture of the figures, docs/benchmarks.svg: bars of ours, of the peers, and the limit. The
-same rows give the same text."""
+"""The chart docs/benchmarks.svg: bars of our figures, of the peers', and the limit. The same rows
+give the same text."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ SHOWN = (
     "lag-mysql-p99", "memory",
 )  # fmt: skip
 BESIDE = ("-dlt", "-others")
-"""Lines that measured further peers of the same figure of ours."""
+"""Lines that measure further peers for the same figure of ours."""
 LIMITS_OURS = ("binlog-decode", "lag-", "memory")
-"""Lines whose target is a limit of our own figure; the others' is a ratio to a peer."""
+"""Lines whose target is a limit of our own figure; the target of the others is a ratio to a
+peer."""
 LESS_IS_BETTER = frozenset({"s", "s a merge", "GiB"})
 WIDTH, LABELS, BARS, ROW, TITLE, GAP = 960, 290, 500, 18, 24, 14
 STYLE = """text{font:12px system-ui,sans-serif;fill:#1f2933}.muted{fill:#5b6672}.name{font-weight:600;font-size:13px}
@@ -45,7 +46,7 @@ def picture(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def limit_of(row: dict[str, Any]) -> float | None:
-    """The target in the unit of our figure; None where there is none, or nothing to compare
+    """The target in the unit of our figure; None where there is no target or nothing to compare
     with."""
     target, ratio = row.get("target"), row.get("ratio")
     if target is None or row["line"].startswith(LIMITS_OURS):

@@ -1,4 +1,4 @@
-"""Where a line works: its folder, its scale, the plugins, a Spark session; knows no line."""
+"""A line's working environment: folder, scale, plugins, Spark session. Knows no line."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ logger = logging.getLogger("benchmarks")
 
 
 def scaled(rows: int, step: int = 1) -> int:
-    """`rows` at this run's scale, at least one `step` and whole steps."""
+    """`rows` at this run's scale: a multiple of `step`, and at least one `step`."""
     return max(step, int(rows * SCALE) // step * step)
 
 
 @contextmanager
 def folder(name: str) -> Iterator[Path]:
-    """An empty folder of the line's own, removed afterwards; BENCH_DIR says where (default
+    """An empty folder of the line's own, removed afterwards. BENCH_DIR sets its parent (default
     var/bench)."""
     path = Path(os.environ.get("BENCH_DIR", ROOT / "var" / "bench")).absolute() / name
     shutil.rmtree(path, ignore_errors=True)
@@ -44,7 +44,7 @@ def folder(name: str) -> Iterator[Path]:
 
 
 def settings(place: Path, **values: Any) -> RunnerSettings:
-    """The engine's settings as they ship, on two cores, in `place`."""
+    """The engine's default settings, on two cores, in `place`."""
     return RunnerSettings(
         log_url=str(place / "log"),
         jars_dir=os.environ.get("REPLICATOR_JARS_DIR", str(ROOT / "var" / "jars")),
@@ -59,7 +59,7 @@ def source_params(server: Any, database: str = "postgres") -> Any:
 
 
 def target_values(place: Path, form: str = "iceberg", **values: Any) -> dict[str, Any]:
-    """A lakehouse in `place`, as a person would enter it."""
+    """A lakehouse in `place`, as a person would enter it in the form."""
     return {
         "format": form,
         "catalog_name": "bench",
@@ -77,8 +77,8 @@ def target_params(place: Path, form: str = "iceberg", **values: Any) -> Any:
 
 @contextmanager
 def spark(place: Path, target: Any, *jars: str) -> Iterator[Any]:
-    """A session as the engine makes it, except that the JVM compiles as it does by default: a peer
-    that runs in it must not be slowed by what suits our small merges. `jars` go beside the
+    """A session as the engine makes it, but with the JVM's default compilation: settings that suit
+    our small merges must not slow down a peer in the same session. `jars` are added to the
     target's."""
     usual = settings(place, spark_java_options="-XX:TieredStopAtLevel=4")
     session = open_session(
@@ -92,7 +92,7 @@ def spark(place: Path, target: Any, *jars: str) -> Iterator[Any]:
 
 
 def describe(params: Any, *tables: TableId) -> list[TableSchema]:
-    """The shapes of source tables."""
+    """The schemas of source tables."""
     with SOURCE.catalog(params) as catalog:
         return list(catalog.describe([TableSelection(t) for t in tables]).values())
 
@@ -106,5 +106,5 @@ def iceberg_table(target: Any, *names: str) -> Any:
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle one."""
+    """The median."""
     return statistics.median(values)

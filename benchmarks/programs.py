@@ -1,4 +1,4 @@
-"""Programs beside which is measured: where they lie, and what a run of one needs."""
+"""The programs that serve as peers: where they are installed, and what a run of one needs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ GIB = 2**30
 LOOK_SECONDS = 0.01
 LOG_END = 300
 LIMIT_SECONDS = 300.0
-"""For a peer, so that four which hang leave time for what else a line measures."""
+"""Limit of a peer's run: four peers that hang still leave time for the line's other
+measurements."""
 
 
 def postgresql(name: str) -> str:
@@ -33,8 +34,8 @@ def postgresql(name: str) -> str:
 
 
 def mysql(path: str) -> list[str]:
-    """A program of the MySQL that set-up unpacked, with the libraries that lie there; never another
-    one of that name."""
+    """A program of the MySQL that set-up unpacked, with the libraries beside it; never another
+    program of that name."""
     root = mysql_root() or Path(MYSQL_ROOT)
     libraries = root / "usr/lib/x86_64-linux-gnu"
     return [
@@ -45,8 +46,8 @@ def mysql(path: str) -> list[str]:
 
 
 def high_water(pid: int) -> int:
-    """The most bytes that a program had in memory so far; 0 where it is over. Not `ru_maxrss`: that
-    begins with what the process held before it became this program."""
+    """The peak memory of a process so far, in bytes; 0 where the process has ended. Not
+    `ru_maxrss`: that includes the memory of the process before it became this program."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -56,7 +57,7 @@ def high_water(pid: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a run of a program needed."""
+    """Time and memory that a run of a program needed."""
 
     seconds: float
     memory_gib: float
@@ -65,8 +66,8 @@ class Ran:
 def end(
     process: subprocess.Popen[Any], grace_seconds: float = 0.0, *, is_told: bool = False
 ) -> None:
-    """End a process with all that it started. With a grace it is asked first (unless it `is_told`
-    already), and has that long to remove what it made."""
+    """End a process with all that it started. With a grace it first gets a signal (unless it
+    `is_told` already), and that much time to remove what it made."""
     below: list[psutil.Process] = []
     with contextlib.suppress(psutil.Error):
         below = psutil.Process(process.pid).children(recursive=True)
@@ -93,8 +94,8 @@ def run(
     limit_seconds: float = LIMIT_SECONDS,
     **options: Any,
 ) -> Ran:
-    """Run a program to its end, what it says into `log`; RuntimeError with the end of that where it
-    fails, or where it takes too long."""
+    """Run a program to its end, with its output in `log`. Raises RuntimeError with the end of the
+    log where the program fails or takes too long."""
     over, peak = threading.Event(), [0]
 
     def look(pid: int) -> None:

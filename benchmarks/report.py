@@ -1,4 +1,4 @@
-"""What a line found, and what is kept of it: results.json for programs, machine.json with the
+"""The result of a line, and how results are kept: results.json for programs, machine.json with the
 circumstances."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCHEMA = ("line", "unit", "ours", "peers", "ratio", "target", "checked", "memory
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Something to compare with, measured in the same run; where it was not, `missing` says why and
+    """A peer's figure, measured in the same run. Where it was not measured, `missing` says why and
     `value` is None."""
 
     name: str
@@ -36,10 +36,10 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One line of the table. `target` is for the ratio, or for `ours` where it `is_absolute`; None
-    where there is none. `at_most` says on which side of it the good ones lie. `checked`: the rows
-    were compared and were right. `note`: what bounds it. `memory_gib` is ours at its peak, without
-    the server and the peers."""
+    """One line of the table. `target` applies to the ratio, or to `ours` where it `is_absolute`;
+    None where there is none. `at_most`: values up to the target are good, otherwise values from it
+    on. `checked`: the rows were compared and were right. `note`: what limits the figure.
+    `memory_gib` is our peak, without the server and the peers."""
 
     line: str
     unit: str
@@ -55,8 +55,7 @@ class Result:
 
     @property
     def reached(self) -> bool:
-        """Whether the target is met, by rows that were right; never where the ratio is asked for
-        and has no peer."""
+        """Whether the target is met, with rows that were right. Never where a ratio has no peer."""
         value = self.ours if self.is_absolute else self.ratio
         if self.target is None or value is None:
             return self.checked and self.target is None
@@ -64,7 +63,7 @@ class Result:
 
     @property
     def row(self) -> dict[str, Any]:
-        """As it lies in results.json; what a peer does not tell is left out there."""
+        """The form in results.json, without values that a peer does not report."""
         told = {k: v for k, v in asdict(self).items() if k in SCHEMA}
         peers = [
             {k: v for k, v in asdict(p).items() if k in ("name", "value") or v} for p in self.peers
@@ -73,7 +72,7 @@ class Result:
 
 
 def result_of(told: dict[str, Any]) -> Result:
-    """A result as another process wrote it."""
+    """A result that another process wrote."""
     return Result(**{**told, "peers": tuple(Peer(**p) for p in told["peers"])})
 
 
@@ -83,7 +82,7 @@ def load() -> tuple[float, ...]:
 
 
 def rows() -> list[dict[str, Any]]:
-    """What is known of all lines."""
+    """The known results of all lines."""
     return list(_read(RESULTS, []))
 
 
@@ -93,8 +92,8 @@ def notes() -> dict[str, Any]:
 
 
 def record(line: str, results: Sequence[Result], facts: dict[str, Any]) -> None:
-    """Put what a line found into the files, in place of what was known of it, and `facts`
-    beside."""
+    """Write a line's results into the files in place of its older ones, with `facts` beside
+    them."""
     known = {r["line"]: r for r in rows()}
     told = notes()
     machine = versions.machine(told)
@@ -113,15 +112,15 @@ def record(line: str, results: Sequence[Result], facts: dict[str, Any]) -> None:
 
 
 def record_failure(line: str, error: str) -> None:
-    """Put into the files that a line could not be measured; what was known of it stays."""
+    """Write into the files that a line could not be measured; its older results stay."""
     told = notes()
     told["failed"][line] = {"error": error, "at": _now()}
     _write(rows(), told, versions.machine(told))
 
 
 def rewrite() -> None:
-    """Write page and picture again from what is known: of the machine on which that was measured,
-    whatever this one is."""
+    """Write page and picture again from the known results. They name the machine of the
+    measurement, not the present one."""
     _replace(PAGE, page(rows(), notes()))
     _replace(PICTURE, picture(rows()))
 
@@ -136,7 +135,8 @@ def _write(found: list[dict[str, Any]], told: dict[str, Any], machine: dict[str,
 
 
 def _replace(path: Path, text: str) -> None:
-    """Whole or not at all: a full disk or Ctrl-C must not cost what other lines found."""
+    """Replace a file as a whole or not at all: a full disk or Ctrl-C must not destroy other lines'
+    results."""
     part = path.with_name(f"{path.name}.part")
     try:
         part.write_text(text)

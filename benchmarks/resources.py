@@ -1,4 +1,4 @@
-"""What a process and its descendants use, by part: CPU seconds, and memory at its peak. Knows no
+"""Resources that a process and its descendants use, by part: CPU seconds and peak memory. Knows no
 line."""
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _watching: list[Memory] = []
 
 
 class Cpu:
-    """CPU seconds that this process and its descendants spend from now on."""
+    """Counts the CPU seconds of this process and its descendants from now on."""
 
     def __init__(self) -> None:
         self._before = _seconds()
         self._began = time.monotonic()
 
     def share(self) -> float:
-        """How much of the machine's cores they had: 1.0 is all of them, all the time."""
+        """The share of the machine's cores used: 1.0 is all of them, all the time."""
         spent = sum(s - self._before.get(key, 0.0) for key, s in _seconds().items())
         return spent / (time.monotonic() - self._began) / (psutil.cpu_count() or 1)
 
     def said(self) -> str:
-        """For a note: `server 0.5, driver 0.4, JVM 0.3, workers 1.0`."""
+        """Text for a note: `server 0.5, driver 0.4, JVM 0.3, workers 1.0`."""
         parts = dict.fromkeys(PARTS, 0.0)
         for (pid, part), seconds in _seconds().items():
             parts[part] += seconds - self._before.get((pid, part), 0.0)
@@ -45,16 +45,16 @@ class Cpu:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Whose turn it is, and the process below which its memory is looked for."""
+    """The side whose turn it is, and the process that counts for it, with its descendants."""
 
     side: str
     root: int
 
 
 class Memory(threading.Thread):
-    """Samples the memory of a process and its descendants; what they share counts once (PSS). While
-    it is somebody's `turn`, what lies below that turn's process counts for that side too, servers
-    and peers left out."""
+    """Samples the memory of a process and its descendants; shared memory counts once (PSS). During
+    a side's `turn`, the processes below that turn's process count for that side too, without
+    servers and peers."""
 
     def __init__(self, pid: int, every: float = 0.5) -> None:
         super().__init__(daemon=True)
@@ -73,7 +73,7 @@ class Memory(threading.Thread):
             self.sample()
 
     def sample(self) -> None:
-        """Look once."""
+        """Take one sample."""
         with self._lock:
             turn, parts = self.turn, dict.fromkeys(PARTS, 0)
             sizes: dict[int, int] = {}
@@ -89,11 +89,11 @@ class Memory(threading.Thread):
                 self.sides[turn.side] = max(mine, self.sides.get(turn.side, 0))
 
     def gib(self, side: str = OURS) -> float | None:
-        """A side's peak; None where it was never seen."""
+        """A side's peak; None where the side was never sampled."""
         return round(self.sides[side] / GIB, 2) if side in self.sides else None
 
     def said(self) -> str:
-        """For a note: `1.80 GiB (driver 0.20, JVM 0.81, workers 0.79)`."""
+        """Text for a note: `1.80 GiB (driver 0.20, JVM 0.81, workers 0.79)`."""
         shown = ", ".join(f"{p} {size / GIB:.2f}" for p, size in self.parts.items() if size)
         return f"{self.peak / GIB:.2f} GiB ({shown})"
 
@@ -105,8 +105,8 @@ class Memory(threading.Thread):
 
 @contextmanager
 def turn(side: str = OURS, root: int | None = None) -> Iterator[None]:
-    """Until the end it is this side's turn; nothing where no memory is sampled. What earlier checks
-    read is given back first."""
+    """Make it this side's turn until the end; does nothing where no memory is sampled. Memory that
+    earlier checks used is released first."""
     pa.default_memory_pool().release_unused()
     watch = _watching[-1] if _watching else None
     if watch is None:
@@ -121,13 +121,13 @@ def turn(side: str = OURS, root: int | None = None) -> Iterator[None]:
 
 
 def gib_of(side: str) -> float | None:
-    """The peak of a side whose turn it was."""
+    """The peak memory of a side that has had its turn."""
     return _watching[-1].gib(side) if _watching else None
 
 
 @contextmanager
 def watched(every: float = 1.0) -> Iterator[Memory]:
-    """Samples this process and its descendants; `turn` tells whose turn it is."""
+    """Sample this process and its descendants; `turn` sets whose turn it is."""
     memory = Memory(os.getpid(), every)
     _watching.append(memory)
     memory.start()
@@ -165,8 +165,8 @@ def _part(process: psutil.Process) -> str:
     command = process.cmdline()[:6]
     if PEERS in "".join(command[:1]):
         return "peer"
-    # By the names of programs: a clone below /home/postgres is no server. A session's process calls
-    # itself "postgres: ...".
+    # Match the program's name only: a path such as /home/postgres is no server. A session's process
+    # calls itself "postgres: ...".
     if any(word.partition(":")[0].rpartition("/")[2] in SERVERS for word in command):
         return "server"
     return "JVM" if process.name().startswith("java") else "workers"

@@ -1,8 +1,8 @@
-"""A whole run of the engine in a process of its own, as `run_replicator` starts it, without Django:
-for lag and memory.
+"""A whole run of the engine in a process of its own, as `run_replicator` starts it, but without
+Django: for lag and memory.
 
-Asked by JSON on standard input; writes the tables' states into a file twice a second; SIGTERM stops
-it cleanly.
+The process reads its job as JSON from standard input and writes the tables' states to a file twice
+a second. SIGTERM stops it cleanly.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ WAIT_SECONDS = 300.0
 
 
 class EngineRun:
-    """The parent's side: starts the process, asks for its state, stops it. While it lasts it is our
-    turn: its memory is ours."""
+    """The parent's side: starts the process, reads its state, stops it. Its whole time is our turn:
+    its memory counts as ours."""
 
     def __init__(
         self,
@@ -87,15 +87,15 @@ class EngineRun:
             self._process.wait()
 
     def hold(self) -> None:
-        """Let the whole run stand still, with its JVM."""
+        """Suspend the whole run, with its JVM."""
         os.killpg(self.pid, signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Let it run again."""
+        """Let the run continue."""
         os.killpg(self.pid, signal.SIGCONT)
 
     def states(self) -> dict[str, dict[str, Any]]:
-        """What the run last said of its tables."""
+        """The last states that the run wrote of its tables."""
         try:
             return dict(json.loads(self._states.read_text()))
         except (OSError, ValueError):
@@ -107,8 +107,8 @@ class EngineRun:
         seconds: float = WAIT_SECONDS,
         each: Callable[[], None] = lambda: None,
     ) -> None:
-        """Wait for a state; RuntimeError where the run ended, TimeoutError where it takes too
-        long."""
+        """Wait for a state. Raises RuntimeError where the run ended, TimeoutError where it takes
+        too long."""
         end = time.monotonic() + seconds
         while not is_done(self.states()):
             if self._process is None or self._process.poll() is not None:
@@ -119,7 +119,7 @@ class EngineRun:
             time.sleep(0.2)
 
     def wait_replicating(self) -> None:
-        """Wait until every table follows."""
+        """Wait until every table is replicating."""
         self.wait(lambda s: bool(s) and all(t["state"] == "replicating" for t in s.values()))
 
 

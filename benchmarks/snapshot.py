@@ -1,5 +1,5 @@
-"""Lines `snapshot` and `snapshot-mysql`: our first copy of a table, beside Spark's own JDBC reader
-into the same kind of table, and dlt, sling and ingestr into Parquet files."""
+"""Lines `snapshot` and `snapshot-mysql`: our first copy of a table. The peers are Spark's own JDBC
+reader into the same kind of table, and dlt, sling and ingestr into Parquet files."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ PROGRAMS = (
     "sling and ingestr write one Parquet file and no table, their clocks run from the "
     "start of the process to its end"
 )
-PARTITIONS = 2  # of 2, 3 and 4 the fastest on two cores
+PARTITIONS = 2  # the fastest of 2, 3 and 4 on two cores
 
 
 def copy(
     spark: Any, folder: Path, target: Any, made: Copied, schema: TableSchema, number: int
 ) -> float:
-    """Ours: a view, chunks, staged and published; its seconds with all of that."""
+    """Our copy: consistent snapshot, chunks, staging and publishing; returns the seconds of all of
+    that."""
     table = TargetTable(TABLE, "bench", number + 1)
     writer = place.TARGET.writer(target, SparkTasks(spark))
     began = time.monotonic()
@@ -46,8 +47,8 @@ def copy(
 
 
 def copy_by_jdbc(spark: Any, target: Any, made: Copied, rows: int, name: str) -> float:
-    """Spark's reader, partitioned by the key, into an Iceberg table with the same properties; its
-    seconds."""
+    """Copy by Spark's reader, partitioned by the key, into an Iceberg table with the same
+    properties; returns its seconds."""
     from replicators.targets.lakehouse.iceberg import PROPERTIES
 
     began = time.monotonic()
@@ -68,13 +69,13 @@ def copy_by_jdbc(spark: Any, target: Any, made: Copied, rows: int, name: str) ->
 
 
 def sums_at(target: Any, name: str) -> tuple[int, ...]:
-    """What a table holds, read from outside."""
+    """Checksums of a target table, read without the engine."""
     return sums(place.iceberg_table(target, "bench", name).scan().to_arrow())
 
 
 def measure(line: str) -> list[Result]:
-    """Rounds of theirs and ours in turn; the first pair warms up and does not count. dlt's turn is
-    at the end, alone."""
+    """Rounds of the peer and of ours, alternating. The first pair warms up and does not count.
+    dlt's turn comes at the end, alone."""
     rows = place.scaled(4_000_000, 1000)
     ours, theirs, checked = [], [], True
     with ExitStack() as stack:
@@ -123,7 +124,7 @@ def _result(
 def _beside(
     ours: Result, part: str, peers: Sequence[Peer], target: float | None, what: str
 ) -> Result:
-    """Our figure beside programs whose turn comes once, at the end."""
+    """Our figure compared with programs that run once, at the end."""
     best = max((p.value for p in peers if p.value), default=None)
     return Result(
         f"{ours.line}-{part}", ours.unit, ours.ours, target, tuple(peers),

@@ -1,5 +1,5 @@
 """Other programs that copy the table of the lines `snapshot` and `snapshot-mysql`: dlt, sling and
-ingestr, each into Parquet files that must hold what the source holds."""
+ingestr. Each writes Parquet files, which must equal the source."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ SLING = "lib/python*/site-packages/sling_linux_amd64/bin/sling-linux-amd64"
 
 
 def checked(name: str, ran: programs.Ran, files: Sequence[Path], right: tuple[int, ...]) -> Peer:
-    """A peer's figure; none where its files hold anything else than the source."""
+    """A peer's figure; no figure where its files differ from the source."""
     try:
         found = sums(pq.read_table([str(f) for f in files], columns=COLUMNS)) if files else ()
-    except (ValueError, KeyError, NotImplementedError) as err:  # what Arrow raises is one of them
+    except (ValueError, KeyError, NotImplementedError) as err:  # Arrow raises subclasses of these
         place.logger.error("%s: %s", name, err)
         found = ()
     if found != right:
@@ -37,7 +37,7 @@ def checked(name: str, ran: programs.Ran, files: Sequence[Path], right: tuple[in
 
 
 def copy_by_dlt(folder: Path, made: Copied, right: tuple[int, ...]) -> list[Peer]:
-    """Rows a second of each of dlt's backends."""
+    """Rows a second with each of dlt's backends."""
     return [_by_dlt(folder / f"dlt_{backend}", made, right, backend) for backend in BACKENDS]
 
 
@@ -65,9 +65,9 @@ def _by_dlt(folder: Path, made: Copied, right: tuple[int, ...], backend: str) ->
 def copy_by_programs(
     folder: Path, made: Copied, right: tuple[int, ...], names: Sequence[str] = PROGRAMS
 ) -> list[Peer]:
-    """Rows a second of sling and of ingestr, in versions whose packages hold the program itself:
-    the newest ones, and sling's usual way to write Parquet, which is off here, download a program
-    when they are first used."""
+    """Rows a second of sling and of ingestr, in versions whose packages contain the program itself.
+    The newest versions download a program at first use. So does sling's usual way to write Parquet,
+    which is off here."""
     return [_by_program(folder / name, made, right, name) for name in names]
 
 
@@ -105,7 +105,7 @@ def _by_program(folder: Path, made: Copied, right: tuple[int, ...], name: str) -
 
 
 def _program(name: str) -> str:
-    """The program itself, without a Python that starts it."""
+    """The path of the program itself, without the Python that starts it."""
     home = python(name).parents[1]
     found = sorted(home.glob(SLING if name == "sling" else f"bin/{name}"))
     if not found:

@@ -1,8 +1,8 @@
-"""Lines `soak-...`: what a run holds while it goes on: open files, connections of the catalog,
-threads, heap and memory.
+"""Lines `soak-...`: what a long run holds: open files, connections of the catalog, threads, heap
+and memory.
 
-The demo's shop and its traffic, for SOAK_MINUTES. The JVM's files, threads and memory are read from
-/proc, as an operator would; its heap is what `jcmd` tells of it. A run that leaks nothing shows the
+The load is the demo's shop and its traffic, for SOAK_MINUTES. The JVM's files, threads and memory
+are read from /proc, as an operator would; its heap comes from `jcmd`. A run without leaks has the
 same figures at its end as after its first quarter.
 """
 
@@ -37,12 +37,12 @@ MINUTES = float(os.environ.get("SOAK_MINUTES", "60"))
 READINGS = 12
 WARM_SHARE = 0.25
 MORE = 30
-"""So many more are none of a leak: files that are being written, threads of a pool that comes and
-goes."""
+"""Growth that is no leak: files that are being written, threads of a pool that grows and
+shrinks."""
 MIB = 1 << 20
 CATALOG = "lake_catalog"
 USED = re.compile(r"total \d+K, used (\d+)K")
-"""Of a generation, or of the whole heap, as `jcmd GC.heap_info` tells it."""
+"""The used size of a generation, or of the whole heap, in the output of `jcmd GC.heap_info`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Reading:
 
 
 class Watch:
-    """Reads what a run holds. `connections`: how many the catalog has."""
+    """Reads what a run holds. `connections` counts the catalog's connections."""
 
     def __init__(self, run: EngineRun, connections: Callable[[psutil.Process], int]) -> None:
         self._run = run
@@ -72,7 +72,7 @@ class Watch:
         self._jcmd = shutil.which("jcmd")
 
     def read(self) -> Reading:
-        """Look once."""
+        """Take one reading."""
         driver = psutil.Process(self._run.pid)
         below = driver.children(recursive=True)
         jvm = next(process for process in below if _is_java(process))
@@ -91,7 +91,7 @@ class Watch:
         )
 
     def _heap(self, pid: int) -> int:
-        """MiB of living objects: a full collection comes first. 0 where there is no `jcmd`."""
+        """MiB of live objects, after a full collection. 0 where there is no `jcmd`."""
         if self._jcmd is None:
             return 0
         for command in ("GC.run", "GC.heap_info"):
@@ -110,7 +110,8 @@ def _is_java(process: psutil.Process) -> bool:
 def catalogs(
     server: EmbeddedPostgres, folder: Path, kind: str
 ) -> tuple[dict[str, Any], Callable[[psutil.Process], int]]:
-    """The target's values for a kind of lakehouse, and what counts its catalog's connections."""
+    """The target's values for a kind of lakehouse, and a function that counts its catalog's
+    connections."""
     if kind == "delta":
         return place.target_values(folder, "delta", namespace="shop"), lambda _: 0
     if kind == "iceberg-sqlite":
@@ -129,7 +130,7 @@ def catalogs(
 
 
 def rows(target: Any, name: str) -> list[tuple[str, ...]]:
-    """A target table's rows, by what the traffic changes."""
+    """A target table's rows, with the columns that the traffic changes."""
     columns = COMPARED[name]
     if target.format == "delta":
         from deltalake import DeltaTable, QueryBuilder
@@ -159,15 +160,15 @@ def is_equal(server: EmbeddedPostgres, target: Any, name: str) -> bool:
 
 
 def more(readings: Sequence[Reading], name: str) -> int:
-    """How much more the most of the last quarter is than the most of the second one: pools come and
-    go meanwhile."""
+    """Difference between the maxima of the last quarter and of the second one. Maxima, because
+    pools grow and shrink meanwhile."""
     quarter = int(READINGS * WARM_SHARE)
     values = [int(getattr(r, name)) for r in readings]
     return max(values[-quarter:]) - max(values[quarter : 2 * quarter])
 
 
 def said(readings: Sequence[Reading]) -> str:
-    """For a note: what was read, one figure after the other."""
+    """Text for a note: each figure with its readings."""
     words = {
         "files": "open files of the JVM",
         "connections": "connections of the catalog",
@@ -188,7 +189,7 @@ def said(readings: Sequence[Reading]) -> str:
 
 
 def measure(line: str) -> list[Result]:
-    """The demo's shop and traffic into one kind of lakehouse."""
+    """Run the demo's shop and traffic into one kind of lakehouse."""
     kind = line.removeprefix("soak-")
     with place.folder(line) as folder, EmbeddedPostgres(fsync=False) as server:
         shop.install(server)

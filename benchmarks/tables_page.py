@@ -1,5 +1,5 @@
-"""Line `tables-page`: a click on the wizard's page of tables, where the source has 2,000 and all
-are chosen."""
+"""Line `tables-page`: a click on the wizard's page of tables, for a source with 2,000 tables, all
+of them chosen."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ END $$
 
 
 def _application(folder: Path) -> Any:
-    """The application in this process, on an SQLite file of its own; a client that is signed in."""
+    """A signed-in client of the application, which runs in this process with an SQLite file of its
+    own."""
     os.environ |= {
         "DJANGO_SETTINGS_MODULE": "replicators.project.settings",
         "DATABASE_URL": f"sqlite:///{folder}/app.sqlite3",
@@ -67,7 +68,7 @@ class Page:
         return [t["name"] for t in self._draft.tables]
 
     def press(self, act: str, ticked: range = range(0), shown: range = range(0)) -> None:
-        """A click that is stored."""
+        """Click an action that stores the choice."""
         form = {
             "act": act,
             "version": self._version(),
@@ -104,8 +105,8 @@ def _times(click: Callable[[int], None]) -> list[float]:
 
 
 def measure(line: str) -> list[Result]:
-    """The slowest kind of click, by its 95th percentile; right where the choice is what was
-    ticked."""
+    """The 95th percentile of the slowest kind of click. It is right where the stored choice equals
+    the ticked tables."""
     with place.folder(line) as folder, EmbeddedPostgres(fsync=False) as server:
         server.execute(FILL)
         page = _page(folder, server.params("postgres"))

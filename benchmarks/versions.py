@@ -1,4 +1,4 @@
-"""What figures were measured on, asked of the machine and of the programs themselves."""
+"""The versions of the machine and of the programs, as they report them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ SECONDS = 30.0
 
 
 def machine(before: dict[str, Any]) -> dict[str, Any]:
-    """The machine and every version. A peer that is not there now keeps the version that `before`
-    tells: its figures are of that."""
+    """The machine and every version. A peer that is missing now keeps its version from `before`:
+    its figures were measured with that version."""
     lines = Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []
     names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     return {
@@ -63,14 +63,14 @@ def _kept(now: dict[str, str], before: dict[str, str]) -> dict[str, str]:
 
 
 def first_number(text: str) -> str:
-    """The version within what a program says of itself. MariaDB's tools tell their own version
+    """The first version number in a program's answer. MariaDB's tools print their own version
     before the server's."""
     found = re.search(r"(\d+\.\d+\.\d+-MariaDB)", text) or NUMBER.search(text)
     return found.group() if found else UNKNOWN
 
 
 def said(command: Sequence[str], pick: Callable[[str], str] = first_number) -> str:
-    """What a program says of its version."""
+    """The version that a program reports."""
     try:
         done = subprocess.run(
             list(command), check=False, capture_output=True, text=True, timeout=SECONDS
@@ -92,7 +92,7 @@ def servers() -> dict[str, str]:
 
 
 def peers() -> dict[str, str]:
-    """The programs beside which is measured. Spark's own readers and MERGE have Spark's version."""
+    """Versions of the peers. Spark's own readers and MERGE have Spark's version."""
     found = {
         "pg_recvlogical": said([programs.postgresql("pg_recvlogical"), "--version"]),
         "mariadb-binlog": said(["mariadb-binlog", "--version"]),
@@ -107,14 +107,14 @@ def peers() -> dict[str, str]:
 
 
 def _debezium() -> str:
-    """Debezium's own version: its package has another."""
+    """Debezium's own version; its package has a different one."""
     place = environments.FOLDER / "debezium"
     names = sorted(p.name for p in place.rglob("debezium-embedded-*.jar"))
     return first_number(names[0].removesuffix(".jar")) if names else UNKNOWN
 
 
 def _jars() -> dict[str, str]:
-    """The jars that Spark is given."""
+    """Versions of the jars that Spark gets."""
     folder = Path(os.environ.get("REPLICATOR_JARS_DIR", ROOT / "var" / "jars"))
     found = {}
     for name in JARS:

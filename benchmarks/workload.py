@@ -1,4 +1,4 @@
-"""The row changes that capture and decode are measured with: seven columns, inserts, updates with
+"""The row changes for the measurements of capture and decode: seven columns, inserts, updates with
 before images, deletes."""
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ END $$;
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """What is captured: a source's log from `start` up to `marker`, for these tables."""
+    """What to capture: a source's log from `start` up to `marker`, for these tables."""
 
     source: Any
     params: Any
@@ -64,8 +64,8 @@ class Stream:
 @dataclass
 class Workload:
     """A server with the changes in its log, and slots that stand before them. `marker` is a log
-    position between the last change and one more, small transaction: whoever sees something beyond
-    it has read everything."""
+    position between the last change and one more small transaction: a reader that sees a message
+    beyond it has read everything."""
 
     server: EmbeddedPostgres
     slots: int
@@ -81,15 +81,15 @@ class Workload:
 
     @property
     def changes(self) -> int:
-        """Rows changed before the marker."""
+        """Number of rows changed before the marker."""
         return self.inserts + self.updates + self.deletes
 
     def make(self) -> Workload:
-        """Table, slots, then the changes."""
+        """Create the table and the slots, then make the changes."""
         return self.prepare().change()
 
     def prepare(self) -> Workload:
-        """The table, and the slots."""
+        """Create the table and the slots."""
         self.server.execute(DDL)
         self.tables = place.describe(self.params, TABLE)
         for number in range(self.slots):
@@ -98,7 +98,7 @@ class Workload:
         return self
 
     def change(self) -> Workload:
-        """The changes, the marker, and one more change."""
+        """Make the changes, the marker, and one more change."""
         began = time.monotonic()
         call = "CALL bench.change({}, {}, {}, {})"
         self.server.execute(call.format(self.inserts, self.updates, self.deletes, STEP))
@@ -110,7 +110,7 @@ class Workload:
         return self
 
     def stream(self, slot: str) -> Stream:
-        """All of it, for one of our slots."""
+        """The whole load, for one of our slots."""
         return Stream(place.SOURCE, self.params, slot, self.starts[slot], self.tables, self.marker)
 
     def _slot(self, name: str) -> None:
@@ -120,7 +120,7 @@ class Workload:
                 self.starts[name] = session.point.position
 
     def receive(self, number: int, path: Path) -> programs.Ran:
-        """pg_recvlogical into `path`, with the options our reader uses."""
+        """Run pg_recvlogical into `path`, with the same options as our reader."""
         slot, lsn = f"peer_{number}", f"{self.marker >> 32:X}/{self.marker & 0xFFFFFFFF:X}"
         command = [
             programs.postgresql("pg_recvlogical"), "-d", self.server.dsn(), "-S", slot, "--start",
@@ -134,8 +134,8 @@ class Workload:
 
 
 def expected(load: Workload) -> tuple[tuple[int, int, int], tuple[int, ...]]:
-    """Inserts, updates and deletes, and what `copied.sums` gives of the images of the first two
-    (the small last one left out)."""
+    """The numbers of inserts, updates and deletes, and `copied.sums` of the images of inserts and
+    updates (without the last small transaction)."""
     upto = (load.inserts, load.updates)
     k = np.concatenate([np.arange(1, n + 1, dtype=np.int64) for n in upto])
     cents, customer, ok = k * 37 % 100000, k % 5000, (k % 3 == 0).astype(np.int64)

@@ -1,6 +1,6 @@
-"""Programs to compare with that have a virtual environment of their own: what they need must not
-meet what we need.
+"""Peers with a virtual environment of their own: their requirements must not conflict with ours.
 
-`environments` makes the environments; each other module runs inside one, told by JSON on standard
-input, and answers with JSON on standard output. They import nothing of ours but `peak`.
+`environments` makes the environments. Each other module runs inside one: it reads requests as JSON
+from standard input and answers with JSON on standard output. These modules import nothing of ours
+but `peak`.
 """

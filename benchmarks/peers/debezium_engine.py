@@ -1,11 +1,13 @@
-"""Debezium's embedded engine, its records counted and thrown away. Runs in its own environment.
+"""Debezium's embedded engine; its records are counted and thrown away. Runs in its own environment.
 
-Nothing is done with a record in Python: the consumer asks a batch for its size, and marks its last
-record and the batch. That is faster than the handler the package offers, which touches every
-record. First line in: the connector's properties; the engine starts (without a snapshot) and
-answers `{"events": n}` for what it saw. Each further line `{"events": n}` starts it again at its
-offset, until it has seen n events, and answers with the seconds from the first to the last batch,
-the largest and middle lag of a batch's oldest record, and the process's peak memory.
+Python does nothing with a record: the consumer asks a batch for its size, then marks the batch and
+its last record as done. That is faster than the package's own handler, which touches every record.
+
+The first input line has the connector's properties. The engine starts (without a snapshot) and
+answers `{"events": n}` with the number of events it saw. Each further line `{"events": n}` starts
+it again at its offset, until it has seen n events. The answer has the seconds from the first to the
+last batch, the median and 99th percentile of the lag of a batch's first record, and the process's
+peak memory.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ PROPERTIES = jpype.JClass("java.util.Properties")
 
 @jpype.JImplements("io/debezium/engine/DebeziumEngine$ChangeConsumer")
 class Counter:
-    """Counts events; `done` once there are `wanted`."""
+    """Counts events; `done` is set once there are `wanted`."""
 
     def __init__(self, wanted: int, seconds: float) -> None:
         self.wanted = wanted
@@ -41,7 +43,7 @@ class Counter:
 
     @jpype.JOverride
     def handleBatch(self, records: Any, committer: Any) -> None:  # noqa: N802 (Java's name)
-        """One batch."""
+        """Count one batch."""
         size = records.size()
         self.first = self.first or time.monotonic()
         if self.until:
@@ -56,12 +58,12 @@ class Counter:
 
     @jpype.JOverride
     def supportsTombstoneEvents(self) -> bool:  # noqa: N802
-        """None are asked for."""
+        """No tombstone events are wanted."""
         return False
 
 
 def run(properties: dict[str, str], wanted: int, seconds: float = 0.0) -> dict[str, Any]:
-    """One life of an engine."""
+    """Start an engine, let it run, and stop it."""
     values = PROPERTIES()
     for key, value in properties.items():
         values.setProperty(key, value)
@@ -85,7 +87,7 @@ def run(properties: dict[str, str], wanted: int, seconds: float = 0.0) -> dict[s
 
 
 def main() -> None:
-    """Until the input ends."""
+    """Answer requests until the input ends."""
     properties = json.loads(sys.stdin.readline())["properties"]
     wanted, seconds = 1, 0.0
     while True:

@@ -1,7 +1,7 @@
 """dlt copies a table into Parquet files. Runs in its own environment.
 
-A line in: `{"url", "schema", "table", "backend", "folder"}`; the answer: its seconds, its memory at
-the peak, and the files.
+An input line: `{"url", "schema", "table", "backend", "folder"}`. The answer has its seconds, its
+peak memory and the files.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The peers' virtual environments: made once from their pinned lists, below var/peers, and asked by
-JSON."""
+"""The peers' virtual environments below var/peers: each is made once from its pinned list. Their
+processes are asked by JSON."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ logger = logging.getLogger("benchmarks")
 
 
 def installed(name: str) -> Path | None:
-    """The interpreter of a peer's environment, where it is made of the list as it is now."""
+    """The interpreter of a peer's environment; None where the environment was not made from the
+    present list."""
     found = FOLDER / name / "bin" / "python"
     return found if _stamp(name).is_valid() and found.exists() else None
 
 
 def python(name: str) -> Path:
-    """The interpreter of a peer's environment, installed where it is not; `Missing` where that
-    fails."""
+    """The interpreter of a peer's environment, which is installed where it is missing. Raises
+    `Missing` where that fails."""
     place, listing = FOLDER / name, HERE / f"{name}.txt"
     if found := installed(name):
         return found
@@ -54,7 +55,7 @@ def _stamp(name: str) -> Stamp:
 
 def reason(err: Exception) -> str:
     """Why a peer has no figure, in one line of the table: `not installed: ...`, or `failed: ...`
-    where it was there."""
+    where it was installed."""
     lines = [line.strip() for line in str(err).splitlines() if line.strip()]
     told = [line for line in lines if line.lower().startswith("error")] or lines
     said = told[0] if told else type(err).__name__
@@ -63,7 +64,7 @@ def reason(err: Exception) -> str:
 
 
 class Conversation:
-    """A peer's process that is spoken to line by line."""
+    """A peer's process with requests and answers as lines."""
 
     def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self._process = process
@@ -76,8 +77,8 @@ class Conversation:
         self._process.stdin.flush()
 
     def hear(self, limit_seconds: float = programs.LIMIT_SECONDS) -> dict[str, Any]:
-        """The next answer; RuntimeError where the peer ended without one, or was ended because
-        there was none in time. Lines that are not answers are its log."""
+        """The next answer. Raises RuntimeError where the peer ended without one, or was ended
+        because none came in time. Lines that are not answers are its log."""
         assert self._process.stdout is not None
         late = threading.Event()
 
@@ -104,8 +105,8 @@ class Conversation:
 
 @contextmanager
 def talk(name: str, module: str, folder: Path) -> Iterator[Conversation]:
-    """Start a peer's module in `folder`; it is killed at the end. `Missing` where it can't be
-    installed."""
+    """Start a peer's module in `folder`, and kill it at the end. Raises `Missing` where the peer
+    can't be installed."""
     interpreter, path = python(name), folder / f"{name}.log"
     with path.open("ab") as log:
         process = subprocess.Popen(
@@ -118,13 +119,13 @@ def talk(name: str, module: str, folder: Path) -> Iterator[Conversation]:
         process.kill()
         process.wait()
         for pipe in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):  # what it no longer reads
+            with contextlib.suppress(OSError):  # the peer no longer reads
                 assert pipe is not None
                 pipe.close()
 
 
 def main() -> int:
-    """Install them all; 1 where one could not be."""
+    """Install all peers; 1 where one could not be installed."""
     missing = 0
     for name in NAMES:
         try:

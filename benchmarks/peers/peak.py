@@ -1,5 +1,5 @@
-"""How much memory this program had at its peak, for the modules beside it. Not `ru_maxrss`: that
-begins with what the process held before it became this program."""
+"""This program's peak memory, for the modules beside it. Not `ru_maxrss`: that includes the memory
+of the process before it became this program."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from pathlib import Path
 
 
 def peak_mib() -> int:
-    """The peak so far."""
+    """The peak so far, in MiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) >> 10

@@ -1,7 +1,7 @@
 """python-mysql-replication reads row events and counts their rows. Runs in its own environment.
 
-A line in: `{"server": {host, port, user, passwd}, "is_mariadb", "file", "position", "rows"}`; the
-answer: rows, seconds, and its memory at the peak.
+An input line: `{"server": {host, port, user, passwd}, "is_mariadb", "file", "position", "rows"}`.
+The answer has rows, seconds and peak memory.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, Write
 
 
 def read(asked: dict[str, Any]) -> dict[str, Any]:
-    """Rows from a position on, until there are enough."""
+    """Read rows from a position on, until there are enough."""
     stream = BinLogStreamReader(
         connection_settings=asked["server"], server_id=987_654, is_mariadb=asked["is_mariadb"],
         only_events=[WriteRowsEvent, UpdateRowsEvent, DeleteRowsEvent], blocking=True,
